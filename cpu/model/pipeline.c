@@ -1,49 +1,48 @@
-/* One line of pipes: see pipeline.h. The equations' order is: the first end, then continuity and momentum of each cell, then the
- * last end; the unknowns' is s, q by point. */
-#include "cpu/model/pipeline.h"
+/* One line of pipes: see pipeline.h. */
+#include "cpu/model/pipeline_rows.h"
 
 #include <errno.h>
-#include <float.h>
-#include <lapacke.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BELOW 2 /* diagonals */
-#define ABOVE 2
-#define STRIDE (2 * BELOW + ABOVE + 1) /* numbers of a column, as dgbtrf has them */
-#define STEADY_FLOW_MAX 1e6            /* m^3/s; a thousand times the largest river's is no pipe's */
+#define STEADY_FLOW_MAX 1e6 /* m^3/s; a thousand times the largest river's is no pipe's */
 
 /* Columns of a step. */
 struct step {
   double *next;   /* the state that is looked for */
-  double *rest;   /* of the equations, with the opposite sign */
+  double *rest;   /* of the equations */
   double *change; /* of the state */
-  double *residual, *row;
-  double *band, *factor;
+  double *band;
 };
+
+#define STEP (3 + HK_PIPELINE_WIDTH) /* numbers of an unknown */
+
+static struct hk_band_shape shape_of(uint32_t points)
+{
+  return (struct hk_band_shape){ 1, 2 * points, HK_PIPELINE_BELOW, HK_PIPELINE_ABOVE };
+}
 
 static struct step step_of(const struct hk_pipeline *l)
 {
   const size_t n = 2 * (size_t)l->points;
   double *at = l->memory;
-  return (struct step){ at, at + n, at + 2 * n, at + 3 * n, at + 4 * n, at + 5 * n, at + (5 + STRIDE) * n };
+  return (struct step){ at, at + n, at + 2 * n, at + 3 * n };
 }
 
 uint64_t hk_pipeline_need(uint32_t cells)
 {
-  return 2 * ((uint64_t)cells + 1) * ((6 + 2 * STRIDE) * sizeof(double) + sizeof(int));
+  const struct hk_band_shape shape = shape_of(cells + 1);
+  return (uint64_t)shape.n * (1 + STEP) * sizeof(double) + hk_band_need(&shape);
 }
 
 int hk_pipeline_open(struct hk_pipeline *l, const struct hk_pipeline_cell *cell, uint32_t cells, double impedance)
 {
-  const size_t n = 2 * ((size_t)cells + 1);
+  const struct hk_band_shape shape = shape_of(cells + 1);
   *l = (struct hk_pipeline){ .cell = cell, .points = cells + 1, .impedance = impedance };
-  l->state = calloc(n, sizeof *l->state);
-  l->memory = malloc((5 + 2 * STRIDE) * n * sizeof *l->memory);
-  l->pivot = malloc(n * sizeof *l->pivot);
-  if (l->state && l->memory && l->pivot)
+  l->state = calloc(shape.n, sizeof *l->state);
+  l->memory = malloc((size_t)shape.n * STEP * sizeof *l->memory);
+  if (l->state && l->memory && hk_band_open(&l->work, &shape) == 0)
     return 0;
   hk_pipeline_close(l);
   return -ENOMEM;
@@ -53,126 +52,42 @@ void hk_pipeline_close(struct hk_pipeline *l)
 {
   free(l->state);
   free(l->memory);
-  free(l->pivot);
+  hk_band_close(&l->work);
   l->state = l->memory = NULL;
-  l->pivot = NULL;
 }
 
-/* --- the equations ------------------------------------------------------------------------------------------------------ */
+/* --- a step ------------------------------------------------------------------------------------------------------------- */
 
-static double *at(double *band, size_t row, size_t column)
+static double *row_of(const struct step *t, size_t row)
 {
-  return &band[column * STRIDE + BELOW + ABOVE + row - column];
+  return &t->band[row * HK_PIPELINE_WIDTH];
 }
 
-/* Of an end, divided by its largest coefficient. */
-static void put_end(const struct hk_pipeline *l, const struct step *t, const struct hk_pipeline_end *e, size_t row, size_t point)
-{
-  const double s = t->next[2 * point], q = t->next[2 * point + 1];
-  const double by_s = e->p * l->impedance, by_q = e->q + 2 * e->square * fabs(q);
-  const double largest = fmax(fabs(by_s), fabs(by_q)), scale = largest > 0 ? 1 / largest : 1;
-  *at(t->band, row, 2 * point) = by_s * scale;
-  *at(t->band, row, 2 * point + 1) = by_q * scale;
-  t->rest[row] = -(by_s * s + e->q * q + e->square * q * fabs(q) - e->is) * scale;
-}
-
-/* Of cell j, times 2 dt. */
-static void put_cell(const struct hk_pipeline *l, const struct step *t, uint32_t j, double sink, double dt, double friction)
-{
-  const struct hk_pipeline_cell *cell = &l->cell[j];
-  const double *old = l->state + 2 * (size_t)j, *new = t->next + 2 * (size_t)j;
-  const size_t row = 2 * (size_t)j + 1, column = 2 * (size_t)j;
-  const double w = HK_PIPELINE_WEIGHT, wave = 2 * dt * cell->wave, push = 2 * dt * cell->push,
-               rub = 2 * dt * friction * cell->friction;
-  const double was = (old[1] + old[3]) / 2, is = (new[1] + new[3]) / 2;
-  t->rest[row] = -(new[0] + new[2] - old[0] - old[2] + wave *(w * (new[3] - new[1]) + (1 - w) * (old[3] - old[1]) + sink));
-  *at(t->band, row, column) = *at(t->band, row, column + 2) = 1;
-  *at(t->band, row, column + 1) = -wave * w;
-  *at(t->band, row, column + 3) = wave * w;
-  t->rest[row + 1] = -(new[1] + new[3] - old[1] - old[3] + push *(w * (new[2] - new[0]) + (1 - w) * (old[2] - old[0])) +
-                       2 * dt * cell->lift + rub *(w * is * fabs(is) + (1 - w) * was * fabs(was)));
-  *at(t->band, row + 1, column) = -push * w;
-  *at(t->band, row + 1, column + 2) = push * w;
-  *at(t->band, row + 1, column + 1) = *at(t->band, row + 1, column + 3) = 1 + rub * w * fabs(is);
-}
-
+/* The equations where t->next is. */
 static void put_all(const struct hk_pipeline *l, const struct step *t, const struct hk_pipeline_end end[2], const double *sink,
                     double dt, double friction)
 {
   const uint32_t cells = l->points - 1;
-  memset(t->band, 0, 2 * (size_t)l->points * STRIDE * sizeof *t->band);
-  put_end(l, t, &end[0], 0, 0);
-  for (uint32_t j = 0; j < cells; j++)
-    put_cell(l, t, j, sink ? sink[j] : 0, dt, friction);
-  put_end(l, t, &end[1], 2 * (size_t)l->points - 1, cells);
+  const size_t last = 2 * (size_t)cells + 1;
+  memset(row_of(t, 0), 0, HK_PIPELINE_WIDTH * sizeof *t->band);
+  memset(row_of(t, last), 0, HK_PIPELINE_WIDTH * sizeof *t->band);
+  hk_pipeline_end_row(&end[0], l->impedance, t->next[0], t->next[1], row_of(t, 0) + 2, &t->rest[0]);
+  for (size_t j = 0; j < cells; j++)
+    hk_pipeline_cell_rows(&l->cell[j], sink ? sink[j] : 0, dt, friction, l->state + 2 * j, t->next + 2 * j,
+                          (double(*)[HK_PIPELINE_WIDTH])row_of(t, 2 * j + 1), &t->rest[2 * j + 1]);
+  hk_pipeline_end_row(&end[1], l->impedance, t->next[last - 1], t->next[last], row_of(t, last) + 1, &t->rest[last]);
 }
 
-/* --- their solution ----------------------------------------------------------------------------------------------------- */
-
-/* The backward error of `change`; residual = rest - band change. */
-static double backward_error(const struct step *t, size_t n)
-{
-  double matrix = 0, solution = 0, right = 0, residual = 0;
-  memcpy(t->residual, t->rest, n * sizeof *t->residual);
-  memset(t->row, 0, n * sizeof *t->row);
-  for (size_t column = 0; column < n; column++)
-    for (size_t row = column < ABOVE ? 0 : column - ABOVE; row <= column + BELOW && row < n; row++) {
-      const double value = *at(t->band, row, column);
-      t->residual[row] -= value * t->change[column];
-      t->row[row] += fabs(value);
-    }
-  for (size_t i = 0; i < n; i++) {
-    matrix = fmax(matrix, t->row[i]);
-    solution = fmax(solution, fabs(t->change[i]));
-    right = fmax(right, fabs(t->rest[i]));
-    residual = fmax(residual, fabs(t->residual[i]));
-  }
-  const double all = matrix * solution + right;
-  return all > 0 ? residual / all : 0;
-}
-
-/* The unknown whose pivot is too small; n: none. */
-static size_t find_small(const struct step *t, size_t n)
-{
-  for (size_t column = 0; column < n; column++) {
-    double largest = 0;
-    for (size_t k = BELOW; k < STRIDE; k++)
-      largest = fmax(largest, fabs(t->band[column * STRIDE + k]));
-    if (!(fabs(*at(t->factor, column, column)) >= HK_PIPELINE_PIVOT * largest) || largest == 0)
-      return column;
-  }
-  return n;
-}
-
-/* `right`, n numbers, becomes what the factors make of it. */
-static bool substitute(const struct hk_pipeline *l, const struct step *t, double *right, size_t n)
-{
-  return LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', (lapack_int)n, BELOW, ABOVE, 1, t->factor, STRIDE, l->pivot, right,
-                             (lapack_int)n) == 0;
-}
-
-/* band change = rest. 0, -EDOM or -ERANGE. */
+/* One Newton step. 0, -EDOM or -ERANGE. */
 static int solve(struct hk_pipeline *l, const struct step *t)
 {
-  const size_t n = 2 * (size_t)l->points;
-  memcpy(t->factor, t->band, n * STRIDE * sizeof *t->factor);
-  memcpy(t->change, t->rest, n * sizeof *t->change);
-  const lapack_int status =
-      LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, (lapack_int)n, (lapack_int)n, BELOW, ABOVE, t->factor, STRIDE, l->pivot);
-  const size_t small = status < 0 ? 0 : find_small(t, n);
-  if (status < 0 || small < n || !substitute(l, t, t->change, n)) {
-    l->singular = (uint32_t)(small / 2);
-    return -EDOM;
-  }
-  double error = backward_error(t, n);
-  if (error > HK_PIPELINE_ERROR && substitute(l, t, t->residual, n)) {
-    l->refined++;
-    for (size_t i = 0; i < n; i++)
-      t->change[i] += t->residual[i];
-    error = backward_error(t, n);
-  }
-  l->error = fmax(l->error, error);
-  return error <= HK_PIPELINE_ERROR ? 0 : -ERANGE; /* also where it is NaN */
+  const struct hk_band_shape shape = shape_of(l->points);
+  const struct hk_band_outcome o = hk_band_solve_one(&l->work, &shape, 0, t->band, t->rest, t->change);
+  l->refined += o.refined;
+  l->error = fmax(l->error, o.error);
+  if (o.status == -EDOM)
+    l->singular = o.singular / 2;
+  return o.status;
 }
 
 int hk_pipeline_step(struct hk_pipeline *l, const struct hk_pipeline_end end[2], const double *sink, double dt, double friction)

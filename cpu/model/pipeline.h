@@ -8,19 +8,17 @@
  * by Preissmann's box scheme: both are taken at the middle of a cell, times with the weights HK_PIPELINE_WEIGHT (new) and
  * 1 - HK_PIPELINE_WEIGHT (old). It is stable for any step. A point has two unknowns, s = p / Z and q, with Z = rho a / A of the
  * first pipe; a cell gives two equations, each end of the line one; the matrix has two diagonals below the main one and two
- * above. HK_PIPELINE_NEWTON Newton steps; each is solved by LAPACK's dgbtrf and dgbtrs (partial pivoting), and its backward error
- * |r| / (|A| |x| + |b|), in the maximum norm, is looked at: over 8 eps the solution is refined once.
+ * above. HK_PIPELINE_NEWTON Newton steps; each is solved by partial pivoting, to a backward error of at most HK_BAND_ERROR
+ * (cpu/band/band.h).
  *
  * The same numbers give the same bits, on one machine. Thread: the owner's. */
 #ifndef HK_PIPELINE_H
 #define HK_PIPELINE_H
 
-#include <stdint.h>
+#include "cpu/band/band.h"
 
 #define HK_PIPELINE_WEIGHT 0.55
 #define HK_PIPELINE_NEWTON 2
-#define HK_PIPELINE_ERROR (8 * 2.220446049250313e-16)
-#define HK_PIPELINE_PIVOT 9.094947017729282e-13 /* 2^-40: a pivot below that of its column's largest number is none */
 
 /* A cell of length dx. */
 struct hk_pipeline_cell {
@@ -42,7 +40,7 @@ struct hk_pipeline {
   double impedance;                    /* Z, Pa s/m^3 */
   double *state;                       /* s, q of each point */
   double *memory;                      /* of a step */
-  int *pivot;
+  struct hk_band_work work;
   double error;      /* the largest backward error of the last step */
   uint32_t refined;  /* solutions that were refined */
   uint32_t singular; /* after -EDOM: the equations up to this point are singular, from one at or before it */

@@ -42,7 +42,7 @@ static void go(const struct hk_model_plan *p)
   if (hk_pipeline_steady(&line, end, 1) == 0)
     for (uint32_t k = 0; k < 4; k++)
       if (hk_pipeline_step(&line, end, NULL, 1, 1) == 0)
-        check(line.error <= HK_PIPELINE_ERROR && isfinite(hk_pipeline_flow(&line, p->cells)));
+        check(line.error <= HK_BAND_ERROR && isfinite(hk_pipeline_flow(&line, p->cells)));
   hk_pipeline_close(&line);
 }
 

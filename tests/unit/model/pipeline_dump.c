@@ -41,7 +41,7 @@ int main(void)
       print(&pipes);
     if (status == 0 && (status = hk_pipeline_step(&pipes, end, NULL, dt, 1)) == 0)
       print(&pipes);
-    if (status == 0 && pipes.error > HK_PIPELINE_ERROR)
+    if (status == 0 && pipes.error > HK_BAND_ERROR)
       status = 1;
   }
   hk_pipeline_close(&pipes);

@@ -1,0 +1,216 @@
+/* Band matrices on the host: see band.h. */
+#include "cpu/band/band.h"
+
+#include <errno.h>
+#include <lapacke.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Numbers of a column, as dgbtrf has them: it needs room for what row exchanges fill in. */
+static uint32_t stride_of(const struct hk_band_shape *s)
+{
+  return 2 * s->below + s->above + 1;
+}
+
+static uint32_t first_column(const struct hk_band_shape *s, uint32_t row)
+{
+  return row < s->below ? 0 : row - s->below;
+}
+
+static uint32_t last_column(const struct hk_band_shape *s, uint32_t row)
+{
+  return s->n - 1 - row < s->above ? s->n - 1 : row + s->above;
+}
+
+/* A system's numbers in the columns of all. */
+struct system {
+  const double *a, *b;
+  double *x;
+  size_t lanes;
+};
+
+static struct system system_of(const struct hk_band_shape *s, uint32_t i, const double *a, const double *b, double *x)
+{
+  const size_t of = hk_band_of(s, i, 0);
+  return (struct system){ a + hk_band_place(hk_band_lanes(s), i, 0, (size_t)s->n * hk_band_width(s)), b + of, x + of,
+                          hk_band_lanes(s) };
+}
+
+/* A[row][0], were it there. */
+static const double *row_of(const struct hk_band_shape *s, const struct system *is, uint32_t row)
+{
+  return is->a + ((ptrdiff_t)row * hk_band_width(s) + s->below - row) * (ptrdiff_t)is->lanes;
+}
+
+/* --- one system --------------------------------------------------------------------------------------------------------- */
+
+int hk_band_open(struct hk_band_work *w, const struct hk_band_shape *s)
+{
+  *w = (struct hk_band_work){ .factor = malloc((size_t)s->n * stride_of(s) * sizeof *w->factor),
+                              .x = malloc(s->n * sizeof *w->x),
+                              .residual = malloc(s->n * sizeof *w->residual),
+                              .sum = malloc(s->n * sizeof *w->sum),
+                              .pivot = malloc(s->n * sizeof *w->pivot) };
+  if (w->factor && w->x && w->residual && w->sum && w->pivot)
+    return 0;
+  hk_band_close(w);
+  return -ENOMEM;
+}
+
+void hk_band_close(struct hk_band_work *w)
+{
+  free(w->factor);
+  free(w->x);
+  free(w->residual);
+  free(w->sum);
+  free(w->pivot);
+  *w = (struct hk_band_work){ 0 };
+}
+
+uint64_t hk_band_need(const struct hk_band_shape *s)
+{
+  return (uint64_t)s->n * ((stride_of(s) + 3) * sizeof(double) + sizeof(int));
+}
+
+/* The band as dgbtrf wants it, and the largest number of each column. */
+static void lay_out(struct hk_band_work *w, const struct hk_band_shape *s, const struct system *is)
+{
+  const size_t stride = stride_of(s);
+  memset(w->factor, 0, s->n * stride * sizeof *w->factor);
+  memset(w->sum, 0, s->n * sizeof *w->sum);
+  for (uint32_t row = 0; row < s->n; row++)
+    for (uint32_t column = first_column(s, row), last = last_column(s, row); column <= last; column++) {
+      const double value = row_of(s, is, row)[column * is->lanes];
+      w->factor[column * stride + s->below + s->above + row - column] = value;
+      w->sum[column] = fmax(w->sum[column], fabs(value));
+    }
+}
+
+/* The first column without a pivot; n: each has one. */
+static uint32_t find_singular(const struct hk_band_work *w, const struct hk_band_shape *s)
+{
+  const uint32_t stride = stride_of(s);
+  for (uint32_t column = 0; column < s->n; column++)
+    if (!(fabs(w->factor[(size_t)column * stride + s->below + s->above]) >= HK_BAND_PIVOT * w->sum[column]) ||
+        w->sum[column] == 0)
+      return column;
+  return s->n;
+}
+
+/* `right` becomes what the factors make of it. */
+static bool substitute(const struct hk_band_work *w, const struct hk_band_shape *s, double *right)
+{
+  const lapack_int n = (lapack_int)s->n, below = (lapack_int)s->below, above = (lapack_int)s->above;
+  return LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', n, below, above, 1, w->factor, (lapack_int)stride_of(s), w->pivot, right,
+                             n) == 0;
+}
+
+/* The backward error of w->x; w->residual becomes b - A x. */
+static double backward_error(struct hk_band_work *w, const struct hk_band_shape *s, const struct system *is)
+{
+  double matrix = 0, solution = 0, right = 0, largest = 0;
+  for (uint32_t row = 0; row < s->n; row++) {
+    double rest = is->b[row * is->lanes], sum = 0;
+    right = fmax(right, fabs(rest));
+    for (uint32_t column = first_column(s, row), last = last_column(s, row); column <= last; column++) {
+      const double value = row_of(s, is, row)[column * is->lanes];
+      rest -= value * w->x[column];
+      sum += fabs(value);
+    }
+    w->residual[row] = rest;
+    matrix = fmax(matrix, sum);
+    solution = fmax(solution, fabs(w->x[row]));
+    largest = isnan(rest) ? INFINITY : fmax(largest, fabs(rest));
+  }
+  return largest > 0 ? largest / (matrix * solution + right) : 0; /* infinite or NaN where there is no finite solution */
+}
+
+struct hk_band_outcome hk_band_solve_one(struct hk_band_work *w, const struct hk_band_shape *s, uint32_t system, const double *a,
+                                         const double *b, double *x)
+{
+  const lapack_int n = (lapack_int)s->n, below = (lapack_int)s->below, above = (lapack_int)s->above;
+  const struct system is = system_of(s, system, a, b, x);
+  struct hk_band_outcome out = { 0 };
+  lay_out(w, s, &is);
+  const lapack_int status =
+      LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, n, n, below, above, w->factor, (lapack_int)stride_of(s), w->pivot);
+  out.singular = status < 0 ? 0 : find_singular(w, s);
+  for (uint32_t row = 0; row < s->n; row++)
+    w->x[row] = is.b[row * is.lanes];
+  if (out.singular < s->n || !substitute(w, s, w->x)) {
+    out.status = -EDOM;
+    return out;
+  }
+  out.singular = 0;
+  out.error = backward_error(w, s, &is);
+  if (out.error > HK_BAND_ERROR && substitute(w, s, w->residual)) {
+    out.refined = 1;
+    for (uint32_t i = 0; i < s->n; i++)
+      w->x[i] += w->residual[i];
+    out.error = backward_error(w, s, &is);
+  }
+  out.status = out.error <= HK_BAND_ERROR ? 0 : -ERANGE; /* also where it is NaN */
+  for (uint32_t row = 0; row < s->n; row++)
+    is.x[row * is.lanes] = w->x[row];
+  return out;
+}
+
+/* --- all of them -------------------------------------------------------------------------------------------------------- */
+
+struct all {
+  const struct hk_band_shape *shape;
+  const double *a, *b;
+  double *x;
+  struct hk_band_outcome *outcome;
+  atomic_uint next; /* system that nobody has taken */
+};
+
+struct worker {
+  struct all *all;
+  struct hk_band_work work;
+  pthread_t thread;
+};
+
+static void *work_on(void *argument)
+{
+  struct worker *w = argument;
+  struct all *all = w->all;
+  for (uint32_t i; (i = atomic_fetch_add_explicit(&all->next, 1, memory_order_relaxed)) < all->shape->systems;)
+    all->outcome[i] = hk_band_solve_one(&w->work, all->shape, i, all->a, all->b, all->x);
+  return NULL;
+}
+
+/* The first worker works itself; where a thread cannot begin, those that there are do its part. */
+static void run(struct worker *worker, uint32_t workers)
+{
+  uint32_t begun = 1;
+  while (begun < workers && pthread_create(&worker[begun].thread, NULL, work_on, &worker[begun]) == 0)
+    begun++;
+  work_on(&worker[0]);
+  for (uint32_t i = 1; i < begun; i++)
+    (void)pthread_join(worker[i].thread, NULL); /* it was begun, and is joined once */
+}
+
+int hk_band_solve(const struct hk_band_shape *s, const double *a, const double *b, double *x, struct hk_band_outcome *outcome,
+                  uint32_t threads)
+{
+  if (!hk_band_is_sound(s) || threads == 0)
+    return -EINVAL;
+  struct all all = { .shape = s, .a = a, .b = b, .x = x, .outcome = outcome };
+  const uint32_t workers = threads < s->systems ? threads : s->systems;
+  struct worker *worker = calloc(workers, sizeof *worker);
+  int status = worker ? 0 : -ENOMEM;
+  for (uint32_t i = 0; i < workers && status == 0; i++) {
+    worker[i].all = &all;
+    status = hk_band_open(&worker[i].work, s);
+  }
+  if (status == 0)
+    run(worker, workers);
+  for (uint32_t i = 0; i < workers && worker; i++)
+    hk_band_close(&worker[i].work);
+  free(worker);
+  return status;
+}

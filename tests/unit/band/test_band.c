@@ -1,0 +1,91 @@
+/* Band matrices on the host: backward errors of many shapes and kinds of systems, singular ones told with their column, and the
+ * same bits whatever the number of threads. */
+#include "tests/backend/band_cases.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static void every_shape_and_kind(void **state)
+{
+  (void)state;
+  uint32_t solved = 0;
+  for (size_t k = 0; k < BAND_SHAPE_COUNT; k++)
+    for (int kind = 0; kind < BAND_KINDS; kind++) {
+      struct band_case c;
+      if (!band_suits(&BAND_SHAPES[k], (enum band_kind)kind))
+        continue;
+      assert_true(band_make(&c, BAND_SHAPES[k], (enum band_kind)kind, 1000 * k + (uint64_t)kind));
+      assert_int_equal(hk_band_solve(&c.shape, c.a, c.b, c.x, c.outcome, 1 + k % 3), 0);
+      for (uint32_t i = 0; i < c.shape.systems; i++) {
+        const char *fault = band_fault(&c, i);
+        if (fault)
+          fail_msg("shape %zu, kind %d, system %u: %s (%.2f eps)", k, kind, i, fault, band_error(&c, i));
+        solved += c.outcome[i].status == 0;
+      }
+      band_drop(&c);
+    }
+  assert_true(solved > 1000);
+}
+
+static void threads_do_not_matter(void **state)
+{
+  (void)state;
+  struct band_case one, many;
+  const struct hk_band_shape shape = { 70, 300, 2, 2 };
+  assert_true(band_make(&one, shape, BAND_RANDOM, 5));
+  assert_true(band_make(&many, shape, BAND_RANDOM, 5));
+  assert_int_equal(hk_band_solve(&shape, one.a, one.b, one.x, one.outcome, 1), 0);
+  assert_int_equal(hk_band_solve(&shape, many.a, many.b, many.x, many.outcome, 4), 0);
+  assert_memory_equal(one.outcome, many.outcome, shape.systems * sizeof *one.outcome);
+  for (uint32_t i = 0; i < shape.systems; i++)
+    for (uint32_t row = 0; row < shape.n; row++)
+      assert_true(one.x[hk_band_of(&shape, i, row)] == many.x[hk_band_of(&shape, i, row)]);
+  band_drop(&one);
+  band_drop(&many);
+}
+
+/* Numbers that leave the range of double are no solution, and no fault of their neighbours. */
+static void what_is_not_finite(void **state)
+{
+  (void)state;
+  struct band_case c;
+  const struct hk_band_shape shape = { 3, 20, 2, 2 };
+  assert_true(band_make(&c, shape, BAND_DOMINANT, 9));
+  c.b[hk_band_of(&shape, 1, 7)] = INFINITY;
+  c.a[hk_band_at(&shape, 2, 4, 5)] = NAN;
+  assert_int_equal(hk_band_solve(&shape, c.a, c.b, c.x, c.outcome, 1), 0);
+  assert_int_equal(c.outcome[0].status, 0);
+  assert_int_equal(c.outcome[1].status, -ERANGE);
+  assert_true(c.outcome[2].status != 0);
+  band_drop(&c);
+}
+
+static void limits(void **state)
+{
+  (void)state;
+  const struct hk_band_shape wrong[] = {
+    { 0, 1, 1, 1 }, { 1, 0, 1, 1 }, { 1, 1, 17, 1 }, { 1, 1, 1, 17 }, { 1, UINT32_MAX, 1, 1 }
+  };
+  const struct hk_band_shape right = { 1, 1, 1, 1 };
+  double a[3] = { 0, 2, 0 }, b = 1, x = 0;
+  struct hk_band_outcome outcome;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_int_equal(hk_band_solve(&wrong[i], a, &b, &x, &outcome, 1), -EINVAL);
+  assert_int_equal(hk_band_solve(&right, a, &b, &x, &outcome, 0), -EINVAL);
+  assert_int_equal(hk_band_solve(&right, a, &b, &x, &outcome, 1), 0);
+  assert_true(x == 0.5 && outcome.status == 0 && outcome.error == 0);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_shape_and_kind),
+    cmocka_unit_test(threads_do_not_matter),
+    cmocka_unit_test(what_is_not_finite),
+    cmocka_unit_test(limits),
+  };
+  return cmocka_run_group_tests_name("band", tests, NULL, NULL);
+}
