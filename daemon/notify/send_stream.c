@@ -4,9 +4,13 @@
 #include "daemon/base/log.h"
 
 #include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define TURN_MS 250
 
@@ -49,22 +53,62 @@ static void set_options(CURL *c, const struct hk_notify_rule *r, const atomic_bo
   curl_easy_setopt(c, CURLOPT_XFERINFODATA, (void *)quit);
 }
 
-static CURLcode send_all(CURL *c, const struct hk_buffer *body, int64_t until, const atomic_bool *quit)
+/* Waits up to TURN_MS for the socket. Returns CURLE_OK, or why not to go on. */
+static CURLcode await(int fd, short events, int64_t until, const atomic_bool *quit)
+{
+  struct pollfd what = { .fd = fd, .events = events };
+  (void)poll(&what, 1, TURN_MS);
+  return on_progress((void *)quit, 0, 0, 0, 0) ? CURLE_ABORTED_BY_CALLBACK
+         : hk_now() > until                    ? CURLE_OPERATION_TIMEDOUT
+                                               : CURLE_OK;
+}
+
+static CURLcode send_all(CURL *c, int fd, const struct hk_buffer *body, int64_t until, const atomic_bool *quit)
+{
+  CURLcode code = CURLE_OK;
+  for (size_t sent = 0, n; code == CURLE_OK && sent < body->size;) {
+    code = curl_easy_send(c, body->data + sent, body->size - sent, &n);
+    if (code == CURLE_OK)
+      sent += n;
+    else if (code == CURLE_AGAIN)
+      code = await(fd, POLLOUT, until, quit);
+  }
+  return code;
+}
+
+/* Ends our half of the connection and waits until the server, which has then read all of it, has ended its own. */
+static CURLcode await_end(int fd, int64_t until, const atomic_bool *quit)
+{
+  char unwanted[512]; /* of TLS: tickets, and the alert that it closes */
+  CURLcode code = shutdown(fd, SHUT_WR) == 0 ? CURLE_OK : CURLE_SEND_ERROR;
+  while (code == CURLE_OK) {
+    const ssize_t n = recv(fd, unwanted, sizeof unwanted, MSG_DONTWAIT);
+    if (n == 0)
+      return CURLE_OK;
+    if (n < 0)
+      code = errno == EAGAIN || errno == EINTR ? await(fd, POLLIN, until, quit) : CURLE_RECV_ERROR;
+  }
+  return code;
+}
+
+/* Sends the body over a connection that stands, and closes it: of TLS libcurl says so to the server, and a duplicate of the
+ * socket stays open to see that it was read. */
+static CURLcode send_and_close(CURL *c, const struct hk_buffer *body, int64_t until, const atomic_bool *quit, const char **why)
 {
   curl_socket_t fd = CURL_SOCKET_BAD;
   CURLcode code = curl_easy_getinfo(c, CURLINFO_ACTIVESOCKET, &fd);
-  for (size_t sent = 0, n; code == CURLE_OK && sent < body->size;) {
-    code = curl_easy_send(c, body->data + sent, body->size - sent, &n);
-    if (code == CURLE_OK) {
-      sent += n;
-    } else if (code == CURLE_AGAIN) {
-      struct pollfd room = { .fd = fd, .events = POLLOUT };
-      (void)poll(&room, 1, TURN_MS);
-      code = on_progress((void *)quit, 0, 0, 0, 0) ? CURLE_ABORTED_BY_CALLBACK
-             : hk_now() > until                    ? CURLE_OPERATION_TIMEDOUT
-                                                   : CURLE_OK;
-    }
+  const int open = code == CURLE_OK ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+  if (code == CURLE_OK)
+    code = open >= 0 ? send_all(c, fd, body, until, quit) : CURLE_FAILED_INIT;
+  curl_easy_cleanup(c);
+  if (code == CURLE_OK) {
+    code = await_end(open, until, quit);
+    *why = code == CURLE_OPERATION_TIMEDOUT ? "the server did not say that it had read the message: it left the connection open"
+           : code == CURLE_RECV_ERROR       ? "the server reset the connection, perhaps before it had read the message"
+                                            : NULL;
   }
+  if (open >= 0)
+    close(open);
   return code;
 }
 
@@ -72,17 +116,20 @@ enum hk_sent hk_send_stream(const struct hk_notify_rule *r, const struct hk_mess
                             struct hk_answer *answer)
 {
   char error[CURL_ERROR_SIZE] = "";
+  const char *why = NULL;
   CURL *c = curl_easy_init(); /* a handle of its own, so that freeing it closes the connection */
   CURLcode code = CURLE_OUT_OF_MEMORY;
   if (c) {
     set_options(c, r, quit, error);
     code = curl_easy_perform(c);
     if (code == CURLE_OK)
-      code = send_all(c, &m->body, hk_now() + r->timeout, quit);
-    curl_easy_cleanup(c);
+      code = send_and_close(c, &m->body, hk_now() + r->timeout, quit, &why);
+    else
+      curl_easy_cleanup(c);
   }
   snprintf(answer->text, sizeof answer->text, "%.200s",
-           code == CURLE_OK ? "sent; syslog does not answer"
+           code == CURLE_OK ? "sent, and read by the server; syslog does not answer"
+           : why            ? why
            : error[0]       ? error
                             : curl_easy_strerror(code));
   return code == CURLE_OK ? HK_SENT : HK_SENT_LATER;
