@@ -334,6 +334,16 @@ const char *hk_detector_key(uint64_t keys_one_of)
   return keys[__builtin_ctzll(keys_one_of)].name;
 }
 
+bool hk_detector_key_names(const char *names[KEYS], const char *name)
+{
+  bool there = false;
+  for (uint32_t i = 0; i < KEYS; i++) {
+    names[i] = hk_detector_key_name((enum hk_key)i);
+    there |= strcmp(names[i], name) == 0;
+  }
+  return there;
+}
+
 static void write_duration(int64_t ns, char *out, size_t size)
 {
   static const struct {

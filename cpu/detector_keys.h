@@ -5,6 +5,7 @@
 
 #include "cpu/detector.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum hk_key {
@@ -60,6 +61,8 @@ void hk_detector_take(struct hk_detector_draft *to, const struct hk_detector_dra
 /* The name of a key; of the first of some keys, of which there is one. */
 const char *hk_detector_key_name(enum hk_key key);
 const char *hk_detector_key(uint64_t keys);
+/* Writes the names of all keys; whether `name` is among them. */
+bool hk_detector_key_names(const char *names[KEYS], const char *name);
 /* The word that stands for a value of a key that is one of a few words. */
 const char *hk_detector_word(enum hk_key key, uint8_t value);
 /* The value of the i-th field as a configuration has it, and its key; KEYS: there is no such field. Some keys have two. */

@@ -192,10 +192,13 @@ int hk_command_maintenance(int argc, char **argv)
   const int code = take_options(argc, argv, maintenance_help, false, &a, &over);
   if (code != 0 || over)
     return code;
-  const int n = argc - optind;
-  const bool begins = n == 3 && strcmp(argv[optind], "begin") == 0;
-  if (!begins && !(n == 2 && strcmp(argv[optind], "end") == 0))
-    return hk_usage(argv, "either begin GLOB DURATION or end GLOB is wanted");
+  static const char *const words[] = { "begin", "end", NULL };
+  int word;
+  if (hk_option_subcommand(argc, argv, words, &word) != 0)
+    return HK_EXIT_USAGE;
+  const bool begins = word == 0;
+  if (argc - optind != (begins ? 3 : 2))
+    return hk_usage(argv, "want %s", begins ? "begin GLOB DURATION" : "end GLOB");
   if (begins && hk_duration_parse(argv[optind + 2], &duration) != 0)
     return hk_usage(argv, "%s: not a duration such as 90m or 2h", argv[optind + 2]);
   if (begins && !*argv[optind + 1])

@@ -1,9 +1,9 @@
 /* hankel: the command line of hankeld. Finds the subcommand and hands over to it. */
+#include "daemon/base/suggest.h"
 #include "daemon/cli/model.h"
 #include "daemon/cli/notify_test.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/sensors.h"
-#include "daemon/cli/suggest.h"
 #include "daemon/cli/top.h"
 
 #include <stdio.h>
@@ -52,7 +52,7 @@ static void no_such_command(const char *name)
   size_t n = 1;
   for (; n <= sizeof commands / sizeof *commands; n++)
     names[n] = commands[n - 1].name;
-  const char *meant = hk_suggest(name, names, n);
+  const char *meant = hk_suggest(name, names, n, sizeof *names);
   fprintf(stderr, "hankel: %s: no such command", name);
   if (meant)
     fprintf(stderr, "; did you mean %s?", meant);

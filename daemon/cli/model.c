@@ -266,7 +266,11 @@ int hk_command_model(int argc, char **argv)
   }
   if (status != 0)
     return status;
-  if (argc - optind != 2 || strcmp(argv[optind], "simulate") != 0)
+  static const char *const words[] = { "simulate", NULL };
+  int word;
+  if (hk_option_subcommand(argc, argv, words, &word) != 0)
+    return HK_EXIT_USAGE;
+  if (argc - optind != 2)
     return hk_usage(argv, "want simulate FILE.model");
   return simulate(argv, &s, argv[optind + 1]);
 }

@@ -104,8 +104,12 @@ int hk_command_notify(int argc, char **argv)
       return HK_EXIT_USAGE;
     path = optarg;
   }
-  if (argc - optind != 2 || strcmp(argv[optind], "test") != 0)
-    return hk_usage(argv, "the only subcommand is `notify test NAME`");
+  static const char *const words[] = { "test", NULL };
+  int word;
+  if (hk_option_subcommand(argc, argv, words, &word) != 0)
+    return HK_EXIT_USAGE;
+  if (argc - optind != 2)
+    return hk_usage(argv, "want test NAME, the NAME of [notify NAME]");
   if (!path)
     return hk_usage(argv, "-c FILE, the daemon's configuration, is needed");
   if (hk_config_load(&config, path, HK_CONFIG_PIPE, print_fault, NULL) != 0)

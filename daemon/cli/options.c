@@ -1,6 +1,6 @@
 /* Reading options and refusing wrong usage, for every subcommand alike. */
 #include "daemon/cli/options.h"
-#include "daemon/cli/suggest.h"
+#include "daemon/base/suggest.h"
 
 #include <errno.h>
 #include <math.h>
@@ -104,17 +104,42 @@ int hk_option_real(char **argv, const char *option, const char *text, double min
   return 0;
 }
 
+/* A list of words for people, and which of them may have been meant. */
+struct choice {
+  char all[160], meant[48];
+};
+
+/* The index of a word; -1: it is none of them, and what can be said of that. */
+static int find_word(const char *text, const char *const *words, struct choice *out)
+{
+  int n = 0;
+  for (out->all[0] = 0; words[n]; n++) {
+    if (strcmp(text, words[n]) == 0)
+      return n;
+    snprintf(out->all + strlen(out->all), sizeof out->all - strlen(out->all), "%s%s", n ? ", " : "", words[n]);
+  }
+  const char *meant = hk_suggest(text, words, (size_t)n, sizeof *words);
+  snprintf(out->meant, sizeof out->meant, meant ? "; did you mean %s?" : "%s", meant ? meant : "");
+  return -1;
+}
+
 int hk_option_word(char **argv, const char *option, const char *text, const char *const *words, int *out)
 {
-  char allowed[128] = "";
-  for (int i = 0; words[i]; i++) {
-    if (strcmp(text, words[i]) == 0) {
-      *out = i;
-      return 0;
-    }
-    snprintf(allowed + strlen(allowed), sizeof allowed - strlen(allowed), "%s%s", i ? ", " : "", words[i]);
-  }
-  return hk_usage(argv, "%s %s: want one of %s", option, text, allowed);
+  struct choice choice;
+  *out = find_word(text, words, &choice);
+  return *out >= 0 ? 0 : hk_usage(argv, "%s %s: want one of %s%s", option, text, choice.all, choice.meant);
+}
+
+int hk_option_subcommand(int argc, char **argv, const char *const *words, int *out)
+{
+  struct choice choice;
+  const char *word = optind < argc ? argv[optind] : "";
+  *out = find_word(word, words, &choice);
+  if (*out >= 0)
+    return 0;
+  const char *one = words[1] ? "one of " : "";
+  return *word ? hk_usage(argv, "%s: want %s%s%s", word, one, choice.all, choice.meant)
+               : hk_usage(argv, "want %s%s", one, choice.all);
 }
 
 int hk_finish_output(char **argv, int code)

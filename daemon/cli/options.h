@@ -38,6 +38,10 @@ int hk_option_real(char **argv, const char *option, const char *text, double min
 /* One of `words` (NULL at the end): its index into *out, likewise. */
 int hk_option_word(char **argv, const char *option, const char *text, const char *const *words, int *out);
 
+/* The first argument as one of a command's own words (NULL at the end), such as begin and end: its index into *out, likewise. A
+ * message names the word that was nearest. */
+int hk_option_subcommand(int argc, char **argv, const char *const *words, int *out);
+
 /* Prints "hankel COMMAND: MESSAGE (see hankel COMMAND --help)". Returns HK_EXIT_USAGE. */
 int hk_usage(char **argv, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

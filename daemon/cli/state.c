@@ -422,12 +422,13 @@ int hk_command_state(int argc, char **argv)
   default:
     break;
   }
-  const char *what = optind < argc ? argv[optind] : "";
-  look.verify = strcmp(what, "verify") == 0;
-  if (!look.verify && strcmp(what, "inspect") != 0)
-    return hk_usage(argv, "%s: want inspect or verify", *what ? what : "nothing");
+  static const char *const words[] = { "inspect", "verify", NULL };
+  int word;
+  if (hk_option_subcommand(argc, argv, words, &word) != 0)
+    return HK_EXIT_USAGE;
+  look.verify = word == 1;
   if (optind + 1 == argc)
-    return hk_usage(argv, "%s needs a FILE or DIR", what);
+    return hk_usage(argv, "%s needs a FILE or DIR", words[word]);
   for (int i = optind + 1; i < argc; i++) {
     struct stat there;
     const int status = stat(argv[i], &there) != 0 ? -errno

@@ -83,10 +83,7 @@ static const struct hk_section_key keys[] = {
 
 int hk_cluster_rule_key(struct hk_cluster_rule *r, const char *name, const char *value, char *error, size_t size)
 {
-  const int status = hk_section_key_set(keys, sizeof keys / sizeof *keys, r, name, value, error, size);
-  if (status == -ENOENT)
-    snprintf(error, size, "[cluster] has no key `%.64s`; hankeld.conf(5) lists them", name);
-  return status != 0 ? -EINVAL : 0;
+  return hk_section_key_set("cluster", keys, sizeof keys / sizeof *keys, r, name, value, error, size);
 }
 
 static const char *take_urls(struct hk_cluster_rule *r)

@@ -6,6 +6,7 @@
 
 #include "daemon/base/address.h"
 #include "daemon/base/read_line.h"
+#include "daemon/base/suggest.h"
 #include "daemon/config/config_section_kinds.h"
 #include "daemon/config/daemon_keys.h"
 #include "daemon/config/field_section.h"
@@ -52,6 +53,18 @@ static void section_end(struct hk_config_reading *r)
 }
 
 /* text: what stands between the brackets. [daemon], [incidents] and [cluster] have no name, all others have one. */
+static void no_such_section(struct hk_config_reading *r, const char *word)
+{
+  size_t n = 0;
+  while (hk_config_kinds[n].word)
+    n++;
+  const char *meant = hk_suggest(word, &hk_config_kinds[0].word, n, sizeof *hk_config_kinds);
+  hk_config_complain(r, r->line,
+                     "no such section%s%s%s there are [daemon], [listen NAME], [detector NAME], [group NAME], [field NAME], "
+                     "[maintenance NAME], [notify NAME], [mqtt NAME], [incidents] and [cluster]",
+                     meant ? "; did you mean [" : "", meant ? meant : "", meant ? "]?" : ";");
+}
+
 static void section_begin(struct hk_config_reading *r, char *text)
 {
   section_end(r);
@@ -66,10 +79,7 @@ static void section_begin(struct hk_config_reading *r, char *text)
   while (kind->word && (strcmp(kind->word, text) != 0 || (kind == hk_config_kinds && *name)))
     kind++;
   if (!kind->word)
-    hk_config_complain(
-        r, r->line,
-        "no such section; there are [daemon], [listen NAME], [detector NAME], [group NAME], [field NAME], [maintenance NAME], "
-        "[notify NAME], [mqtt NAME], [incidents] and [cluster]");
+    no_such_section(r, text);
   else if (kind->begin(r, name))
     r->section = kind;
   r->bad = !r->section;

@@ -3,6 +3,7 @@
  * their own. */
 #include "daemon/config/config_section_kinds.h"
 
+#include "cpu/detector_keys.h"
 #include "daemon/base/address.h"
 #include "daemon/config/daemon_keys.h"
 #include "daemon/config/field_section.h"
@@ -103,7 +104,8 @@ static void listen_key(struct hk_config_reading *r, const char *name, const char
     if (l->precision == 0)
       hk_config_complain(r, r->line, "precision = %.64s: not one of ns, us, ms, s", value);
   } else {
-    hk_config_complain(r, r->line, "[listen] has no key `%.64s`; hankeld.conf(5) lists them", name);
+    (void)hk_rules_no_key(name, error, sizeof error);
+    hk_config_complain(r, r->line, "%s", error);
   }
 }
 
@@ -190,8 +192,11 @@ static void detector_key(struct hk_config_reading *r, const char *name, const ch
       snprintf(d->match, sizeof d->match, "%s", value);
     return;
   }
+  const char *names[KEYS];
   char error[256];
-  if (hk_detectors_set(&r->draft, name, value, error, sizeof error) != 0)
+  const bool known = hk_detector_key_names(names, name) || strchr(name, '.'); /* of one algorithm */
+  if ((known ? hk_detectors_set(&r->draft, name, value, error, sizeof error)
+             : hk_section_no_key("detector", name, names, KEYS, sizeof *names, error, sizeof error)) != 0)
     hk_config_complain(r, r->line, "%s", error);
 }
 

@@ -145,10 +145,8 @@ int hk_key_set(struct hk_config *config, const char *name, const char *value, ch
   for (size_t i = 0; i < COUNT(keys) && !key; i++)
     if (strcmp(keys[i].name, name) == 0)
       key = &keys[i];
-  if (!key) {
-    snprintf(error, size, "[daemon] has no key `%.64s`; hankeld.conf(5) lists them", name);
-    return -EINVAL;
-  }
+  if (!key)
+    return hk_section_no_key("daemon", name, &keys[0].name, COUNT(keys), sizeof *keys, error, size);
   if (key->off && strcmp(value, "off") == 0) {
     put(config, key, 0);
     return 0;

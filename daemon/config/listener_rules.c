@@ -1,5 +1,6 @@
 /* See listener_rules.h. */
 #include "daemon/config/listener_rules.h"
+#include "daemon/config/section_keys.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -92,6 +93,13 @@ int hk_rules_set(struct hk_rules *rules, const char *name, const char *value, ch
     return 0;
   snprintf(error, size, "scopes = %.64s: not a list of feed, subscribe, admin with commas between them", value);
   return -EINVAL;
+}
+
+int hk_rules_no_key(const char *name, char *error, unsigned size)
+{
+  static const char *const names[] = { "protocol", "transport",       "address", "precision",     "insecure", "mac",
+                                       "scopes",   "tls_certificate", "tls_key", "tls_client_ca", "crl",      "tokens" };
+  return hk_section_no_key("listen", name, names, sizeof names / sizeof *names, sizeof *names, error, size);
 }
 
 void hk_rules_finish(struct hk_rules *r, const struct sockaddr_storage *address, bool udp, bool binary,

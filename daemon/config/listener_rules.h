@@ -37,6 +37,8 @@ struct hk_rules {
 
 /* Sets a key of the section. 1: not one of these; 0; or -EINVAL with a message. */
 int hk_rules_set(struct hk_rules *rules, const char *name, const char *value, char *error, unsigned size);
+/* Says that [listen NAME] has no key of that name, and which may have been meant. -EINVAL. */
+int hk_rules_no_key(const char *name, char *error, unsigned size);
 
 /* Reports errors of a whole section, one message each; sets values that follow from other keys. udp, binary: the listener's kind.
  */

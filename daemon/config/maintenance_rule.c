@@ -1,6 +1,7 @@
 #include "daemon/config/maintenance_rule.h"
 
 #include "cpu/duration.h"
+#include "daemon/config/section_keys.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -56,8 +57,8 @@ int hk_maintenance_key(struct hk_maintenance_rule *r, const char *name, const ch
     wanted =
         hk_daily_parse(value, &r->daily_from, &r->daily_to) != 0 ? "not two times of the day (UTC) such as 22:00-04:30" : NULL;
   } else {
-    snprintf(error, size, "[maintenance] has no key `%.64s`; hankeld.conf(5) lists them", name);
-    return -EINVAL;
+    static const char *const names[] = { "match", "from", "to", "duration", "daily" };
+    return hk_section_no_key("maintenance", name, names, sizeof names / sizeof *names, sizeof *names, error, size);
   }
   if (wanted)
     snprintf(error, size, "%s = %.64s: %s", name, value, wanted);

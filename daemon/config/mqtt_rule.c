@@ -48,10 +48,7 @@ void hk_mqtt_rule_begin(struct hk_mqtt_rule *r)
 
 int hk_mqtt_rule_key(struct hk_mqtt_rule *r, const char *name, const char *value, char *error, size_t size)
 {
-  const int status = hk_section_key_set(keys, sizeof keys / sizeof *keys, r, name, value, error, size);
-  if (status == -ENOENT)
-    snprintf(error, size, "[mqtt] has no key `%.64s`; hankeld.conf(5) lists them", name);
-  return status == 0 ? 0 : -EINVAL;
+  return hk_section_key_set("mqtt", keys, sizeof keys / sizeof *keys, r, name, value, error, size);
 }
 
 /* What is published goes under names that have no wildcards. */
@@ -103,4 +100,37 @@ int hk_mqtt_rule_finish(struct hk_mqtt_rule *r, char *error, size_t size)
     return -EINVAL;
   }
   return check_topics(r, error, size);
+}
+
+/* The first topic of `b` that `a` asks for, too; NULL: none. Both have passed hk_mqtt_topics_parse. */
+static const struct hk_mqtt_topic *find_common(const struct hk_mqtt_topics *a, const struct hk_mqtt_topics *b)
+{
+  for (uint32_t i = 0; i < b->n; i++)
+    for (uint32_t k = 0; k < a->n; k++)
+      if (strcmp(a->topic[k].filter, b->topic[i].filter) == 0)
+        return &b->topic[i];
+  return NULL;
+}
+
+bool hk_mqtt_rules_meet(const struct hk_mqtt_rules *rules, uint32_t *at, char *line, size_t size)
+{
+  for (; *at < rules->n * rules->n; ++*at) {
+    const struct hk_mqtt_rule *a = &rules->rule[*at % rules->n], *b = &rules->rule[*at / rules->n];
+    struct hk_mqtt_topics of_a = { 0 }, of_b = { 0 };
+    if (a >= b || !a->topics[0] || !b->topics[0] || strcmp(a->address.host, b->address.host) != 0 ||
+        a->address.port != b->address.port || hk_mqtt_topics_parse(a->topics, &of_a, line, size) != 0 ||
+        hk_mqtt_topics_parse(b->topics, &of_b, line, size) != 0)
+      continue;
+    const struct hk_mqtt_topic *both = find_common(&of_a, &of_b);
+    const bool shared = both && both->match > 0, alike = strcmp(a->sensor, b->sensor) == 0 && strcmp(a->values, b->values) == 0;
+    if (!both || (!shared && !alike)) /* each may take something else out of the same messages */
+      continue;
+    snprintf(
+        line, size, "[mqtt %s] and [mqtt %s] subscribe to the same topic of one broker, %s: %s", a->name, b->name, both->filter,
+        shared ? "they get the messages of a sensor in turn, and those that are overtaken are late; divide the topics instead"
+               : "every message comes twice, and what comes second is late; leave the topic to one of them");
+    ++*at;
+    return true;
+  }
+  return false;
 }

@@ -52,4 +52,8 @@ int hk_mqtt_rule_key(struct hk_mqtt_rule *rule, const char *name, const char *va
 /* What can only be said of a whole rule; sets what follows from the other keys. 0, or -EINVAL with a message. */
 int hk_mqtt_rule_finish(struct hk_mqtt_rule *rule, char *error, size_t size);
 
+/* The next two sections that ask one broker for the same topic, with a line that says what comes of it. False: none. *at: 0 for
+ * the first. */
+bool hk_mqtt_rules_meet(const struct hk_mqtt_rules *rules, uint32_t *at, char *line, size_t size);
+
 #endif

@@ -84,10 +84,7 @@ int hk_notify_rule_key(struct hk_notify_rule *r, const char *name, const char *v
     return hk_notify_template_take(&r->template, value, error, size) ? 0 : -EINVAL;
   if (strcmp(name, "template_file") == 0)
     return hk_notify_template_read(&r->template, value, error, size) ? 0 : -EINVAL;
-  const int status = hk_section_key_set(keys, sizeof keys / sizeof *keys, r, name, value, error, size);
-  if (status == -ENOENT)
-    snprintf(error, size, "[notify] has no key `%.64s`; hankeld.conf(5) lists them", name);
-  return status == 0 ? 0 : -EINVAL;
+  return hk_section_key_set("notify", keys, sizeof keys / sizeof *keys, r, name, value, error, size);
 }
 
 static bool begins(const char *text, const char *with)

@@ -1,6 +1,7 @@
 #include "daemon/config/section_keys.h"
 
 #include "cpu/duration.h"
+#include "daemon/base/suggest.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -96,14 +97,25 @@ static bool take(const struct hk_section_key *key, void *field, const char *valu
   }
 }
 
-int hk_section_key_set(const struct hk_section_key *keys, size_t n, void *rule, const char *name, const char *value, char *error,
-                       size_t size)
+int hk_section_no_key(const char *section, const char *name, const char *const *names, size_t n, size_t apart, char *error,
+                      size_t size)
+{
+  const char *meant = hk_suggest(name, names, n, apart);
+  if (meant)
+    snprintf(error, size, "[%s] has no key `%.64s`; did you mean %s? hankeld.conf(5) lists them", section, name, meant);
+  else
+    snprintf(error, size, "[%s] has no key `%.64s`; hankeld.conf(5) lists them", section, name);
+  return -EINVAL;
+}
+
+int hk_section_key_set(const char *section, const struct hk_section_key *keys, size_t n, void *rule, const char *name,
+                       const char *value, char *error, size_t size)
 {
   const struct hk_section_key *key = keys;
   while (key < keys + n && strcmp(key->name, name) != 0)
     key++;
   if (key == keys + n)
-    return -ENOENT;
+    return hk_section_no_key(section, name, &keys[0].name, n, sizeof *keys, error, size);
   void *field = (char *)rule + key->at;
   const char *wrong = NULL;
   if (key->kind == HK_TAKES_TEXT)

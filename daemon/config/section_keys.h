@@ -39,10 +39,14 @@ struct hk_section_key {
 
 extern const char *const hk_yes_words[]; /* no, yes */
 
-/* Sets a key of a rule; bytes behind the end of a text are 0, so that equal rules are equal bytes. 0; -EINVAL with a message;
- * -ENOENT: the table has no such key. */
-int hk_section_key_set(const struct hk_section_key *keys, size_t n, void *rule, const char *name, const char *value, char *error,
-                       size_t size);
+/* Sets a key of a rule; bytes behind the end of a text are 0, so that equal rules are equal bytes. 0 or
+ * -EINVAL with a message. section: what it is called, for that. */
+int hk_section_key_set(const char *section, const struct hk_section_key *keys, size_t n, void *rule, const char *name,
+                       const char *value, char *error, size_t size);
+
+/* Says that a section has no key of a name, and which of n may have been meant; names: as hk_suggest has them. -EINVAL. */
+int hk_section_no_key(const char *section, const char *name, const char *const *names, size_t n, size_t apart, char *error,
+                      size_t size);
 
 /* Index of a word in a list that ends with NULL; its empty words are no words. 0 or -EINVAL. */
 int hk_word_find(const char *const *words, const char *word, uint32_t *out);

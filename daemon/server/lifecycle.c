@@ -421,6 +421,8 @@ int hk_server_run(struct hk_server *s)
       hk_log(&s->log, HK_LOG_WARNING, "%s", error);
   for (uint32_t at = 0; s->shards.n > 1 && hk_sections_share(s->config, &at, error, sizeof error);)
     hk_log(&s->log, HK_LOG_WARNING, "%s", error);
+  for (uint32_t at = 0; hk_mqtt_rules_meet(&s->config->mqtt, &at, error, sizeof error);)
+    hk_log(&s->log, HK_LOG_WARNING, "%s", error);
   const int status = start(s, error, sizeof error);
   if (status != 0) {
     hk_log(&s->log, HK_LOG_ERROR, "start: %s", error);

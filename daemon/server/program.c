@@ -153,6 +153,8 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
   const bool several = config->devices != 1 && (config->backend == HK_BACKEND_AUTO || config->backend == HK_BACKEND_CUDA);
   for (uint32_t at = 0; several && hk_sections_share(config, &at, error, sizeof error);)
     puts(error);
+  for (uint32_t at = 0; hk_mqtt_rules_meet(&config->mqtt, &at, error, sizeof error);)
+    puts(error);
   hk_device_close(device);
   return DONE;
 }

@@ -230,6 +230,8 @@ static void compare(struct hk_server *s)
       hk_buffer_print(&r->told, "%s\n", line);
   for (uint32_t at = 0; s->shards.n > 1 && hk_sections_share(r->next, &at, line, sizeof line);)
     hk_buffer_print(&r->told, "%s\n", line);
+  for (uint32_t at = 0; hk_mqtt_rules_meet(&r->next->mqtt, &at, line, sizeof line);)
+    hk_buffer_print(&r->told, "%s\n", line);
   if (define(s, taken) != 0) {
     hk_buffer_print(&r->told, "no memory\n");
     refuse(s);

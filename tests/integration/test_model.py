@@ -93,9 +93,8 @@ class Simulate(Case):
 
     def test_what_is_wrong_is_said(self):
         for arguments, code, said in (
-                ([], 2, 'want simulate FILE.model'),
+                ([], 2, 'want simulate'),
                 (['simulate'], 2, 'want simulate FILE.model'),
-                (['fit', self.model], 2, 'want simulate FILE.model'),
                 (['simulate', self.path + '/none'], 1, '/none: No such file or directory'),
                 (['simulate', self.file('w', LINE + 'edge c d 1 2')], 1, '/w: line 11, column 1: edge: the form is: edge A B LENGTH DIAMETER FRICTION WAVE CELLS'),
                 (['simulate', '--leak', '1h', self.model], 2, '--leak 1h: want AT,SHARE[,PLACE[,FOR]]'),

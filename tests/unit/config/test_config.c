@@ -351,11 +351,65 @@ static void test_unreached(void **state)
   hk_config_free(&c);
 }
 
+/* What may have been meant is said of sections and of the keys of each kind. */
+static void test_meant(void **state)
+{
+  (void)state;
+  static const char *const wrong[][2] = {
+    { "[daemon]\ndurabilty = none\n", "[daemon] has no key `durabilty`; did you mean durability?" },
+    { "[listne x]\n", "no such section; did you mean [listen]? there are [daemon]," },
+    { "[listen x]\nadress = 127.0.0.1:1\n", "[listen] has no key `adress`; did you mean address?" },
+    { "[detector x]\nwindwo = 9\n", "[detector] has no key `windwo`; did you mean window?" },
+    { "[maintenance x]\ndialy = 1:00-2:00\n", "[maintenance] has no key `dialy`; did you mean daily?" },
+    { "[notify x]\ntyp = webhook\n", "[notify] has no key `typ`; did you mean type?" },
+    { "[cluster x]\nrloe = scorer\n", "[cluster] has no key `rloe`; did you mean role?" },
+    { "[daemon]\ncolour = red\n", "[daemon] has no key `colour`; hankeld.conf(5) lists them" },
+    { "[colour]\n", "no such section; there are [daemon]," },
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    expect_fault(wrong[i][0], wrong[i][1]);
+}
+
+#ifdef HK_HAVE_MQTT
+/* Two sections that get the messages of one topic, in turn or each of them. */
+static void test_mqtt_topics_meet(void **state)
+{
+  (void)state;
+  static const char *const twos[][3] = {
+    { "topics = x, $share/g/a/#", "topics = $share/g/a/#",
+      "[mqtt p] and [mqtt q] subscribe to the same topic of one broker, $share/g/a/#: they get the" },
+    { "topics = +/v", "topics = y, +/v", "of one broker, +/v: every message comes twice" },
+    { "topics = a/#", "topics = a/#\nvalues = v", NULL }, /* each takes something else */
+    { "topics = a/#", "topics = a/#\nsensor = b/{topic}", NULL },
+    { "topics = $share/g/a/#", "topics = $share/g/b/#", NULL },
+    { "topics = $share/g/a/#", "topics = $share/h/a/#", NULL },
+    { "topics = a/#", "publish = events", NULL },
+  };
+  for (size_t i = 0; i < sizeof twos / sizeof *twos; i++)
+    for (uint32_t elsewhere = 0; elsewhere < 2; elsewhere++) {
+      struct hk_config c;
+      struct faults faults;
+      char text[512], line[512];
+      uint32_t at = 0;
+      snprintf(text, sizeof text, "%s[mqtt p]\nurl = mqtt://h\n%s\n[mqtt q]\nurl = mqtt://%s\n%s\n", DETECTOR, twos[i][0],
+               elsewhere ? "h:1884" : "h:1883", twos[i][1]);
+      assert_int_equal(read_text(&c, text, &faults), 0);
+      const bool meet = hk_mqtt_rules_meet(&c.mqtt, &at, line, sizeof line);
+      assert_int_equal(meet, !elsewhere && twos[i][2] != NULL);
+      if (meet)
+        assert_non_null(strstr(line, twos[i][2]));
+      assert_false(meet && hk_mqtt_rules_meet(&c.mqtt, &at, line, sizeof line));
+      hk_config_free(&c);
+    }
+}
+#endif
+
 int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_values),
 #ifdef HK_HAVE_MQTT
                                       cmocka_unit_test(test_mqtt),
+                                      cmocka_unit_test(test_mqtt_topics_meet),
 #endif
                                       cmocka_unit_test(test_default_listeners),
                                       cmocka_unit_test(test_faults),
@@ -365,6 +419,7 @@ int main(void)
                                       cmocka_unit_test(test_example),
                                       cmocka_unit_test(test_device_failure),
                                       cmocka_unit_test(test_several_algorithms),
+                                      cmocka_unit_test(test_meant),
                                       cmocka_unit_test(test_unreached) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

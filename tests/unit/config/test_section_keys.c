@@ -48,7 +48,7 @@ static const struct hk_section_key keys[] = {
 static int set(struct rule *r, const char *name, const char *value, char error[256])
 {
   error[0] = 0;
-  return hk_section_key_set(keys, COUNT(keys), r, name, value, error, 256);
+  return hk_section_key_set("rule", keys, COUNT(keys), r, name, value, error, 256);
 }
 
 static void test_taken(void **state)
@@ -133,7 +133,10 @@ static void test_long(void **state)
   assert_int_equal(set(&r, "glob", value, error), 0);
   value[HK_SECTION_GLOB - 1] = 'x';
   assert_int_equal(set(&r, "glob", value, error), -EINVAL);
-  assert_int_equal(set(&r, "colour", "red", error), -ENOENT);
+  assert_int_equal(set(&r, "colour", "red", error), -EINVAL);
+  assert_string_equal(error, "[rule] has no key `colour`; hankeld.conf(5) lists them");
+  assert_int_equal(set(&r, "nubmer", "1", error), -EINVAL);
+  assert_string_equal(error, "[rule] has no key `nubmer`; did you mean number? hankeld.conf(5) lists them");
 }
 
 static void test_addresses(void **state)

@@ -9,7 +9,8 @@
 #define HK_SUGGEST_FAR 2
 unsigned hk_suggest_distance(const char *word, const char *other);
 
-/* The nearest of n words, or NULL where none is near: at most HK_SUGGEST_FAR changes, and fewer than a word has characters. */
-const char *hk_suggest(const char *word, const char *const *words, size_t n);
+/* The nearest of n words, or NULL where none is near: at most HK_SUGGEST_FAR changes, and fewer than a word has characters.
+ * words: the first of n pointers that lie `apart` bytes from each other, as the names in a table do. */
+const char *hk_suggest(const char *word, const char *const *words, size_t n, size_t apart);
 
 #endif

@@ -1,5 +1,5 @@
 /* Optimal string alignment: a table of at most 32 by 32. */
-#include "daemon/cli/suggest.h"
+#include "daemon/base/suggest.h"
 
 #include <string.h>
 
@@ -29,15 +29,16 @@ unsigned hk_suggest_distance(const char *word, const char *other)
   return table[n][m];
 }
 
-const char *hk_suggest(const char *word, const char *const *words, size_t n)
+const char *hk_suggest(const char *word, const char *const *words, size_t n, size_t apart)
 {
   const char *nearest = NULL;
   unsigned distance = HK_SUGGEST_FAR + 1;
   for (size_t i = 0; i < n; i++) {
-    const unsigned d = hk_suggest_distance(word, words[i]);
-    if (d < distance && d < strlen(words[i])) {
+    const char *const each = *(const char *const *)(const void *)((const char *)words + i * apart);
+    const unsigned d = hk_suggest_distance(word, each);
+    if (d < distance && d < strlen(each)) {
       distance = d;
-      nearest = words[i];
+      nearest = each;
     }
   }
   return nearest;
