@@ -4,6 +4,7 @@ import asyncio
 import importlib.util
 import math
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -146,6 +147,20 @@ class TestAsync(Package):
         async def main():
             with self.assertRaises(OSError):
                 await hankeld.AsyncClient(self.address).connect()
+        self.run_async(main())
+
+    def test_a_connection_that_is_reset_as_it_begins(self):
+        """At each step of the loop: a client that goes on by itself has to see an OSError, and nothing else."""
+        async def main():
+            for steps in range(12):
+                server = socket.create_server(('127.0.0.1', 0))
+                client = hankeld.AsyncClient(f'127.0.0.1:{server.getsockname()[1]}', timeout=WAIT)
+                connecting = asyncio.create_task(client.connect())
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                server.close()  # which resets what it has not accepted
+                with self.subTest(steps=steps), self.assertRaises(OSError):
+                    await connecting
         self.run_async(main())
 
     def test_a_token_does_not_go_in_clear(self):

@@ -70,7 +70,10 @@ class AsyncClient(End):
         self._fault = None
         self._reading = asyncio.get_running_loop().create_task(self._read_all())
         try:
-            hello = _hello(address, name, token, False, tls, token_in_clear, self._writer.get_extra_info("peername")[0])
+            peer = self._writer.get_extra_info("peername")
+            if peer is None:  # the connection has been reset already
+                raise ConnectionResetError("the daemon closed the connection")
+            hello = _hello(address, name, token, False, tls, token_in_clear, peer[0])
             self._welcomed(await self._request(_HELLO, _WELCOME, hello))
             if self._feed_name is not None:
                 self._feed_begins(struct.unpack_from("<Q", await self._request(_FEED, _FEED_AT, _string(self._feed_name)))[0])
@@ -154,7 +157,9 @@ class AsyncClient(End):
             await asyncio.wait_for(self._waiting[tag], self._timeout)
             return self._reply(tag, kind, reply)
         finally:
-            del self._waiting[tag]
+            waiting = self._waiting.pop(tag)
+            if waiting.done() and not waiting.cancelled():
+                waiting.exception()  # looked at, or asyncio writes that nobody did
 
     # --- points ---
 
