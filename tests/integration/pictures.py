@@ -19,7 +19,7 @@ SIZE, QUALITY = (1100, 760), 55
 VIEWS = {
     'now': "document.querySelectorAll('article').length > 1 && document.querySelectorAll('.lately li').length > 2",
     'wall': "!!document.querySelector('canvas.wall')?.dataset.drawn",
-    'sensor': "Number(document.querySelector('canvas.series')?.dataset.points) > 100",
+    'sensor': "Number(document.querySelector('.series canvas')?.dataset.points) > 100",
     'timeline': "document.querySelectorAll('tbody tr').length > 10",
     'health': "document.querySelectorAll('tbody tr').length > 2",
 }

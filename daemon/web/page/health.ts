@@ -1,22 +1,24 @@
 // How the daemon does.
-import { ask, bytes, count, make, time } from './tools.js';
+import type { Status } from './api';
+import { ask, bytes, count, make, time } from './tools';
+import type { View } from './tools';
 
-const LEGS = { gather: 'gathered', wait: 'waits for the device', score: 'is scored', publish: 'is published', whole: 'all of it' };
-const tile = (what, value, bad) => make('div', { class: bad ? 'tile bad' : 'tile' }, make('b', {}, value), make('span', {}, what));
-const duration = us => us < 1000 ? `${us.toFixed(0)} us` : us < 1e6 ? `${(us / 1e3).toFixed(1)} ms` : `${(us / 1e6).toFixed(2)} s`;
+const LEGS: Record<string, string> = { gather: 'gathered', wait: 'waits for the device', score: 'is scored', publish: 'is published', whole: 'all of it' };
+const tile = (what: string, value: string, bad = false): HTMLElement => make('div', { class: bad ? 'tile bad' : 'tile' }, make('b', {}, value), make('span', {}, what));
+const duration = (us: number): string => us < 1000 ? `${us.toFixed(0)} us` : us < 1e6 ? `${(us / 1e3).toFixed(1)} ms` : `${(us / 1e6).toFixed(2)} s`;
 
-/** A table of what the daemon talks to by itself; nothing where there is none. */
-const table = (title, heads, rows) => rows.length === 0 ? [] : [make('h2', {}, title), make('table', {}, make('thead', {}, make('tr', {}, ...heads.map(h => make('th', {}, h)))),
+/** A table of what the daemon talks to by itself; nothing where there is none. Rows begin with whether something is wrong. */
+const table = (title: string, heads: string[], rows: [boolean, ...string[]][]): HTMLElement[] => rows.length === 0 ? [] : [make('h2', {}, title), make('table', {}, make('thead', {}, make('tr', {}, ...heads.map(h => make('th', {}, h)))),
   make('tbody', {}, ...rows.map(([bad, ...cells]) => make('tr', bad ? { class: 'severe' } : {}, ...cells.map((c, i) => make('td', {}, i === 1 ? make('span', { class: 'badge' }, c) : c))))))];
-const receivers = s => table('Receivers of alerts', ['Name', 'State', 'Told', 'Waiting', 'Given up', 'Last answer'],
+const receivers = (s: Status): HTMLElement[] => table('Receivers of alerts', ['Name', 'State', 'Told', 'Waiting', 'Given up', 'Last answer'],
   s.notify.map(r => [r.state !== 'ok', `${r.name} (${r.type})`, r.state, count(r.events), count(r.waiting), count(r.given_up), r.answer || '']));
-const brokers = s => table('Brokers', ['Name', 'State', 'Messages', 'Why'],
+const brokers = (s: Status): HTMLElement[] => table('Brokers', ['Name', 'State', 'Messages', 'Why'],
   s.mqtt.map(b => [b.state !== 'connected', `${b.name} (${b.way})`, b.state, count(b.messages), b.why || '']));
 
-export async function health(place, { told, alive }) {
-  let before = null, at = 0;
-  async function look() {
-    const s = await ask('status'), now = performance.now(), seconds = (now - at) / 1000;
+export const health: View = async (place, { told, alive }) => {
+  let before: Status | null = null, at = 0;
+  async function look(): Promise<void> {
+    const s = await ask<Status>('status'), now = performance.now(), seconds = (now - at) / 1000;
     const rate = before ? (s.points.in - before.points.in) / seconds : null;
     before = s;
     at = now;
@@ -41,4 +43,4 @@ export async function health(place, { told, alive }) {
   await look();
   const timer = setInterval(() => alive() && look().catch(() => told(false)), 2000);
   return () => clearInterval(timer);
-}
+};

@@ -1,52 +1,64 @@
 // Every sensor a cell, coloured by its score, grouped by the beginning of its name. Only scores that say something are sent.
 // Cells are written as pixels, those alone that have changed: 100,000 of them are no work for a frame.
-import { ask, count, make, number, colour } from './tools.js';
+import type { Alerts, Level, Sensors } from './api';
+import type { Answer, Question } from './scores';
+import { ask, count, make, number, colour } from './tools';
+import type { Frame, View } from './tools';
 
 const MOST = 200000; // cells; of more sensors a glob says which
 const LEAST = 0.2; // scores below are calm
 const FADES = 60000; // ms after which a score that was not repeated is calm again
 const LABELS = 60; // groups, above which they have no names
 const LABEL = 20; // px
-const LEVELS = ['severe', 'warning', 'notice'];
+const LEVELS: Level[] = ['severe', 'warning', 'notice'];
+
+type Rgb = ArrayLike<number>;
+
+/** Sensors that are shown; cut: there are more. */
+interface Cells {
+  cells: string[];
+  cut: boolean;
+  of: number;
+}
 
 /** What cells stand together by: plant1/pump7 by `plant1`, pump7,site=a by `pump`. */
-const prefix = name => name.includes('/') ? name.slice(0, name.indexOf('/')) : /^[^\s,#._:-]*/.exec(name)[0].replace(/\d+$/, '');
+const prefix = (name: string): string => name.includes('/') ? name.slice(0, name.indexOf('/')) : name.replace(/[\s,#._:-].*/s, '').replace(/\d+$/, '');
 
-async function names(glob, say) {
-  const all = [];
-  let of = 0;
-  for (let after = 0; after !== undefined && all.length < MOST;) {
-    const part = await ask(`sensors?limit=10000&after=${after}&glob=${encodeURIComponent(glob)}`);
+async function names(glob: string, say: (text: string) => void): Promise<Cells> {
+  const all: string[] = [];
+  let of = 0, cut = false;
+  for (let after: number | undefined = 0; after !== undefined && all.length < MOST;) {
+    const part: Sensors = await ask<Sensors>(`sensors?limit=10000&after=${after}&glob=${encodeURIComponent(glob)}`);
     for (const s of part.sensors) if (!s.derived) all.push(s.name);
     after = part.next;
     of = part.count;
     say(`${count(all.length)} of ${count(of)} sensors`);
-    if (after !== undefined && all.length >= MOST) all.cut = true;
+    cut = after !== undefined && all.length >= MOST;
   }
-  const compare = new Intl.Collator('en', { numeric: true }).compare, cut = all.cut;
+  const compare = new Intl.Collator('en', { numeric: true }).compare;
   const sorted = all.length < 20000 ? all.sort(compare) : all.sort();
   return { cells: sorted, cut, of };
 }
 
 /** A colour of the style sheet as the bytes of a pixel. */
-function bytes(name) {
-  const g = new OffscreenCanvas(1, 1).getContext('2d');
+function bytes(name: string): Rgb {
+  const canvas = make('canvas', { width: '1', height: '1' }), g = canvas.getContext('2d')!;
   g.fillStyle = colour(name);
   g.fillRect(0, 0, 1, 1);
   return g.getImageData(0, 0, 1, 1).data;
 }
 
-const mix = (a, b, part) => [0, 1, 2].map(i => Math.round(a[i] + (b[i] - a[i]) * part));
-const word = rgb => (255 << 24 | rgb[2] << 16 | rgb[1] << 8 | rgb[0]) >>> 0;
+const mix = (a: Rgb, b: Rgb, part: number): Rgb => [0, 1, 2].map(i => Math.round(a[i] + (b[i] - a[i]) * part));
+const word = (rgb: Rgb): number => (255 << 24 | rgb[2] << 16 | rgb[1] << 8 | rgb[0]) >>> 0;
 
 /** Pixels of the cells: what is given a colour is shown with the next flush. */
-function painter(canvas, cells) {
-  const context = canvas.getContext('2d', { alpha: false });
-  let image, pixels, side, gap, ramp, alerts, back, low = Infinity, high = 0;
+function painter(canvas: HTMLCanvasElement, cells: number) {
+  const context = canvas.getContext('2d', { alpha: false })!;
+  let image = context.createImageData(1, 1), pixels = new Uint32Array(1), side = 1, gap = 0, ramp: number[] = [], alerts: number[] = [], back = 0, low = Infinity, high = 0;
   const x = new Int32Array(cells), y = new Int32Array(cells);
   return {
     x, y,
-    begin(width, height, of) {
+    begin(width: number, height: number, of: number): void {
       canvas.width = width;
       canvas.height = height;
       side = of;
@@ -60,13 +72,13 @@ function painter(canvas, cells) {
       low = 0;
       high = height;
     },
-    cell(i, score, alert) {
+    cell(i: number, score: number, alert: number): void {
       const c = alert ? alerts[alert - 1] : ramp[Math.round(64 * score)], n = side - gap, w = canvas.width;
       for (let row = y[i], end = row + n; row < end; row++) pixels.fill(c, row * w + x[i], row * w + x[i] + n);
       low = Math.min(low, y[i]);
       high = Math.max(high, y[i] + n);
     },
-    flush() {
+    flush(): void {
       if (low < high) context.putImageData(image, 0, 0, 0, low, canvas.width, high - low);
       low = Infinity;
       high = 0;
@@ -74,14 +86,14 @@ function painter(canvas, cells) {
   };
 }
 
-function group(cells) {
-  const groups = new Map();
-  cells.forEach((name, i) => { const p = prefix(name); if (!groups.has(p)) groups.set(p, []); groups.get(p).push(i); });
+function group(cells: string[]): Map<string, number[]> {
+  const groups = new Map<string, number[]>();
+  cells.forEach((name, i) => { const p = prefix(name), members = groups.get(p); if (members) members.push(i); else groups.set(p, [i]); });
   return groups;
 }
 
 /** The cells of a glob, live; returns what ends it. */
-async function show(box, tip, glob, { told, alive }) {
+async function show(box: HTMLElement, tip: HTMLElement, glob: string, { told, alive }: Omit<Frame, 'name'>): Promise<() => void> {
   const { cells, cut, of } = await names(glob, text => { tip.textContent = text; });
   if (cells.length === 0) {
     box.replaceChildren(make('div', { class: 'empty' }, glob ? 'No sensor has such a name.' : 'There are no sensors yet. Send something: hankel feed recording.csv'));
@@ -94,12 +106,12 @@ async function show(box, tip, glob, { told, alive }) {
   box.replaceChildren(canvas, labels, cursor);
   const at = new Map(cells.map((name, i) => [name, i])), groups = group(cells), paint = painter(canvas, cells.length);
   const score = new Float32Array(cells.length), heard = new Float64Array(cells.length), standing = new Uint8Array(cells.length);
-  const changed = new Uint8Array(cells.length), list = [];
-  let side = 8, ratio = 1, columns = 1, frame, chosen = -1, drawn = 0;
-  const index = name => at.get(name) ?? at.get(name.replace(/#[a-z]+$/, ''));
-  const change = i => { if (!changed[i]) { changed[i] = 1; list.push(i); } };
+  const changed = new Uint8Array(cells.length), list: number[] = [];
+  let side = 8, ratio = 1, columns = 1, frame = 0, chosen = -1, drawn = 0;
+  const index = (name: string): number | undefined => at.get(name) ?? at.get(name.replace(/#[a-z]+$/, ''));
+  const change = (i: number): void => { if (!changed[i]) { changed[i] = 1; list.push(i); } };
 
-  function lay() {
+  function lay(): void {
     const width = box.clientWidth;
     if (!width) return;
     ratio = devicePixelRatio || 1;
@@ -124,7 +136,7 @@ async function show(box, tip, glob, { told, alive }) {
     point(chosen);
   }
 
-  function draw() {
+  function draw(): void {
     frame = requestAnimationFrame(draw);
     if (!list.length || !alive()) return;
     const now = Date.now();
@@ -135,11 +147,11 @@ async function show(box, tip, glob, { told, alive }) {
     drawn += list.length;
     list.length = 0;
     paint.flush();
-    canvas.dataset.drawn = drawn; // for whoever looks whether it is alive
+    canvas.dataset.drawn = String(drawn); // for whoever looks whether it is alive
   }
 
-  async function alerts() {
-    const got = await ask('alerts?limit=10000'), before = standing.slice();
+  async function alerts(): Promise<void> {
+    const got = await ask<Alerts>('alerts?limit=10000'), before = standing.slice();
     standing.fill(0);
     for (const a of got.alerts) {
       const i = index(a.sensor), level = 1 + LEVELS.indexOf(a.level);
@@ -148,39 +160,40 @@ async function show(box, tip, glob, { told, alive }) {
     for (let i = 0; i < cells.length; i++) if (standing[i] !== before[i]) change(i);
   }
 
-  function under(e) {
+  function under(e: MouseEvent): number {
     const r = canvas.getBoundingClientRect(), x = (e.clientX - r.left) * ratio, y = (e.clientY - r.top) * ratio;
     for (let i = 0; i < cells.length; i++)
       if (x >= paint.x[i] && x < paint.x[i] + side && y >= paint.y[i] && y < paint.y[i] + side) return i;
     return -1;
   }
-  function point(i) {
+  function point(i: number): void {
     chosen = i;
     cursor.hidden = i < 0;
     if (i >= 0) Object.assign(cursor.style, { left: `${paint.x[i] / ratio - 2}px`, top: `${paint.y[i] / ratio - 2}px`, width: `${side / ratio + 2}px`, height: `${side / ratio + 2}px` });
     tip.textContent = i < 0 ? `${count(cells.length)} sensors${cut ? ` of ${count(of)}: a glob shows others` : ''}`
       : `${cells[i]}${score[i] ? `: score ${number(score[i])}` : ''}${standing[i] ? `, an alert stands (${LEVELS[standing[i] - 1]})` : ''}`;
   }
-  const open = i => { if (i >= 0) location.hash = 'sensor/' + encodeURIComponent(cells[i]); };
+  const open = (i: number): void => { if (i >= 0) location.hash = 'sensor/' + encodeURIComponent(cells[i]); };
   canvas.addEventListener('mousemove', e => point(under(e)));
   canvas.addEventListener('mouseleave', () => point(-1));
   canvas.addEventListener('click', e => open(under(e)));
   canvas.addEventListener('keydown', e => {
-    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[e.key];
+    const steps: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }, step = steps[e.key];
     if (step) { point(Math.max(0, Math.min(cells.length - 1, chosen < 0 ? 0 : chosen + step))); e.preventDefault(); }
     if (e.key === 'Enter') open(chosen);
   });
   await alerts();
-  let due = null;
-  const soon = () => { due ??= setTimeout(() => { due = null; if (alive()) alerts().catch(() => {}); }, 500); };
+  let due: ReturnType<typeof setTimeout> | undefined;
+  const soon = (): void => { due ??= setTimeout(() => { due = undefined; if (alive()) alerts().catch(() => {}); }, 500); };
   const worker = new Worker('/page/scores.js', { type: 'module' });
-  worker.onmessage = ({ data }) => {
+  worker.onmessage = ({ data }: MessageEvent<Answer>) => {
     if (data.well !== undefined) told(data.well);
     if (data.event || data.well) soon();
     const now = Date.now();
-    data.places?.forEach((i, k) => { score[i] = data.scores[k]; heard[i] = now; change(i); });
+    data.places?.forEach((i, k) => { score[i] = data.scores?.[k] ?? 0; heard[i] = now; change(i); });
   };
-  worker.postMessage({ names: cells, query: { what: `scores>=${LEAST},events`, glob } });
+  const question: Question = { names: cells, query: { what: `scores>=${LEAST},events`, glob } };
+  worker.postMessage(question);
   const fade = setInterval(() => { const now = Date.now(); for (let i = 0; i < cells.length; i++) if (score[i] && now - heard[i] >= FADES) { score[i] = 0; change(i); } }, 5000);
   const dark = matchMedia('(prefers-color-scheme: dark)');
   addEventListener('resize', lay);
@@ -191,12 +204,12 @@ async function show(box, tip, glob, { told, alive }) {
   return () => { worker.terminate(); cancelAnimationFrame(frame); clearInterval(fade); clearTimeout(due); removeEventListener('resize', lay); dark.removeEventListener('change', lay); };
 }
 
-export async function wall(place, { told, alive }) {
+export const wall: View = async (place, { told, alive }) => {
   const tip = make('p', { class: 'tip', role: 'status' }), box = make('div', { class: 'wallbox' });
   const glob = make('input', { type: 'search', placeholder: 'glob, such as pump*', 'aria-label': 'Glob' });
   const legend = make('p', { class: 'quiet legend' }, ...LEVELS.flatMap(l => [make('i', { class: `swatch ${l}` }), ` ${l} `]), make('i', { class: 'swatch score' }), ' score, the stronger the higher');
-  let turn = 0, end = () => {};
-  async function again() {
+  let turn = 0, end = (): void => {};
+  async function again(): Promise<void> {
     const mine = ++turn;
     end();
     end = () => {};
@@ -204,8 +217,8 @@ export async function wall(place, { told, alive }) {
     if (mine === turn) end = over;
     else over();
   }
-  place.append(make('h1', {}, 'Wall'), make('form', { class: 'filters', onsubmit: e => { e.preventDefault(); again(); } }, glob), legend, tip, box);
+  place.append(make('h1', {}, 'Wall'), make('form', { class: 'filters', onsubmit: (e: SubmitEvent) => { e.preventDefault(); void again(); } }, glob), legend, tip, box);
   glob.addEventListener('change', again);
   await again();
   return () => { turn++; end(); };
-}
+};

@@ -1,0 +1,174 @@
+// What the daemon answers, as ../openapi.json describes it: as much of it as the page uses. Times are ns since 1970, UTC.
+
+export type Level = 'notice' | 'warning' | 'severe';
+export type Nullable = number | null;
+
+/** What an alert and the events of one have in common. */
+interface Change {
+  sensor: string;
+  channel: string;
+  time: number;
+  from: number;
+  instant: number;
+  severity: number;
+  level: Level;
+  before: Nullable;
+  after: Nullable;
+  spread_before?: Nullable;
+  spread_after?: Nullable;
+  similar_from?: number;
+  novelty?: { kind: string; compared: number; reach: number; low: number; high: number; nearest?: number };
+  limit?: { limit: number; slope: number; earliest: number; reached: number; latest: Nullable };
+  secondary?: boolean;
+  by?: string;
+  maintenance?: boolean;
+}
+
+export interface Alert extends Change {
+  number: number;
+  acknowledged?: number;
+}
+
+export interface Alerts {
+  standing: number;
+  acknowledged: number;
+  alerts: Alert[];
+}
+
+export interface Event extends Change {
+  event: 'raised' | 'corrected' | 'cleared' | 'flapping' | 'acknowledged';
+  id: string;
+  number?: number;
+  position: number;
+}
+
+/** What somebody told the daemon. */
+export interface Told {
+  told: string;
+  time: number;
+  position: number;
+  sensor?: string;
+  match?: string;
+  incident?: number;
+  by?: string;
+  text?: string;
+  until?: number;
+}
+
+/** A part of the log: what is in it, where it ends, and where the log does. */
+export type Logged<Member extends string, One> = { [name in Member]: One[] } & { position: number; last: number };
+
+export interface IncidentSensor {
+  sensor: string;
+  channels: string[];
+  instant: number;
+  raised: number;
+}
+
+export interface Incident {
+  level: Level;
+  feedback?: { kind: 'expected' | 'false'; text: string };
+  about: {
+    id: number;
+    rank: number;
+    since: number;
+    last: number;
+    count: number;
+    first: string;
+    strongest: string;
+    sensors: IncidentSensor[];
+    node?: string;
+    below: number;
+    of: number;
+  };
+}
+
+export interface Incidents {
+  made: boolean;
+  standing: number;
+  incidents: Incident[];
+  over: Incident[];
+}
+
+export interface Machine {
+  name: string;
+  sensors: string[];
+}
+
+export interface Sensors {
+  sensors: { name: string; derived: boolean }[];
+  count: number;
+  next?: number;
+}
+
+/** Of an algorithm, what its device has of a sensor. */
+export interface Series {
+  sensor: string;
+  algorithm: string;
+  section: string;
+  keys: Record<string, string>;
+  samples?: number;
+  span?: number;
+  baseline?: Nullable;
+  threshold?: { mode: 'adaptive' | 'fixed' | 'off'; of: 'score' | 'evidence'; value?: Nullable; blocks?: number };
+  alert?: { raised: boolean; number: number };
+}
+
+/** [time, value], or [time, value, true]: filled in. */
+export type Point = [time: number, value: Nullable, filled?: boolean];
+
+export interface Look {
+  time: number;
+  interval: number;
+  series: Series[];
+  points: Point[];
+}
+
+export interface Window {
+  match: string;
+  name?: string;
+  by?: string;
+  daily?: string;
+  to?: string;
+  now: boolean;
+}
+
+export interface Status {
+  version: string;
+  uptime_s: number;
+  threads: number;
+  backend: string;
+  points: { in: number; scored: number; pending: number; dropped: number; late: number };
+  udp: { lost_points: number };
+  sensors: { count: number };
+  groups: { machines: number };
+  connections: { open: number };
+  subscribers: { count: number; queued_bytes: number; gap_results: number };
+  device: { state: string };
+  batches: { stalled_s: number; stalled_because?: string };
+  configuration: { state: string };
+  durability: { mode: string; state: string; why?: string; commit_p99_us: number; events_last?: number; shards: { journal_bytes?: number }[] };
+  latency: Record<string, Record<string, number>>;
+  maintenance: Window[];
+  notify: { name: string; type: string; state: string; events: number; waiting: number; given_up: number; answer?: string }[];
+  mqtt: { name: string; way: string; state: string; messages: number; why?: string }[];
+}
+
+/** A result of the stream. */
+export interface Result {
+  sensor: string;
+  time: number;
+  value: number;
+  score: Nullable;
+  state: string;
+}
+
+/** What the stream brings, by the name of its event; results have none. */
+export interface Streamed {
+  '': Result;
+  alert: Event;
+  incident: unknown;
+  notice: unknown;
+  gap: { gap: { events: number } };
+  fault: unknown;
+}

@@ -1,0 +1,232 @@
+// What stands, the gravest first, and what to do about it; then what was lately.
+import type { Alert, Alerts, Event, Incident, Incidents, Level, Logged, Look, Machine, Status } from './api';
+import { spark } from './chart';
+import type { Spark } from './chart';
+import { ask, count, fault, link, make, primary, sentence, stream, time, ago } from './tools';
+import type { Child, View } from './tools';
+
+const SHOWN = 200, LATELY = 8, CHARTS = 12, HOUR = 3600;
+const GRAVE = ['', 'notice', 'warning', 'severe'];
+
+/** Alerts that are dealt with together: those of an incident, of a machine, or a single one. */
+interface Group {
+  incident?: Incident;
+  machine?: Machine;
+  alerts: Alert[];
+  level: Level | '';
+}
+
+/** What stands of a group; sensor: whose values its chart shows. */
+interface Card {
+  row: HTMLElement;
+  key: string;
+  sensor: string;
+  draw(look: Look | null): void;
+}
+
+interface Answered {
+  text: string;
+}
+type Does = (text: string, title: string, what: () => Promise<string>) => HTMLButtonElement;
+
+const graver = (a: Level | '', b: Level | ''): Level | '' => (GRAVE.indexOf(a) > GRAVE.indexOf(b) ? a : b);
+
+/** What an incident says: one sensor's alert, or who, how many, which was first, which shows most. */
+function about(incident: Incident, alerts: Alert[]): Child[] {
+  const i = incident.about;
+  if (i.count === 1 && alerts.length) return sentence(alerts[0]);
+  const first = i.sensors.find(s => s.sensor === i.first) ?? i.sensors[0], when = first?.instant ?? i.since;
+  if (i.count === 1) return [link(i.first), `: ${first ? first.channels.join(' and ') : 'alert'}`, ' at ', time(when), ', ', time(when, ago(when))];
+  const who = i.node ? `${count(i.below)} of the ${count(i.of)} sensors of ${i.node}${i.count > i.below ? ` and ${count(i.count - i.below)} more` : ''}` : `${count(i.count)} sensors`;
+  return [make('b', {}, who), ' changed together; first ', link(i.first), ' at ', time(when), ', ', time(when, ago(when)), ...(i.strongest === i.first ? [] : ['; strongest ', link(i.strongest)])];
+}
+
+/** The sensors of an incident in the order in which they began. */
+function members(incident: Incident): Child {
+  const { sensors, count: n } = incident.about;
+  if (n < 2) return '';
+  return make('details', {}, make('summary', {}, `${count(n)} sensors, in the order in which they began`),
+    make('ol', {}, ...sensors.map(s => make('li', {}, link(s.sensor), ' ', time(s.raised), `, ${s.channels.join(', ')}`))), n > sensors.length ? `and ${count(n - sensors.length)} more` : '');
+}
+
+/** What the sensors of a machine say themselves, below what they say together. */
+function parts(alerts: Alert[]): Child {
+  return make('details', { open: '' }, make('summary', {}, alerts.length === 1 ? 'One of its sensors' : `${count(alerts.length)} of its sensors`), ...alerts.map(a => make('p', {}, ...sentence(a))));
+}
+
+/** Words for what somebody said of an incident. */
+const SAID = { expected: 'said to be expected', false: 'said to be a false alarm' };
+
+/** What to do about an incident beside its alerts: to say what it was, or to take that back. does(): makes a button. */
+function words(incident: Incident, does: Does, besides: (word: string) => Promise<void>): Child[] {
+  const say = (word: string, text: string, title: string): Child => does(text, title, async () => {
+    const said = await ask<Answered>('feedback', { incident: incident.about.id, word });
+    await besides(word);
+    return said.text;
+  });
+  if (incident.feedback)
+    return [make('span', { title: incident.feedback.text }, SAID[incident.feedback.kind], ' '), say('undo', 'Undo', 'Takes back what was said of it')];
+  return [say('expected', 'Expected', 'It was to be expected: its sensors are silent for a week, unless they are graver'),
+    say('false', 'False alarm', 'There was nothing: its sensors are silent for a week, unless they are graver')];
+}
+
+/** Makes buttons that say in `done` what came of it, and look again. */
+const doing = (done: HTMLElement, act: () => void): Does => (text, title, what) => make('button', { title, onclick: async () => {
+  try { done.textContent = await what(); act(); } catch (why) { done.textContent = fault(why).message; }
+} }, text);
+
+/** What identifies a group from one look to the next. */
+const key = ({ incident, alerts: [lead] }: Group): string => (incident ? `incident ${incident.about.id}` : `${lead.sensor}:${lead.number}`);
+
+/** made: incidents are made of alerts here, so that one of none gets one soon. */
+function card(group: Group, act: () => void, made: boolean, small: Spark): Card {
+  const { incident, alerts } = group, open = alerts.filter(a => !a.acknowledged), lead = alerts[0];
+  const names = [...new Set(incident ? incident.about.sensors.map(s => s.sensor) : alerts.map(a => primary(a.sensor)))];
+  const globs = incident?.about.node ? [incident.about.node + '*'] : names.slice(0, 20);
+  const done = make('span', { role: 'status' });
+  const does = doing(done, act);
+  const acknowledge = async (): Promise<string> => {
+    let said = '';
+    for (const a of open) said = (await ask<Answered>('ack', { sensor: a.sensor, number: a.number })).text;
+    return open.length > 1 ? `${open.length} alerts are acknowledged` : said;
+  };
+  const maintain = async (): Promise<string> => { let said = ''; for (const glob of globs) said = (await ask<Answered>('maintenance', { glob, seconds: HOUR })).text; return said; };
+  const known = alerts.find(a => a.acknowledged);
+  const row = make('article', { class: `card ${group.level}${open.length ? '' : ' known'}` },
+    make('p', {}, make('span', { class: 'badge' }, group.level), ' ', ...(incident ? about(incident, alerts) : sentence(lead))), small.root,
+    make('div', {}, make('div', { class: 'do' },
+      ...(open.length ? [does('Acknowledge', 'Somebody looks after it', acknowledge)] : ['acknowledged by ', known?.by ?? '', ' at ', known?.acknowledged ? time(known.acknowledged) : '', ' ']),
+      ...(incident ? words(incident, does, async word => { if (word !== 'undo') await acknowledge(); })
+        : open.length && !made ? [does('Expected', 'Acknowledges it, and marks what these sensors do in the next hour as maintenance', async () => { await maintain(); return acknowledge(); })] : []),
+      does('Maintenance, 1 h', 'Marks what these sensors do in the next hour', maintain), alerts.some(a => a.maintenance) ? 'raised in maintenance ' : '', done), incident ? members(incident) : group.machine && alerts.length > 1 ? parts(alerts.slice(1)) : ''));
+  return { row, key: key(group), sensor: primary(lead.sensor), draw: look => small.show(lead, look) };
+}
+
+/** A line of what is over: of an incident, one may still say what it was. */
+function past(level: Level, text: Child[], incident: Incident | undefined, act: () => void): { row: HTMLElement; key: string } {
+  const done = make('span', { role: 'status' });
+  const row = make('li', { class: level }, make('span', { class: 'badge' }, level), ' ', ...text, ...(incident ? [' ', make('span', { class: 'do' }, ...words(incident, doing(done, act), async () => {}), done)] : []));
+  return { row, key: incident ? `over ${incident.about.id}` : '' };
+}
+
+/** Alerts by the incidents, or machines, that they belong to, the gravest first. */
+function grouped(alerts: Alert[], incidents: Incident[], machines: Machine[]): Group[] {
+  const of = new Map<string, Group>(), groups: Group[] = [];
+  for (const i of incidents) {
+    const group: Group = { incident: i, alerts: [], level: i.level };
+    for (const s of i.about.sensors) of.set(s.sensor, group);
+    groups.push(group);
+  }
+  for (const machine of machines.filter(m => !of.has(m.name))) {
+    const group: Group = { machine, alerts: [], level: '' };
+    for (const name of [machine.name, ...machine.sensors]) if (!of.has(name)) of.set(name, group);
+    groups.push(group);
+  }
+  for (const a of alerts) {
+    const group = of.get(primary(a.sensor)) ?? of.get(a.sensor);
+    if (group) group.alerts[a.channel === 'group' ? 'unshift' : 'push'](a);
+    else groups.push({ alerts: [a], level: a.level });
+  }
+  for (const g of groups) for (const a of g.alerts) g.level = graver(g.level, a.level);
+  const rank = (g: Group): number => (g.alerts.some(a => !a.acknowledged) ? 1000 : 0) + (g.incident?.about.rank ?? Math.max(...g.alerts.map(a => a.severity)));
+  return groups.sort((a, b) => rank(b) - rank(a));
+}
+
+function nothing(status: Status): HTMLElement {
+  if (status.points.in === 0)
+    return make('div', { class: 'empty' }, make('p', {}, 'Nothing has been sent to this daemon yet. Send something:'),
+      make('pre', {}, "hankel feed recording.csv\necho 'boiler,site=a temperature=81.5' | nc -q 1 HOST 7411"));
+  return make('p', { class: 'quiet' }, `${count(status.sensors.count)} sensors, ${count(status.points.in)} points so far.`);
+}
+
+/** What is over: the last incidents, or alerts where none are made. */
+async function lately(status: Status, incidents: Incident[] | null, stands: Set<string>): Promise<[Level, Child[], Incident?][]> {
+  if (incidents) return incidents.sort((a, b) => b.about.last - a.about.last).slice(0, LATELY).map(i => [i.level, about(i, []), i]);
+  const last = status.durability.events_last;
+  if (!last) return [];
+  const got = await ask<Logged<'events', Event>>(`events?limit=1000&since=${Math.max(0, last - 200)}`).catch(() => ({ events: [] }));
+  return got.events.filter(e => e.event === 'raised' && !stands.has(e.id)).slice(-LATELY).reverse().map(e => [e.level, sentence(e)]);
+}
+
+/** A window of maintenance that is open, or will be. */
+function maintained(w: Status['maintenance'][0], act: () => void): HTMLElement {
+  const end = async (): Promise<void> => { await ask('maintenance', { glob: w.match, end: true }).catch(() => {}); act(); };
+  return make('p', {}, `${w.match || '*'}: ${w.name || w.by || ''}${w.daily ? ', daily ' + w.daily : ''}${w.to ? ', until ' + w.to : ''}${w.now ? ', now ' : ' '}`,
+    w.by ? make('button', { onclick: end }, 'End') : '');
+}
+
+export const now: View = async (place, { told, alive }) => {
+  const title = make('h1'), verdict = make('div', { class: 'verdict', role: 'status' }, title), list = make('div'), windows = make('div'), before = make('div');
+  const looks = new Map<string, { at: number; look: Look | null }>(); // by sensor: what its device has, for the charts
+  const sparks = new Map<string, Spark>(); // by key: a card that is made anew has the chart that it had
+  let due: ReturnType<typeof setTimeout> | undefined, cards: Card[] = [], asked = 0, drawn = 0, shown: { row: HTMLElement; key: string }[] = [];
+  place.append(verdict, list, windows, before);
+
+  async function charts(): Promise<void> {
+    for (const c of cards.slice(0, CHARTS)) {
+      const known = looks.get(c.sensor);
+      if (!known || Date.now() - known.at > 20000) {
+        const look = await ask<Look>('sensors/?name=' + encodeURIComponent(c.sensor)).catch(() => null);
+        if (!alive()) return;
+        looks.set(c.sensor, { at: Date.now(), look });
+        if (c.row.isConnected) c.draw(look);
+      }
+    }
+  }
+  const draw = (): void => cards.forEach(c => c.row.isConnected && c.draw(looks.get(c.sensor)?.look ?? null));
+  /** Makes the cards, with the charts that they had; those of others end. */
+  function deal(stand: Group[], made: boolean): void {
+    const old = new Map(sparks);
+    sparks.clear();
+    cards = stand.map(g => {
+      const mine = key(g), small = old.get(mine) ?? spark();
+      old.delete(mine);
+      sparks.set(mine, small);
+      return card(g, look, made, small);
+    });
+    old.forEach(small => small.end());
+  }
+  function say(status: Status, open: Group[], known: number, level: Level | ''): void {
+    const none = status.points.in === 0;
+    verdict.className = `verdict ${open.length ? level : none ? '' : 'well'}`;
+    title.textContent = none ? 'No data yet' : open.length ? `${count(open.length)} to look at${known ? `, ${count(known)} acknowledged` : ''}` : known ? `Nothing new; ${count(known)} acknowledged` : 'All is well';
+    document.title = open.length ? `(${open.length}) hankeld` : 'hankeld';
+  }
+  async function look(): Promise<void> {
+    const mine = ++asked;
+    const [alerts, status, made] = await Promise.all([ask<Alerts>(`alerts?limit=${SHOWN}`), ask<Status>('status'), ask<Incidents>('incidents').then(made => (made.made ? made : null))]);
+    if (mine < drawn) return; // what was asked for later is there already
+    drawn = mine;
+    const machines = status.groups.machines ? (await ask<{ groups: Machine[] }>('groups?alert=true')).groups : [];
+    if (mine < drawn) return;
+    const groups = grouped(alerts.alerts, made?.incidents ?? [], machines), stand = groups.filter(g => g.alerts.length), open = stand.filter(g => g.alerts.some(a => !a.acknowledged));
+    say(status, open, stand.length - open.length, open.reduce((level, g) => graver(level, g.level), '' as Level | ''));
+    const opened = new Set(cards.filter(c => c.row.querySelector('details')?.open).map(c => c.key)), focused = document.activeElement;
+    const held = shown.find(c => c.row.contains(focused))?.key, button = focused?.textContent;
+    deal(stand, Boolean(made));
+    list.replaceChildren(...(cards.length ? cards.map(c => c.row) : [nothing(status)]));
+    if (alerts.standing > alerts.alerts.length) list.append(make('p', { class: 'quiet' }, `and ${count(alerts.standing - alerts.alerts.length)} alerts more`));
+    windows.replaceChildren(...(status.maintenance.length ? [make('h2', {}, 'Maintenance')] : []), ...status.maintenance.map(w => maintained(w, look)));
+    const still = groups.flatMap(g => (g.alerts.length || !g.incident ? [] : [g.incident]));
+    const over = await lately(status, made && [...still, ...made.over], new Set(alerts.alerts.map(a => `${a.sensor}:${a.number}`)));
+    if (mine < drawn) return;
+    const rows = over.map(([level, text, incident]) => past(level, text, incident, look));
+    before.replaceChildren(...(rows.length ? [make('h2', {}, 'Lately'), make('ul', { class: 'lately' }, ...rows.map(r => r.row))] : []));
+    shown = [...cards, ...rows];
+    for (const { row, key: of } of shown) { // what somebody has opened, or is about to press, stays
+      const details = row.querySelector('details');
+      if (details && opened.has(of)) details.open = true;
+      if (held && held === of) [...row.querySelectorAll<HTMLElement>('button, summary, a')].find(b => b.textContent === button)?.focus();
+    }
+    draw();
+    void charts();
+  }
+  // Many alerts that come together are one look.
+  const soon = (): void => { due ??= setTimeout(() => { due = undefined; if (alive()) look().catch(() => told(false)); }, 300); };
+  await look();
+  const end = stream({ what: 'events,incidents' }, { alert: soon, incident: soon, gap: soon }, well => { told(well); if (well) soon(); });
+  const minute = setInterval(soon, 20000), dark = matchMedia('(prefers-color-scheme: dark)');
+  addEventListener('resize', draw);
+  dark.addEventListener('change', draw);
+  return () => { end(); clearTimeout(due); clearInterval(minute); removeEventListener('resize', draw); dark.removeEventListener('change', draw); sparks.forEach(small => small.end()); };
+};
