@@ -126,7 +126,8 @@ static void rest(struct hk_cluster *c)
   struct pollfd p[3] = { { .fd = c->wake, .events = POLLIN },
                          { .fd = c->engine ? c->kind->fd(c->engine) : -1, .events = POLLIN },
                          { .fd = c->engine ? c->work->fd(c) : -1, .events = POLLIN } };
-  int timeout = TURN;
+  int timeout = c->more ? 0 : TURN;
+  c->more = false;
   if (!c->engine) {
     const int64_t left = (c->retry - hk_now()) / 1000000;
     timeout = left < 0 ? 0 : left < timeout ? (int)left + 1 : timeout;
@@ -170,7 +171,7 @@ int hk_cluster_start(struct hk_cluster **out, struct hk_net *net)
   c->net = net;
   c->rule = *rule;
   c->kind = &hk_engine_rabbitmq;
-  c->work = rule->role == HK_CLUSTER_GATEWAY ? &hk_cluster_gateway : &hk_cluster_scorer;
+  c->work = rule->role == HK_CLUSTER_GATEWAY ? &hk_cluster_gateway : rule->state[0] ? &hk_cluster_leases : &hk_cluster_scorer;
   c->pause = PAUSE;
   c->fd = -1;
   c->look.role = rule->role;

@@ -1,5 +1,6 @@
 /* Cluster: of a daemon with [cluster], the thread that has a connection to the broker, opens another one when it is lost, and
- * does what the role says: publishes what the relay has (cluster_gateway.c), or reads partitions (cluster_scorer.c).
+ * does what the role says: publishes what the relay has (cluster_gateway.c), or reads partitions: those that it was told
+ * (cluster_scorer.c), or those that the broker gives it (cluster_leases.c).
  *
  *     connecting -> connected -> (lost) -> failing -> connected ...
  *
@@ -27,6 +28,8 @@ struct hk_cluster_look {
   uint64_t refused;    /* scorer: points whose sensor was refused */
   uint64_t lost;       /* scorer: messages that the broker did not keep until they were read */
   uint32_t partitions; /* that it writes to, or reads */
+  uint32_t members;    /* scorer with `state`: that share the partitions, */
+  uint64_t moves;      /* and partitions that have come to it */
   uint32_t waiting;    /* gateway: messages that the broker has not confirmed */
 };
 

@@ -19,7 +19,7 @@ struct hk_cluster_work {
   int (*turn)(struct hk_cluster *c);     /* what there is to do beside that */
   int (*fd)(const struct hk_cluster *c); /* can be read when there is; -1: never is more */
 };
-extern const struct hk_cluster_work hk_cluster_gateway, hk_cluster_scorer;
+extern const struct hk_cluster_work hk_cluster_gateway, hk_cluster_scorer, hk_cluster_leases;
 
 struct hk_cluster {
   struct hk_net *net;
@@ -42,6 +42,7 @@ struct hk_cluster {
   int64_t retry, pause;     /* ns: when to connect again; and the next pause */
   int64_t opened;           /* ns: when it connected */
   bool told;                /* its failure was logged */
+  bool more;                /* the role has left something for the next turn, which comes at once */
   struct hk_log_quota quota;
 };
 

@@ -16,7 +16,12 @@
  * So there are two states, open and lost, and all that has to be remembered over a loss is with the caller.
  *
  *     open -> log... -> publish -> next: CONFIRMED                      a gateway
- *     open -> log... -> follow... -> next: MESSAGE -> took              a scorer
+ *     open -> log... -> follow... -> next: MESSAGE -> took              a scorer of partitions that it was told
+ *     open -> lease -> next: LEASED -> follow -> next: MESSAGE -> took  one of a partition that it shares with others: each has a
+ *                                                                       connection of its own, and gives it up by closing that
+ *
+ * A lease is one connection's at a time, and goes to the next that waits for it when that one is gone, or was silent for so long
+ * that the broker takes it for gone. Who has lost it may not know for as long: what it does meanwhile has to be harmless.
  *
  * Thread: that of whoever has opened it, but for `hk_engine_kind.fd`'s socket, which any may shut down to end a wait. */
 #ifndef HK_BRIDGE_ENGINE_H
@@ -39,6 +44,7 @@ enum hk_engine_what {
   HK_ENGINE_NOTHING,   /* for now: wait until the socket can be read */
   HK_ENGINE_CONFIRMED, /* message `number` is in its log; `all`: and all before it */
   HK_ENGINE_MESSAGE,   /* of `partition`, at `offset`; data is valid until the next call */
+  HK_ENGINE_LEASED,    /* the lease of `partition` is ours, until the connection is closed */
   HK_ENGINE_BLOCKED,   /* the broker takes no messages for now, for `why` (its memory, its disk); what comes is kept by us */
   HK_ENGINE_UNBLOCKED  /* it does again */
 };
@@ -68,6 +74,12 @@ struct hk_engine_kind {
   /* Messages of a partition are wanted, from an offset on, or HK_ENGINE_FIRST. Where there is none of that offset any more they
    * begin with the next that there is. */
   int (*follow)(struct hk_engine *engine, uint32_t partition, uint64_t offset);
+  /* Waits for the lease of a partition, behind those that wait already; LEASED says when it is ours. Once on a connection, which
+   * has nothing to do with other partitions. */
+  int (*lease)(struct hk_engine *engine, uint32_t partition);
+  /* From the first call until the connection is closed this is one of those who share the partitions. *out: how many there are,
+   * with it. */
+  int (*members)(struct hk_engine *engine, uint32_t *out);
   /* What comes next; never waits. It has to be called every second at least, whatever there is to read. */
   int (*next)(struct hk_engine *engine, struct hk_engine_event *out);
   /* The message that came last was taken: so many more may come as were. */

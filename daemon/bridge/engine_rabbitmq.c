@@ -6,6 +6,10 @@
  *    the connection counts as lost: the next one makes the queue again.
  *  - A stream whose arguments differ from those that are asked for is refused (406), and the answer says which.
  *  - Consumers of a stream need a limit of messages that are not acknowledged; acknowledging moves no position.
+ *  - The lease of a partition is the only message of a queue, NAME.lease.PARTITION, of which one consumer at a time gets messages
+ *    (x-single-active-consumer): whoever has it never acknowledges it, and when that connection is gone it comes to the consumer
+ *    that has waited for longest. With several leases on a connection that takes some 20 s, with one some 10 ms. Whoever waits
+ *    puts the message there, of which the queue keeps one; what comes to whoever has it already is acknowledged.
  *  - A broker without memory or disk stops reading. It says so to who can hear it (connection.blocked), once something was sent.
  */
 #include "daemon/bridge/engine.h"
@@ -45,6 +49,10 @@ struct rabbitmq {
   size_t capacity;
   char *body;
   bool delivers; /* a message has begun and not ended */
+  bool waits;    /* for a lease, of `partition`, */
+  bool leased;   /* which is ours */
+  bool token;    /* the message is that of a lease */
+  bool member;
 };
 
 static struct rabbitmq *of(struct hk_engine *e)
@@ -54,12 +62,17 @@ static struct rabbitmq *of(struct hk_engine *e)
 
 /* --- what went wrong ------------------------------------------------------------------------------------------------------- */
 
-static int lost(struct rabbitmq *r, const char *what, const char *why, size_t length)
+static void say_why(struct rabbitmq *r, const char *what, const char *why, size_t length)
 {
   snprintf(r->engine.why, sizeof r->engine.why, "%s%s%.*s", what, what[0] ? ": " : "", (int)(length < 200 ? length : 200), why);
   for (char *p = r->engine.why; *p; p++)
     if ((unsigned char)*p < ' ' || *p == 0x7f)
       *p = '?'; /* it is the broker's */
+}
+
+static int lost(struct rabbitmq *r, const char *what, const char *why, size_t length)
+{
+  say_why(r, what, why, length);
   return -EPIPE;
 }
 
@@ -121,17 +134,17 @@ static amqp_socket_t *prepare(struct rabbitmq *r, const struct hk_broker_address
     return NULL;
   amqp_ssl_socket_set_verify_peer(s, 1);
   if (!expect(s, broker->host)) {
-    (void)lost(r, "", "no memory", 9);
+    say_why(r, "", "no memory", 9);
     return NULL;
   }
   const char *ca = rule->ca[0] ? rule->ca : SYSTEM_CA;
   if (amqp_ssl_socket_set_ssl_versions(s, AMQP_TLSv1_2, AMQP_TLSvLATEST) != AMQP_STATUS_OK ||
       amqp_ssl_socket_set_cacert(s, ca) != AMQP_STATUS_OK) {
-    (void)lost(r, "ca", ca, strlen(ca));
+    say_why(r, "ca", ca, strlen(ca));
     return NULL;
   }
   if (rule->certificate[0] && amqp_ssl_socket_set_key(s, rule->certificate, rule->key) != AMQP_STATUS_OK) {
-    (void)lost(r, "certificate or key cannot be read", rule->certificate, strlen(rule->certificate));
+    say_why(r, "certificate or key cannot be read", rule->certificate, strlen(rule->certificate));
     return NULL;
   }
   return s;
@@ -270,12 +283,69 @@ static int rabbitmq_follow(struct hk_engine *e, uint32_t partition, uint64_t off
   return reply_of(r, what, amqp_get_rpc_reply(r->amqp));
 }
 
+/* --- leases ---------------------------------------------------------------------------------------------------------------- */
+
+#define LEASE "lease" /* tags of consumers; those of streams are numbers */
+#define MEMBER "member"
+
+/* A queue of NAME that every broker of a cluster has, and its consumer. */
+static int wait_at(struct rabbitmq *r, const char *name, const char *tag, bool one)
+{
+  amqp_table_entry_t entries[] = { word("x-queue-type", "quorum"),
+                                   number("x-max-length", 1),
+                                   { amqp_cstring_bytes("x-single-active-consumer"),
+                                     { .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 } } };
+  const amqp_table_t arguments = { one ? 3 : 2, entries };
+  const amqp_bytes_t queue = amqp_cstring_bytes(name);
+  if (amqp_queue_declare(r->amqp, CHANNEL, queue, 0, 1, 0, 0, arguments) != NULL &&
+      amqp_basic_consume(r->amqp, CHANNEL, queue, amqp_cstring_bytes(tag), 0, 0, 0, amqp_empty_table) != NULL)
+    return 0;
+  return reply_of(r, name, amqp_get_rpc_reply(r->amqp));
+}
+
+static int rabbitmq_lease(struct hk_engine *e, uint32_t partition)
+{
+  struct rabbitmq *r = of(e);
+  char name[NAME_MOST];
+  const amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_DELIVERY_MODE_FLAG,
+                                               .delivery_mode = AMQP_DELIVERY_PERSISTENT };
+  snprintf(name, sizeof name, "%s.lease.%" PRIu32, r->rule->name, partition);
+  r->waits = true;
+  r->partition = partition;
+  const int status = wait_at(r, name, LEASE, true);
+  return status != 0 ? status
+                     : status_of(r, "",
+                                 amqp_basic_publish(r->amqp, CHANNEL, amqp_empty_bytes, amqp_cstring_bytes(name), 1, 0,
+                                                    &properties, amqp_cstring_bytes(LEASE)));
+}
+
+static int rabbitmq_members(struct hk_engine *e, uint32_t *out)
+{
+  struct rabbitmq *r = of(e);
+  char name[NAME_MOST];
+  snprintf(name, sizeof name, "%s.members", r->rule->name);
+  const int status = r->member ? 0 : wait_at(r, name, MEMBER, false);
+  if (status != 0)
+    return status;
+  r->member = true;
+  amqp_maybe_release_buffers(r->amqp);
+  const amqp_queue_declare_ok_t *there =
+      amqp_queue_declare(r->amqp, CHANNEL, amqp_cstring_bytes(name), 1, 0, 0, 0, amqp_empty_table);
+  if (!there)
+    return reply_of(r, name, amqp_get_rpc_reply(r->amqp));
+  *out = there->consumer_count > 0 ? there->consumer_count : 1;
+  return 0;
+}
+
 /* --- what comes ------------------------------------------------------------------------------------------------------------ */
 
 static int begin_message(struct rabbitmq *r, const amqp_basic_deliver_t *m)
 {
   uint64_t partition = 0;
-  for (size_t i = 0; i < m->consumer_tag.len && partition < HK_PARTITIONS_MAX; i++)
+  r->token = r->waits && m->consumer_tag.len == sizeof LEASE - 1 && memcmp(m->consumer_tag.bytes, LEASE, sizeof LEASE - 1) == 0;
+  if (r->token)
+    partition = r->partition;
+  for (size_t i = 0; !r->token && i < m->consumer_tag.len && partition < HK_PARTITIONS_MAX; i++)
     partition = 10 * partition + (uint64_t)(((const char *)m->consumer_tag.bytes)[i] - '0');
   if (m->consumer_tag.len == 0 || partition >= r->rule->partitions)
     return lost(r, "", "it sends messages of a log that was not asked for", 49);
@@ -291,7 +361,7 @@ static int begin_message(struct rabbitmq *r, const amqp_basic_deliver_t *m)
 static int begin_body(struct rabbitmq *r, const amqp_frame_t *f)
 {
   const amqp_basic_properties_t *p = f->payload.properties.decoded;
-  r->offset = UINT64_MAX;
+  r->offset = r->token ? 0 : UINT64_MAX;
   for (int i = 0; p->_flags & AMQP_BASIC_HEADERS_FLAG && i < p->headers.num_entries; i++) {
     const amqp_table_entry_t *h = &p->headers.entries[i];
     if (h->key.len == 15 && memcmp(h->key.bytes, "x-stream-offset", 15) == 0 && h->value.kind == AMQP_FIELD_KIND_I64)
@@ -321,18 +391,19 @@ static int take_body(struct rabbitmq *r, const amqp_bytes_t *part)
   return 0;
 }
 
-/* Whether the message is whole. */
-static bool end_message(struct rabbitmq *r, struct hk_engine_event *out)
+/* It is whole. A lease that is ours already is its queue's second message, and goes. */
+static int end_message(struct rabbitmq *r, struct hk_engine_event *out)
 {
-  if (!r->delivers || r->size != r->expected)
-    return false;
   r->delivers = false;
-  out->what = HK_ENGINE_MESSAGE;
   out->partition = r->partition;
+  if (r->token && r->leased)
+    return status_of(r, "", amqp_basic_ack(r->amqp, CHANNEL, r->tag, 0));
+  out->what = r->token ? HK_ENGINE_LEASED : HK_ENGINE_MESSAGE;
   out->offset = r->offset;
   out->data = r->body;
   out->size = r->size;
-  return true;
+  r->leased |= r->token;
+  return 0;
 }
 
 static int method_came(struct rabbitmq *r, const amqp_method_t *method, struct hk_engine_event *out)
@@ -349,7 +420,7 @@ static int method_came(struct rabbitmq *r, const amqp_method_t *method, struct h
     return begin_message(r, method->decoded);
   case AMQP_CONNECTION_BLOCKED_METHOD: {
     const amqp_connection_blocked_t *m = method->decoded;
-    (void)lost(r, "it takes nothing for now", m->reason.bytes, m->reason.len);
+    say_why(r, "it takes nothing for now", m->reason.bytes, m->reason.len);
     out->what = HK_ENGINE_BLOCKED;
     return 0;
   }
@@ -386,7 +457,9 @@ static int rabbitmq_next(struct hk_engine *e, struct hk_engine_event *out)
       status = begin_body(r, &f);
     else if (f.frame_type == AMQP_FRAME_BODY)
       status = take_body(r, &f.payload.body_fragment);
-    if (status != 0 || out->what != HK_ENGINE_NOTHING || end_message(r, out))
+    if (status == 0 && r->delivers && r->size == r->expected)
+      status = end_message(r, out);
+    if (status != 0 || out->what != HK_ENGINE_NOTHING)
       return status;
   }
 }
@@ -403,6 +476,8 @@ const struct hk_engine_kind hk_engine_rabbitmq = { .name = "rabbitmq",
                                                    .log = rabbitmq_log,
                                                    .publish = rabbitmq_publish,
                                                    .follow = rabbitmq_follow,
+                                                   .lease = rabbitmq_lease,
+                                                   .members = rabbitmq_members,
                                                    .next = rabbitmq_next,
                                                    .took = rabbitmq_took,
                                                    .close = rabbitmq_close };

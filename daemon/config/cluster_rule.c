@@ -60,6 +60,17 @@ static const char *take_engine(void *field, const char *value)
   return strcmp(value, "rabbitmq") != 0 ? "not rabbitmq" : NULL;
 }
 
+static const char *take_state(void *field, const char *value)
+{
+  static const char shared[] = "shared:";
+  if (strncmp(value, shared, sizeof shared - 1) != 0 || value[sizeof shared - 1] != '/')
+    return "not shared:DIR, with the whole path of a folder that all scorers see";
+  if (strlen(value) >= HK_SECTION_TEXT)
+    return "too long";
+  snprintf(field, HK_SECTION_TEXT, "%s", value + sizeof shared - 1);
+  return NULL;
+}
+
 static const char *const roles[] = { "", "gateway", "scorer", NULL }; /* enum hk_cluster_role */
 
 #define TAKES(what, field) HK_TAKES(what, struct hk_cluster_rule, field)
@@ -79,6 +90,7 @@ static const struct hk_section_key keys[] = {
   { "retention", TAKES(DURATION, retention), .min = HOUR, .max = 10000.0 * 24 * HOUR,
     .wrong = "not a duration from 1h to 10000d" },
   { "read", TAKES(OTHER, read), .take = take_read },
+  { "state", TAKES(OTHER, state), .take = take_state },
 };
 
 int hk_cluster_rule_key(struct hk_cluster_rule *r, const char *name, const char *value, char *error, size_t size)
@@ -118,8 +130,10 @@ static bool all_near(const struct hk_cluster_rule *r)
 static const char *look_at_partitions(const struct hk_cluster_rule *r)
 {
   bool any = !r->read.some;
-  if (r->role == HK_CLUSTER_GATEWAY && r->read.some)
-    return "read is for role = scorer";
+  if (r->role == HK_CLUSTER_GATEWAY && (r->read.some || r->state[0]))
+    return "read and state are for role = scorer";
+  if (r->read.some && r->state[0])
+    return "read and state do not go together: with state the broker decides who reads which partition";
   for (uint32_t i = 0; r->read.some && i < HK_PARTITIONS_MAX; i++) {
     if (!(r->read.bits[i / 8] >> i % 8 & 1))
       continue;

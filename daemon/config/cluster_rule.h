@@ -38,6 +38,7 @@ struct hk_cluster_rule {
   uint32_t partitions;                                                          /* 1..HK_PARTITIONS_MAX */
   int64_t retention;                                                            /* ns that logs keep points at least */
   struct hk_cluster_read read;
+  char state[HK_SECTION_TEXT]; /* of a scorer: the folder that all scorers see, and partitions are leased; "": it reads `read` */
 };
 
 /* Defaults, and no role. */

@@ -153,6 +153,12 @@ struct hk_config {
   } follows;
 };
 
+/* Whether snapshots are made: for a start, or for another machine of a cluster. */
+static inline bool hk_config_saves(const struct hk_config *config)
+{
+  return config->durability != HK_DURABILITY_NONE || config->cluster.state[0];
+}
+
 /* Called with each fault, one line without its end. */
 typedef void hk_config_fault(void *arg, const char *message);
 

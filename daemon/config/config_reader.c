@@ -152,6 +152,9 @@ static void find_state(struct hk_config_reading *r)
                        hk_durability_name(c->durability));
   if (c->durability != HK_DURABILITY_NONE && c->cluster.role == HK_CLUSTER_GATEWAY)
     hk_config_complain(r, 0, "[cluster] role = gateway keeps nothing on a disk, the broker does: it needs durability = none");
+  if (c->durability != HK_DURABILITY_NONE && c->cluster.state[0])
+    hk_config_complain(r, 0, "[cluster] state = shared:%s keeps the state, for whoever goes on: it needs durability = none",
+                       c->cluster.state);
   if (c->durability == HK_DURABILITY_NONE && c->incidents.wanted)
     hk_config_complain(r, 0, "[incidents] needs the event log: durability = snapshot or journal");
   for (uint32_t i = 0; i < c->n_notify && c->n_groups == 0; i++)

@@ -109,8 +109,8 @@ int hk_device_open(struct hk_device **out, const struct hk_backend_kind *kind, c
   }
   d->binding = (struct hk_slot_binding){ .backend = d->backend, .calls = &d->calls, .may_fail = kind->device, .words = words_of };
   if (place->wake)
-    status = make_deliveries(d, config->durability != HK_DURABILITY_NONE, error, size);
-  if (status == 0 && place->wake && config->durability != HK_DURABILITY_NONE)
+    status = make_deliveries(d, hk_config_saves(config), error, size);
+  if (status == 0 && place->wake && hk_config_saves(config))
     status = make_exports(d, error, size);
   if (status != 0) {
     hk_device_close(d);

@@ -3,7 +3,8 @@
  *   retired:    nobody gets the slot by name or handle. Every loop is asked to seal what it has, and to send a token behind it.
  *   passing:    the tokens are here, so nothing more will come; what is in chains is put into batches,
  *   published:  and the last of these batches goes to the loops. Behind it every loop is told to forget the slots.
- *               Alerts that stand are cleared in between, and subscribers told: nobody watches them any more.
+ *               Alerts that stand are cleared in between, and subscribers told: nobody watches them any more. Not where another
+ *               machine does.
  *   forgotten:  all loops have: the backend and the registry free the slots.
  *
  * No count of a sensor's points is needed for that, and nobody waits for it. */
@@ -26,7 +27,7 @@ struct hk_retired {
   uint64_t dropped;            /* points of barred sensors that had been dropped before */
   uint32_t of;                 /* sensors that there were */
   enum phase { SEALING, PASSING, PUBLISHED, FORGETTING } phase;
-  bool barred;
+  enum hk_retire why;
   struct hk_retired *next;
 };
 
@@ -95,7 +96,7 @@ static void post(struct hk_shard *s, struct hk_retired *r, enum hk_delivery_kind
   hk_shard_hand_over(s, &r->delivery, true);
 }
 
-void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, bool barred)
+void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, enum hk_retire why)
 {
   struct hk_registry *registry = s->all->registry;
   struct hk_retired *r = calloc(1, sizeof *r);
@@ -104,7 +105,7 @@ void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, bool barre
     free(slots);
     return;
   }
-  r->barred = barred;
+  r->why = why;
   r->number = ++s->evictions.begun;
   r->dropped = s->counters.full;
   r->of = hk_registry_count(registry);
@@ -119,8 +120,8 @@ void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, bool barre
   }
   r->slots = slots;
   r->n = n = kept;
-  hk_count(&s->counters.evicted, n);
-  if (barred) {
+  hk_count(&s->counters.evicted, why == HK_RETIRE_MOVED ? 0 : n);
+  if (why == HK_RETIRE_BARRED) {
     hk_stage_bar(s->stage, slots, n, s->all->n);
     hk_shard_settled(s);
   }
@@ -146,7 +147,7 @@ static bool passed(const struct hk_shard *s, struct hk_retired *r)
 
 static void release(struct hk_shard *s, struct hk_retired *r)
 {
-  if (r->barred) {
+  if (r->why == HK_RETIRE_BARRED) {
     char why[HK_REGISTRY_FULL_MAX];
     hk_stage_unbar(s->stage);
     hk_log(s->all->log, HK_LOG_WARNING,
@@ -191,7 +192,8 @@ void hk_shard_retire_step(struct hk_shard *s)
   }
   if (r->phase == PUBLISHED && hk_queue_gone(&s->queue) >= r->behind) {
     go_on_to(s, r, FORGETTING);
-    (void)hk_shard_clear(s, r->slots, r->n);
+    if (r->why != HK_RETIRE_MOVED)
+      (void)hk_shard_clear(s, r->slots, r->n);
     post(s, r, HK_DELIVERY_FORGET);
   }
   if (r->phase == FORGETTING && r->delivery.back && (s->queue.sweeps.delivery || !s->device) && !hk_queue_exporting(&s->queue)) {

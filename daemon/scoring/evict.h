@@ -9,9 +9,15 @@ void hk_evictions_open(struct hk_evictions *evictions);
 
 /* Clears the standing alerts of n slots of the registry, and publishes that. Returns how many there were. */
 uint32_t hk_shard_clear(struct hk_shard *shard, const uint32_t *slots, uint32_t n);
-/* Begins to evict sensors; their standing alerts are cleared after their last results. slots: of the registry, n > 0; owned by
- * the shard from now on, allocated with malloc. barred: they are not bound on the device, and their points are dropped. */
-void hk_shard_retire(struct hk_shard *shard, uint32_t *slots, uint32_t n, bool barred);
+/* Why sensors go. */
+enum hk_retire {
+  HK_RETIRE_EVICTED, /* nobody feeds them, or they are of no detector: their standing alerts are cleared after their last results
+                      */
+  HK_RETIRE_BARRED,  /* likewise; and they are not bound on the device: their points are dropped */
+  HK_RETIRE_MOVED    /* another machine has them: nothing is said of their alerts, which go on there */
+};
+/* Begins to evict sensors. slots: of the registry, n > 0; owned by the shard from now on, allocated with malloc. */
+void hk_shard_retire(struct hk_shard *shard, uint32_t *slots, uint32_t n, enum hk_retire why);
 /* Appends a sensor to be evicted, its companions, and the series of a machine whose last member it is, to a list of n with room
  * for HK_LEAVING_MOST more; returns the new length. The others come before the sensor: a new sensor of its name gets new
  * companions. */

@@ -140,7 +140,7 @@ static void move(struct hk_shard *s, struct hk_device *device)
   int status = 0;
   hk_registry_move(registry, s->number, &device->binding, refuse, &refused);
   if (refused.n > 0)
-    hk_shard_retire(s, refused.slots, refused.n, true);
+    hk_shard_retire(s, refused.slots, refused.n, HK_RETIRE_BARRED);
   pthread_mutex_lock(&device->calls);
   for (uint32_t slot = s->number; slot < hk_registry_slots(registry) && status == 0; slot += s->all->n) {
     const uint32_t local = hk_slot_within(s->all, slot), number = hk_alerts_number(s->alerts, local);

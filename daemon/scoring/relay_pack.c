@@ -6,6 +6,7 @@
 #include "daemon/scoring/relay_pack.h"
 
 #include "daemon/intake/chunk.h"
+#include "daemon/scoring/partition_of.h"
 #include "proto/wire/log_message.h"
 
 #include <errno.h>
@@ -94,26 +95,12 @@ int hk_packer_adopt(struct hk_packer *p, const struct hk_config *config)
   return 0;
 }
 
-static uint32_t partition_of(const struct hk_packer *p, struct hk_string name)
-{
-  struct hk_machine_name machine;
-  char series[HK_NAME_MAX];
-  size_t length = 0;
-  if (hk_sections_group(p->sections, name.data, name.length, &machine) ||
-      hk_sections_field(p->sections, name.data, name.length, &machine)) {
-    if (machine.beside)
-      return hk_partition(machine.beside, strlen(machine.beside), p->partitions);
-    length = hk_sections_series(&machine, series);
-  }
-  return length > 0 ? hk_partition(series, length, p->partitions) : hk_partition(name.data, name.length, p->partitions);
-}
-
 static const struct place *place_of(struct hk_packer *p, uint32_t slot)
 {
   struct place *place = &p->place[slot];
   const uint32_t handle = hk_registry_handle(p->registry, slot);
   if (place->handle != handle || handle == HK_NO_HANDLE) { /* of one that is being forgotten its points may still come */
-    place->partition = partition_of(p, hk_registry_name(p->registry, slot));
+    place->partition = hk_partition_of(p->sections, hk_registry_name(p->registry, slot), p->partitions);
     place->message = 0;
     place->handle = handle;
   }

@@ -18,6 +18,7 @@ struct hk_config;
 struct hk_definition;
 struct hk_look;
 struct hk_note;
+struct hk_partitions;
 struct hk_retired;
 struct hk_sections;
 struct hk_survey;
@@ -186,6 +187,7 @@ struct hk_shard_requests {
   struct hk_notes notes;
   struct hk_looks looks;
   struct hk_surveys surveys;
+  struct hk_partitions *partitions; /* of a cluster, which it holds for now; NULL: they do not come and go (held_partitions.h) */
 };
 
 #endif

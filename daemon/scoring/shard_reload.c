@@ -168,7 +168,7 @@ static bool review(struct hk_shard *s)
     uint32_t *leaving = r->leaving;
     r->leaving = NULL;
     r->evicted += r->n;
-    hk_shard_retire(s, leaving, r->n, false);
+    hk_shard_retire(s, leaving, r->n, HK_RETIRE_EVICTED);
     r->n = 0;
     return true;
   }

@@ -8,6 +8,7 @@
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/held_partitions.h"
 #include "daemon/scoring/look.h"
 #include "daemon/scoring/shard_reload.h"
 #include "daemon/scoring/snapshot_slices.h"
@@ -115,6 +116,8 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
     status = hk_groups_new(&s->groups, s, slots, false);
   if (status == 0)
     status = hk_groups_new(&s->fields, s, slots, true);
+  if (status == 0 && config->cluster.state[0])
+    status = hk_partitions_new(&s->requests.partitions, config, slots);
   if (status != 0) {
     snprintf(error, size, "start: %s", uv_strerror(status));
     return status;
@@ -219,6 +222,7 @@ bool hk_shard_close(struct hk_shard *s)
   hk_stage_free(s->stage);
   hk_rates_free(&s->rates);
   hk_alerts_free(s->alerts);
+  hk_partitions_free(s->requests.partitions);
   if (s->life.open) {
     uv_walk(&s->life.uv, close_handle, NULL);
     uv_run(&s->life.uv, UV_RUN_DEFAULT);

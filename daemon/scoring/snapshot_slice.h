@@ -6,6 +6,7 @@
 #include "daemon/durable/durable.h"
 #include "daemon/durable/snapshot.h"
 #include "daemon/scoring/groups.h"
+#include "daemon/scoring/held_partitions.h"
 #include "daemon/scoring/shard.h"
 
 /* Its place and owner. */
@@ -15,6 +16,7 @@ struct hk_saver_place {
   uint64_t epoch; /* see snapshot.h */
   bool restored;  /* the shard went on from a snapshot of this epoch, */
   uint64_t begin; /* which began at this position */
+  bool shared;    /* the shard's partitions, as they are held, have a file each, in their folders; else all sensors have one */
 };
 
 /* For status. */
@@ -38,6 +40,7 @@ struct hk_saved_sensor {
   uint16_t name_size;
   uint16_t detector; /* the slice's; filled in with the batch, by image */
   uint8_t generation;
+  uint32_t partition; /* where they have files each */
 };
 
 /* A machine of a slice, whose series is one of its sensors. */
@@ -45,6 +48,7 @@ struct hk_saved_machine {
   struct hk_machine_memory memory; /* filled in with the batch; its pointers refer to `machines`, */
   struct hk_groups_saved places;   /* here */
   uint32_t image;                  /* of the batch: of the series */
+  uint32_t partition;              /* as its series' */
   uint8_t generation;
   bool whole; /* it has come back */
 };
@@ -100,11 +104,19 @@ struct hk_save_progress {
   bool stuck;                 /* not in flight yet */
 };
 
+/* A file of a snapshot. */
+struct hk_save_file {
+  struct hk_snapshot_writer *writer;
+  int folder;                           /* where it is */
+  const struct hk_held_partition *held; /* whose sensors it has; NULL: all */
+};
+
 /* The files. Thread: the saver's (snapshot_thread.c). */
 struct hk_save_output {
   pthread_t thread;
   bool running;
-  struct hk_snapshot_writer *writer;
+  struct hk_save_file *file; /* of the one under way; n of them */
+  uint32_t n;
   void *room; /* for a state */
   size_t room_size;
   uint64_t sensors, last, events; /* of the one under way; last, events: the highest of its slices */
@@ -121,6 +133,8 @@ struct hk_saver {
   struct hk_slice slice[HK_EXPORTS];
   struct hk_saved_feed *feeds; /* of the snapshot under way; the shard's thread writes, the saver's reads */
   uint32_t n_feeds, room_feeds;
+  struct hk_held_partition *held; /* of the snapshot under way, n_held, likewise; their folders are closed with it */
+  uint32_t n_held;
   struct hk_save_order order[2]; /* begin; end */
 
   /* both threads */

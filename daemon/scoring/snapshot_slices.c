@@ -76,14 +76,16 @@ static void begin(struct hk_saver *v)
                                                   .together = hk_durable_together(v->place.durable) };
   v->progress.logged = s->all->events ? hk_eventlog_last(s->all->events) : 0;
   v->progress.asked = atomic_load(&v->asks);
-  v->progress.hurry = atomic_load(&v->hurries);
+  v->progress.hurry = atomic_exchange(&v->hurries, false);
   v->progress.at = v->progress.n_left = 0;
   v->progress.phase = PLAIN;
   v->progress.next_slice = 0;
   v->failed = false;
   v->progress.state = SLICING;
-  if (note_feeds(v) != 0)
-    hk_saver_fail(v, "no memory for the feeds");
+  const int32_t held = v->place.shared ? hk_partitions_copy(s->requests.partitions, &v->held) : 0;
+  v->n_held = held > 0 ? (uint32_t)held : 0;
+  if (note_feeds(v) != 0 || held < 0)
+    hk_saver_fail(v, "no memory or descriptors for the feeds");
   v->order[0].kind = SAVE_BEGIN;
   hk_saver_send(v, &v->order[0]);
 }
@@ -281,9 +283,10 @@ static bool slice(struct hk_saver *v)
 
 /* What was told of a machine up to the slice's position. */
 static void note_machine(struct hk_saver *v, struct hk_slice *slice, struct hk_saved_machine *m, uint32_t local,
-                         uint8_t generation)
+                         const struct hk_saved_sensor *series)
 {
-  m->generation = generation;
+  m->generation = series->generation;
+  m->partition = series->partition;
   m->whole = hk_groups_save_told(machines_of(v->place.shard, local), local, &slice->machines, &m->places, &m->memory);
   if (slice->machines.failed)
     hk_saver_fail(v, "no memory for machines");
@@ -316,14 +319,15 @@ void hk_saver_back(struct hk_saver *v, struct hk_delivery *p)
                                     .name = slice->names_size,
                                     .name_size = (uint16_t)name.length,
                                     .detector = detector,
-                                    .generation = (uint8_t)(hk_registry_handle(s->all->registry, outside) >> 24) };
+                                    .generation = (uint8_t)(hk_registry_handle(s->all->registry, outside) >> 24),
+                                    .partition = v->place.shared ? hk_shard_partition(s, outside) : 0 };
     memcpy(slice->names + slice->names_size, name.data, name.length);
     slice->names_size += (uint32_t)name.length;
     hk_alerts_get(s->alerts, b->slot[i], &to->alerts);
     while (machine < slice->n_machines && slice->machine[machine].image < i)
       machine++;
     if (machine < slice->n_machines && slice->machine[machine].image == i)
-      note_machine(v, slice, &slice->machine[machine], b->slot[i], to->generation);
+      note_machine(v, slice, &slice->machine[machine], b->slot[i], to);
   }
   slice->n = n;
   slice->events = s->all->events ? hk_eventlog_last(s->all->events) : 0;

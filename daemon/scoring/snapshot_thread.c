@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define END 2 /* s that the thread gets to end */
 #define KEEP 2
@@ -60,24 +61,74 @@ static int folder_of(const struct hk_saver *v)
   return v->place.durable->shard_folder[v->place.shard->number];
 }
 
+/* Whether a file has the sensors of a partition. */
+static bool takes(const struct hk_save_file *f, uint32_t partition)
+{
+  return !f->held || f->held->partition == partition;
+}
+
+/* What feeds have given the shard; of the file of a partition, its feed alone. */
+static int write_feeds(struct hk_saver *v, struct hk_save_file *f)
+{
+  int status = 0;
+  for (uint32_t i = 0; i < v->n_feeds && status == 0; i++) {
+    const struct hk_saved_feed *saved = &v->feeds[i];
+    const struct hk_record_feed feed = { saved->feed->number, saved->feed->name, saved->owner, saved->feed->used };
+    const bool its =
+        f->held && feed.name.length == strlen(f->held->feed) && memcmp(feed.name.data, f->held->feed, feed.name.length) == 0;
+    if (!f->held || its)
+      status = hk_snapshot_feed(f->writer, &feed, its && f->held->base > saved->upto ? f->held->base : saved->upto);
+  }
+  return status;
+}
+
+static int begin_file(struct hk_saver *v, struct hk_save_file *f)
+{
+  struct hk_snapshot_about about = v->progress.about;
+  if (f->held)
+    about.epoch = f->held->epoch;
+  const int status = hk_snapshot_create(&f->writer, disk_of(v), f->folder, &about);
+  if (status == 0)
+    return write_feeds(v, f);
+  f->writer = NULL;
+  return status;
+}
+
 static void begin(struct hk_saver *v)
 {
+  struct hk_save_output *o = &v->output;
   pthread_mutex_lock(&v->lock);
   v->condition.running = true;
   pthread_mutex_unlock(&v->lock);
-  v->output.sensors = v->output.last = v->output.events = 0;
-  int status = v->failed ? 0 : hk_snapshot_create(&v->output.writer, disk_of(v), folder_of(v), &v->progress.about);
-  if (status != 0)
-    v->output.writer = NULL;
-  for (uint32_t i = 0; i < v->n_feeds; i++) {
-    const struct hk_saved_feed *saved = &v->feeds[i];
-    const struct hk_record_feed feed = { saved->feed->number, saved->feed->name, saved->owner, saved->feed->used };
-    if (v->output.writer && status == 0)
-      status = hk_snapshot_feed(v->output.writer, &feed, saved->upto);
-    hk_feed_release(saved->feed);
+  o->sensors = o->last = o->events = 0;
+  o->n = v->place.shared ? v->n_held : 1;
+  o->file = calloc(o->n + 1, sizeof *o->file);
+  int status = o->file ? 0 : -ENOMEM;
+  o->n = o->file ? o->n : 0;
+  for (uint32_t i = 0; i < o->n; i++) {
+    o->file[i].held = v->place.shared ? &v->held[i] : NULL;
+    o->file[i].folder = v->place.shared ? v->held[i].folder : folder_of(v);
+    if (status == 0 && !v->failed)
+      status = begin_file(v, &o->file[i]);
   }
+  for (uint32_t i = 0; i < v->n_feeds; i++)
+    hk_feed_release(v->feeds[i].feed);
   if (status != 0)
     fail(v, "beginning the file", status);
+}
+
+/* Closes what was written, and removes what was not finished. */
+static void close_files(struct hk_saver *v)
+{
+  for (uint32_t i = 0; i < v->output.n; i++)
+    hk_snapshot_close(v->output.file[i].writer);
+  for (uint32_t i = 0; i < v->n_held; i++)
+    close(v->held[i].folder);
+  free(v->output.file);
+  free(v->held);
+  v->output.file = NULL;
+  v->held = NULL;
+  v->output.n = v->n_held = 0;
 }
 
 /* Room for the state of any sensor of a slice. */
@@ -96,7 +147,8 @@ static bool room_for(struct hk_saver *v, const struct hk_slice *slice)
   return v->output.room != NULL;
 }
 
-static int write_sensor(struct hk_saver *v, const struct hk_slice *slice, const struct hk_saved_sensor *s, uint16_t detector)
+static int write_sensor(struct hk_saver *v, struct hk_save_file *f, const struct hk_slice *slice, const struct hk_saved_sensor *s,
+                        uint16_t detector)
 {
   const struct hk_batch *b = slice->delivery->batch;
   const struct hk_image *image = (const struct hk_image *)b->work + s->image;
@@ -110,73 +162,76 @@ static int write_sensor(struct hk_saver *v, const struct hk_slice *slice, const 
                                              .alerts = s->alerts,
                                              .state = state,
                                              .state_size = (uint32_t)size };
-  return hk_snapshot_add(v->output.writer, &sensor);
+  return hk_snapshot_add(f->writer, &sensor);
 }
 
 /* The machines whose series are in the slice. */
-static int write_machines(struct hk_saver *v, const struct hk_slice *slice)
+static int write_machines(struct hk_save_file *f, const struct hk_slice *slice)
 {
   const char *data = slice->machines.data;
   int status = 0;
-  hk_snapshot_begin(v->output.writer, HK_PART_MACHINES, slice->position, 0);
+  hk_snapshot_begin(f->writer, HK_PART_MACHINES, slice->position, 0);
   for (uint32_t i = 0; i < slice->n_machines && status == 0; i++) {
     const struct hk_saved_machine *m = &slice->machine[i];
     struct hk_machine_memory memory = m->memory;
     memory.members = (const void *)(data + m->places.members);
     memory.changes = (const void *)(data + m->places.changes);
     memory.rows = data + m->places.rows;
-    if (m->whole)
-      status = hk_snapshot_add_machine(v->output.writer, &memory, m->generation);
+    if (m->whole && takes(f, m->partition))
+      status = hk_snapshot_add_machine(f->writer, &memory, m->generation);
   }
-  return status != 0 ? status : hk_snapshot_end(v->output.writer);
+  return status != 0 ? status : hk_snapshot_end(f->writer);
 }
 
-static int write_owners(struct hk_saver *v, const struct hk_slice *slice)
+static int write_owners(struct hk_save_file *f, const struct hk_slice *slice)
 {
   int status = 0;
-  hk_snapshot_begin(v->output.writer, HK_PART_OWNERS, 0, 0);
+  hk_snapshot_begin(f->writer, HK_PART_OWNERS, 0, 0);
   for (uint32_t i = 0; i < slice->n && status == 0; i++) {
     const struct hk_saved_sensor *s = &slice->sensors[i];
-    if (s->owner != 0)
-      status = hk_snapshot_add_owner(v->output.writer, &(struct hk_snapshot_owner){ s->slot, s->generation, s->owner });
+    if (s->owner != 0 && takes(f, s->partition))
+      status = hk_snapshot_add_owner(f->writer, &(struct hk_snapshot_owner){ s->slot, s->generation, s->owner });
   }
-  return status != 0 ? status : hk_snapshot_end(v->output.writer);
+  return status != 0 ? status : hk_snapshot_end(f->writer);
 }
 
-static int write_counters(struct hk_saver *v, const struct hk_slice *slice)
+static int write_counters(struct hk_save_file *f, const struct hk_slice *slice)
 {
   int status = 0;
-  hk_snapshot_begin(v->output.writer, HK_PART_COUNTERS, 0, 0);
+  hk_snapshot_begin(f->writer, HK_PART_COUNTERS, 0, 0);
   for (uint32_t i = 0; i < slice->n && status == 0; i++) {
     const struct hk_saved_sensor *s = &slice->sensors[i];
-    if (s->rate.known)
-      status = hk_snapshot_add_counter(v->output.writer, &(struct hk_snapshot_counter){ s->slot, s->generation, s->rate });
+    if (s->rate.known && takes(f, s->partition))
+      status = hk_snapshot_add_counter(f->writer, &(struct hk_snapshot_counter){ s->slot, s->generation, s->rate });
   }
-  return status != 0 ? status : hk_snapshot_end(v->output.writer);
+  return status != 0 ? status : hk_snapshot_end(f->writer);
 }
 
-static int write_slice(struct hk_saver *v, const struct hk_slice *slice)
+static int write_slice(struct hk_saver *v, struct hk_save_file *f, const struct hk_slice *slice)
 {
   uint16_t detectors[HK_EXPORT_SENSORS]; /* the file's, by the slice's */
   int status = room_for(v, slice) ? 0 : -ENOMEM;
   for (uint32_t i = 0; i < slice->n_detectors && status == 0; i++)
-    status = hk_snapshot_detector(v->output.writer, hk_string(slice->detectors[i].name), &detectors[i]);
+    status = hk_snapshot_detector(f->writer, hk_string(slice->detectors[i].name), &detectors[i]);
   if (status == 0)
-    hk_snapshot_begin(v->output.writer, HK_PART_SENSORS, slice->position, slice->arrival);
+    hk_snapshot_begin(f->writer, HK_PART_SENSORS, slice->position, slice->arrival);
   for (uint32_t i = 0; i < slice->n && status == 0; i++)
-    status = write_sensor(v, slice, &slice->sensors[i], detectors[slice->sensors[i].detector]);
+    if (takes(f, slice->sensors[i].partition))
+      status = write_sensor(v, f, slice, &slice->sensors[i], detectors[slice->sensors[i].detector]);
   if (status == 0)
-    status = hk_snapshot_end(v->output.writer);
+    status = hk_snapshot_end(f->writer);
   if (status == 0 && slice->n_machines > 0)
-    status = write_machines(v, slice);
+    status = write_machines(f, slice);
   if (status == 0)
-    status = write_owners(v, slice);
-  return status != 0 ? status : write_counters(v, slice);
+    status = write_owners(f, slice);
+  return status != 0 ? status : write_counters(f, slice);
 }
 
 static void save_slice(struct hk_saver *v, struct hk_slice *slice)
 {
-  const int status = v->failed || !v->output.writer ? 0 : write_slice(v, slice);
+  int status = 0;
+  for (uint32_t i = 0; i < v->output.n && status == 0 && !v->failed; i++)
+    status = write_slice(v, &v->output.file[i], slice);
   if (status != 0)
     fail(v, "writing", status);
   v->output.sensors += slice->n;
@@ -188,16 +243,16 @@ static void save_slice(struct hk_saver *v, struct hk_slice *slice)
 }
 
 /* Removes all but the newest. What cannot be removed is tried again with the next snapshot. */
-static void remove_old(struct hk_saver *v)
+static void remove_old(struct hk_saver *v, int folder)
 {
   uint64_t *numbers;
   size_t n;
-  if (hk_disk_list(disk_of(v), folder_of(v), HK_SNAPSHOT_STEM, HK_SNAPSHOT_SUFFIX, &numbers, &n) != 0)
+  if (hk_disk_list(disk_of(v), folder, HK_SNAPSHOT_STEM, HK_SNAPSHOT_SUFFIX, &numbers, &n) != 0)
     return;
   for (size_t i = 0; i + KEEP < n; i++) {
     char name[HK_DISK_NAME_MAX];
     hk_disk_name(name, HK_SNAPSHOT_STEM, numbers[i], HK_SNAPSHOT_SUFFIX);
-    (void)hk_disk_remove(disk_of(v), folder_of(v), name);
+    (void)hk_disk_remove(disk_of(v), folder, name);
   }
   free(numbers);
 }
@@ -233,25 +288,40 @@ static void keep(struct hk_saver *v)
   v->output.n_kept = v->output.n_kept < KEEP ? v->output.n_kept + 1 : KEEP;
   if (hk_durable_snapshot_done(v->place.durable, v->place.shard->number, v->progress.about.begin, v->progress.begun,
                                v->output.n_kept == KEEP ? v->output.kept[1] : 0, v->output.logged_by[KEEP - 1]))
-    remove_old(v);
+    remove_old(v, folder_of(v));
+}
+
+/* Whole on the disk. What is held no more is another machine's to save. *bytes: of all files. */
+static int finish_files(struct hk_saver *v, uint64_t *bytes)
+{
+  int status = 0;
+  for (uint32_t i = 0; i < v->output.n && status == 0; i++) {
+    const struct hk_save_file *f = &v->output.file[i];
+    if (f->held && !hk_partitions_hold(v->place.shard->requests.partitions, f->held))
+      continue;
+    status = hk_snapshot_finish(f->writer);
+    *bytes += hk_snapshot_bytes(f->writer);
+    if (status == 0 && f->held)
+      remove_old(v, f->folder);
+  }
+  return status;
 }
 
 static void finish(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
-  const bool whole = !v->failed && v->output.writer && await_journal(v);
-  const int status = whole ? hk_snapshot_finish(v->output.writer) : 0;
+  uint64_t bytes = 0;
+  const bool whole = !v->failed && await_journal(v);
+  const int status = whole ? finish_files(v, &bytes) : 0;
   if (status != 0)
     fail(v, "finishing the file", status);
-  const bool good = !v->failed && v->output.writer;
-  const uint64_t bytes = good ? hk_snapshot_bytes(v->output.writer) : 0;
+  const bool good = !v->failed;
   const int64_t took = hk_wall() - v->progress.about.made;
-  hk_snapshot_close(v->output.writer);
-  v->output.writer = NULL;
-  if (good)
+  close_files(v);
+  if (good && !v->place.shared) {
     hk_folder_saved(&v->place.durable->there, s->number, v->progress.about.number);
-  if (good)
     keep(v); /* before it is told: whoever sees it there can count on it */
+  }
   pthread_mutex_lock(&v->lock);
   struct hk_saver_condition *c = &v->condition;
   c->running = false;
@@ -338,7 +408,7 @@ int hk_saver_open(struct hk_saver **out, const struct hk_saver_place *place)
   v->output.n_kept = place->restored;
   pthread_mutex_init(&v->lock, NULL);
   pthread_cond_init(&v->changed, NULL);
-  int status = clean(v);
+  int status = v->place.shared ? 0 : clean(v); /* folders of partitions are new */
   if (status == 0)
     status = -pthread_create(&v->output.thread, NULL, run, v);
   v->output.running = status == 0;
@@ -357,7 +427,7 @@ bool hk_saver_close(struct hk_saver *v)
   pthread_mutex_unlock(&v->lock);
   if (v->output.running && !hk_thread_join(v->output.thread, END))
     return false;
-  hk_snapshot_close(v->output.writer);
+  close_files(v);
   for (uint32_t i = 0; i < HK_EXPORTS; i++) {
     free(v->slice[i].detectors);
     free(v->slice[i].names);

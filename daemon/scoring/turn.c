@@ -9,6 +9,7 @@
 #include "daemon/scoring/group_rows.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/held_partitions.h"
 #include "daemon/scoring/look.h"
 #include "daemon/scoring/relay.h"
 #include "daemon/scoring/shard.h"
@@ -235,7 +236,7 @@ static void swept(struct hk_shard *s, struct hk_delivery *p)
   publish(s, p);
   clear_stale(s);
   if (n_idle > 0)
-    hk_shard_retire(s, idle, n_idle, false);
+    hk_shard_retire(s, idle, n_idle, HK_RETIRE_EVICTED);
   else
     free(idle);
 }
@@ -440,7 +441,7 @@ static bool launch(struct hk_shard *s)
     launch_sweep(s);
   if (s->saver && hk_saver_stuck(s->saver))
     return false;
-  if (hk_shard_look_waits(s) || hk_shard_survey_waits(s))
+  if (hk_shard_look_waits(s) || hk_shard_survey_waits(s) || hk_shard_partitions_wait(s))
     return false;
   while (s->device && hk_queue_in_flight(&s->queue) < places(s) && (hk_queue_kept(&s->queue) || is_time(s))) {
     struct hk_delivery *kept = hk_queue_kept(&s->queue), *p = kept ? kept : fill(s);
@@ -469,6 +470,7 @@ bool hk_shard_turn(struct hk_shard *s)
   any |= hk_shard_take_notes(s);
   any |= hk_shard_take_looks(s);
   any |= hk_shard_take_surveys(s);
+  any |= hk_shard_take_partitions(s);
   if (s->saver)
     hk_saver_turn(s->saver);
   if (hk_evictions_any(&s->evictions))

@@ -35,7 +35,8 @@
 
 static uint32_t spare_descriptors(const struct hk_server *s)
 {
-  const uint32_t feeds = s->config->cluster.role == HK_CLUSTER_SCORER ? 2 * s->config->cluster.partitions : 0;
+  const uint32_t each = s->config->cluster.state[0] ? 8 : 2; /* with a connection to the broker, and folders */
+  const uint32_t feeds = s->config->cluster.role == HK_CLUSTER_SCORER ? each * s->config->cluster.partitions : 0;
   return SPARE_DESCRIPTORS + LOOP_DESCRIPTORS * s->net.n_loops + hk_web_descriptors(s->config) + feeds;
 }
 

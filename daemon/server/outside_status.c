@@ -99,7 +99,9 @@ static void cluster_status(struct hk_buffer *out, struct hk_cluster *cluster)
   if (l.role == HK_CLUSTER_GATEWAY)
     hk_buffer_print(out, ",\"waiting\":%" PRIu32, l.waiting);
   else
-    hk_buffer_print(out, ",\"bad\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"lost\":%" PRIu64, l.bad, l.refused, l.lost);
+    hk_buffer_print(
+        out, ",\"bad\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"scorers\":%" PRIu32 ",\"moves\":%" PRIu64,
+        l.bad, l.refused, l.lost, l.members, l.moves);
   hk_buffer_put(out, "}", 1);
 }
 

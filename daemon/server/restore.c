@@ -27,13 +27,19 @@ int hk_server_restore_snapshots(struct hk_server *s, char *error, size_t size)
   *r = (struct hk_restoration){
     .durable = d, .registry = s->shards.registry, .shard = s->shard, .max_sensors = s->config->max_sensors
   };
-  if (d->mode == HK_DURABILITY_NONE)
+  const bool shared = s->config->cluster.state[0];
+  if (!hk_config_saves(s->config))
     return 0;
-  status = hk_snapshot_restore(r, error, size);
+  status = shared ? 0 : hk_snapshot_restore(r, error, size);
   for (uint32_t i = 0; i < s->shards.n && status == 0; i++) {
-    const struct hk_saver_place place = {
-      .shard = &s->shard[i], .durable = d, .epoch = r->epoch, .restored = r->same[i], .begin = r->restored.from[i]
-    };
+    const struct hk_saver_place place = { .shard = &s->shard[i],
+                                          .durable = d,
+                                          .epoch = r->epoch,
+                                          .restored = r->same[i],
+                                          .begin = r->restored.from[i],
+                                          .shared = shared };
+    if (shared) /* the clock by which sensors are silent is the same on all machines */
+      s->shard[i].ahead = hk_wall() - hk_now();
     status = hk_saver_open(&s->shard[i].saver, &place);
     if (status != 0)
       snprintf(error, size, "state = %s: shard-%u: %s", d->path, i, strerror(-status));

@@ -1,8 +1,10 @@
 """Many machines over a broker, [cluster]: gateways, scorers, and RabbitMQ between them."""
 import contextlib
 import functools
+import glob
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -117,6 +119,11 @@ class Cluster(harness.Case):
             out[f'{name}:{number}', kind] = (at, instant, score)
         return out
 
+    def last_scores(self, d):
+        out = subprocess.run([harness.HANKEL, 'sensors', '--from', f"127.0.0.1:{d.port['binary tcp']}", '--json'], check=False, capture_output=True, text=True, timeout=harness.WAIT).stdout
+        rows = [json.loads(line) for line in out.splitlines()]
+        return {r['name']: harness.single(r['score']) if r['score'] is not None else None for r in rows if r.get('time') == START + (POINTS - 1) * SECOND}
+
 
 class TestRoad(Cluster):
     def test_shared_by_two_scorers(self):
@@ -210,11 +217,6 @@ class TestFaults(Cluster):
         f.client.close()
         return scorer
 
-    def last_scores(self, d):
-        out = subprocess.run([harness.HANKEL, 'sensors', '--from', f"127.0.0.1:{d.port['binary tcp']}", '--json'], check=False, capture_output=True, text=True, timeout=harness.WAIT).stdout
-        rows = [json.loads(line) for line in out.splitlines()]
-        return {r['name']: harness.single(r['score']) if r['score'] is not None else None for r in rows if r.get('time') == START + (POINTS - 1) * SECOND}
-
     def test_a_gateway_is_killed(self):
         """What it has acknowledged is in the logs; what it has not is sent again by whoever has it, and is late at most."""
         scorer = self.scorer('a')
@@ -305,6 +307,104 @@ class TestFaults(Cluster):
         finally:
             self.broker.send(signal.SIGCONT)
         until(lambda: gateway.status()['points']['relayed'] == gateway.status()['points']['in'] > 0, 'all of it to be published', rabbit.START)
+
+
+class TestLeases(Cluster):
+    """Scorers that share the partitions by themselves: a folder that all see, `state = shared:DIR`."""
+
+    def sharing(self, keys='', detector=None, **how):
+        return self.start('scorer', f'state = shared:{self.folder}\n', daemon_keys=f'snapshot = 1s\n{keys}', detector=detector, **how)
+
+    def shares(self, *shares):
+        """So many partitions each scorer has, in the end."""
+        until(lambda: all(self.of(d)['partitions'] == n for d, n in shares), 'the partitions to be shared out', rabbit.START)
+
+    def machines(self):
+        """Sensors of machines, of which each partition has one."""
+        names = {rabbit.partition(f'machine#m{i}', PARTITIONS): f'm{i}' for i in range(99)}
+        return {f'{names[i % PARTITIONS]}/{s}': v for i, (s, v) in enumerate(self.values.items())}
+
+    def alone(self, values, detector):
+        """What one daemon alone says of them, as `same` wants it."""
+        d = self.daemon(detector, keys='threads = 1\nloops = 2\nmax_ahead = off\n')
+        with d.client() as c:
+            c.subscribe()
+            f = Feeder('f', values)
+            f.connect(d)
+            f.send(len(f.points))
+            f.wait(len(f.points))
+            f.client.close()
+            c.drain()
+        return c
+
+    def saved(self):
+        """All partitions have a snapshot that was begun after this."""
+        def numbers():
+            return {p: max(glob.glob(f'{p}/epoch-*/shard-0/snapshot-*.hks'), default='') for p in glob.glob(f'{self.folder}/*/*')}
+        for _ in range(2):
+            before = numbers()
+            until(lambda: all(n > before[p] for p, n in numbers().items()), 'snapshots', rabbit.START)
+
+    def test_scorers_come_and_go(self):
+        """One joins, one is killed, one more joins, one ends: every point is scored, to the same bits, whoever scored it, machines of
+        a group and all; alerts have the same numbers."""
+        detector = harness.section('all', '*', DETECTOR) + '[group machine]\nmatch = (*)/*\ninterval = 1s\nresident = 30\nthreshold = 12\n'
+        values = self.machines()
+        gateway, first = self.start('gateway', detector=detector), self.sharing(detector=detector, ends=-signal.SIGKILL)
+        self.shares((first, PARTITIONS))
+        with contextlib.ExitStack() as stack:
+            seen = [stack.enter_context(first.client())]
+            f = Feeder('f', values)
+            f.connect(gateway)
+
+            def feed(part):
+                f.send(len(f.points) * part // 8)
+                f.wait(len(f.points) * part // 8)
+
+            def join():
+                d = self.sharing(detector=detector)
+                seen.append(stack.enter_context(d.client()))
+                seen[-1].subscribe()
+                return d
+            seen[0].subscribe()
+            feed(2)
+            second = join()
+            self.shares((first, PARTITIONS // 2), (second, PARTITIONS // 2))
+            feed(4)
+            self.saved()
+            feed(5)
+            first.process.kill()
+            first.process.wait()
+            third = join()
+            self.shares((second, PARTITIONS // 2), (third, PARTITIONS // 2))
+            feed(6)
+            second.process.terminate()
+            self.shares((third, PARTITIONS))
+            feed(8)
+            until(lambda: set(values) <= set(self.last_scores(third)), 'the last points', rabbit.START)
+            seen[2].drain()
+            for c in seen[:2]:
+                with contextlib.suppress(harness.Closed):
+                    while True:
+                        kind, _, payload = c.receive()
+                        c.keep(kind, payload)
+            f.client.close()
+        self.assertTrue(any(re.search(r'is ours .* [1-9]\d* sensors restored .* message [1-9]', line) for line in third.log), third.log)
+        self.same(self.alone(values, detector), seen)
+
+    def same(self, alone, seen):
+        """What was seen, of all scorers together, is what one daemon alone says; what was said again was the same."""
+        def said(clients):
+            scores, told = {}, {}
+            for s, t, _, score, state in (row for c in clients for row in c.results):
+                if state != 'late':
+                    self.assertEqual(scores.setdefault((s, t), (score, state)), (score, state), (s, t))
+            for name, number, kind, *rest in (e for c in clients for e in c.events):
+                self.assertEqual(told.setdefault((name, number, kind), rest), rest, (name, number, kind))
+            return scores, told
+        wanted = said([alone])
+        self.assertEqual(len({s for (s, _), (score, _) in wanted[0].items() if '#' in s and score is not None}), PARTITIONS)
+        self.assertEqual(said(seen), wanted)
 
 
 class TestLogin(Cluster):

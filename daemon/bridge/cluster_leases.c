@@ -1,0 +1,361 @@
+/* Scorer that shares the partitions with others ([cluster] state): the broker decides which it has.
+ *
+ *     away -> (connected) waiting -> LEASED: held -> lost, or shed -> away
+ *
+ * Every scorer waits for the lease of every partition, each over a connection of its own, so that one that is gone is followed by
+ * another at once, and one partition's trouble is no other's. A lease that comes is taken while there are fewer than the fair
+ * share: partitions by scorers, rounded up; else its connection is closed, and the next in line gets it. Who has more than that,
+ * because another scorer came, sheds the rest: reads them no further, has a snapshot made, and closes their connections.
+ *
+ * A partition that is held is restored from the folder, and its log is read from where that ends. Until the next snapshot the
+ * log alone has what came since: whoever comes next reads it again, to the same scores, events and numbers. */
+#include "daemon/bridge/cluster_part.h"
+#include "daemon/bridge/cluster_state.h"
+
+#include "daemon/net/admission.h"
+#include "daemon/scoring/snapshot_slices.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND 1000000000ll
+#define AGAIN (SECOND / 5)    /* before waiting again for a lease that was not taken, or lost */
+#define TROUBLE (5 * SECOND)  /* the same, where it could not be */
+#define SHED (10 * SECOND)    /* that a snapshot gets before partitions are shed without one, */
+#define LAST (3 * SECOND / 2) /* and before the daemon ends */
+#define TOGETHER 8u           /* connections that one turn makes */
+#define MESSAGES 64u          /* of a partition, before the next has its turn */
+_Static_assert(HK_ENGINE_SILENCE *SECOND > SHED + HK_ENGINE_WAIT * SECOND, "who sheds is not taken for dead");
+
+struct lease {
+  struct hk_part part; /* its engine is NULL while it is away */
+  int64_t retry;       /* ns: when to wait again */
+  bool held, shed;
+  uint64_t epoch; /* while it is held */
+};
+
+struct leases {
+  struct lease *lease; /* of each partition */
+  int state;           /* the folder; -1: not open yet */
+  int epoll;           /* of their connections */
+  uint32_t held;
+  uint32_t share;                /* that it may hold */
+  uint32_t next;                 /* whose turn it is to connect */
+  int64_t spoken;                /* ns: when all feeds last had a sign of life, and members were counted */
+  int64_t shed;                  /* ns: since when some are being shed; 0: none is */
+  uint64_t asked[HK_SHARDS_MAX]; /* snapshots for that */
+  struct hk_part_room room;
+};
+
+static int begin(struct hk_cluster *c)
+{
+  struct leases *s = calloc(1, sizeof *s);
+  c->state = s;
+  if (!s)
+    return -ENOMEM;
+  s->state = -1;
+  s->epoll = epoll_create1(EPOLL_CLOEXEC);
+  s->lease = calloc(c->rule.partitions, sizeof *s->lease);
+  if (!s->lease || s->epoll < 0)
+    return s->lease ? -errno : -ENOMEM;
+  for (uint32_t i = 0; i < c->rule.partitions; i++)
+    hk_part_init(&s->lease[i].part, i, &s->room);
+  return 0;
+}
+
+static void finish(struct hk_cluster *c)
+{
+  struct leases *s = c->state;
+  if (!s)
+    return;
+  if (s->state >= 0)
+    close(s->state);
+  if (s->epoll >= 0)
+    close(s->epoll);
+  free(s->lease);
+  free(s);
+}
+
+static void count_held(struct hk_cluster *c, int32_t more)
+{
+  struct leases *s = c->state;
+  s->held += (uint32_t)more;
+  pthread_mutex_lock(&c->lock);
+  c->look.partitions = s->held;
+  c->look.moves += more > 0;
+  pthread_mutex_unlock(&c->lock);
+}
+
+/* --- a partition goes ------------------------------------------------------------------------------------------------------ */
+
+/* Its connection is closed: so its lease is another's, if it was ours. */
+static void go_away(struct hk_cluster *c, struct lease *l, int64_t pause)
+{
+  if (l->part.engine)
+    c->kind->close(l->part.engine);
+  l->part.engine = NULL;
+  l->retry = hk_now() + pause;
+}
+
+/* Its sensors are forgotten, if the daemon does not end anyway. */
+static void leave(struct hk_cluster *c, struct lease *l)
+{
+  hk_part_close(&l->part);
+  if (hk_cluster_stops(c))
+    return;
+  const struct hk_partition_order o = { .what = HK_PARTITION_LEAVE, .held.partition = l->part.partition };
+  const int status = hk_cluster_state_order(c, &o, NULL);
+  if (status != 0 && status != -ECANCELED)
+    hk_log(c->net->log, HK_LOG_ERROR, "[cluster] partition %" PRIu32 ": its sensors stay in memory: %s", l->part.partition,
+           strerror(-status));
+}
+
+static void lose(struct hk_cluster *c, struct lease *l, const char *why)
+{
+  if (l->held) {
+    hk_log(c->net->log, l->shed ? HK_LOG_NOTICE : HK_LOG_WARNING, "[cluster] partition %" PRIu32 " (epoch %" PRIu64 ") %s: %s",
+           l->part.partition, l->epoch, l->shed ? "is another scorer's now" : "is lost", why);
+    leave(c, l);
+    count_held(c, -1);
+  }
+  l->held = l->shed = false;
+  go_away(c, l, AGAIN);
+}
+
+/* --- a partition comes ----------------------------------------------------------------------------------------------------- */
+
+static int hold(struct hk_cluster *c, struct lease *l, const struct hk_cluster_taken *t)
+{
+  struct hk_partition_order o = { .what = HK_PARTITION_HOLD,
+                                  .held = { .partition = l->part.partition, .epoch = t->epoch, .base = t->at } };
+  uint64_t at;
+  snprintf(o.held.feed, sizeof o.held.feed, HK_OUR_FEEDS "%.100s %" PRIu32 "/%" PRIu32 " %" PRIu64, c->rule.name,
+           l->part.partition, c->rule.partitions, t->epoch);
+  int status = hk_part_open(c, &l->part, o.held.feed, &at);
+  if (status != 0) {
+    for (uint32_t i = 0; i < c->net->shards->n; i++)
+      close(t->folder[i]);
+    return status;
+  }
+  status = hk_cluster_state_order(c, &o, t->folder);
+  if (status != 0)
+    return hk_part_fail(&l->part, strerror(-status));
+  return hk_part_follow(c, &l->part, t->at);
+}
+
+/* What its last holder has left, and what came since. */
+static int take(struct hk_cluster *c, struct lease *l)
+{
+  struct leases *s = c->state;
+  struct hk_cluster_taken t;
+  char why[HK_ENGINE_WHY];
+  const int64_t begun = hk_now();
+  int status = hk_cluster_state_take(c, s->state, l->part.partition, &t, why);
+  if (status == 0)
+    status = hold(c, l, &t);
+  else
+    snprintf(l->part.engine->why, HK_ENGINE_WHY, "%s", why);
+  if (status != 0) {
+    if (!hk_cluster_stops(c))
+      hk_log_peer(c->net->log, &c->quota, HK_LOG_ERROR, "cluster", "partition %" PRIu32 " cannot be taken: %s", l->part.partition,
+                  l->part.engine->why);
+    leave(c, l);
+    go_away(c, l, TROUBLE);
+    return 0;
+  }
+  l->held = true;
+  l->epoch = t.epoch;
+  count_held(c, 1);
+  hk_log(c->net->log, HK_LOG_NOTICE,
+         "[cluster] partition %" PRIu32 " is ours (epoch %" PRIu64 "): %" PRIu32
+         " sensors restored in %.2f s, and its log is read "
+         "from message %" PRIu64 " on",
+         l->part.partition, t.epoch, t.sensors, (double)(hk_now() - begun) * 1e-9, t.at / HK_LOG_POINTS_MAX);
+  if (t.anew > 0 || t.gone > 0)
+    hk_log(c->net->log, HK_LOG_WARNING,
+           "[cluster] partition %" PRIu32 ": %" PRIu32 " of its sensors start over, %" PRIu32
+           " are not there: detectors differ from its last holder's, or there is no room",
+           l->part.partition, t.anew, t.gone);
+  return 0;
+}
+
+/* --- turns ----------------------------------------------------------------------------------------------------------------- */
+
+static void wait_for_lease(struct hk_cluster *c, struct lease *l)
+{
+  struct leases *s = c->state;
+  char why[HK_ENGINE_WHY];
+  struct hk_engine *e;
+  const uint32_t broker = (c->broker + c->rule.n_brokers - 1) % c->rule.n_brokers; /* that we are connected to */
+  int status = c->kind->open(&e, &c->rule, broker, why);
+  if (status != 0) {
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "partition %" PRIu32 " is not waited for: %s",
+                l->part.partition, why);
+    l->retry = hk_now() + TROUBLE;
+    return;
+  }
+  l->part.engine = e;
+  struct epoll_event event = { .events = EPOLLIN, .data.u32 = l->part.partition };
+  status = c->kind->lease(e, l->part.partition);
+  if (status == 0 && epoll_ctl(s->epoll, EPOLL_CTL_ADD, c->kind->fd(e), &event) != 0)
+    status = hk_part_fail(&l->part, strerror(errno));
+  if (status == 0)
+    return;
+  hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "partition %" PRIu32 " is not waited for: %s", l->part.partition,
+              e->why);
+  go_away(c, l, TROUBLE);
+}
+
+/* Takes what has come of one. */
+static void pump(struct hk_cluster *c, struct lease *l)
+{
+  struct leases *s = c->state;
+  struct hk_engine_event e;
+  int status = 0;
+  for (uint32_t i = 0; status == 0 && l->part.engine; i++) {
+    c->more |= i == MESSAGES;
+    if (i == MESSAGES)
+      break;
+    status = c->kind->next(l->part.engine, &e);
+    if (status != 0 || e.what == HK_ENGINE_NOTHING)
+      break;
+    if (e.what == HK_ENGINE_MESSAGE && l->held)
+      status = hk_part_came(c, &l->part, &e);
+    else if (e.what == HK_ENGINE_LEASED && s->held >= s->share)
+      go_away(c, l, AGAIN);
+    else if (e.what == HK_ENGINE_LEASED)
+      status = take(c, l);
+  }
+  if (status != 0)
+    lose(c, l, l->part.engine->why);
+}
+
+/* How many share the partitions. */
+static int count_members(struct hk_cluster *c)
+{
+  struct leases *s = c->state;
+  uint32_t n = 1;
+  const int status = c->kind->members(c->engine, &n);
+  if (status == 0)
+    s->share = (c->rule.partitions + n - 1) / n;
+  pthread_mutex_lock(&c->lock);
+  c->look.members = n;
+  pthread_mutex_unlock(&c->lock);
+  return status;
+}
+
+/* Asks for what whoever comes next begins with. */
+static void ask_for_snapshots(struct hk_cluster *c)
+{
+  struct leases *s = c->state;
+  for (uint32_t i = 0; i < c->net->shards->n; i++)
+    s->asked[i] = hk_saver_ask(c->net->shards->shard[i].saver, true);
+}
+
+static bool have_snapshots(const struct hk_cluster *c)
+{
+  const struct leases *s = c->state;
+  bool have = true;
+  for (uint32_t i = 0; i < c->net->shards->n; i++)
+    have &= hk_saver_finished(c->net->shards->shard[i].saver, s->asked[i]);
+  return have;
+}
+
+/* Gives up what is more than the share: its last messages were taken, a snapshot has them, and then it goes. */
+static void shed(struct hk_cluster *c)
+{
+  struct leases *s = c->state;
+  const int64_t now = hk_now();
+  if (s->shed == 0 && s->held > s->share) {
+    uint32_t left = s->held - s->share;
+    for (uint32_t i = c->rule.partitions; i-- > 0 && left > 0;)
+      if (s->lease[i].held) {
+        s->lease[i].shed = true;
+        left--;
+      }
+    s->shed = now;
+    ask_for_snapshots(c);
+  }
+  if (s->shed == 0 || (!have_snapshots(c) && now - s->shed < SHED))
+    return;
+  for (uint32_t i = 0; i < c->rule.partitions; i++)
+    if (s->lease[i].shed)
+      lose(c, &s->lease[i], "the scorers' shares have changed");
+  s->shed = 0;
+}
+
+static int turn(struct hk_cluster *c)
+{
+  struct leases *s = c->state;
+  const int64_t now = hk_now();
+  const bool speak = now - s->spoken >= SECOND;
+  uint32_t connect = TOGETHER;
+  int status = 0;
+  if (speak) {
+    s->spoken = now;
+    status = count_members(c);
+  }
+  for (uint32_t i = 0; i < c->rule.partitions && status == 0 && !hk_cluster_stops(c); i++) {
+    struct lease *l = &s->lease[(s->next + i) % c->rule.partitions];
+    if (!l->part.engine && now >= l->retry && connect > 0) {
+      connect--;
+      wait_for_lease(c, l);
+    }
+    if (l->part.engine && !l->shed)
+      pump(c, l);
+    if (l->held && speak && hk_part_sign(c, &l->part) != 0)
+      lose(c, l, l->part.engine->why);
+  }
+  s->next = (s->next + 1) % c->rule.partitions;
+  if (status == 0)
+    shed(c);
+  return status;
+}
+
+static int greeted(struct hk_cluster *c)
+{
+  struct leases *s = c->state;
+  int status = 0;
+  if (s->state < 0)
+    status = hk_cluster_state_open(c, &s->state, c->engine->why);
+  for (uint32_t i = 0; i < c->rule.partitions && status == 0 && !hk_cluster_stops(c); i++)
+    status = c->kind->log(c->engine, i);
+  s->spoken = hk_now();
+  return status == 0 ? count_members(c) : status;
+}
+
+static void lost(struct hk_cluster *c)
+{
+  struct leases *s = c->state;
+  const struct timespec moment = { 0, 5000000 };
+  const int64_t until = hk_now() + LAST;
+  if (hk_cluster_stops(c) && s->held > 0) {
+    ask_for_snapshots(c);
+    while (!have_snapshots(c) && hk_now() < until)
+      (void)nanosleep(&moment, NULL);
+  }
+  for (uint32_t i = 0; i < c->rule.partitions; i++)
+    lose(c, &s->lease[i], c->engine->why[0] ? c->engine->why : "the daemon ends");
+  s->shed = 0;
+}
+
+static int came(struct hk_cluster *c, const struct hk_engine_event *e)
+{
+  (void)c;
+  (void)e; /* what is leased comes over its own connection */
+  return 0;
+}
+
+static int fd(const struct hk_cluster *c)
+{
+  return ((const struct leases *)c->state)->epoll;
+}
+
+const struct hk_cluster_work hk_cluster_leases = {
+  .thread = "scorer", .begin = begin, .finish = finish, .greeted = greeted, .lost = lost, .came = came, .turn = turn, .fd = fd
+};

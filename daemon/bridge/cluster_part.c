@@ -1,0 +1,323 @@
+#include "daemon/bridge/cluster_part.h"
+
+#include "daemon/net/admission.h"
+#include "daemon/net/inner.h"
+#include "daemon/sensors/registry.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define NAMES (64u << 10) /* bytes of names in a frame: with PIECE points both fit into the least max_frame */
+#define ANSWER 30         /* s for the daemon to answer */
+#define PIECE HK_PART_PIECE
+#define FRAME HK_PART_FRAME
+_Static_assert(HK_FRAME_HEADER + 32 + 16 + 20 * PIECE <= FRAME, "a piece fits");
+_Static_assert(NAMES + HK_FRAME_HEADER + 4 + 2 <= FRAME && FRAME <= HK_FRAME_MAX_LEAST, "names fit, and the daemon takes them");
+
+void hk_part_init(struct hk_part *part, uint32_t partition, struct hk_part_room *room)
+{
+  *part = (struct hk_part){ .partition = partition, .room = room, .fd = -1, .inbox = { .max_length = HK_FRAME_MAX } };
+}
+
+void hk_part_close(struct hk_part *part)
+{
+  if (part->fd >= 0)
+    close(part->fd);
+  hk_inbox_free(&part->inbox);
+  part->fd = -1;
+  part->followed = false;
+}
+
+int hk_part_fail(const struct hk_part *part, const char *why)
+{
+  snprintf(part->engine->why, sizeof part->engine->why, "partition %" PRIu32 ": %.200s", part->partition, why);
+  return -EPIPE;
+}
+
+/* --- talking to the daemon ------------------------------------------------------------------------------------------------- */
+
+/* Reads what has come. 0, or a negative errno. */
+static int receive(struct hk_part *part)
+{
+  for (;;) {
+    size_t room;
+    uint8_t *space = hk_inbox_space(&part->inbox, &room);
+    if (!space)
+      return hk_part_fail(part, "no memory");
+    const ssize_t n = room > 0 ? recv(part->fd, space, room, MSG_DONTWAIT) : -1;
+    if (n == 0)
+      return hk_part_fail(part, "the daemon has closed its feed");
+    if (n < 0)
+      return room == 0 || errno == EAGAIN || errno == EINTR ? 0 : hk_part_fail(part, strerror(errno));
+    hk_inbox_wrote(&part->inbox, (size_t)n);
+  }
+}
+
+/* Waits until the connection can be read, or written to as well. */
+static int wait_for(struct hk_cluster *c, struct hk_part *part, short events, int64_t until)
+{
+  struct pollfd p[2] = { { .fd = part->fd, .events = events }, { .fd = c->wake, .events = POLLIN } };
+  const int n = poll(p, 2, 1000);
+  if (hk_cluster_stops(c))
+    return hk_part_fail(part, "the daemon ends");
+  if (n == 0 && hk_now() > until)
+    return hk_part_fail(part, "the daemon does not answer");
+  return 0;
+}
+
+/* The next frame that is no ACK, PONG or ERROR that closes nothing: what else is on its way is the answer. */
+static int answer(struct hk_cluster *c, struct hk_part *part, uint8_t type, struct hk_frame *f)
+{
+  const int64_t until = hk_now() + ANSWER * 1000000000ll;
+  for (;;) {
+    struct hk_error_message m;
+    const int code = hk_inbox_next(&part->inbox, f);
+    if (code == HK_FRAME_WHOLE && f->type == type)
+      return 0;
+    if (code == HK_FRAME_WHOLE && f->type == HK_ERROR && hk_error_read(f, &m) == 0 && m.closing) {
+      char why[HK_ENGINE_WHY];
+      snprintf(why, sizeof why, "%.*s", (int)(m.message.length < 200 ? m.message.length : 200), m.message.data);
+      return hk_part_fail(part, why);
+    }
+    if (code == HK_FRAME_WHOLE)
+      continue;
+    if (code != HK_FRAME_PART)
+      return hk_part_fail(part, "the daemon said what cannot be read");
+    int status = wait_for(c, part, POLLIN, until);
+    if (status == 0)
+      status = receive(part);
+    if (status != 0)
+      return status;
+  }
+}
+
+/* What was said and is no answer. */
+static int hear(struct hk_part *part)
+{
+  struct hk_frame f;
+  int code, status = receive(part);
+  while (status == 0 && (code = hk_inbox_next(&part->inbox, &f)) != HK_FRAME_PART) {
+    struct hk_error_message m;
+    if (code != HK_FRAME_WHOLE)
+      status = hk_part_fail(part, "the daemon said what cannot be read");
+    else if (f.type == HK_ERROR && hk_error_read(&f, &m) == 0 && m.closing)
+      status = hk_part_fail(part, "the daemon has closed its feed");
+  }
+  return status;
+}
+
+static int say(struct hk_cluster *c, struct hk_part *part, const struct hk_writer *w)
+{
+  for (size_t at = 0; at < w->size;) {
+    const ssize_t n = send(part->fd, w->data + at, w->size - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n > 0) {
+      at += (size_t)n;
+      continue;
+    }
+    if (errno != EAGAIN && errno != EINTR)
+      return hk_part_fail(part, strerror(errno));
+    int status = wait_for(c, part, POLLOUT | POLLIN, INT64_MAX); /* it pushes back for as long as it has to */
+    if (status == 0)
+      status = hear(part);
+    if (status != 0)
+      return status;
+  }
+  return 0;
+}
+
+/* --- feeds ----------------------------------------------------------------------------------------------------------------- */
+
+int hk_part_open(struct hk_cluster *c, struct hk_part *part, const char *feed, uint64_t *at)
+{
+  struct hk_token shown = { 0 };
+  char peer[HK_ADDRESS_MAX];
+  struct hk_writer w = HK_WRITER(part->room->frame, sizeof part->room->frame);
+  struct hk_frame f;
+  struct hk_feed_at is;
+  snprintf(shown.name, sizeof shown.name, "[cluster] %.40s", c->rule.name);
+  snprintf(peer, sizeof peer, "[cluster] partition %" PRIu32, part->partition);
+  const struct hk_inner inner = { .protocol = HK_PROTOCOL_BINARY,
+                                  .listener = &c->peers.listener,
+                                  .gate = &c->peers.gate,
+                                  .peer = peer,
+                                  .scopes = HK_SCOPE_FEED,
+                                  .shown = &shown,
+                                  .unit = 1 };
+  part->fd = hk_inner_open(c->net, &inner);
+  if (part->fd < 0)
+    return hk_part_fail(part, strerror(-part->fd));
+  int status = hk_hello_write(&w, 0, &(struct hk_hello){ .client = hk_string("cluster") });
+  if (status == 0)
+    status = hk_feed_write(&w, 0, hk_string(feed));
+  if (status == 0)
+    status = say(c, part, &w);
+  if (status == 0)
+    status = answer(c, part, HK_FEED_AT, &f);
+  if (status == 0 && hk_feed_at_read(&f, &is) == 0)
+    *at = is.points;
+  return status;
+}
+
+int hk_part_follow(struct hk_cluster *c, struct hk_part *part, uint64_t at)
+{
+  part->wanted = at / HK_LOG_POINTS_MAX;
+  return c->kind->follow(part->engine, part->partition, at == 0 ? HK_ENGINE_FIRST : part->wanted);
+}
+
+/* --- messages -------------------------------------------------------------------------------------------------------------- */
+
+/* Registers names from `from` on of those that lack a handle, as many as fit into a frame; returns how many, or a negative errno.
+ */
+static int64_t register_some(struct hk_cluster *c, struct hk_part *part, uint32_t from, uint32_t n)
+{
+  struct hk_part_room *s = part->room;
+  struct hk_writer w = HK_WRITER(s->frame, sizeof s->frame);
+  struct hk_string some[PIECE];
+  struct hk_frame f;
+  struct hk_list registered;
+  uint32_t count = 0;
+  size_t size = 0;
+  for (; from + count < n && count < PIECE; count++) {
+    const struct hk_string name = s->name[s->lacking[from + count]];
+    if (size + 2 + name.length > NAMES)
+      break;
+    size += 2 + name.length;
+    some[count] = name;
+  }
+  int status = count > 0 ? hk_register_write(&w, 0, count, some) : -EINVAL;
+  if (status != 0)
+    return hk_part_fail(part, "a name is too long");
+  status = say(c, part, &w);
+  if (status == 0)
+    status = answer(c, part, HK_REGISTERED, &f);
+  if (status == 0 && (hk_registered_read(&f, &registered) != 0 || registered.n != count))
+    status = hk_part_fail(part, "the daemon said what cannot be read");
+  for (uint32_t i = 0; i < count && status == 0; i++) {
+    uint32_t handle, reason;
+    hk_registered_next(&registered, &handle, &reason);
+    s->handle[s->lacking[from + i]] = reason == 0 ? handle : HK_NO_HANDLE;
+  }
+  return status != 0 ? status : (int64_t)count;
+}
+
+/* Finds the handle of each name; HK_NO_HANDLE: it is refused. */
+static int find_handles(struct hk_cluster *c, struct hk_part *part, struct hk_list *names)
+{
+  struct hk_part_room *s = part->room;
+  struct hk_registry *registry = c->net->shards->registry;
+  uint32_t n = 0;
+  hk_registry_read(registry);
+  for (uint32_t i = 0; i < names->n; i++) {
+    uint32_t slot;
+    s->name[i] = hk_name_next(names);
+    s->handle[i] = HK_NO_HANDLE;
+    if (hk_registry_find(registry, s->name[i].data, s->name[i].length, &slot) == 0)
+      s->handle[i] = hk_registry_handle(registry, slot);
+    else
+      s->lacking[n++] = i;
+  }
+  hk_registry_read_end(registry);
+  for (uint32_t at = 0; at < n;) {
+    const int64_t took = register_some(c, part, at, n);
+    if (took < 0)
+      return (int)took;
+    at += (uint32_t)took;
+  }
+  return 0;
+}
+
+/* Hands the points of a message on, of which the first is number `before` of the feed. Those of refused sensors go along, so that
+ * the others have the numbers that they always have. */
+static int feed(struct hk_cluster *c, struct hk_part *part, const struct hk_points *p, uint64_t before)
+{
+  struct hk_part_room *s = part->room;
+  int status = 0;
+  for (uint32_t first = 0; first < p->n && status == 0; first += PIECE) {
+    const uint32_t n = p->n - first < PIECE ? p->n - first : PIECE;
+    struct hk_writer w = HK_WRITER(s->frame, sizeof s->frame);
+    hk_points_handles(p, first, n, s->handles);
+    hk_points_times(p, first, n, 0, s->times);
+    hk_points_values(p, first, n, s->values);
+    for (uint32_t i = 0; i < n; i++) {
+      s->handles[i] = s->handle[s->handles[i]];
+      s->refused += s->handles[i] == HK_NO_HANDLE;
+    }
+    const struct hk_points piece = { .before = before + first,
+                                     .n = n,
+                                     .time_kind = HK_TIME_EACH,
+                                     .value_kind = HK_VALUE_F64,
+                                     .times = s->times,
+                                     .values = s->values,
+                                     .handles = s->handles };
+    if (hk_points_write(&w, 0, &piece) != 0)
+      return hk_part_fail(part, "its points cannot be written");
+    status = say(c, part, &w);
+  }
+  return status;
+}
+
+/* Messages come from where they were asked for on; what the broker did not keep until then is counted. */
+static int look_at_offset(struct hk_cluster *c, struct hk_part *part, uint64_t offset)
+{
+  uint64_t missing = 0;
+  if (offset < part->wanted)
+    return hk_part_fail(part, "the broker sends messages from before the offset that was asked for");
+  if (!part->followed && part->wanted > 0)
+    missing = offset - part->wanted;
+  part->followed = true;
+  part->wanted = offset + 1;
+  if (missing == 0)
+    return 0;
+  hk_log(c->net->log, HK_LOG_ERROR,
+         "[cluster] partition %" PRIu32 ": %" PRIu64
+         " messages were not kept until they were read (retention); their points are lost",
+         part->partition, missing);
+  pthread_mutex_lock(&c->lock);
+  c->look.lost += missing;
+  pthread_mutex_unlock(&c->lock);
+  return 0;
+}
+
+int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_engine_event *e)
+{
+  struct hk_part_room *s = part->room;
+  struct hk_list names;
+  struct hk_points points = { 0 };
+  const char *why;
+  int status = look_at_offset(c, part, e->offset);
+  if (status == 0 && hk_log_message_read(e->data, e->size, &names, &points, &why) != 0) {
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "partition %" PRIu32 ": message %" PRIu64 " is left out: %s",
+                e->partition, e->offset, why);
+    s->bad++;
+    points.n = 0;
+  } else if (status == 0) {
+    status = find_handles(c, part, &names);
+    if (status == 0)
+      status = feed(c, part, &points, e->offset * HK_LOG_POINTS_MAX);
+  }
+  if (status == 0)
+    status = c->kind->took(part->engine);
+  pthread_mutex_lock(&c->lock);
+  c->look.messages += status == 0;
+  c->look.points += status == 0 ? points.n : 0;
+  c->look.bad += s->bad;
+  c->look.refused += s->refused;
+  pthread_mutex_unlock(&c->lock);
+  s->bad = s->refused = 0;
+  return status;
+}
+
+int hk_part_sign(struct hk_cluster *c, struct hk_part *part)
+{
+  struct hk_writer w = HK_WRITER(part->room->frame, sizeof part->room->frame);
+  int status = hk_ping_write(&w, HK_PING, 0, 0);
+  if (status == 0)
+    status = say(c, part, &w);
+  return status == 0 ? hear(part) : status;
+}

@@ -1,0 +1,11 @@
+/* The partition of a sensor ([cluster]), by PROTOCOL.md, "Messages between machines". Thread: any. */
+#ifndef HK_PARTITION_OF_H
+#define HK_PARTITION_OF_H
+
+#include "daemon/sensors/detector_rules.h"
+#include "proto/wire/message.h"
+
+/* Of a sensor that peers feed, by its name; partitions: how many there are. */
+uint32_t hk_partition_of(const struct hk_sections *sections, struct hk_string name, uint32_t partitions);
+
+#endif
