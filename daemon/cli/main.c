@@ -26,7 +26,7 @@ static const struct {
   { "maintenance", hk_command_maintenance, "mark alerts of sensors under maintenance" },
   { "notify", hk_command_notify, "send a test message to a receiver of alerts" },
   { "token", hk_command_token, "make a token that authenticates a client" },
-  { "model", hk_command_model, "simulate a recording of a line of pipes" },
+  { "model", hk_command_model, "simulate recordings of a line of pipes, or fit a model to them" },
   { "bench", hk_command_bench, "measure how fast this machine scores" },
   { "evaluate", hk_command_evaluate, "run detectors over labelled recordings and judge their alerts" },
 };

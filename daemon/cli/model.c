@@ -2,6 +2,8 @@
 #include "daemon/cli/model.h"
 #include "cpu/duration.h"
 #include "daemon/base/timestamp.h"
+#include "daemon/cli/csv_input.h"
+#include "daemon/cli/model_fit.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/pipe_simulation.h"
 
@@ -14,7 +16,8 @@
 #include <time.h>
 
 static const char help_text[] =
-    "usage: hankel model simulate [OPTION...] FILE.model\n\n"
+    "usage: hankel model simulate [OPTION...] FILE.model\n"
+    "       hankel model fit [OPTION...] FILE.model RECORDING...     (hankel model fit --help)\n\n"
     "Writes what the sensors of a line of pipes would read, as CSV that hankel feed and hankel replay take,\n"
     "while its pump and valve are moved now and then. FILE.model is as in [field NAME], operator = model:\n"
     "see hankeld-model(7). It is a simulation: real lines are worse.\n\n"
@@ -27,6 +30,7 @@ static const char help_text[] =
     "  --moves D          between two moves of pump or valve, on the average (default 40m; 0: they stand still)\n"
     "  --friction X       of the pipes, as a multiple of the file's, so that a model is a little wrong\n"
     "                     (default 1.03)\n"
+    "  --wave X           wave speed, as a multiple of the file's (default 1)\n"
     "  --finer N          cells that one of the file's is cut into (default 2)\n"
     "  --leak AT,SHARE[,PLACE[,FOR]]         leak of a share of the flow, at so many metres from the first node\n"
     "                                        (default: the middle), for so long (default: to the end); AT: a\n"
@@ -149,6 +153,8 @@ static int take_option(char **argv, struct settings *s, int option)
     return take_span(argv, "--moves", optarg, &r->moves);
   case 'x':
     return hk_option_real(argv, "--friction", optarg, 0.1, 10, &r->friction);
+  case 'w':
+    return hk_option_real(argv, "--wave", optarg, 0.2, 5, &r->wave);
   case 'N':
     status = hk_option_whole(argv, "--finer", optarg, 1, 64, &whole);
     r->finer = (uint32_t)whole;
@@ -241,20 +247,16 @@ static int simulate(char **argv, struct settings *s, const char *path)
 int hk_command_model(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "hours", required_argument, NULL, 'H' },
-    { "interval", required_argument, NULL, 'i' },
-    { "from", required_argument, NULL, 'f' },
-    { "seed", required_argument, NULL, 's' },
-    { "velocity", required_argument, NULL, 'v' },
-    { "noise", required_argument, NULL, 'n' },
-    { "moves", required_argument, NULL, 'm' },
-    { "friction", required_argument, NULL, 'x' },
-    { "finer", required_argument, NULL, 'N' },
-    { "leak", required_argument, NULL, 'l' },
-    { "fault", required_argument, NULL, 'b' },
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
+    { "hours", required_argument, NULL, 'H' },    { "interval", required_argument, NULL, 'i' },
+    { "from", required_argument, NULL, 'f' },     { "seed", required_argument, NULL, 's' },
+    { "velocity", required_argument, NULL, 'v' }, { "noise", required_argument, NULL, 'n' },
+    { "moves", required_argument, NULL, 'm' },    { "friction", required_argument, NULL, 'x' },
+    { "wave", required_argument, NULL, 'w' },     { "finer", required_argument, NULL, 'N' },
+    { "leak", required_argument, NULL, 'l' },     { "fault", required_argument, NULL, 'b' },
+    { "help", no_argument, NULL, 'h' },           { 0 },
   };
+  if (argc > 1 && strcmp(argv[1], "fit") == 0)
+    return hk_model_fit(argc, argv);
   struct settings s = { .rule = hk_simulation_default(), .hours = 24, .interval = 1000000000, .from = 1767225600000000000 };
   int option, status = 0;
   while (status == 0 && (option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
@@ -266,10 +268,12 @@ int hk_command_model(int argc, char **argv)
   }
   if (status != 0)
     return status;
-  static const char *const words[] = { "simulate", NULL };
+  static const char *const words[] = { "simulate", "fit", NULL };
   int word;
   if (hk_option_subcommand(argc, argv, words, &word) != 0)
     return HK_EXIT_USAGE;
+  if (word == 1)
+    return hk_usage(argv, "fit comes before its options");
   if (argc - optind != 2)
     return hk_usage(argv, "want simulate FILE.model");
   return simulate(argv, &s, argv[optind + 1]);

@@ -43,7 +43,7 @@ struct hk_simulation {
 struct hk_simulation_rule hk_simulation_default(void)
 {
   return (struct hk_simulation_rule){
-    .interval = 1, .seed = 1, .velocity = 1, .noise = 5e-4, .moves = 2400, .friction = 1.03, .finer = 2
+    .interval = 1, .seed = 1, .velocity = 1, .noise = 5e-4, .moves = 2400, .friction = 1.03, .wave = 1, .finer = 2
   };
 }
 
@@ -67,7 +67,7 @@ static int make_cells(struct hk_simulation *s)
     return -ENOMEM;
   for (uint32_t j = 0; j < cells; j++) {
     s->cell[j] = p->cell[j / finer];
-    s->cell[j].wave *= finer;
+    s->cell[j].wave *= finer * s->rule.wave * s->rule.wave;
     s->cell[j].push *= finer;
   }
   return hk_pipeline_open(&s->line, s->cell, cells, p->impedance);
@@ -131,7 +131,7 @@ int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *p
   s->plan = plan;
   s->rule = *rule;
   s->flow = rule->velocity * plan->pipe[0].area;
-  s->steps = (uint32_t)fmin(STEPS_MAX, ceil(rule->interval / (plan->shortest / rule->finer)));
+  s->steps = (uint32_t)fmin(STEPS_MAX, ceil(rule->interval / (plan->shortest / rule->wave / rule->finer)));
   memcpy(s->chance, &rule->seed, sizeof s->chance);
   for (uint32_t k = 0; k < 8; k++) /* neighbouring seeds begin alike */
     (void)erand48(s->chance);

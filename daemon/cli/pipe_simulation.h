@@ -37,7 +37,8 @@ struct hk_simulation_rule {
   double velocity; /* m/s in the first pipe, at first */
   double noise;    /* standard deviation of readings, as a share of what each sensor reads at first */
   double moves;    /* s between two moves of pump or valve, on the average; 0: they stand still */
-  double friction; /* of the line, as a multiple of what the file says */
+  double friction; /* of the line, as a multiple of what the file says, */
+  double wave;     /* and its wave speed */
   uint32_t finer;  /* cells that one of the file's is cut into */
   uint32_t leaks, faults;
   struct hk_simulated_leak leak[HK_SIMULATED_MAX];

@@ -3,11 +3,13 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import statistics
 import subprocess
 import tempfile
+import unittest
 
 import harness
 from harness import ALERTS, SCORED, SECOND, START, UNSCORED
@@ -93,7 +95,7 @@ class Simulate(Case):
 
     def test_what_is_wrong_is_said(self):
         for arguments, code, said in (
-                ([], 2, 'want simulate'),
+                ([], 2, 'want one of simulate, fit'),
                 (['simulate'], 2, 'want simulate FILE.model'),
                 (['simulate', self.path + '/none'], 1, '/none: No such file or directory'),
                 (['simulate', self.file('w', LINE + 'edge c d 1 2')], 1, '/w: line 11, column 1: edge: the form is: edge A B LENGTH DIAMETER FRICTION WAVE CELLS'),
@@ -110,6 +112,74 @@ class Simulate(Case):
             self.assertEqual((done.returncode, done.stdout), (code, ''), arguments)
             self.assertIn(said, done.stderr)
             self.assertEqual(done.stderr.count('\n'), 1)
+
+
+class Fit(Case):
+    """hankel model fit, on simulated lines whose friction and wave speed are known; nothing was tuned on these seeds."""
+
+    def fitted(self, options, *more):
+        recording = self.file('r.csv', self.simulated('--hours', '0.6', *options))
+        return hankel('model', 'fit', *more, self.model, recording)
+
+    def numbers(self, done):
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        return [float(m) for m in re.findall(r'^(?:friction|wave speed): ([0-9.]+) times', done.stdout, re.M)]
+
+    def edges(self, path):
+        with open(path, encoding='utf-8') as f:
+            lines = f.read().splitlines()
+        return lines, [[float(v) for v in line.split()[3:8]] for line in lines if line.startswith('edge')]
+
+    def test_finds_what_the_line_has(self):
+        new = self.path + '/new.model'
+        friction, wave = self.numbers(self.fitted(['--moves', '2m', '--friction', '1.2', '--wave', '0.9', '--seed', '31'], '--output', new))
+        self.assertAlmostEqual(friction, 1.2, delta=0.005)
+        self.assertAlmostEqual(wave, 0.9, delta=0.02)  # the cells are coarse
+        lines, edges = self.edges(new)
+        self.assertEqual([edge[:2] + edge[4:] for edge in edges], [[6000, 0.5, 6], [4000, 0.5, 4]])
+        for edge in edges:
+            self.assertAlmostEqual(edge[2] / 0.018, friction, delta=1e-4)
+            self.assertAlmostEqual(edge[3] / 1000, wave, delta=1e-4)
+        self.assertEqual([line for line in LINE.splitlines() if not line.startswith('edge')], [line for line in lines if not line.startswith(('edge', '#'))])
+        # what was written is a model file that fits
+        again = self.numbers(hankel('model', 'fit', new, self.path + '/r.csv'))
+        self.assertEqual([round(v, 3) for v in again], [1, 1])
+        # and no file is overwritten
+        refused = hankel('model', 'fit', '--output', new, self.model, self.path + '/r.csv')
+        self.assertEqual((refused.returncode, 'new.model: File exists' in refused.stderr), (1, True))
+
+    @unittest.skipIf(harness.SANITIZED, 'the same code as above')
+    def test_faults_and_a_leak_mislead_it_little(self):
+        friction, wave = self.numbers(self.fitted(['--moves', '2m', '--friction', '0.8', '--wave', '1.1', '--seed', '32', '--fault', '5m,t/c/q,bias,30,3m', '--fault', '20m,t/a/p,gap,,30s',
+                                                   '--fault', '25m,t/b/p,drift,1,5m', '--leak', '30m,0.1,5000,3m']))
+        self.assertAlmostEqual(friction, 0.8, delta=0.02)
+        self.assertAlmostEqual(wave, 1.1, delta=0.05)
+
+    def test_a_steady_recording_shows_no_waves(self):
+        new = self.path + '/new.model'
+        done = self.fitted(['--moves', '0', '--friction', '1.2', '--wave', '0.9', '--seed', '33'], '--output', new)
+        self.assertIn('wave speed: stays as the file has it: this recording shows no waves', done.stdout)
+        friction, = self.numbers(done)
+        self.assertAlmostEqual(friction, 1.2, delta=0.005)
+        self.assertEqual({edge[3] for edge in self.edges(new)[1]}, {1000})
+
+    def test_what_shows_nothing_is_refused(self):
+        new = self.path + '/new.model'
+        done = self.fitted(['--moves', '0', '--velocity', '0.02', '--seed', '34'], '--output', new)
+        self.assertEqual((done.returncode, 'shows neither friction nor wave speed; nothing is written' in done.stderr, os.path.exists(new)), (1, True, False))
+        for rows, said in (('time,t/a/p,t/c/p,t/a/q\n' + ''.join(f'{i},50,40,700\n' for i in range(200)), 'too short: 200 s, and 300 s at least are needed'),
+                           ('time,t/a/p,t/a/q\n1,50,700\n2,50,700\n', 'no column t/c/p, a boundary of the model'),
+                           ('time,t/a/p,t/c/p,x\n1,50,40,700\n2,50,40,700\n', 'no column of a check'),
+                           ('time,t/a/p,t/c/p,t/a/q\n1,50,40,700\n', 'no two times'),
+                           ('time,t/a/p,t/c/p,t/a/q\n' + ''.join(f'{i},,40,700\n' for i in range(400)), 'too few rows can be compared'),
+                           ('time,t/a/p,t/c/p,t/a/q\n1,50,40,x1\n2,50,x,3\n', 'r.csv')):
+            done = hankel('model', 'fit', self.model, self.file('r.csv', rows))
+            self.assertEqual((done.returncode, done.stdout), (1, ''), rows)
+            self.assertIn(said, done.stderr)
+        for arguments, said in ((['fit', self.model], 'want fit FILE.model RECORDING...'), (['fit', '--interval', 'x', self.model, 'r'], '--interval x: not a duration'),
+                                (['--hours', '1', 'fit', self.model], 'fit comes before its options')):
+            done = hankel('model', *arguments)
+            self.assertEqual((done.returncode, said in done.stderr), (2, True), done.stderr)
 
 
 ROWS, LEAK = 1500, 1000
