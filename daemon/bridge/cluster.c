@@ -175,11 +175,14 @@ int hk_cluster_start(struct hk_cluster **out, struct hk_net *net)
   c->pause = PAUSE;
   c->fd = -1;
   c->look.role = rule->role;
+  c->look.of = rule->partitions;
+  snprintf(c->look.name, sizeof c->look.name, "%s", rule->name);
   c->peers.listener.precision = 1;
   snprintf(c->peers.gate.name, sizeof c->peers.gate.name, "cluster");
   pthread_mutex_init(&c->lock, NULL);
   c->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  int status = c->wake < 0 ? -errno : c->work->begin(c);
+  c->part = calloc(rule->partitions, sizeof *c->part);
+  int status = c->wake < 0 ? -errno : c->part ? c->work->begin(c) : -ENOMEM;
   if (status == 0)
     status = -pthread_create(&c->thread, NULL, turns, c);
   c->running = status == 0;
@@ -227,6 +230,7 @@ void hk_cluster_free(struct hk_cluster *c)
   if (c->wake >= 0)
     close(c->wake);
   pthread_mutex_destroy(&c->lock);
+  free(c->part);
   free(c);
 }
 
@@ -238,4 +242,17 @@ void hk_cluster_look(struct hk_cluster *c, struct hk_cluster_look *out)
   pthread_mutex_lock(&c->lock);
   *out = c->look;
   pthread_mutex_unlock(&c->lock);
+}
+
+uint32_t hk_cluster_parts(struct hk_cluster *c, struct hk_cluster_part *out)
+{
+  uint32_t n = 0;
+  if (!c)
+    return 0;
+  pthread_mutex_lock(&c->lock);
+  for (uint32_t i = 0; i < c->rule.partitions; i++)
+    if (c->part[i].since != 0)
+      out[n++] = c->part[i];
+  pthread_mutex_unlock(&c->lock);
+  return n;
 }

@@ -15,7 +15,9 @@ struct hk_cluster;
 
 /* What it has done, for whoever looks. */
 struct hk_cluster_look {
-  uint32_t role; /* enum hk_cluster_role; HK_CLUSTER_NONE: there is no cluster */
+  uint32_t role;              /* enum hk_cluster_role; HK_CLUSTER_NONE: there is no cluster */
+  char name[HK_SECTION_TEXT]; /* of the cluster, */
+  uint32_t of;                /* which has so many partitions */
   enum hk_bridge_state state;
   bool blocked;        /* the broker takes nothing for now */
   char broker[256];    /* HOST:PORT of the last that was tried */
@@ -33,6 +35,15 @@ struct hk_cluster_look {
   uint32_t waiting;    /* gateway: messages that the broker has not confirmed */
 };
 
+/* A partition that it scores now. */
+struct hk_cluster_part {
+  uint32_t partition;
+  uint64_t epoch; /* of the holding; 0: partitions are not leased */
+  int64_t since;  /* ns, wall clock */
+  uint64_t next;  /* offset of the message that it waits for */
+  int64_t lag;    /* ns for which the message that it took last had waited, to a second; 0: none waits */
+};
+
 /* Begins what the configuration says, which may be nothing: then *out is NULL. Loops run. 0 or a negative errno. */
 int hk_cluster_start(struct hk_cluster **out, struct hk_net *net);
 /* The daemon ends: a scorer reads no more; a gateway goes on. NULL is fine, here and below. */
@@ -43,5 +54,7 @@ bool hk_cluster_stop(struct hk_cluster *cluster);
 void hk_cluster_free(struct hk_cluster *cluster); /* once stopped, and when all connections are closed */
 /* Thread: any. */
 void hk_cluster_look(struct hk_cluster *cluster, struct hk_cluster_look *out);
+/* Room for HK_PARTITIONS_MAX; returns how many there are. Thread: any. */
+uint32_t hk_cluster_parts(struct hk_cluster *cluster, struct hk_cluster_part *out);
 
 #endif

@@ -35,7 +35,8 @@ struct hk_cluster {
 
   pthread_mutex_t lock; /* of these: */
   struct hk_cluster_look look;
-  int fd; /* socket of the engine; -1: there is none */
+  struct hk_cluster_part *part; /* of each partition; since 0: it is not scored here */
+  int fd;                       /* socket of the engine; -1: there is none */
 
   struct hk_engine *engine; /* NULL: there is no connection */
   uint32_t broker;          /* number of the next that is tried */

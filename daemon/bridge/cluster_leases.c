@@ -10,6 +10,7 @@
  * A partition that is held is restored from the folder, and its log is read from where that ends. Until the next snapshot the
  * log alone has what came since: whoever comes next reads it again, to the same scores, events and numbers. */
 #include "daemon/bridge/cluster_part.h"
+#include "daemon/bridge/cluster_progress.h"
 #include "daemon/bridge/cluster_state.h"
 
 #include "daemon/net/admission.h"
@@ -121,6 +122,7 @@ static void lose(struct hk_cluster *c, struct lease *l, const char *why)
     hk_log(c->net->log, l->shed ? HK_LOG_NOTICE : HK_LOG_WARNING, "[cluster] partition %" PRIu32 " (epoch %" PRIu64 ") %s: %s",
            l->part.partition, l->epoch, l->shed ? "is another scorer's now" : "is lost", why);
     leave(c, l);
+    hk_cluster_leaves(c, l->part.partition);
     count_held(c, -1);
   }
   l->held = l->shed = false;
@@ -170,6 +172,7 @@ static int take(struct hk_cluster *c, struct lease *l)
   }
   l->held = true;
   l->epoch = t.epoch;
+  hk_cluster_begins(c, l->part.partition, t.epoch, l->part.wanted);
   count_held(c, 1);
   hk_log(c->net->log, HK_LOG_NOTICE,
          "[cluster] partition %" PRIu32 " is ours (epoch %" PRIu64 "): %" PRIu32
@@ -222,6 +225,8 @@ static void pump(struct hk_cluster *c, struct lease *l)
     if (i == MESSAGES)
       break;
     status = c->kind->next(l->part.engine, &e);
+    if (status == 0 && e.what == HK_ENGINE_NOTHING)
+      hk_part_rests(c, &l->part);
     if (status != 0 || e.what == HK_ENGINE_NOTHING)
       break;
     if (e.what == HK_ENGINE_MESSAGE && l->held)

@@ -35,3 +35,10 @@ void hk_cluster_look(struct hk_cluster *cluster, struct hk_cluster_look *out)
   (void)cluster;
   *out = (struct hk_cluster_look){ .role = HK_CLUSTER_NONE };
 }
+
+uint32_t hk_cluster_parts(struct hk_cluster *cluster, struct hk_cluster_part *out)
+{
+  (void)cluster;
+  (void)out;
+  return 0;
+}

@@ -1,5 +1,6 @@
 #include "daemon/bridge/cluster_part.h"
 
+#include "daemon/bridge/cluster_progress.h"
 #include "daemon/net/admission.h"
 #include "daemon/net/inner.h"
 #include "daemon/sensors/registry.h"
@@ -310,7 +311,19 @@ int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_eng
   c->look.refused += s->refused;
   pthread_mutex_unlock(&c->lock);
   s->bad = s->refused = 0;
+  if (status == 0) {
+    const int64_t lag = e->sent > 0 ? hk_wall() - e->sent : 0;
+    part->behind = true;
+    hk_cluster_reached(c, part->partition, part->wanted, lag > 0 ? lag : 0);
+  }
   return status;
+}
+
+void hk_part_rests(struct hk_cluster *c, struct hk_part *part)
+{
+  if (part->behind)
+    hk_cluster_reached(c, part->partition, part->wanted, 0);
+  part->behind = false;
 }
 
 int hk_part_sign(struct hk_cluster *c, struct hk_part *part)

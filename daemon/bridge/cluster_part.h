@@ -39,6 +39,7 @@ struct hk_part {
   struct hk_inbox inbox;
   uint64_t wanted; /* offset of the next message, at least */
   bool followed;   /* a message has come since */
+  bool behind;     /* and perhaps more wait */
 };
 
 void hk_part_init(struct hk_part *part, uint32_t partition, struct hk_part_room *room);
@@ -48,6 +49,8 @@ int hk_part_open(struct hk_cluster *c, struct hk_part *part, const char *feed, u
 int hk_part_follow(struct hk_cluster *c, struct hk_part *part, uint64_t at);
 /* A message of it has come. */
 int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_engine_event *event);
+/* No message of it waits. */
+void hk_part_rests(struct hk_cluster *c, struct hk_part *part);
 /* A sign of life to the daemon, which may close what is silent; and reads what it has said. To be called every second. */
 int hk_part_sign(struct hk_cluster *c, struct hk_part *part);
 void hk_part_close(struct hk_part *part);

@@ -5,6 +5,7 @@
  * behind what the last snapshot has, from where the log is read again; with `none` at the oldest message after a start. What the
  * daemon has already it leaves out. */
 #include "daemon/bridge/cluster_part.h"
+#include "daemon/bridge/cluster_progress.h"
 
 #include "daemon/net/admission.h"
 
@@ -36,8 +37,10 @@ static int begin(struct hk_cluster *c)
 static void lost(struct hk_cluster *c)
 {
   struct scorer *s = c->state;
-  for (uint32_t i = 0; i < c->rule.partitions; i++)
+  for (uint32_t i = 0; i < c->rule.partitions; i++) {
     hk_part_close(&s->part[i]);
+    hk_cluster_leaves(c, i);
+  }
 }
 
 static void finish(struct hk_cluster *c)
@@ -66,6 +69,8 @@ static int greeted(struct hk_cluster *c)
     status = hk_part_open(c, part, name, &at);
     if (status == 0)
       status = hk_part_follow(c, part, at);
+    if (status == 0)
+      hk_cluster_begins(c, i, 0, part->wanted);
   }
   return status;
 }
@@ -83,6 +88,8 @@ static int turn(struct hk_cluster *c)
   struct scorer *s = c->state;
   const int64_t now = hk_now();
   int status = 0;
+  for (uint32_t i = 0; i < c->rule.partitions; i++)
+    hk_part_rests(c, &s->part[i]);
   if (now - s->spoken < QUIET)
     return 0;
   s->spoken = now;

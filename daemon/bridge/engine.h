@@ -56,7 +56,8 @@ struct hk_engine_event {
   uint32_t partition;
   uint64_t offset;
   const void *data;
-  size_t size; /* at most HK_ENGINE_MESSAGE_MAX */
+  size_t size;  /* at most HK_ENGINE_MESSAGE_MAX */
+  int64_t sent; /* ns, wall clock, to a second: when it was published; 0: it does not say */
 };
 
 struct hk_engine; /* each adapter's own begins with this */

@@ -14,6 +14,8 @@
  */
 #include "daemon/bridge/engine.h"
 
+#include "daemon/base/log.h"
+
 #include "proto/wire/secret_file.h"
 
 #include <amqp.h>
@@ -44,6 +46,7 @@ struct rabbitmq {
   uint64_t tag;       /* of the message that came last */
   uint32_t partition; /* its */
   uint64_t offset;
+  int64_t sent;
   uint64_t expected; /* bytes of it, */
   size_t size;       /* and those that have come */
   size_t capacity;
@@ -261,8 +264,9 @@ static int rabbitmq_publish(struct hk_engine *e, uint32_t partition, const void 
 {
   struct rabbitmq *r = of(e);
   char name[NAME_MOST];
-  const amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_DELIVERY_MODE_FLAG,
-                                               .delivery_mode = AMQP_DELIVERY_PERSISTENT };
+  const amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_DELIVERY_MODE_FLAG | AMQP_BASIC_TIMESTAMP_FLAG,
+                                               .delivery_mode = AMQP_DELIVERY_PERSISTENT,
+                                               .timestamp = (uint64_t)(hk_wall() / 1000000000) };
   const amqp_bytes_t body = { size, (void *)(uintptr_t)data };
   return status_of(r, "",
                    amqp_basic_publish(r->amqp, CHANNEL, amqp_empty_bytes, name_of(r, partition, name), 1, 0, &properties, body));
@@ -362,6 +366,8 @@ static int begin_body(struct rabbitmq *r, const amqp_frame_t *f)
 {
   const amqp_basic_properties_t *p = f->payload.properties.decoded;
   r->offset = r->token ? 0 : UINT64_MAX;
+  r->sent =
+      p->_flags & AMQP_BASIC_TIMESTAMP_FLAG && p->timestamp < INT64_MAX / 1000000000 ? (int64_t)p->timestamp * 1000000000 : 0;
   for (int i = 0; p->_flags & AMQP_BASIC_HEADERS_FLAG && i < p->headers.num_entries; i++) {
     const amqp_table_entry_t *h = &p->headers.entries[i];
     if (h->key.len == 15 && memcmp(h->key.bytes, "x-stream-offset", 15) == 0 && h->value.kind == AMQP_FIELD_KIND_I64)
@@ -400,6 +406,7 @@ static int end_message(struct rabbitmq *r, struct hk_engine_event *out)
     return status_of(r, "", amqp_basic_ack(r->amqp, CHANNEL, r->tag, 0));
   out->what = r->token ? HK_ENGINE_LEASED : HK_ENGINE_MESSAGE;
   out->offset = r->offset;
+  out->sent = r->sent;
   out->data = r->body;
   out->size = r->size;
   r->leased |= r->token;

@@ -1,5 +1,6 @@
 /* hankel: the command line of hankeld. Finds the subcommand and hands over to it. */
 #include "daemon/base/suggest.h"
+#include "daemon/cli/cluster.h"
 #include "daemon/cli/model.h"
 #include "daemon/cli/notify_test.h"
 #include "daemon/cli/options.h"
@@ -21,6 +22,7 @@ static const struct {
   { "status", hk_command_status, "show the daemon's counters" },
   { "sensors", hk_command_sensors, "list sensors with their state, last value, score and threshold" },
   { "state", hk_command_state, "inspect and verify the daemon's state folder" },
+  { "cluster", hk_command_cluster, "show what the machines of a cluster score" },
   { "reload", hk_command_reload, "reload the daemon's configuration" },
   { "ack", hk_command_ack, "acknowledge an alert, or judge an incident" },
   { "maintenance", hk_command_maintenance, "mark alerts of sensors under maintenance" },

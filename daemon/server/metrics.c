@@ -141,6 +141,29 @@ static void bridges(const struct text *t, struct hk_server *s)
   free(look);
 }
 
+/* Of a daemon with [cluster]. */
+static void cluster(const struct text *t, struct hk_server *s)
+{
+  struct hk_cluster_look l;
+  struct hk_cluster_part *part = calloc(HK_PARTITIONS_MAX, sizeof *part);
+  hk_cluster_look(s->cluster, &l);
+  const uint32_t n = part ? hk_cluster_parts(s->cluster, part) : 0;
+  if (l.role != HK_CLUSTER_NONE) {
+    gauge(t, "hankel_cluster_up", "1 while there is a connection to the broker.", l.state == HK_BRIDGE_CONNECTED);
+    gauge(t, "hankel_cluster_partitions", "Partitions that this machine publishes to, or scores.", l.partitions);
+    gauge(t, "hankel_cluster_waiting", "Of a gateway: messages that the broker has not confirmed.", l.waiting);
+    gauge(t, "hankel_cluster_scorers", "Scorers that share the partitions.", l.members);
+    family(t, "hankel_cluster_moves", "counter", "Partitions that have come to this scorer.");
+    hk_buffer_print(t->out, "hankel_cluster_moves_total %" PRIu64 "\n", l.moves);
+  }
+  if (l.role == HK_CLUSTER_SCORER)
+    family(t, "hankel_cluster_lag_seconds", "gauge", "How long the last message of a partition had waited; 0: none waits.");
+  for (uint32_t i = 0; i < n; i++)
+    hk_buffer_print(t->out, "hankel_cluster_lag_seconds{partition=\"%" PRIu32 "\"} %" PRId64 "\n", part[i].partition,
+                    part[i].lag / 1000000000);
+  free(part);
+}
+
 void hk_metrics_text(struct hk_server *s, bool open, struct hk_buffer *out)
 {
   const struct text text = { out, open }, *t = &text;
@@ -158,6 +181,7 @@ void hk_metrics_text(struct hk_server *s, bool open, struct hk_buffer *out)
   counters(t, &sum);
   alerts(t, s);
   bridges(t, s);
+  cluster(t, s);
   conditions(t, s);
   latencies(t, s);
   if (open)

@@ -79,6 +79,24 @@ static void bridges_status(struct hk_buffer *out, struct hk_bridges *bridges)
   free(look);
 }
 
+/* The partitions that it scores. */
+static void partitions(struct hk_buffer *out, struct hk_cluster *cluster)
+{
+  struct hk_cluster_part *part = calloc(HK_PARTITIONS_MAX, sizeof *part);
+  const uint32_t n = part ? hk_cluster_parts(cluster, part) : 0;
+  hk_buffer_print(out, ",\"held\":[");
+  for (uint32_t i = 0; i < n; i++) {
+    char since[HK_TIME_TEXT_MAX];
+    hk_time_text(part[i].since / 1000000000, since);
+    hk_buffer_print(out,
+                    "%s{\"partition\":%" PRIu32 ",\"epoch\":%" PRIu64 ",\"since\":\"%s\",\"next\":%" PRIu64
+                    ",\"lag_seconds\":%" PRId64 "}",
+                    i ? "," : "", part[i].partition, part[i].epoch, since, part[i].next, part[i].lag / 1000000000);
+  }
+  hk_buffer_put(out, "]", 1);
+  free(part);
+}
+
 static void cluster_status(struct hk_buffer *out, struct hk_cluster *cluster)
 {
   static const char *const states[] = { "connecting", "connected", "failing" };
@@ -94,6 +112,9 @@ static void cluster_status(struct hk_buffer *out, struct hk_cluster *cluster)
   hk_json_string(out, l.broker, strlen(l.broker));
   hk_buffer_print(out, ",\"why\":");
   hk_json_string(out, l.why, strlen(l.why));
+  hk_buffer_print(out, ",\"name\":");
+  hk_json_string(out, l.name, strlen(l.name));
+  hk_buffer_print(out, ",\"of\":%" PRIu32, l.of);
   hk_buffer_print(out, ",\"partitions\":%" PRIu32 ",\"messages\":%" PRIu64 ",\"points\":%" PRIu64, l.partitions, l.messages,
                   l.points);
   if (l.role == HK_CLUSTER_GATEWAY)
@@ -102,6 +123,8 @@ static void cluster_status(struct hk_buffer *out, struct hk_cluster *cluster)
     hk_buffer_print(
         out, ",\"bad\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"scorers\":%" PRIu32 ",\"moves\":%" PRIu64,
         l.bad, l.refused, l.lost, l.members, l.moves);
+  if (l.role == HK_CLUSTER_SCORER)
+    partitions(out, cluster);
   hk_buffer_put(out, "}", 1);
 }
 

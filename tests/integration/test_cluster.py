@@ -297,7 +297,7 @@ class TestFaults(Cluster):
             gateway = self.start('gateway', daemon_keys='backlog = 300000\nmax_frame = 131072\n')
             with gateway.client() as c:
                 handles = c.register(*(f'p{i}' for i in range(1000)))
-                c.socket.settimeout(3)
+                c.socket.settimeout(1)
                 sent = 0
                 with self.assertRaises(TimeoutError):
                     while sent < 3000:
@@ -378,6 +378,7 @@ class TestLeases(Cluster):
             third = join()
             self.shares((second, PARTITIONS // 2), (third, PARTITIONS // 2))
             feed(6)
+            self.who_has_what(gateway, second, third)
             second.process.terminate()
             self.shares((third, PARTITIONS))
             feed(8)
@@ -391,6 +392,22 @@ class TestLeases(Cluster):
             f.client.close()
         self.assertTrue(any(re.search(r'is ours .* [1-9]\d* sensors restored .* message [1-9]', line) for line in third.log), third.log)
         self.same(self.alone(values, detector), seen)
+
+    def who_has_what(self, *daemons):
+        """`hankel cluster status`: each partition once; without one of the scorers, which partitions none has."""
+        def ask(*some):
+            return subprocess.run([harness.HANKEL, 'cluster', 'status', '--from', ','.join(f"127.0.0.1:{d.port['binary tcp']}" for d in some)], check=False, capture_output=True, text=True, timeout=harness.WAIT)
+
+        def caught_up():
+            out = ask(*daemons)
+            rows = re.findall(r'^(\d+) +127.0.0.1:(\d+) +(\d+) +\S+ +(\d+) +(\d+) s$', out.stdout, re.M)
+            self.assertEqual((out.returncode, [int(r[0]) for r in rows]), (0, list(range(PARTITIONS))), out)
+            self.assertEqual({int(r[1]) for r in rows}, {d.port['binary tcp'] for d in daemons[1:]})
+            self.assertTrue(all(int(r[2]) > 1 for r in rows), out)  # each has moved
+            return all(int(r[3]) > 0 and r[4] == '0' for r in rows)
+        until(caught_up, 'no lag', rabbit.START)
+        out = ask(*daemons[:-1])
+        self.assertEqual((out.returncode, len(re.search('by none of these machines:(.*)', out.stdout)[1].split())), (3, PARTITIONS // 2), out)
 
     def same(self, alone, seen):
         """What was seen, of all scorers together, is what one daemon alone says; what was said again was the same."""

@@ -23,7 +23,7 @@ import unittest
 import harness
 
 MACHINE = os.path.join(harness.DATA, 'machine_temperature_system_failure.csv')
-COMMANDS = ('feed', 'tail', 'replay', 'status', 'sensors', 'state', 'reload', 'model', 'notify', 'token', 'bench', 'evaluate', 'top')
+COMMANDS = ('feed', 'tail', 'replay', 'status', 'sensors', 'state', 'cluster', 'reload', 'model', 'notify', 'token', 'bench', 'evaluate', 'top')
 SMALL = 'window=4,gap=4,rank=1'  # scores from the 11th point on
 
 

@@ -1,0 +1,182 @@
+/* hankel cluster: what the machines of a cluster have, by their reports. */
+#include "daemon/cli/cluster.h"
+
+#include "daemon/cli/daemon_link.h"
+#include "daemon/cli/format.h"
+#include "daemon/cli/options.h"
+#include "daemon/cli/tls_options.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES 256u
+#define PARTITIONS 1024u
+
+static const char help_text[] =
+    "usage: hankel cluster status [OPTION...]\n\n"
+    "Shows the machines of a cluster ([cluster] of the configuration), which partitions each scores, since when, in\n"
+    "which epoch, and how far behind it is. Asks each machine that --from names. Exits with 3 if one does not answer or has no\n"
+    "broker, or if a partition is scored by none of them.\n\n"
+    "  --from HOST:PORT,...  their binary listeners (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
+    "example:\n"
+    "  hankel cluster status --from gateway:7410,scorer1:7410,scorer2:7410\n";
+
+/* Of a partition. */
+struct row {
+  const char *node;
+  const cJSON *held;
+};
+
+struct table {
+  struct hankel_options link;
+  cJSON *report[NODES];
+  uint32_t n, of, scorers; /* of: partitions; 0: not known */
+  struct row row[PARTITIONS];
+  bool wrong;
+};
+
+static double number_of(const cJSON *object, const char *name)
+{
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+  return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
+static const char *text_of(const cJSON *object, const char *name)
+{
+  const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+  return text ? text : "";
+}
+
+/* The report of a machine; NULL, with a message. */
+static cJSON *ask(struct table *t, char **argv, const char *address)
+{
+  hankel *h;
+  char *text = NULL;
+  struct hankel_options link = t->link;
+  cJSON *report = NULL;
+  if (hk_link_open(&h, argv, address, &link) != 0)
+    return NULL;
+  if (hankel_status(h, &text, HK_LINK_WAIT) < 0)
+    (void)hk_failed(argv, "no report from the daemon at %s: %s", address, hk_link_error(h, address));
+  else if (!(report = cJSON_Parse(text)))
+    (void)hk_failed(argv, "the report of the daemon at %s cannot be read", address);
+  free(text);
+  hankel_close(h);
+  return report;
+}
+
+static void print_node(struct table *t, const char *address, const cJSON *cluster)
+{
+  const bool gateway = strcmp(text_of(cluster, "role"), "gateway") == 0;
+  const bool connected = strcmp(text_of(cluster, "state"), "connected") == 0;
+  printf("%-28s %-8s %-10s %10.0f", address, text_of(cluster, "role"), text_of(cluster, "state"),
+         number_of(cluster, "partitions"));
+  if (gateway)
+    printf("  %.0f points, %.0f messages not confirmed\n", number_of(cluster, "points"), number_of(cluster, "waiting"));
+  else
+    printf("  %.0f points, %.0f partitions have come\n", number_of(cluster, "points"), number_of(cluster, "moves"));
+  if (!connected)
+    printf("%-28s %s\n", "", text_of(cluster, "why"));
+  t->wrong |= !connected;
+  t->scorers += !gateway;
+}
+
+/* Of two that say that they have a partition, one does not know that it has lost it: that of the later epoch has it. */
+static void take_held(struct table *t, const char *address, const cJSON *cluster)
+{
+  const cJSON *held;
+  cJSON_ArrayForEach(held, cJSON_GetObjectItemCaseSensitive(cluster, "held"))
+  {
+    const double partition = number_of(held, "partition");
+    if (partition < 0 || partition >= PARTITIONS)
+      continue;
+    struct row *row = &t->row[(uint32_t)partition];
+    if (!row->held || number_of(row->held, "epoch") < number_of(held, "epoch"))
+      *row = (struct row){ address, held };
+  }
+  if (number_of(cluster, "of") <= PARTITIONS)
+    t->of = (uint32_t)number_of(cluster, "of");
+}
+
+static void print_partitions(struct table *t)
+{
+  uint32_t missing = 0;
+  if (t->scorers > 0)
+    printf("\n%-10s %-28s %10s %-20s %12s %6s\n", "partition", "scored by", "epoch", "since", "message", "lag");
+  for (uint32_t i = 0; i < t->of && t->scorers > 0; i++) {
+    const struct row *row = &t->row[i];
+    if (row->held)
+      printf("%-10u %-28s %10.0f %-20s %12.0f %4.0f s\n", i, row->node, number_of(row->held, "epoch"),
+             text_of(row->held, "since"), number_of(row->held, "next"), number_of(row->held, "lag_seconds"));
+    missing += !row->held;
+  }
+  if (missing == 0 || t->scorers == 0)
+    return;
+  printf("\nscored by none of these machines:");
+  for (uint32_t i = 0; i < t->of; i++)
+    if (!t->row[i].held)
+      printf(" %u", i);
+  printf("\n");
+  t->wrong = true;
+}
+
+/* addresses: is cut at its commas. */
+static int show(struct table *t, char **argv, char *addresses)
+{
+  char *rest = NULL;
+  printf("%-28s %-8s %-10s %10s\n", "machine", "role", "broker", "partitions");
+  for (char *a = strtok_r(addresses, ", ", &rest); a && t->n < NODES; a = strtok_r(NULL, ", ", &rest)) {
+    cJSON *report = ask(t, argv, a);
+    const cJSON *cluster = report ? cJSON_GetObjectItemCaseSensitive(report, "cluster") : NULL;
+    t->report[t->n++] = report;
+    if (!cluster) {
+      printf("%-28s %s\n", a, report ? "has no [cluster]" : "does not answer");
+      t->wrong = true;
+      continue;
+    }
+    print_node(t, a, cluster);
+    take_held(t, a, cluster);
+  }
+  print_partitions(t);
+  for (uint32_t i = 0; i < t->n; i++)
+    cJSON_Delete(t->report[i]);
+  return t->wrong ? HK_EXIT_WRONG : HK_EXIT_DONE;
+}
+
+int hk_command_cluster(int argc, char **argv)
+{
+  static const struct option options[] = {
+    { "from", required_argument, NULL, 'f' },
+    HK_SECURE_OPTIONS,
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
+  };
+  static struct table table;
+  const char *from = HK_LINK_ADDRESS;
+  int option;
+  table.link = (struct hankel_options)HANKEL_OPTIONS_DEFAULT;
+  table.link.once = 1;
+  while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
+    if (option == 'f') {
+      from = optarg;
+    } else if (option == HK_OPTION_HELP) {
+      fputs(help_text, stdout);
+      return hk_finish_output(argv, HK_EXIT_DONE);
+    } else if (hk_secure_take(&table.link.security, option, optarg) != 0) {
+      return HK_EXIT_USAGE;
+    }
+  }
+  if (optind + 1 != argc || strcmp(argv[optind], "status") != 0)
+    return hk_usage(argv, "%s: `status` is what there is to ask", optind < argc ? argv[optind] : "nothing is asked");
+  char *addresses = strdup(from);
+  if (!addresses)
+    return hk_failed(argv, "no memory");
+  const int code = show(&table, argv, addresses);
+  free(addresses);
+  return hk_finish_output(argv, code);
+}

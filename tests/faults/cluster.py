@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""Scorers that share partitions over a broker ([cluster] state = shared:DIR), under faults at random: looks whether anything was lost,
+scored otherwise or told otherwise.
+
+    tests/faults/cluster.py SECONDS [--seed SEED] [--scorers N] [--sensors COUNT] [--rate POINTS] [--broker]
+
+One RabbitMQ, one gateway at a time, N scorers, and a feeder with a named feed that sends again what was not acknowledged. A fault every
+few seconds: a scorer gets SIGKILL and another one is started, or SIGSTOP, for seconds or until others have what it had, or
+is ended in good order; the gateway gets SIGKILL, or SIGSTOP; with --broker the broker is stopped with SIGSTOP, and killed. A subscriber at
+each scorer takes results and events. In the end everything is held against `hankel replay` of the same points:
+
+    - every acknowledged point was scored: all sensors' last scores are there, and each score that was seen is that of the run without
+      faults, bit for bit, as is what was said twice;
+    - the events that were seen are those of that run, with the same numbers, and none is missing.
+
+A result that a scorer had not written to its subscriber when it was killed, and that is in its last snapshot, is seen by nobody: such are
+counted, as `unseen`. The points behind them have the right scores, which they would not have without these.
+
+Prints a line for each fault: kind, and seconds until all sensors had a score of a point that was sent behind it."""
+import argparse
+import contextlib
+import os
+import random
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'integration'))
+import harness
+import rabbit
+from harness import SECOND, START
+
+FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
+DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
+KEYS = 'threads = 1\nloops = 1\nmax_ahead = off\nsnapshot = 2s\n'
+PATIENCE = 120  # s for a recovery
+
+
+class Watch:
+    """What scorers say, of all that there ever were."""
+
+    def __init__(self):
+        self.lock, self.scores, self.events, self.wrong = threading.Lock(), {}, {}, []
+        self.last = {}  # by sensor: time of the latest point that has a result
+        self.repeated = 0
+
+    def follow(self, daemon):
+        """From now until the daemon is gone."""
+        c = daemon.client()
+        c.subscribe()
+        threading.Thread(target=self._run, args=(c,), daemon=True).start()
+
+    def _run(self, c):
+        c.socket.settimeout(None)
+        with contextlib.suppress(harness.Closed, OSError), c:
+            while True:
+                kind, _, payload = c.receive()
+                c.keep(kind, payload)
+                with self.lock:
+                    self._take(c)
+
+    def _take(self, c):
+        for s, t, _, score, state in c.results:
+            self.last[s] = max(self.last.get(s, 0), t)
+            if state == 'late':
+                continue
+            self.repeated += (s, t) in self.scores
+            if self.scores.setdefault((s, t), (score, state)) != (score, state):
+                self.wrong.append(('score', s, t, self.scores[s, t], (score, state)))
+        for name, number, kind, at, _, instant, score, _, _ in c.events:
+            if self.events.setdefault((f'{name}:{number}', kind), (at, instant, score)) != (at, instant, score):
+                self.wrong.append(('event', name, number, kind))
+        c.results.clear()
+        c.events.clear()
+
+    def reached(self):
+        with self.lock:
+            return dict(self.last)
+
+
+class Feeder(threading.Thread):
+    """Sends a row of all sensors after the other, at a rate, over whatever gateway there is."""
+
+    def __init__(self, values, rate, gateway):
+        super().__init__(daemon=True)
+        self.values, self.names, self.gateway = values, list(values), gateway
+        self.rows, self.period = len(next(iter(values.values()))), len(values) / rate
+        self.row, self.acknowledged, self.end, self.connections = 0, 0, False, 0
+
+    def run(self):
+        while not (self.end and self.acknowledged >= self.row * len(self.names)):
+            with contextlib.suppress(harness.Closed, OSError, AssertionError):
+                self._connection()
+            time.sleep(0.05)
+
+    def _keep(self, kind, payload):
+        if kind == ACK:
+            self.acknowledged = max(self.acknowledged, struct.unpack('<Q', payload)[0])
+
+    def _connection(self):
+        n = len(self.names)
+        with self.gateway().client() as c:
+            c.socket.settimeout(5)
+            c.keep = self._keep
+            at = max(c.request(FEED, harness.text('rig'), FEED_AT).one('Q'), self.acknowledged)
+            handles = c.register(*self.names)
+            self.connections += 1
+            sent, due = at // n, time.monotonic()
+            while not (self.end and self.acknowledged >= self.row * n):
+                now = time.monotonic()
+                if sent < self.row or (not self.end and now >= due and self.row < self.rows):
+                    due = due + self.period if sent == self.row else due
+                    c.send(harness.points(handles, [START + sent * SECOND] * n, [self.values[s][sent] for s in self.names], before=sent * n))
+                    sent += 1
+                    self.row = max(self.row, sent)
+                    continue
+                c.socket.settimeout(max(0.001, min(due - now, 0.1)))
+                with contextlib.suppress(TimeoutError):
+                    self._keep_one(c)
+                c.socket.settimeout(5)
+
+    def _keep_one(self, c):
+        kind, _, payload = c.receive()
+        self._keep(kind, payload)
+
+
+class Rig:
+    def __init__(self, options):
+        self.random, self.options = random.Random(options.seed), options
+        self.folder = tempfile.mkdtemp(prefix='hankeld-rig-')
+        self.broker, self.watch, self.daemons = rabbit.Broker(), Watch(), []
+        self.values = harness.waves(options.seed, options.sensors, int(options.seconds * options.rate / options.sensors) + 1000, (50, 1000))
+        self.gateway = self.start('gateway')
+        self.scorers = [self.scorer() for _ in range(options.scorers)]
+        self.feeder = Feeder(self.values, options.rate, lambda: self.gateway)
+        self.took = {}
+
+    def start(self, role, keys='', daemon_keys='threads = 1\nloops = 1\nmax_ahead = off\n'):
+        d = harness.Daemon(harness.section('all', '*', DETECTOR) + f'[cluster]\nurl = {self.broker.url}\nname = rig\npartitions = 8\nrole = {role}\n{keys}', keys=daemon_keys)
+        self.daemons.append(d)
+        return d
+
+    def scorer(self):
+        d = self.start('scorer', f'state = shared:{self.folder}\n', KEYS)
+        self.watch.follow(d)
+        return d
+
+    def end(self, daemon, number):
+        daemon.process.send_signal(number)
+        daemon.process.wait(PATIENCE)
+        self.daemons.remove(daemon)
+        with contextlib.suppress(Exception):
+            daemon.clean()
+
+    def scorer_killed(self):
+        i = self.random.randrange(len(self.scorers))
+        self.end(self.scorers[i], signal.SIGKILL)
+        self.scorers[i] = self.scorer()
+
+    def scorer_ended(self):
+        i = self.random.randrange(len(self.scorers))
+        self.end(self.scorers[i], signal.SIGTERM)
+        self.scorers[i] = self.scorer()
+
+    def all_scorers_killed(self):
+        for d in self.scorers:
+            self.end(d, signal.SIGKILL)
+        self.scorers = [self.scorer() for _ in self.scorers]
+
+    def stopped(self, process, seconds):
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGCONT)
+
+    def scorer_stopped(self):
+        self.stopped(self.random.choice(self.scorers).process, self.random.uniform(0.5, 5))
+
+    def scorer_stopped_long(self):
+        """Until others have its partitions; then it goes on, and does not know."""
+        process = self.random.choice(self.scorers).process
+        process.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        try:
+            took = self.recovered(self.feeder.row + 1, begin)
+            time.sleep(self.random.uniform(0, 5))
+        finally:
+            process.send_signal(signal.SIGCONT)
+        return took
+
+    def gateway_killed(self):
+        self.end(self.gateway, signal.SIGKILL)
+        self.gateway = self.start('gateway')
+
+    def gateway_stopped(self):
+        self.stopped(self.gateway.process, self.random.uniform(0.5, 4))
+
+    def broker_stopped(self):
+        self.broker.send(signal.SIGSTOP)
+        time.sleep(self.random.uniform(0.5, 5))
+        self.broker.send(signal.SIGCONT)
+
+    def broker_killed(self):
+        time.sleep(3)  # RabbitMQ 3.10 saves every 0.5 s that there are streams
+        self.broker.stop()
+        self.broker.start()
+
+    def recovered(self, row, begin):
+        """Seconds until all sensors have a score of a row that was sent behind the fault."""
+        until = time.monotonic() + PATIENCE
+        while len(r := self.watch.reached()) < len(self.values) or min(r.values()) < START + row * SECOND:
+            if time.monotonic() > until:
+                raise AssertionError(f'no recovery within {PATIENCE} s: {sorted(r.items(), key=lambda e: e[1])[:3]}, row {row}')
+            time.sleep(0.02)
+        return time.monotonic() - begin
+
+    def run(self):
+        kinds = [self.scorer_killed] * 4 + [self.scorer_ended, self.all_scorers_killed, self.scorer_stopped, self.scorer_stopped_long, self.gateway_killed, self.gateway_stopped]
+        kinds += [self.broker_stopped, self.broker_killed] * self.options.broker
+        end = time.monotonic() + self.options.seconds
+        self.feeder.start()
+        self.recovered(20, time.monotonic())
+        while time.monotonic() < end:
+            time.sleep(self.random.uniform(0.5, 4))
+            kind = self.random.choice(kinds)
+            begin = time.monotonic()
+            took = kind() or self.recovered(self.feeder.row + 1, begin)
+            self.took.setdefault(kind.__name__, []).append(took)
+            print(f'{kind.__name__}: {took:.1f} s, row {self.feeder.row}, {len(self.watch.wrong)} wrong', flush=True)
+            if self.watch.wrong:
+                break
+        self.feeder.end = True
+        self.feeder.join(PATIENCE)
+        self.recovered(self.feeder.row - 1, time.monotonic())
+        time.sleep(2)
+
+    def judge(self):
+        """The faults found."""
+        rows = self.feeder.row
+        expected, events = harness.uninterrupted({s: v[:rows] for s, v in self.values.items()}, DETECTOR)
+        seen, told = self.watch.scores, self.watch.events
+        wrong = list(self.watch.wrong) + [('score', k, v, expected.get(k)) for k, v in seen.items() if expected.get(k) != v]
+        wrong += [('event', k, v, events.get(k)) for k, v in told.items() if events.get(k) != v]
+        missing = [k for k in events if k not in told]
+        for name, took in sorted(self.took.items()):
+            took.sort()
+            print(f'{name}: {len(took)} times, next score of all sensors after {took[len(took) // 2]:.1f} s (median), {took[-1]:.1f} s (worst)')
+        print(f'{sum(map(len, self.took.values()))} faults, {len(expected)} points, {self.watch.repeated} seen twice, {len(expected) - len(seen)} unseen, '
+              f'{len(events)} events, {len(missing)} of them unseen, {len(wrong)} wrong, {self.feeder.connections} connections of the feeder')
+        for w in wrong[:10] + missing[:5]:
+            print('WRONG' if w in wrong else 'unseen event', w)
+        return bool(wrong)
+
+    def clean(self):
+        for d in self.daemons:
+            d.process.kill()
+            with contextlib.suppress(Exception):
+                d.clean()
+        self.broker.clean()
+        shutil.rmtree(self.folder)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('seconds', type=float)
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--scorers', type=int, default=3)
+    parser.add_argument('--sensors', type=int, default=48)
+    parser.add_argument('--rate', type=float, default=480, help='points a second')
+    parser.add_argument('--broker', action='store_true', help='the broker is stopped and killed, too')
+    rig = Rig(parser.parse_args())
+    try:
+        rig.run()
+    finally:
+        code = rig.judge()
+        rig.clean()
+    sys.exit(code)
+
+
+if __name__ == '__main__':
+    main()
