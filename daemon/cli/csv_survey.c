@@ -110,7 +110,7 @@ static int leave_text(struct survey *survey)
   struct hk_csv *csv = survey->csv;
   const uint32_t n = csv->columns.sensors;
   bool *text = calloc(n + 1, sizeof *text);
-  char names[SHOWN] = "";
+  char names[SHOWN] = "", instead[SHOWN] = "";
   uint32_t left = 0;
   if (!text)
     return -ENOMEM;
@@ -120,6 +120,9 @@ static int leave_text(struct survey *survey)
     free(text);
     return 0;
   }
+  if (left == 1 && n == 2) /* one of words and one of numbers may be names and values */
+    snprintf(instead, sizeof instead, "; if it names the sensor of each line, say --long '%.80s,%.80s'",
+             csv->columns.name[text[1]], csv->columns.name[text[0]]);
   for (uint32_t i = 0, kept = 0, told = 0; i < n; i++) {
     const size_t used = strlen(names);
     if (!text[i])
@@ -129,7 +132,8 @@ static int leave_text(struct survey *survey)
     else if (told == 9)
       snprintf(names + used, sizeof names - used, " and %u more", left - 8);
   }
-  hk_csv_tell(csv, "%s left out, for %s text: %s", left > 1 ? "columns" : "a column", left > 1 ? "they are" : "it is", names);
+  hk_csv_tell(csv, "%s left out, for %s text: %s%s", left > 1 ? "columns" : "a column", left > 1 ? "they are" : "it is", names,
+              instead);
   hk_csv_columns_leave(&csv->columns, text);
   free(text);
   return 0;

@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PART 1000 /* sensors that are asked for at a time */
+#define PART 1000     /* sensors that are asked for at a time */
+#define GLOB_MOST 512 /* bytes of a glob that a daemon takes */
 
 static const char help_text[] =
     "usage: hankel sensors [OPTION...] [GLOB]\n\n"
@@ -169,10 +170,23 @@ static void print_table(const struct list *l)
   }
 }
 
-static int show(char **argv, const struct list *l, const char *glob, bool json)
+/* Says that a glob matches no name, and whether it does where it may stand anywhere in them. */
+static int none_matches(hankel *h, char **argv, const char *address, const char *glob, double count)
 {
-  if (l->n == 0 && l->count > 0)
-    return hk_failed(argv, "none of %.0f sensors has a name that matches %s", l->count, glob);
+  char wide[GLOB_MOST + 3], hint[GLOB_MOST + 300] = "";
+  struct list l = { 0 };
+  const int length =
+      snprintf(wide, sizeof wide, "%s%s%s", glob[0] == '*' ? "" : "*", glob, glob[strlen(glob) - 1] == '*' ? "" : "*");
+  if (length <= GLOB_MOST && strcmp(wide, glob) != 0 && ask(h, argv, address, wide, 1, &l) == 0 && l.n > 0)
+    snprintf(hint, sizeof hint, "; '%s' matches %.200s", wide, text_of(l.row[0].sensor, "name"));
+  free_list(&l);
+  for (char *p = hint; *p; p++) /* names may hold anything */
+    *p = (unsigned char)*p < ' ' || *p == 127 ? '?' : *p;
+  return hk_failed(argv, "none of %.0f sensors has a name that matches %s%s", count, glob, hint);
+}
+
+static int show(char **argv, const struct list *l, bool json)
+{
   if (l->n == 0)
     return hk_failed(argv, "there are no sensors yet: no points have arrived");
   qsort(l->row, l->n, sizeof *l->row, by_name);
@@ -221,8 +235,10 @@ int hk_command_sensors(int argc, char **argv)
   if (code != 0)
     return code;
   code = ask(h, argv, address, glob, limit, &l);
-  if (code == 0)
-    code = show(argv, &l, glob, json);
+  if (code == 0 && l.n == 0 && l.count > 0)
+    code = none_matches(h, argv, address, glob, l.count);
+  else if (code == 0)
+    code = show(argv, &l, json);
   free_list(&l);
   hankel_close(h);
   return hk_finish_output(argv, code);

@@ -101,7 +101,7 @@ static void tell_refused(const struct summary *s, const cJSON *report)
     }
   }
   if (number(report, "lines", "bad") > 0)
-    add(text, "%.0f lines not understood", number(report, "lines", "bad"));
+    add(text, "%.0f line%s not understood", number(report, "lines", "bad"), number(report, "lines", "bad") == 1 ? "" : "s");
   if (number(report, "input", "bad_frames") > 0)
     add(text, "%.0f bad frames", number(report, "input", "bad_frames"));
   if (number(report, "sensors", "refused") > 0)

@@ -192,7 +192,7 @@ static void say(const struct hk_operation *o, struct hk_buffer *text)
   else if (o->what == HANKEL_ACKNOWLEDGE)
     hk_buffer_print(text, "%s:%u is acknowledged\n", subject, o->number);
   else if (o->what == HANKEL_END_MAINTENANCE)
-    hk_buffer_print(text, "maintenance of %s is over (%u windows)%s\n", subject, o->ended,
+    hk_buffer_print(text, "maintenance of %s is over (%u window%s)%s\n", subject, o->ended, o->ended == 1 ? "" : "s",
                     o->saved != 0 ? "; a restart would not know it, the disk fails" : "");
   else
     hk_buffer_print(text, "alerts of %s are marked from now on%s%s%s\n", subject, *until ? ", until " : "", until,

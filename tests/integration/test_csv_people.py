@@ -167,6 +167,8 @@ class People(unittest.TestCase):
     def test_columns_of_text(self):
         self.reads('time,state,a,alarm\n1,RUN,1,\n2,STOP,2,7 bar low\n', [('a', 1 - START, 1), ('a', 2 - START, 2)],
                    said=['columns left out, for they are text: state, alarm'])
+        self.reads('time,pump,value\n1,a,1\n2,b,2\n', [('value', 1 - START, 1), ('value', 2 - START, 2)],
+                   said=["a column left out, for it is text: pump; if it names the sensor of each line, say --long 'pump,value'"])
         self.refuses('time,state\n1,RUN\n2,STOP\n', 'f.csv:2: "RUN" is no number')
         self.refuses('time,state,a\n1,RUN,1\n', 'f.csv:2: "RUN" is no number', arguments=('--column', 'state'))
 

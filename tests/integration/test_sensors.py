@@ -94,6 +94,7 @@ class TestSensors(Listing):
         self.assertEqual(len(self.rows(d, '--limit', '2')), 2)
         run = self.hankel(d, 'boiler*')
         self.assertEqual((run.returncode, run.stdout, run.stderr), (1, '', 'hankel sensors: none of 3 sensors has a name that matches boiler*\n'))
+        self.assertIn("matches ump*; '*ump*' matches pump 1\n", self.hankel(d, 'ump*').stderr)
         for wrong, said in ((['a', 'b'], 'one GLOB'), (['--limit', '0'], '--limit 0'), (['x' * 513], '512 bytes'), (['\t'], 'control')):
             run = self.hankel(d, *wrong)
             self.assertEqual((run.returncode, run.stdout), (2, ''), wrong)
