@@ -1,9 +1,9 @@
-/* Glob: a pattern on the names of sensors. `*` stands for any run of characters, `?` for one character (of UTF-8), everything
- * else for itself; the empty pattern matches every name.
+/* Glob: a pattern for sensor names. `*` matches any run of characters, `?` one character (of UTF-8), any other character itself;
+ * the empty pattern matches every name.
  *
- * Patterns come from peers, so matching costs a bounded number of steps whatever pattern and name are: all positions in the
- * pattern that the name read so far may have reached are bits of a few words, and a byte of the name moves them all at once
- * (Baeza-Yates and Gonnet, "A new approach to text searching", 1992). No recursion, no backtracking. */
+ * Patterns come from peers, so the cost of matching is bounded for every pattern and name: the positions in the pattern that the
+ * name read so far can have reached are bits of a few words, and each byte of the name advances them together (Baeza-Yates and
+ * Gonnet, "A new approach to text searching", 1992). No recursion, no backtracking. */
 #ifndef HK_GLOB_H
 #define HK_GLOB_H
 
@@ -21,9 +21,8 @@ void hk_glob_free(struct hk_glob *glob); /* NULL is allowed */
 
 bool hk_glob_match(const struct hk_glob *glob, const char *name, size_t length);
 
-/* Whether there may be a name that both patterns match, of at most HK_GLOB_MAX bytes each, with a 0 behind them. True also where
- * only a
- * `?` that would have to be several characters, or none, makes it so. */
+/* Whether a name may exist that both patterns match. May also be true if only a `?` that stands for no or several characters
+ * would make it so. a, b: terminated by 0, at most HK_GLOB_MAX bytes. */
 bool hk_globs_meet(const char *a, const char *b);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* An array of n elements of `each` bytes with room for one more, which has room for *room: `first` of them, when there was none.
- * Perhaps at another place. NULL: no memory, and it is as it was. */
+/* Returns the array, perhaps moved, with room for one more than its n elements of `each` bytes. *room: its capacity in elements;
+ * the first allocation has `first`. NULL: no memory; the array is unchanged. */
 static inline void *hk_grow(void *array, uint32_t n, uint32_t *room, size_t each, uint32_t first)
 {
   if (n < *room)

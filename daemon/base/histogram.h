@@ -1,10 +1,9 @@
-/* Latency histogram: how often something took how long, and the time that a share of it took at most.
+/* Latency histogram: counts durations, and computes their quantiles.
  *
- * Buckets are log-linear: one for each of the first HK_HISTOGRAM_PART ns, then HK_HISTOGRAM_PART of equal width in every power of
- * two, so that a bucket is never wider than 1/32 of its times. Adding is an index and an increment; times beyond the last bucket
- * (18 minutes) count in it.
+ * Buckets are log-linear: one for each of the first HK_HISTOGRAM_PART ns, then HK_HISTOGRAM_PART of equal width in each power of
+ * two, so a bucket is at most 1/32 as wide as its times. The last bucket also counts longer times (over 18 minutes).
  *
- * Thread: one writer; anyone may read meanwhile and sees counts that are a moment old. */
+ * Thread: one writer; any thread may read, and sees counts that may be slightly old. */
 #ifndef HK_HISTOGRAM_H
 #define HK_HISTOGRAM_H
 
@@ -20,7 +19,7 @@ struct hk_histogram { /* all zero: nothing counted */
   _Atomic uint64_t count[HK_HISTOGRAM_BUCKETS];
 };
 
-/* Counts `n` times something that took so many ns; less than 0 counts as 0 (two clocks). */
+/* Counts a duration of `ns` n times; a negative one (of two clocks) counts as 0. */
 static inline void hk_histogram_add(struct hk_histogram *h, int64_t ns, uint64_t n)
 {
   const uint64_t most = ((uint64_t)1 << HK_HISTOGRAM_BITS) - 1, t = ns < 0 ? 0 : (uint64_t)ns < most ? (uint64_t)ns : most;
@@ -33,14 +32,14 @@ static inline void hk_histogram_add(struct hk_histogram *h, int64_t ns, uint64_t
   atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
-/* Adds what `from` has counted to `to`, whose writer the caller is. */
+/* Adds the counts of `from` to `to`. Thread: the writer of `to`. */
 void hk_histogram_sum(struct hk_histogram *to, const struct hk_histogram *from);
 uint64_t hk_histogram_count(const struct hk_histogram *h);
-/* How many took so many ns at most, of those whose bucket says so: never too many. */
+/* Number of durations in buckets that end at or below `ns`: never too high. */
 uint64_t hk_histogram_within(const struct hk_histogram *h, uint64_t ns);
-/* ns that all of them took together, each counted as the upper end of its bucket: never too little, and 1/32 too much at most. */
+/* Sum of all durations, ns, each taken as the upper end of its bucket: at most 1/32 too high, never too low. */
 double hk_histogram_total(const struct hk_histogram *h);
-/* ns that a share (0..1) of it took at most: the upper end of the bucket, so never too little; 0 when nothing was counted. */
+/* Quantile `share` (0..1), ns: the upper end of its bucket, so never too low; 0 if nothing was counted. */
 uint64_t hk_histogram_quantile(const struct hk_histogram *h, double share);
 
 #endif

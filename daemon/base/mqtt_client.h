@@ -1,4 +1,4 @@
-/* A handle of libmosquitto's, set up as each of the daemon's connections to brokers needs it. Thread: any. */
+/* Creates libmosquitto handles for the daemon's connections to brokers. Thread: any. */
 #ifndef HK_MQTT_CLIENT_H
 #define HK_MQTT_CLIENT_H
 
@@ -6,14 +6,15 @@
 
 struct hk_mqtt_client {
   const char *id;
-  bool clean;                         /* the broker keeps nothing for it */
+  bool clean;                         /* clean session: the broker keeps no state */
   int version;                        /* MQTT_PROTOCOL_V5 or MQTT_PROTOCOL_V311 */
   bool tls;                           /* with: */
-  const char *ca, *certificate, *key; /* paths; "": whom this machine trusts, and no certificate of its own */
+  const char *ca, *certificate, *key; /* paths; "": the system's certificate authorities, no client certificate */
 };
 
-/* Makes one, and begins the library with the first of the process; whose count of its users is not for several threads, so it is
- * not ended. arg: of its callbacks. MOSQ_ERR_SUCCESS and *out, for mosquitto_destroy; or another error, and NULL. */
+/* Creates a handle, and initialises the library on the first call. The library is never cleaned up, since its count of users is
+ * not thread-safe. arg: argument of the callbacks. Returns MOSQ_ERR_SUCCESS and *out, which the caller frees with
+ * mosquitto_destroy, or another error and NULL. */
 int hk_mqtt_client_new(struct mosquitto **out, const struct hk_mqtt_client *wanted, void *arg);
 
 #endif

@@ -1,4 +1,4 @@
-/* What an alert says to people: times, and the sentence of the channel novelty. Thread: any. */
+/* Text of alerts: times, and the sentence of the channel novelty. Thread: any. */
 #ifndef HK_NOVELTY_SENTENCE_H
 #define HK_NOVELTY_SENTENCE_H
 
@@ -8,11 +8,11 @@
 #include <stdio.h>
 
 #define HK_TIMESTAMP_SIZE 40
-/* Writes ns since the epoch as `YYYY-MM-DD hh:mm:ss`, with 3, 6 or 9 decimals where they are not 0, in UTC. out:
+/* Formats ns since the epoch as `YYYY-MM-DD hh:mm:ss`, in UTC, with 3, 6 or 9 decimals if they are not 0. out:
  * HK_TIMESTAMP_SIZE bytes. */
 void hk_timestamp_format(int64_t ns, char *out);
 
-/* A sentence that says what is new, in numbers, of an event whose novelty has a kind. */
+/* Writes what is new, in numbers. event: its novelty has a kind. */
 void hk_novelty_sentence(FILE *out, const struct hankel_event *event);
 
 #endif

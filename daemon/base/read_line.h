@@ -1,4 +1,4 @@
-/* Lines of a text file, of which none may hide anything. Thread: any. */
+/* Reads lines of text files, and detects NUL bytes in them. Thread: any. */
 #ifndef HK_READ_LINE_H
 #define HK_READ_LINE_H
 
@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Reads what fgets would: up to size - 1 bytes, to the next LF and with it, and a 0 behind. *nul: a byte of it is 0, so that a
- * string's functions see only what stands before; a disk that lost a block leaves such lines. Returns the bytes; 0: at the end,
- * or a fault (ferror). */
+/* Reads as fgets does: at most size - 1 bytes, up to and including the next LF, and terminates them with 0. *nul: the line
+ * contains a 0 byte, after which string functions see nothing; a disk that lost a block leaves such lines. Returns the number of
+ * bytes; 0 at the end of the file or on an error (ferror). */
 size_t hk_read_line(FILE *file, char *out, size_t size, bool *nul);
 
 #endif

@@ -1,6 +1,6 @@
-/* Ring: a queue of pointers from one thread to one other. Neither ever waits for the other, and no memory is asked for once it is
- * made. What was written before a put is seen after the take that brings it. (ck_ring does the same, but in a way that
- * ThreadSanitizer cannot see.) */
+/* Ring: a bounded queue of pointers from one thread to another (single producer, single consumer). Neither waits for the other;
+ * memory is allocated only at the start. Writes before a put are visible after the corresponding take. (ck_ring does the same,
+ * but ThreadSanitizer cannot see its synchronisation.) */
 #ifndef HK_RING_H
 #define HK_RING_H
 
@@ -13,11 +13,11 @@
 struct hk_ring {
   void **places;
   uint32_t mask;
-  _Alignas(64) atomic_uint put;   /* how many were put in, modulo 2^32; moved by the one who puts */
-  _Alignas(64) atomic_uint taken; /* and taken out; moved by the one who takes */
+  _Alignas(64) atomic_uint put;   /* number of puts, modulo 2^32; written by the producer */
+  _Alignas(64) atomic_uint taken; /* number of takes, modulo 2^32; written by the consumer */
 };
 
-/* least: how many it holds at least. 0 or -ENOMEM. */
+/* least: minimum capacity. Returns 0 or -ENOMEM. */
 static inline int hk_ring_init(struct hk_ring *r, uint32_t least)
 {
   uint32_t size = 2;
@@ -36,7 +36,7 @@ static inline void hk_ring_free(struct hk_ring *r)
   r->places = NULL;
 }
 
-/* False: it is full. */
+/* Thread: the producer. False: the ring is full. */
 static inline bool hk_ring_put(struct hk_ring *r, void *what)
 {
   const uint32_t put = atomic_load_explicit(&r->put, memory_order_relaxed);
@@ -47,26 +47,26 @@ static inline bool hk_ring_put(struct hk_ring *r, void *what)
   return true;
 }
 
-/* Thread: either. What the one who asks has done itself is seen at once. */
+/* Thread: either; its own puts or takes are visible at once. */
 static inline bool hk_ring_empty(const struct hk_ring *r)
 {
   return atomic_load_explicit(&r->taken, memory_order_acquire) == atomic_load_explicit(&r->put, memory_order_acquire);
 }
 
-/* How many are in it. Thread: either; the other may put or take at any time. */
+/* Number of elements. Thread: either; the other may put or take meanwhile. */
 static inline uint32_t hk_ring_count(const struct hk_ring *r)
 {
   const uint32_t taken = atomic_load_explicit(&r->taken, memory_order_acquire);
   return atomic_load_explicit(&r->put, memory_order_acquire) - taken;
 }
 
-/* The one that is taken after i others, which are in it. Thread: the one who takes. */
+/* The element that is taken after i others; i is less than the number of elements. Thread: the consumer. */
 static inline const void *hk_ring_look(const struct hk_ring *r, uint32_t i)
 {
   return r->places[(atomic_load_explicit(&r->taken, memory_order_relaxed) + i) & r->mask];
 }
 
-/* NULL: it is empty. */
+/* Thread: the consumer. NULL: the ring is empty. */
 static inline void *hk_ring_take(struct hk_ring *r)
 {
   const uint32_t taken = atomic_load_explicit(&r->taken, memory_order_relaxed);

@@ -1,16 +1,16 @@
-/* What somebody may have meant. Pure. */
+/* Suggestions for misspelt words. Pure. */
 #ifndef HK_SUGGEST_H
 #define HK_SUGGEST_H
 
 #include <stddef.h>
 
-/* Changes of a character (another one, one more, one less, two turned around) that make `other` of `word`; more than
- * HK_SUGGEST_FAR for whatever is further apart, or longer than 32 characters. */
+/* Edit distance of two words (substitution, insertion, deletion, transposition of neighbours). More than HK_SUGGEST_FAR if it is
+ * greater, or if a word is longer than 32 characters. */
 #define HK_SUGGEST_FAR 2
 unsigned hk_suggest_distance(const char *word, const char *other);
 
-/* The nearest of n words, or NULL where none is near: at most HK_SUGGEST_FAR changes, and fewer than a word has characters.
- * words: the first of n pointers that lie `apart` bytes from each other, as the names in a table do. */
+/* The nearest of n words, or NULL if none is within HK_SUGGEST_FAR changes and fewer changes than the word has characters. words:
+ * the first of n pointers with a distance of `apart` bytes, as the names in a table have. */
 const char *hk_suggest(const char *word, const char *const *words, size_t n, size_t apart);
 
 #endif

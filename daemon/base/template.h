@@ -1,14 +1,14 @@
-/* Template: a text with names in it, for which values of a JSON object are put in: a part of Mustache.
+/* Template: a text in which names are replaced by values of a JSON object: a subset of Mustache.
  *
- *     {{name}}  {{a.b}}  {{.}}     the value, escaped as its receiver needs it
- *     {{{name}}}  {{&name}}        the value as it is
+ *     {{name}}  {{a.b}}  {{.}}     the value, escaped for its receiver
+ *     {{{name}}}  {{&name}}        the value, not escaped
  *     {{#name}} ... {{/name}}      once for each element of a list; once, if it is any other value than false, null, 0, "" or
- *                                  nothing. An object, also as an element, is where names are looked for first
+ *                                  missing. Within an object, also as an element, names are looked up in it first
  *     {{^name}} ... {{/name}}      once, if it is one of these, or an empty list
  *     {{! comment }}
  *
- * A tag of a section or comment that stands on a line alone takes the line with it. What Mustache has beyond that (partials,
- * other delimiters, functions) is refused. Debian has Mustache for C++ and for other languages, and none for C.
+ * A tag of a section or comment alone on a line removes the line. Other features of Mustache (partials, other delimiters,
+ * functions) are errors. Debian has Mustache for C++ and other languages, but not for C.
  *
  * Thread: any. */
 #ifndef HK_TEMPLATE_H
@@ -19,22 +19,22 @@
 #include <cjson/cJSON.h>
 #include <stdint.h>
 
-#define HK_TEMPLATE_DEPTH 8 /* sections in each other */
+#define HK_TEMPLATE_DEPTH 8 /* nested sections */
 
 struct hk_template_fault {
-  uint32_t line, column; /* from 1 on; columns are characters */
+  uint32_t line, column; /* from 1; columns count characters */
   char why[128];
 };
 
-/* Whether a text is a template. names: all that may be named, the list ends with NULL; one that ends with `.` stands for all that
- * begins so. NULL: any name is good. 0, or -EINVAL and *fault. */
+/* Checks a template. names: the permitted names, terminated by NULL; a name that ends with `.` permits all names with this
+ * beginning. NULL: all names are permitted. Returns 0, or -EINVAL and *fault. */
 int hk_template_check(const char *text, const char *const *names, struct hk_template_fault *fault);
 
-/* Writes a value so that its receiver takes it for what it is. */
+/* Appends a value, escaped for its receiver. */
 typedef void hk_template_escape(struct hk_buffer *out, const char *value, size_t length);
 
-/* Appends the text, with the values of the objects context[0..n-1], n <= 2; the last is asked first. text: checked; what is no
- * template ends it. most: bytes that it appends at most. 0, -EMSGSIZE: it would be longer, or -ENOMEM. */
+/* Appends the text with values of the objects context[0..n-1], n <= 2; the last has precedence. text: checked; an invalid tag
+ * ends it. most: maximum number of appended bytes. Returns 0, -EMSGSIZE if the text would be longer, or -ENOMEM. */
 int hk_template_render(const char *text, const cJSON *const *context, uint32_t n, hk_template_escape *escape, size_t most,
                        struct hk_buffer *out);
 

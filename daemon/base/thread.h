@@ -1,4 +1,4 @@
-/* Names and ends of threads. */
+/* Naming and joining threads. */
 #ifndef HK_THREAD_H
 #define HK_THREAD_H
 
@@ -10,7 +10,7 @@
 /* Names the calling thread `what number`, for top, debuggers and benches. */
 void hk_thread_name(const char *what, uint32_t number);
 
-/* Waits for the end of a thread, so many seconds at most. False: it hangs. */
+/* Joins a thread, waiting at most `seconds`. False: the thread did not end. */
 bool hk_thread_join(pthread_t thread, unsigned seconds);
 
 #endif

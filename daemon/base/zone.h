@@ -1,16 +1,16 @@
-/* Time zones: what time of the day it is somewhere. By GLib, since the C library knows one zone a process; without it there are
- * UTC and the zone of this machine. Thread: any. */
+/* Time zones: the local time of day in a zone. Uses GLib, since the C library has one zone per process; without GLib only UTC and
+ * the local zone are available. Thread: any. */
 #ifndef HK_ZONE_H
 #define HK_ZONE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether a zone is known: `local` (of the process: TZ, else the machine's), `UTC`, or a name of the IANA data base such as
+/* Whether a zone exists: `local` (the process's: TZ, else the machine's), `UTC`, or a name of the IANA database such as
  * Europe/Berlin. */
 bool hk_zone_known(const char *zone);
-/* Seconds since midnight there, by its clocks, 0 to 86399, at so many seconds since the epoch. zone: known; one that is known no
- * more (its file is gone) is taken for UTC. */
+/* Seconds since local midnight in a zone, 0 to 86399, at `seconds` since the epoch. zone: an existing one; if its file was
+ * removed since, UTC is used. */
 int32_t hk_zone_second(const char *zone, int64_t seconds);
 
 #endif
