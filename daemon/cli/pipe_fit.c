@@ -51,7 +51,7 @@ static bool is_blank(char c)
 
 static size_t put(char *out, size_t at, size_t room, const char *text, size_t length)
 {
-  if (at + length <= room)
+  if (length > 0 && at + length <= room)
     memcpy(out + at, text, length);
   return at + length;
 }

@@ -152,6 +152,15 @@ static void state_text(const cJSON *sensor, char *out, size_t size)
     snprintf(out, size, "%s%s", raised ? "alert" : state, raised && strcmp(state, "stale") == 0 ? " stale" : "");
 }
 
+/* What the model of a line has to do with a check. */
+static void print_explained(const cJSON *share)
+{
+  if (cJSON_IsNumber(share) && share->valuedouble > 0)
+    printf("  (its model explains %.1f %% of its variance)", 100 * share->valuedouble);
+  else if (cJSON_IsNumber(share))
+    printf("  (its model explains nothing of it)");
+}
+
 static void print_table(const struct list *l)
 {
   printf("%-17s %12s %9s %9s  %-20s  %s\n", "state", "value", "score", "threshold", "last point", "sensor");
@@ -166,6 +175,7 @@ static void print_table(const struct list *l)
       hk_timestamp_format((int64_t)(time->valuedouble / 1e9) * 1000000000, last); /* cJSON has no room for all digits */
     printf("%-17s %12s %9s %9s  %-20s  ", state, value, score, threshold, last);
     hk_print_name(stdout, text_of(sensor, "name"));
+    print_explained(cJSON_GetObjectItem(sensor, "explained"));
     putchar('\n');
   }
 }

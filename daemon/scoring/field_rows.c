@@ -300,3 +300,14 @@ struct hk_string hk_fields_blamed(const struct hk_groups *g, uint32_t within, do
   }
   return (struct hk_string){ "?", 1 };
 }
+
+double hk_fields_explains(const struct hk_groups *g, uint32_t within)
+{
+  const struct hk_groups_place *p = g->place && within < g->used ? &g->place[within] : NULL;
+  const bool member = p && p->member < HK_GROUPS_UNSETTLED &&
+                      p->handle == hk_registry_handles(g->shard->all->registry)[hk_slot_outside(g->shard, within)];
+  const struct hk_machine *m = member ? p->machine : NULL;
+  const struct hk_model *model = m ? hk_field_model_of(m->field.model) : NULL;
+  const uint32_t sensor = model ? hk_field_node(m->field.model, p->member) : HK_RESIDUAL_NONE;
+  return sensor < (model ? hk_model_plan_of(model)->sensors : 0) ? hk_model_explains(model, sensor) : NAN;
+}

@@ -35,5 +35,8 @@ void hk_fields_mark(struct hk_groups *fields, struct hk_delivery *delivery);
 /* The sensor to blame for an alert of a derived sensor with this value: the name of its derived sensor; empty: no other. Valid
  * while the registry is being read. */
 struct hk_string hk_fields_blamed(const struct hk_groups *fields, uint32_t within, double value, char name[HK_NAME_MAX]);
+/* How much of what a sensor does its line's model explains (hk_model_explains), at most 1; NaN: it is no check of a model, or the
+ * model has said nothing of it yet. within: its slot. */
+double hk_fields_explains(const struct hk_groups *fields, uint32_t within);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "cpu/backend/state_size.h"
 #include "cpu/rules/state.h"
+#include "daemon/scoring/field_rows.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/look.h"
@@ -149,7 +150,7 @@ static int look_at(struct hk_shard *s, struct hk_surveyed *one, struct scratch *
   const uint32_t slot = one->handle & 0xffffff, within = hk_slot_within(s->all, slot);
   const uint8_t *rest;
   size_t rest_size;
-  one->value = NAN;
+  one->value = one->explained = NAN;
   one->score = NAN;
   if (!hk_registry_holds(registry, slot) || hk_registry_handle(registry, slot) != one->handle)
     return 0;
@@ -159,6 +160,7 @@ static int look_at(struct hk_shard *s, struct hk_surveyed *one, struct scratch *
   one->there = true;
   one->detector = d->detector;
   one->score = hk_score_of(s, within);
+  one->explained = hk_fields_explains(s->fields, within);
   if (d->group)
     return d->residual ? 0 : look_at_members(d->field ? s->fields : s->groups, within, one);
   if (!make_room(room, &d->detector))

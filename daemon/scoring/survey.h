@@ -30,6 +30,7 @@ struct hk_surveyed {
   struct hk_alert alert;
   uint32_t *member; /* of a machine's series: handles of its sensors, at most HK_SURVEY_MEMBERS; NULL: none. The survey owns it */
   uint32_t members; /* how many it has */
+  double explained; /* how much of it the model of a line explains, NAN: there is none (field_rows.h) */
   double value;     /* the newest sample that arrived; NAN: none */
   float score;      /* the last since the start; NAN: there was none, or it warms up */
 };

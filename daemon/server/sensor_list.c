@@ -9,6 +9,7 @@
 #include "daemon/server/web_sensor.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,8 @@ static void sensor(struct hk_buffer *out, const struct hk_server *server, const 
     number(out, "value", one->value, 9);
   }
   number(out, "score", (double)one->score, 9);
+  if (!isnan(one->explained))
+    number(out, "explained", one->explained, 4);
   if (one->held) {
     hk_buffer_print(out, ",\"samples\":%" PRIu32 ",\"span\":%" PRIu32, one->window.count, hk_detector_span(&one->detector));
     hk_sensor_threshold(out, &one->detector, &one->alert);

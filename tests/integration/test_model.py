@@ -213,6 +213,8 @@ class Field(Case):
             harness.until(lambda: d.status()['points']['pending'] == 0, 'all points')
             subscriber.drain(0.3)
             self.balanced(d.status())
+            if behind == ROWS:
+                self.explained(d)
             log, events = ''.join(str(line) for line in d.log), d.events() if 'state' in keys else []
             if kill:
                 d.process.send_signal(signal.SIGKILL)
@@ -220,6 +222,15 @@ class Field(Case):
         if not kill:
             self.assertEqual(d.stop(), 0)
         return sorted((n, t, v, repr(z), s) for n, t, v, z, s in subscriber.results), events, log
+
+    def explained(self, d):
+        """Who asks for sensors is told how much of its checks the model explains, and of no other sensor."""
+        listed = hankel('sensors', '--from', f'127.0.0.1:{d.port["binary tcp"]}', '--json')
+        share = {s['name']: s['explained'] for s in map(json.loads, listed.stdout.splitlines()) if 'explained' in s}
+        self.assertEqual(sorted(share), [check[:-6] for check in CHECKS])
+        self.assertTrue(all(0.5 < v <= 1 for v in share.values()), share)
+        table = hankel('sensors', '--from', f'127.0.0.1:{d.port["binary tcp"]}', 't/b/p').stdout
+        self.assertRegex(table, r't/b/p  \(its model explains \d+\.\d % of its variance\)\n')
 
     def replay(self, rows, *more):
         table = self.file('t.csv', 'time,' + ','.join(self.names) + '\n' + ''.join(
