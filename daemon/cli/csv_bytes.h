@@ -1,5 +1,5 @@
-/* Bytes of a recording as UTF-8: from a file or a pipe, unpacked where they are packed (gzip, zstd, xz, bzip2), and turned from
- * UTF-16 where a byte order mark, or the zero bytes of ASCII, say so. Thread: the caller's. */
+/* Reads a recording as UTF-8 from a file or a pipe: decompresses it (gzip, zstd, xz, bzip2) and converts UTF-16, recognised by a
+ * byte order mark or the zero bytes of ASCII. Thread: the caller's. */
 #ifndef HK_CSV_BYTES_H
 #define HK_CSV_BYTES_H
 
@@ -10,22 +10,23 @@
 
 struct hk_csv_bytes;
 
-/* "-" is standard input. 0 and *out, or a negative errno with a message. */
+/* Opens a path; "-" is standard input. Returns 0 and *out, or a negative errno with a message. */
 int hk_csv_bytes_open(struct hk_csv_bytes **out, const char *path, char *error, size_t size);
 void hk_csv_bytes_close(struct hk_csv_bytes *bytes); /* NULL is allowed */
 
-/* Begins again at the first byte; only where `regular`. 0, or a negative errno with a message. */
+/* Returns to the first byte; only if `regular`. Returns 0, or a negative errno with a message. */
 int hk_csv_bytes_rewind(struct hk_csv_bytes *bytes, char *error, size_t size);
 
-/* Waits for bytes, at most `room` (64 or more). Their number, 0 at the end, or a negative errno with a message. */
+/* Reads at most `room` (at least 64) bytes, waiting for some. Returns their number, 0 at the end, or a negative errno with a
+ * message. */
 ssize_t hk_csv_bytes_read(struct hk_csv_bytes *bytes, char *to, size_t room, char *error, size_t size);
 
-/* A plain file, which can be read twice. */
+/* Whether it is a plain file, which can be read twice. */
 bool hk_csv_bytes_regular(const struct hk_csv_bytes *bytes);
-/* Reading never waits for a writer that is slow: a file, or what is packed. */
+/* Whether a read would not block on a slow writer: a file, or compressed input. */
 bool hk_csv_bytes_ready(const struct hk_csv_bytes *bytes);
 int hk_csv_bytes_fd(const struct hk_csv_bytes *bytes);
-/* Share of the file that was read, 0..1; negative when its size is not known. */
+/* Share of the file read so far, 0..1; negative if its size is unknown. */
 double hk_csv_bytes_progress(const struct hk_csv_bytes *bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* What is asked of the reader of recordings, and what it hands out. */
+/* Options and results of the reader of recordings. */
 #ifndef HK_CSV_CONFIG_H
 #define HK_CSV_CONFIG_H
 
@@ -11,19 +11,19 @@
 
 struct hk_csv_config {
   const char *path;           /* "-" is standard input */
-  const char *sensor;         /* name for the one sensor, in place of its header; NULL = the header */
-  const char *const *columns; /* headers to take; none = all */
+  const char *sensor;         /* name of the only sensor; NULL: its header */
+  const char *const *columns; /* headers of the columns to read; none: all */
   uint32_t n_columns;
-  int64_t unit; /* ns of the unit of epoch numbers; 0 = guess */
-  bool now; /* a line's time is when it is read, ascending; only columns whose headers say so are of times, which are not read */
-  const char *format;      /* of times, for strptime; NULL: guessed */
-  const char *long_sensor; /* a line is one value of the sensor that this column names; NULL: a column is a sensor */
+  int64_t unit;            /* unit of epoch numbers, ns; 0: guessed */
+  bool now;                /* the time of a line is when it is read, ascending; columns with a header of times are ignored */
+  const char *format;      /* strptime format of times; NULL: guessed */
+  const char *long_sensor; /* column with the sensor's name, if each line has one value; NULL: each column is a sensor */
   const char *long_value;  /* header of its value */
   enum hk_decimal decimal; /* AUTO: guessed */
-  bool skip_bad;           /* bad cells and lines are counted and told, and left out; otherwise they are errors */
-  bool once;               /* a plain file is read as a pipe is */
-  uint64_t most_sorted;    /* points of which the times are sorted; 0: as many as fit into a quarter of the machine's memory */
-  /* What a person should know of how the file is read: "file: text", without a newline. NULL: not told. */
+  bool skip_bad;           /* omit, count and report bad cells and lines; otherwise they are errors */
+  bool once;               /* read a plain file only once, like a pipe */
+  uint64_t most_sorted;    /* maximum number of points to sort; 0: as many as fit into a quarter of the machine's memory */
+  /* Receives notes for people on how the file is read: "file: text", without a newline. NULL: none. */
   void (*tell)(void *arg, const char *text);
   void *arg;
 };

@@ -1,12 +1,12 @@
-/* The options that choose what is read from a recording, the same for `feed` and `replay`. */
+/* Options of `feed` and `replay` that choose what is read from a recording. */
 #ifndef HK_INPUT_H
 #define HK_INPUT_H
 
 #include "daemon/cli/recording.h"
 
-#define HK_INPUT_COLUMNS 256 /* --column options taken */
+#define HK_INPUT_COLUMNS 256 /* maximum number of --column options */
 
-/* For the `struct option` table of a command: the values are handed to hk_input_option. */
+/* Entries for the `struct option` table of a command, which passes them to hk_input_option. */
 #define HK_INPUT_OPTIONS                                                                                                         \
   { "column", required_argument, NULL, 'c' }, { "sensor", required_argument, NULL, 's' },                                        \
       { "unit", required_argument, NULL, 'u' }, { "time-format", required_argument, NULL, 'T' },                                 \
@@ -26,7 +26,7 @@
   "  --decimal SIGN     decimal sign, a point or a comma; default: guessed\n"                                                    \
   "  --skip-bad         leave out, report and count cells and lines that cannot be read\n"
 
-/* Null initialiser: all zero. Owner: the caller, and it must outlive the reader. */
+/* Zero-initialise. Owner: the caller; it must outlive the reader. */
 struct hk_input {
   struct hk_csv_config config;
   const char *columns[HK_INPUT_COLUMNS];
@@ -34,11 +34,11 @@ struct hk_input {
   char long_columns[256];
 };
 
-/* Takes one option. 0, or HK_EXIT_USAGE with a message. */
+/* Processes one option. Returns 0, or HK_EXIT_USAGE with a message. */
 int hk_input_option(struct hk_input *input, char **argv, int option, const char *value);
 
-/* Opens the files that argv[optind] and those behind it name. 0, or an exit code with a message. What was taken for what, where
- * that had to be guessed, is told on standard error. */
+/* Opens the files argv[optind] and following. Returns 0, or an exit code with a message. Guesses about their format are reported
+ * on standard error. */
 int hk_input_open(struct hk_input *input, int argc, char **argv, struct hk_recordings **out);
 
 #endif

@@ -1,5 +1,5 @@
-/* Lines of a recording, in one buffer. A byte order mark is taken off the first; a line that is not UTF-8 is taken as
- * Windows-1252 (which Latin-1 is a part of) and turned. Thread: the caller's. */
+/* Reads the lines of a recording into one buffer. Removes a byte order mark from the first line; converts lines that are not
+ * UTF-8 from Windows-1252 (which contains Latin-1). Thread: the caller's. */
 #ifndef HK_CSV_LINES_H
 #define HK_CSV_LINES_H
 
@@ -11,24 +11,24 @@
 
 struct hk_csv_lines;
 
-/* 0 and *out, or a negative errno with a message that names the file. path outlives it. */
+/* Returns 0 and *out, or a negative errno with a message that names the file. `path` must outlive *out. */
 int hk_csv_lines_open(struct hk_csv_lines **out, const char *path, char *error, size_t size);
 void hk_csv_lines_close(struct hk_csv_lines *lines); /* NULL is allowed */
 
-/* Next line that is not blank, without its end and blanks before it, NUL-terminated; the caller may write into it until the next
- * call. 1, 0 at the end, or a negative errno with a message. */
+/* Reads the next line that is not blank, without leading spaces and line end, terminated by NUL; the caller may modify it until
+ * the next call. Returns 1, 0 at the end, or a negative errno with a message. */
 int hk_csv_lines_next(struct hk_csv_lines *lines, char **line, char *error, size_t size);
 
-/* Begins again at the first line; only where `regular`. 0, or a negative errno with a message. */
+/* Returns to the first line; only if `regular`. Returns 0, or a negative errno with a message. */
 int hk_csv_lines_rewind(struct hk_csv_lines *lines, char *error, size_t size);
 
-uint64_t hk_csv_lines_number(const struct hk_csv_lines *lines); /* of the last line, from 1 on */
+uint64_t hk_csv_lines_number(const struct hk_csv_lines *lines); /* number of the last line, from 1 */
 bool hk_csv_lines_latin(const struct hk_csv_lines *lines);      /* a line was not UTF-8 */
 bool hk_csv_lines_regular(const struct hk_csv_lines *lines);
-/* False when the next call may wait for a writer. */
+/* False if the next call may block on a slow writer. */
 bool hk_csv_lines_ready(const struct hk_csv_lines *lines);
 int hk_csv_lines_fd(const struct hk_csv_lines *lines);
-double hk_csv_lines_progress(const struct hk_csv_lines *lines); /* 0..1; negative: not known */
+double hk_csv_lines_progress(const struct hk_csv_lines *lines); /* 0..1; negative: unknown */
 
 /* Writes "file:line: message" without control characters. Returns -EINVAL. */
 int hk_csv_wrong(const struct hk_csv_lines *lines, uint64_t line, char *error, size_t size, const char *format, ...)

@@ -1,14 +1,15 @@
-/* How packed files begin, and others that are no text. Pure. */
+/* Recognises compressed and other binary files by their first bytes. Pure functions. */
 #ifndef HK_CSV_MAGIC_H
 #define HK_CSV_MAGIC_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether a file that begins with head[0..n-1] is packed. *more: it may be, and further bytes, up to HK_MAGIC_MOST, say it. */
+/* Whether a file that begins with head[0..n-1] is compressed. *more: undecided, ask again with more bytes, at most HK_MAGIC_MOST.
+ */
 #define HK_MAGIC_MOST 6
 bool hk_magic_packed(const unsigned char *head, size_t n, bool *more);
-/* What a file is that begins with head[0..n-1], and what can be done with it; NULL: it is none of those that are known. */
+/* Text that names the format of a file that begins with head[0..n-1] and says how to convert it; NULL: not a known format. */
 const char *hk_magic_other(const char *head, size_t n);
 
 #endif

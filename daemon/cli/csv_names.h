@@ -1,16 +1,16 @@
-/* Names of the sensors of a long recording, each with a number from 0 on. Thread: the caller's. */
+/* Numbers the sensor names of a long recording, from 0. Thread: the caller's. */
 #ifndef HK_CSV_NAMES_H
 #define HK_CSV_NAMES_H
 
 #include <stdint.h>
 
-struct hk_csv_names { /* all zero: none. Owner of what it points to: this */
+struct hk_csv_names { /* zero-initialise; owns what it points to */
   char **name;
   uint32_t n, room;
-  uint32_t *place; /* by hash: a number and one, 0 is free */
+  uint32_t *place; /* hash table of number + 1; 0: free */
 };
 
-/* The number of a name, which is added where it is new; UINT32_MAX without memory. */
+/* Returns the number of a name, adding a new one; UINT32_MAX if there is no memory. */
 uint32_t hk_csv_names_number(struct hk_csv_names *names, const char *name);
 void hk_csv_names_free(struct hk_csv_names *names);
 

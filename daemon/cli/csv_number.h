@@ -1,29 +1,29 @@
-/* Numbers as programs and people write them in tables: 1208.5, 1,208.5, 1.208,5, 1'208.5, 1 208,5. Pure functions. */
+/* Parses numbers of programs, people and spreadsheets: 1208.5, 1,208.5, 1.208,5, 1'208.5, 1 208,5. Pure functions. */
 #ifndef HK_CSV_NUMBER_H
 #define HK_CSV_NUMBER_H
 
 #include <stdbool.h>
 
-/* Which of `.` and `,` stands before the fraction; the other one may stand between thousands. */
+/* The decimal sign, `.` or `,`; the other one may separate thousands. */
 enum hk_decimal {
-  HK_DECIMAL_AUTO, /* each cell says it by itself */
+  HK_DECIMAL_AUTO, /* decided for each cell by itself */
   HK_DECIMAL_POINT,
   HK_DECIMAL_COMMA,
 };
 
-/* What a cell shows of it; a sum of these. */
+/* What a cell reveals of the decimal sign; a sum of these. */
 enum hk_decimal_seen {
-  HK_SEEN_POINT = 1,  /* the point is before the fraction, or the comma between thousands */
-  HK_SEEN_COMMA = 2,  /* the other way around */
-  HK_SEEN_EITHER = 4, /* one comma with three digits behind it: 1,208 */
+  HK_SEEN_POINT = 1,  /* a decimal point, or commas between thousands */
+  HK_SEEN_COMMA = 2,  /* a decimal comma, or points between thousands */
+  HK_SEEN_EITHER = 4, /* ambiguous, one comma followed by three digits: 1,208 */
 };
 unsigned hk_decimal_seen(const char *cell);
 
-/* Reads a whole cell, also nan and inf; too large a number is infinite. `apart`: the comma stands between the file's cells, so
- * that one within a cell is more likely to be between thousands. False: it is no number, and *out is undefined. */
+/* Parses a whole cell, also nan and inf; numbers that are too large become infinite. `apart`: the file separates cells by commas,
+ * so a comma within a cell more likely separates thousands. False: not a number, and *out is undefined. */
 bool hk_csv_number(const char *cell, enum hk_decimal decimal, bool apart, double *out);
 
-/* Whether a cell stands for no value: empty, null, na, n/a, none, - or --. */
+/* Whether a cell means a missing value: empty, null, na, n/a, none, - or --. */
 bool hk_csv_missing(const char *cell);
 
 #endif

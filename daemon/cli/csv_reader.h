@@ -1,4 +1,4 @@
-/* The inside of the reader of recordings, which csv.c opens, csv_survey.c looks through and csv_row.c reads: what they share. */
+/* State of the reader of recordings, shared by csv.c (opens), csv_survey.c (first pass) and csv_row.c (reads). */
 #ifndef HK_CSV_READER_H
 #define HK_CSV_READER_H
 
@@ -19,15 +19,15 @@ struct hk_csv {
   struct hk_csv_names names; /* long recordings */
   struct hk_csv_sorted sorted;
   enum hk_decimal decimal;
-  char **cell;       /* of the last line split, columns.n; point into the buffer */
-  char *ahead;       /* a line that was read and not yet handed out; NULL: none */
-  bool bare;         /* bare numbers: every line is one */
-  bool surveyed;     /* a plain file, looked through; otherwise the first line of data decides */
-  bool undecided;    /* the first line of data is still to come */
-  bool descends;     /* the points are to be sorted */
-  bool quiet;        /* nothing is told, nothing counted: the file is being looked through */
-  bool told_latin;   /* that it is not UTF-8 */
-  int64_t next_time; /* without a time column; with now, the earliest */
+  char **cell;       /* cells of the last line, columns.n; point into the buffer */
+  char *ahead;       /* a line that was read but not returned yet; NULL: none */
+  bool bare;         /* bare numbers, one on each line */
+  bool surveyed;     /* a plain file after its first pass; otherwise the first line of data decides */
+  bool undecided;    /* the first line of data was not read yet */
+  bool descends;     /* the points must be sorted */
+  bool quiet;        /* during the first pass: nothing is reported or counted */
+  bool told_latin;   /* it was reported that the file is not UTF-8 */
+  int64_t next_time; /* next time without a time column; with `now`, the earliest one */
   uint64_t bad, told;
   uint32_t *row_sensor;
   double *row_value;

@@ -1,19 +1,19 @@
-/* What a person is told of how a recording is read. Thread: the caller's. */
+/* Reports to people how a recording is read. Thread: the caller's. */
 #ifndef HK_CSV_TELL_H
 #define HK_CSV_TELL_H
 
 #include "daemon/cli/csv_reader.h"
 
-/* Says how the file is read, with its name before it; nothing while it is looked through. */
+/* Reports how the file is read, prefixed with its name; does nothing during the first pass. */
 void hk_csv_tell(struct hk_csv *csv, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Says that what a message tells is left out. */
+/* Reports a bad cell or line, given by an error message, that is omitted. */
 void hk_csv_tell_wrong(struct hk_csv *csv, const char *error);
-/* Says in which order the numbers of dates are taken. */
+/* Reports the assumed order of the numbers of dates. */
 void hk_csv_tell_order(struct hk_csv *csv, const struct hk_csv_votes *votes);
 
-/* -EINVAL and the message that a time cannot be read, by what hk_csv_time_read gave. */
+/* Formats the message that a time cannot be parsed. status: from hk_csv_time_read. Returns -EINVAL. */
 int hk_csv_wrong_time(const struct hk_csv *csv, int status, const char *cell, char *error, size_t size);
-/* Likewise, that day first and month first both fit. */
+/* Formats the message that day first and month first both fit. Returns -EINVAL. */
 int hk_csv_ask_order(const struct hk_csv *csv, const struct hk_csv_votes *votes, char *error, size_t size);
 
 #endif

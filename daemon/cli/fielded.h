@@ -1,5 +1,5 @@
-/* A recording whose sensors are a field: what comes of their points are the points of the derived sensors, SENSOR#residual or
- * SENSOR#model, with the same numbers. Thread: the caller's. */
+/* Applies a field to a recording: converts its points into points of the derived sensors, SENSOR#residual or SENSOR#model, which
+ * have the same numbers. Thread: the caller's. */
 #ifndef HK_FIELDED_H
 #define HK_FIELDED_H
 
@@ -11,8 +11,8 @@
 
 struct hk_fielded;
 
-/* keys: as in a [field NAME] section (hk_field_parse). All sensors of the recording must be known. 0 or an exit code, when the
- * fault was told, in the name of --field. */
+/* keys: as in a [field NAME] section (hk_field_parse). All sensors of the recording must be known. Returns 0, or an exit code
+ * after a message that names --field. */
 int hk_fielded_open(struct hk_fielded **out, char **argv, const char *keys, const struct hk_recordings *csv);
 void hk_fielded_close(struct hk_fielded *fielded); /* NULL is allowed */
 
@@ -24,14 +24,14 @@ struct hk_fielded_point {
   double value;
 };
 
-/* Takes a point. Ask hk_fielded_next for all that come of it before the next one is put. */
+/* Adds a point. Call hk_fielded_next until it returns false before adding the next. */
 void hk_fielded_put(struct hk_fielded *fielded, uint32_t sensor, int64_t time, double value);
 bool hk_fielded_next(struct hk_fielded *fielded, struct hk_fielded_point *out);
 
-/* The derived sensor that is to blame for a value of this one; NULL: none is. */
+/* The derived sensor to which a deviation of this one is attributed; NULL: none. */
 const char *hk_fielded_blamed(const struct hk_fielded *fielded, uint32_t sensor, double value);
 
-/* Tells on standard error of what there can be no residual. */
+/* Reports on standard error which sensors have no residual. */
 void hk_fielded_explain(const struct hk_fielded *fielded);
 
 #endif

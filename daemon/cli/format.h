@@ -1,5 +1,5 @@
-/* How results and events are printed, by `replay` and `tail` alike. Everything goes to a stdio stream; the caller looks at
- * ferror once in a while. Thread: the stream's. */
+/* Prints results and events for `replay` and `tail` to a stdio stream. The caller checks ferror from time to time. Thread: the
+ * stream's. */
 #ifndef HK_FORMAT_H
 #define HK_FORMAT_H
 
@@ -11,7 +11,7 @@
 
 enum hk_format { HK_FORMAT_TEXT, HK_FORMAT_JSONL, HK_FORMAT_CSV };
 
-/* A result, ready to print. */
+/* A result to print. */
 struct hk_shown_result {
   const char *sensor;
   int64_t time;
@@ -21,36 +21,35 @@ struct hk_shown_result {
   uint8_t state; /* 0..4: warming ok gap late rejected */
 };
 
-/* What a further algorithm says of the same point. */
+/* The result of a further algorithm for the same point. */
 struct hk_shown_further {
   const char *algorithm;
   float score; /* as above */
   uint8_t state;
 };
 
-/* First line of CSV: sensor,time[,value],score,state, and score_graph,state_graph for further algorithms, n of them, whose scores
- * and states do not matter. Nothing for the other formats. */
+/* Prints the header of CSV: sensor,time[,value],score,state, then score_graph,state_graph and so on for n further algorithms, of
+ * which only the names are used. Prints nothing for other formats. */
 void hk_print_header(FILE *out, enum hk_format format, bool has_value, const struct hk_shown_further *further, uint32_t n);
-/* Text has no further algorithms. */
+/* Prints a result; as text without further algorithms. */
 void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_result *result,
                      const struct hk_shown_further *further, uint32_t n);
-/* An event or a notice. Position and sequence are not shown where position is 0; what details say is not shown in CSV, whose
- * columns are fixed; what is new, of the channel novelty, has a line of its own there, #novelty, and when a limit is reached,
- * #limit. */
+/* Prints an event or a notice. Omits position and sequence if position is 0. CSV has fixed columns and omits details, except that
+ * a line #novelty follows with what is new, and a line #limit with the time at which a limit is reached. */
 void hk_print_event(FILE *out, enum hk_format format, const struct hankel_event *event);
 
-/* What became of an incident: the sentence; its object of JSON;
+/* Prints a change of an incident: as a sentence, a JSON object, or a line
  * #incident,id,kind,time,rank,severity,sensors,into,position,"sentence". */
 void hk_print_incident(FILE *out, enum hk_format format, const struct hankel_incident *incident);
 
-/* A JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. */
+/* Prints a quoted JSON string; bytes that are not UTF-8 become U+FFFD. */
 void hk_print_json_string(FILE *out, const char *text);
-/* A CSV cell in quotes, those within it doubled. */
+/* Prints a quoted CSV cell; quotes within it are doubled. */
 void hk_print_csv_string(FILE *out, const char *text);
-/* A name for a terminal: a character that would act on it, or turn the text around it, becomes `?` or `<U+202E>`. */
+/* Prints a name on a terminal; control characters and characters that change the direction of text become `?` or `<U+202E>`. */
 void hk_print_name(FILE *out, const char *name);
 
-/* The shortest decimal number that reads back as value; "nan", "inf", "-inf". out: 32 bytes. */
+/* Formats the shortest decimal number that parses to the same value; or "nan", "inf", "-inf". out: 32 bytes. */
 void hk_number_text(double value, char *out);
 
 #endif

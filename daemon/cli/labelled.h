@@ -1,4 +1,4 @@
-/* Labelled recordings, in the layouts of three public collections. A folder holds any of
+/* Reads labelled recordings in the layouts of three public collections. A folder contains any of
  *
  *   nab/   CSV files (timestamp,value) and windows.json: the labelled windows of each, [first, last], for all its sensors
  *   tssb/  bare numbers, NAME.txt, and desc.txt: a line NAME,WINDOW,CHANGE,... for each, changes as ascending indices
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is labelled: a window of time, or an instant where both are the same. ns since the epoch. */
+/* A labelled window of time, or instant if both are equal; ns since the epoch. */
 struct hk_label {
   int64_t first, last;
 };
@@ -24,8 +24,8 @@ struct hk_recording {
   char name[1024];              /* of the file, without .csv or .txt, and behind a blank of the sensor where a file has several */
   char sensor[HK_NAME_MAX + 1]; /* hk_seed is made of it */
   uint32_t of_file;             /* bytes of the name that are the file's */
-  uint32_t file;                /* number of the file in its set */
-  uint32_t window;              /* what the collection says that a window should be; 0: nothing */
+  uint32_t file;                /* index of the file in its set */
+  uint32_t window;              /* the window that the collection suggests; 0: none */
   uint32_t n, room;
   int64_t *time; /* ns since the epoch */
   double *value;
@@ -42,8 +42,8 @@ struct hk_labelled {
 
 #define HK_LABELLED_SETS 3
 
-/* Reads set number `which` of a folder. 1: read; 0: the folder has no such set; or a negative errno with a message. */
+/* Reads set number `which` of a folder. Returns 1; 0 if the folder has no such set; or a negative errno with a message. */
 int hk_labelled_read(struct hk_labelled *out, const char *folder, unsigned which, char *error, size_t size);
-void hk_labelled_free(struct hk_labelled *set); /* all zero is fine */
+void hk_labelled_free(struct hk_labelled *set); /* may be all zero */
 
 #endif

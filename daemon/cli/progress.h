@@ -1,5 +1,5 @@
-/* Progress of long work: one line on the terminal, redrawn a few times a second; nothing where standard error is no
- * terminal, where the output itself goes to the same terminal, or in the first half second. Thread: the caller's. */
+/* Shows progress in a line on the terminal, redrawn several times a second. Shows nothing if standard error is not a terminal, if
+ * the output goes to the same terminal, or in the first half second. Thread: the caller's. */
 #ifndef HK_CLI_PROGRESS_H
 #define HK_CLI_PROGRESS_H
 
@@ -8,15 +8,15 @@
 
 struct hk_progress {
   bool shown_at_all; /* there is a terminal to draw on */
-  bool drawn;        /* a line stands there now */
+  bool drawn;        /* a line is shown now */
   int64_t started, next;
 };
 
-/* prints: the command's output is standard output. */
+/* prints: the command writes to standard output. */
 struct hk_progress hk_progress_start(bool prints);
-/* share: 0..1, negative when not known. */
+/* share: 0..1; negative: unknown. */
 void hk_progress_show(struct hk_progress *progress, double share, uint64_t points);
-/* Wipes the line. */
+/* Clears the line. */
 void hk_progress_end(struct hk_progress *progress);
 
 /* Monotonic clock, ns. */

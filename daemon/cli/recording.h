@@ -1,24 +1,24 @@
-/* What `feed` and `replay` read: one file, or several whose points are put in the order of their times.
+/* Input of `feed` and `replay`: a file, or several files, whose points are merged by time.
  *
- * Of several files the sensors are named FILE.NAME, so that columns of the same name stay apart; a prefix is put before the names
- * in its place, and an empty one leaves them as they are: the files are parts of one recording then. A folder stands for the
- * files in it (.csv, .tsv, .txt and .dat, also packed). Thread: the caller's. */
+ * The sensors of several files are named FILE.NAME, so that equal column names remain distinct. A prefix replaces FILE; with an
+ * empty prefix names are unchanged, and the files are parts of one recording. A folder stands for its files (.csv, .tsv, .txt and
+ * .dat, also compressed). Thread: the caller's. */
 #ifndef HK_RECORDING_H
 #define HK_RECORDING_H
 
 #include "daemon/cli/csv.h"
 
-#define HK_RECORDING_FILES 500 /* open at once */
+#define HK_RECORDING_FILES 500 /* maximum, all open together */
 
 struct hk_recordings;
 
-/* `path` of config is not looked at; prefix NULL: none was given. 0 and *out, or a negative errno with a message. paths outlive
- * it. */
+/* Opens the files; ignores `path` of config. prefix: NULL for none. Returns 0 and *out, or a negative errno with a message.
+ * `paths` must outlive *out. */
 int hk_recording_open(struct hk_recordings **out, char *const *paths, uint32_t n, const struct hk_csv_config *config,
                       const char *prefix, char *error, size_t size);
 void hk_recording_close(struct hk_recordings *recording); /* NULL is allowed */
 
-/* As the functions of csv.h of these names. Several files have no time column that could be named. */
+/* As the functions of csv.h with these names. */
 uint32_t hk_recording_sensors(const struct hk_recordings *recording);
 bool hk_recording_sensors_known(const struct hk_recordings *recording);
 const char *hk_recording_sensor(const struct hk_recordings *recording, uint32_t sensor);
@@ -28,7 +28,7 @@ int hk_recording_fd(const struct hk_recordings *recording);
 double hk_recording_progress(const struct hk_recordings *recording);
 uint64_t hk_recording_bad(const struct hk_recordings *recording);
 
-/* Files that are read, and each. */
+/* Number of files, and each file. */
 uint32_t hk_recording_files(const struct hk_recordings *recording);
 const struct hk_csv *hk_recording_file(const struct hk_recordings *recording, uint32_t file, const char **path);
 

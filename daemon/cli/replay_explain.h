@@ -1,5 +1,4 @@
-/* What `hankel replay` says at its end, on standard error: of which sensors there is no score, which points changed nothing,
- * and which sensors are counters. */
+/* Prints the end of `hankel replay` on standard error: sensors without a score, ignored points, and sensors that are counters. */
 #ifndef HK_REPLAY_EXPLAIN_H
 #define HK_REPLAY_EXPLAIN_H
 
@@ -7,11 +6,11 @@
 #include "daemon/cli/fielded.h"
 #include "daemon/cli/recording.h"
 
-/* Of one slot, sensor * algorithms + algorithm. */
+/* Counts of a slot, sensor * algorithms + algorithm. */
 struct hk_replayed_points {
-  struct hk_rate rate; /* of a counter */
+  struct hk_rate rate; /* for counters */
   uint64_t points, late, rejected;
-  bool scored; /* any of them was */
+  bool scored; /* at least one point was */
 };
 
 /* Owner of all: the caller. */
@@ -23,7 +22,7 @@ struct hk_replayed {
   const struct hk_replayed_points *of; /* by slot */
 };
 
-/* The name under which a sensor's results come. */
+/* The name of a sensor in the results. */
 const char *hk_replayed_sensor(const struct hk_recordings *csv, const struct hk_fielded *field, uint32_t sensor);
 
 void hk_replayed_explain(const struct hk_replayed *replayed);

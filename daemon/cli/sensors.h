@@ -1,4 +1,4 @@
-/* hankel sensors: the sensors of a daemon, and how each is. */
+/* hankel sensors: lists the sensors of a daemon and their state. */
 #ifndef HK_CLI_SENSORS_H
 #define HK_CLI_SENSORS_H
 

@@ -6,9 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Of a report of the daemon, and one of `seconds` before it, by which the points a second are told (NULL: since the start).
- * coloured: for a terminal that shows colours. True: nothing is wrong
- * with the daemon. */
+/* Prints a status report. before: a report `seconds` older, for the points per second (NULL: average since the start). coloured:
+ * for a terminal with colours. Returns whether the daemon has no fault. */
 bool hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, double seconds, bool coloured);
 
 #endif

@@ -1,11 +1,11 @@
-/* Options of the commands that talk to the daemon: TLS, and what is shown to it. */
+/* Options for TLS and credentials, of the commands that connect to the daemon. */
 #ifndef HK_SECURE_H
 #define HK_SECURE_H
 
 #include "daemon/cli/options.h"
 #include "proto/hankel.h"
 
-/* Values of these options; above those of any command. */
+/* Values of these options, greater than those of any command. */
 enum hk_secure_option { HK_SECURE_TLS = 1000, HK_SECURE_CA, HK_SECURE_CERT, HK_SECURE_KEY, HK_SECURE_TOKEN, HK_SECURE_CLEAR };
 
 #define HK_SECURE_OPTIONS                                                                                                        \
@@ -23,7 +23,7 @@ enum hk_secure_option { HK_SECURE_TLS = 1000, HK_SECURE_CA, HK_SECURE_CERT, HK_S
   "  --token-file FILE  send the token in the first line of FILE; beyond loopback only by TLS, unless\n"                         \
   "  --token-in-clear   accepts that anyone on the path can read it\n"
 
-/* Takes an option. 0; or HK_EXIT_USAGE: it is none of these. */
+/* Processes an option. Returns 0, or HK_EXIT_USAGE if it is not one of these. */
 int hk_secure_take(struct hankel_security *security, int option, const char *value);
 
 #endif

@@ -1,4 +1,4 @@
-/* hankel top: what stands now, and how the daemon does, in the terminal, live. */
+/* hankel top: live view of standing alerts and of the daemon's state, in the terminal. */
 #ifndef HK_TOP_H
 #define HK_TOP_H
 
