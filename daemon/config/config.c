@@ -21,6 +21,14 @@ const char *hk_transport_name(enum hk_transport transport)
   return hk_transport_words[transport];
 }
 
+uint64_t hk_config_scores(const struct hk_config *config)
+{
+  for (uint32_t i = 0; i < config->n_listeners; i++)
+    if (config->listeners[i].protocol == HK_PROTOCOL_HTTP)
+      return config->scores;
+  return 0;
+}
+
 void hk_config_follow(struct hk_config *config, const struct hk_config *from)
 {
   if (config->follows.max_connections_per_address)

@@ -130,6 +130,7 @@ struct hk_config {
   int64_t journal_wait;           /* ns that results wait for a disk that fails or is slow, before durability is given up */
   uint64_t journal_segment;       /* size of a file of the journal */
   uint64_t event_log;             /* bytes that the log of events may take */
+  uint64_t scores;                /* bytes of past scores that are kept in memory for HTTP; 0 = none */
   struct hk_config_listener *listeners;
   uint32_t n_listeners;
   struct hk_config_detector *detectors; /* the first that matches a sensor is its detector; companions follow theirs */
@@ -145,8 +146,10 @@ struct hk_config {
   uint32_t n_notify;
   struct hk_mqtt_rules mqtt;
   struct hk_cluster_rule cluster;
-  uint32_t flap_limit; /* alerts of a sensor within flap_within, after which it flaps; 0 = any */
-  int64_t flap_within; /* ns */
+  struct {
+    uint32_t limit; /* alerts of a sensor within `within`, after which it flaps; 0 = any */
+    int64_t within; /* ns */
+  } flaps;
   /* Keys that are not given, or `auto`: they follow from keys that need a restart; listeners: the default ones. */
   struct {
     bool max_connections_per_address, on_device_failure, listeners;
@@ -165,6 +168,8 @@ typedef void hk_config_fault(void *arg, const char *message);
 /* Sets the keys named in `follows` by those of `from`: the same configuration, or the running one, whose keys that need a restart
  * stay. Thread: any. */
 void hk_config_follow(struct hk_config *config, const struct hk_config *from);
+/* Bytes of past scores that are kept: none without a listener of HTTP, where they are shown. Thread: any. */
+uint64_t hk_config_scores(const struct hk_config *config);
 void hk_config_free(struct hk_config *config); /* may be called twice */
 
 #endif

@@ -71,10 +71,11 @@ static const struct key {
   { "snapshot", DURATION, LIVE, AT(snapshot), 60 * SECOND, SECOND, 0, NULL, false },
   { "journal_wait", DURATION, LIVE, AT(journal_wait), 10 * SECOND, SECOND / 10, 0, NULL, false },
   { "journal_segment", BYTES, START, AT(journal_segment), 64 << 20, 1 << 20, 1ull << 40, NULL, false },
-  { "flap_limit", NUMBER, LIVE, AT(flap_limit), 0, 1, HK_FLAP_MAX, NULL, true },
-  { "flap_within", DURATION, LIVE, AT(flap_within), 3600 * SECOND, SECOND, 0, NULL, false },
+  { "flap_limit", NUMBER, LIVE, AT(flaps.limit), 0, 1, HK_FLAP_MAX, NULL, true },
+  { "flap_within", DURATION, LIVE, AT(flaps.within), 3600 * SECOND, SECOND, 0, NULL, false },
   { "stale_alerts", DURATION, LIVE, AT(stale_alerts), 3600 * SECOND, SECOND, 0, NULL, true },
   { "event_log", BYTES, START, AT(event_log), 64 << 20, 1 << 20, 1ull << 40, NULL, false },
+  { "scores", BYTES, START, AT(scores), 32 << 20, 4 << 20, 1ull << 40, NULL, true },
 #undef AT
 };
 

@@ -61,7 +61,7 @@ static bool in_maintenance(struct hk_shard *s, uint32_t slot, int64_t time)
 
 bool hk_shard_pass_event(struct hk_shard *s, struct hk_event *e)
 {
-  if (!hk_alerts_pass(s->alerts, e, s->config->flap_limit, s->config->flap_within)) {
+  if (!hk_alerts_pass(s->alerts, e, s->config->flaps.limit, s->config->flaps.within)) {
     hk_count(&s->counters.held_back, e->kind == HK_EVENT_RAISED);
     return false;
   }

@@ -30,6 +30,7 @@ struct hk_look_part {
 struct hk_look {
   struct hk_look *next;                    /* the shard's */
   uint32_t handle;                         /* of the sensor */
+  uint32_t scores;                         /* that the requester wants of each part, at most */
   int64_t posted;                          /* ns, hk_now */
   int64_t taken;                           /* ns, wall clock */
   struct hk_look_part part[HK_ALGORITHMS]; /* the sensor itself first */

@@ -181,6 +181,7 @@ struct hk_surveys {
   struct hk_survey *waiting;        /* list: of those, not taken yet */
   int64_t held;                     /* ns: when launching was last held up for one */
   uint32_t *score;                  /* the last of each slot within the shard, as survey.c packs them */
+  struct hk_score_log *log;         /* the last of all together; NULL: none are kept */
 };
 
 struct hk_shard_requests {

@@ -107,7 +107,7 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
   if (status == 0)
     status = hk_stage_new(&s->stage, config->backlog, slots, &s->counters.full);
   if (status == 0)
-    status = hk_surveys_open(&s->requests.surveys, slots);
+    status = hk_surveys_open(&s->requests.surveys, slots, hk_config_scores(config) / all->n);
   if (status == 0)
     status = hk_alerts_new(&s->alerts, slots);
   if (status == 0)

@@ -7,6 +7,7 @@
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/look.h"
+#include "daemon/scoring/score_log.h"
 #include "daemon/scoring/shard.h"
 
 #include <errno.h>
@@ -32,19 +33,19 @@ static float unpacked(uint32_t bits)
   return score;
 }
 
-/* Other threads read it. */
-static void set(struct hk_shard *s, uint32_t within, uint32_t bits)
-{
-  __atomic_store_n(&s->requests.surveys.score[within], bits, __ATOMIC_RELAXED);
-}
-
 void hk_scores_note(struct hk_shard *s, const struct hk_batch *b)
 {
-  for (uint32_t i = 0; i < b->n; i++)
-    if (!isnan(b->score[i]))
-      set(s, b->slot[i], packed(b->score[i]));
-    else if (b->state[i] == HK_STATE_WARMING)
-      set(s, b->slot[i], 0);
+  uint32_t *const last = s->requests.surveys.score; /* other threads read it */
+  const uint32_t n = b->n, *const slot = b->slot;
+  const float *const score = b->score;
+  const uint8_t *const state = b->state;
+  if (s->requests.surveys.log)
+    hk_score_log_put(s->requests.surveys.log, b);
+  for (uint32_t i = 0; i < n; i++)
+    if (!isnan(score[i]))
+      __atomic_store_n(&last[slot[i]], packed(score[i]), __ATOMIC_RELAXED);
+    else if (state[i] == HK_STATE_WARMING)
+      __atomic_store_n(&last[slot[i]], 0, __ATOMIC_RELAXED);
 }
 
 float hk_score_of(const struct hk_shard *s, uint32_t within)
@@ -54,7 +55,9 @@ float hk_score_of(const struct hk_shard *s, uint32_t within)
 
 void hk_scores_forget(struct hk_shard *s, uint32_t within)
 {
-  set(s, within, 0);
+  __atomic_store_n(&s->requests.surveys.score[within], 0, __ATOMIC_RELAXED);
+  if (s->requests.surveys.log)
+    hk_score_log_forget(s->requests.surveys.log, within);
 }
 
 /* --- surveys ---------------------------------------------------------------------------------------------------------- */
@@ -234,10 +237,11 @@ static void drop(struct hk_survey *v)
   }
 }
 
-int hk_surveys_open(struct hk_surveys *surveys, uint32_t slots)
+int hk_surveys_open(struct hk_surveys *surveys, uint32_t slots, uint64_t log)
 {
   surveys->score = calloc(slots, sizeof *surveys->score);
-  return surveys->score ? 0 : -ENOMEM;
+  surveys->log = log > 0 ? hk_score_log_new(log) : NULL;
+  return surveys->score && (surveys->log || log == 0) ? 0 : -ENOMEM;
 }
 
 void hk_surveys_close(struct hk_surveys *surveys)
@@ -245,5 +249,6 @@ void hk_surveys_close(struct hk_surveys *surveys)
   drop(atomic_exchange_explicit(&surveys->posted, NULL, memory_order_acquire));
   drop(surveys->waiting);
   free(surveys->score);
+  hk_score_log_free(surveys->log);
   *surveys = (struct hk_surveys){ .score = NULL };
 }

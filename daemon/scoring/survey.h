@@ -46,8 +46,8 @@ struct hk_survey {
   struct hk_surveyed sensor[];
 };
 
-/* slots: within the shard. 0 or -ENOMEM. */
-int hk_surveys_open(struct hk_surveys *surveys, uint32_t slots);
+/* slots: within the shard; log: bytes of the log of scores (score_log.h), 0: there is none. 0 or -ENOMEM. */
+int hk_surveys_open(struct hk_surveys *surveys, uint32_t slots, uint64_t log);
 /* Shutdown: surveys are no longer taken, and `ready` is not called. */
 void hk_surveys_close(struct hk_surveys *surveys);
 

@@ -132,6 +132,8 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
     hk_device_close(device);
     return DONE;
   }
+  if (hk_config_scores(config) > 0)
+    printf("scores: %.1f MiB of past scores, for HTTP\n", (double)hk_config_scores(config) / (1 << 20));
   if (excuse[0])
     printf("backend = auto: scoring on the CPU, not on the GPU: %s\n", excuse);
   for (uint32_t i = 0; i < config->n_detectors && !config->detectors[i].group; i++) {

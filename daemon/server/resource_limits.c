@@ -76,15 +76,15 @@ void hk_rlimit_memory(const struct hk_config *config, uint32_t n_loops, bool hos
   const uint64_t sensors = host ? config->memory : 0, names = (uint64_t)config->max_sensors * A_SENSOR,
                  points = (uint64_t)(n_loops * HK_CHUNK_POINTS + 2 * config->backlog) * A_POINT,
                  queues = config->queue * 8, /* as many slow subscribers are nothing unusual */
-      sum = sensors + names + points + queues, most = available();
+      scores = hk_config_scores(config), sum = sensors + names + points + queues + scores, most = available();
   if (most == 0 || sum <= most)
     return;
   hk_log(log, HK_LOG_WARNING,
          "the configuration allows about %.1f GiB (memory = %.1f for sensors%s, names of max_sensors %.1f, backlog %.1f, eight "
-         "queues "
-         "%.1f), and there are %.1f GiB (MemoryMax=, or the machine's): lower these keys, or the kernel may kill the daemon",
+         "queues %.1f, scores %.1f), and there are %.1f GiB (MemoryMax=, or the machine's): lower these keys, or the kernel may "
+         "kill the daemon",
          (double)sum * 0x1p-30, (double)sensors * 0x1p-30, host ? "" : ", which are on the GPU", (double)names * 0x1p-30,
-         (double)points * 0x1p-30, (double)queues * 0x1p-30, (double)most * 0x1p-30);
+         (double)points * 0x1p-30, (double)queues * 0x1p-30, (double)scores * 0x1p-30, (double)most * 0x1p-30);
 }
 
 uint32_t hk_rlimit_loops(const struct hk_config *config)

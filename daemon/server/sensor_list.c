@@ -14,14 +14,18 @@
 #include <string.h>
 
 #define PART_BYTES (900u << 10) /* of an answer: a frame takes a MiB, and one sensor a few KiB */
+#define ROUNDS 16u /* in which shards are asked for one answer, where few of the sensors may be in the state that is wanted */
 
 struct hk_sensor_list {
   struct hk_server *server;
   struct hk_survey *survey[HK_SHARDS_MAX]; /* NULL: none of its sensors are meant */
-  uint32_t limit;                          /* of those that are shown, */
-  char state[16];                          /* which are in this state; "": any */
-  bool sorted, groups;
-  uint32_t n; /* that are looked at */
+  struct hk_sensor_wanted wanted;          /* its strings are these: */
+  char glob[HK_GLOB_MAX + 1], state[16], alert[8];
+  void (*ready)(void *arg);
+  void *ready_arg;
+  bool begun;             /* the answer is */
+  uint32_t rounds, shown; /* so far */
+  uint32_t n;             /* that are looked at in this round */
   struct hk_sensor_chosen chosen[HK_SENSORS_MAX];
   struct hk_sensor_place next; /* where the part behind this one begins; */
   bool more;                   /* whether there is one */
@@ -33,7 +37,7 @@ static uint32_t slot_of(const struct hk_sensor_list *l, uint32_t i)
 }
 
 /* Asks each shard for its sensors. False: no memory. */
-static bool ask(struct hk_sensor_list *l, void (*ready)(void *arg), void *ready_arg)
+static bool ask(struct hk_sensor_list *l)
 {
   const struct hk_shards *shards = &l->server->shards;
   uint32_t n[HK_SHARDS_MAX] = { 0 };
@@ -41,21 +45,35 @@ static bool ask(struct hk_sensor_list *l, void (*ready)(void *arg), void *ready_
     n[slot_of(l, i) % shards->n]++;
   for (uint32_t k = 0; k < shards->n; k++) {
     uint32_t at = 0;
+    hk_survey_release(l->survey[k]);
+    l->survey[k] = NULL;
     if (n[k] == 0)
       continue;
     if (!(l->survey[k] = hk_survey_new(n[k])))
       return false;
-    l->survey[k]->ready = ready;
-    l->survey[k]->arg = ready_arg;
+    l->survey[k]->ready = l->ready;
+    l->survey[k]->arg = l->ready_arg;
     for (uint32_t i = 0; i < l->n; i++)
       if (slot_of(l, i) % shards->n == k)
         l->survey[k]->sensor[at++].handle = l->chosen[i].handle;
-    hk_survey_post(&l->server->shard[k], l->survey[k]);
   }
+  for (uint32_t k = 0; k < shards->n; k++)
+    if (l->survey[k])
+      hk_survey_post(&l->server->shard[k], l->survey[k]);
   return true;
 }
 
-/* A survey takes as many as a list may show; where not all of them may be in the state that is wanted, as many are asked. */
+/* A survey takes as many as a list may show; where not all of them may be in the state that is wanted, as many are asked. False:
+ * no memory. */
+static bool look(struct hk_sensor_list *l)
+{
+  l->rounds++;
+  l->more = false;
+  return hk_sensors_choose(l->server, &l->wanted, l->state[0] ? HK_SENSORS_MAX : l->wanted.limit, l->chosen, &l->n, &l->next,
+                           &l->more) == 0 &&
+         ask(l);
+}
+
 static struct hk_sensor_list *begin(struct hk_server *server, const struct hk_sensor_wanted *w, void (*ready)(void *arg),
                                     void *ready_arg)
 {
@@ -63,12 +81,16 @@ static struct hk_sensor_list *begin(struct hk_server *server, const struct hk_se
   if (!l)
     return NULL;
   l->server = server;
-  l->limit = w->limit;
-  l->groups = w->groups;
-  l->sorted = w->sort != HK_SENSORS_UNSORTED;
+  l->ready = ready;
+  l->ready_arg = ready_arg;
+  l->wanted = *w;
+  snprintf(l->glob, sizeof l->glob, "%.*s", (int)w->glob.length, w->glob.data ? w->glob.data : "");
   snprintf(l->state, sizeof l->state, "%s", w->state);
-  if (hk_sensors_choose(server, w, w->state[0] ? HK_SENSORS_MAX : w->limit, l->chosen, &l->n, &l->next, &l->more) == 0 &&
-      ask(l, ready, ready_arg))
+  snprintf(l->alert, sizeof l->alert, "%s", w->alert);
+  l->wanted.glob.data = l->glob;
+  l->wanted.state = l->state;
+  l->wanted.alert = l->alert;
+  if (look(l))
     return l;
   hk_sensor_list_abandon(l);
   return NULL;
@@ -202,38 +224,58 @@ static bool answered(const struct hk_sensor_list *l)
   return true;
 }
 
-/* Appends those of the sensors that are to be shown. */
-static void show(struct hk_sensor_list *l, struct hk_buffer *json)
+/* Appends those of the sensors that are to be shown. False: there is no room for the rest. */
+static bool show(struct hk_sensor_list *l, struct hk_buffer *json)
 {
   const struct hk_shards *shards = &l->server->shards;
-  uint32_t at[HK_SHARDS_MAX] = { 0 }, shown = 0;
+  uint32_t at[HK_SHARDS_MAX] = { 0 };
   for (uint32_t i = 0; i < l->n; i++) {
     const uint32_t slot = slot_of(l, i), shard = slot % shards->n;
     const struct hk_surveyed *one = &l->survey[shard]->sensor[at[shard]++];
-    if (json->size > PART_BYTES || shown == l->limit) {
+    if (json->size > PART_BYTES || l->shown == l->wanted.limit) {
       l->next = (struct hk_sensor_place){ l->chosen[i].key, slot };
       l->more = true;
-      return;
+      return false;
     }
     if (!hk_registry_holds(shards->registry, slot) || hk_registry_handle(shards->registry, slot) != one->handle ||
         (l->state[0] && strcmp(l->state, hk_sensor_state(one)) != 0))
       continue;
-    hk_buffer_print(json, "%s", shown++ > 0 ? "," : "");
-    (l->groups ? group : sensor)(json, l->server, one);
+    hk_buffer_print(json, "%s", l->shown++ > 0 ? "," : "");
+    (l->wanted.groups ? group : sensor)(json, l->server, one);
   }
+  return true;
+}
+
+/* Whether another round is worth it, and has begun: the answer has room, and shards were not asked often for it. */
+static bool go_on(struct hk_sensor_list *l)
+{
+  const struct hk_sensor_place from = l->next;
+  if (!l->more || !l->state[0] || l->shown == l->wanted.limit || l->rounds == ROUNDS)
+    return false;
+  l->wanted.from = from;
+  if (look(l))
+    return true;
+  l->next = from; /* no memory: the next part begins here */
+  l->more = true;
+  return false;
 }
 
 bool hk_sensor_list_result(struct hk_sensor_list *l, struct hk_buffer *json)
 {
   struct hk_registry *registry = l->server->shards.registry;
-  if (!answered(l))
-    return false;
-  hk_buffer_print(json, "{\"%s\":[", l->groups ? "groups" : "sensors");
-  hk_registry_read(registry);
-  show(l, json);
-  hk_registry_read_end(registry);
-  hk_buffer_print(json, "],\"count\":%" PRIu32, l->groups ? machines(l->server) : hk_registry_count(registry));
-  if (l->more && l->sorted)
+  bool room;
+  do {
+    if (!answered(l))
+      return false;
+    if (!l->begun)
+      hk_buffer_print(json, "{\"%s\":[", l->wanted.groups ? "groups" : "sensors");
+    l->begun = true;
+    hk_registry_read(registry);
+    room = show(l, json);
+    hk_registry_read_end(registry);
+  } while (room && go_on(l));
+  hk_buffer_print(json, "],\"count\":%" PRIu32, l->wanted.groups ? machines(l->server) : hk_registry_count(registry));
+  if (l->more && l->wanted.sort != HK_SENSORS_UNSORTED)
     hk_buffer_print(json, ",\"next\":\"%" PRIu64 "-%" PRIu32 "\"", l->next.key, l->next.slot);
   else if (l->more)
     hk_buffer_print(json, ",\"next\":%" PRIu32, l->next.slot);

@@ -3,6 +3,7 @@
 
 #include "cpu/rules/state.h"
 #include "daemon/scoring/look.h"
+#include "daemon/scoring/score_log.h"
 #include "daemon/server/server.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int hk_sensor_look(void *arg, const char *name, void (*ready)(void *arg), void *ready_arg, struct hk_look **out)
+int hk_sensor_look(void *arg, const char *name, uint32_t scores, void (*ready)(void *arg), void *ready_arg, struct hk_look **out)
 {
   struct hk_server *s = arg;
   struct hk_registry *registry = s->shards.registry;
@@ -25,6 +26,7 @@ int hk_sensor_look(void *arg, const char *name, void (*ready)(void *arg), void *
   *out = hk_look_new(handle, ready, ready_arg);
   if (!*out)
     return -ENOMEM;
+  (*out)->scores = scores;
   hk_look_post(&s->shard[slot % s->shards.n], *out);
   return 0;
 }
@@ -102,6 +104,21 @@ static void alert(struct hk_buffer *out, const struct hk_alert *a)
   hk_buffer_put(out, "}", 1);
 }
 
+/* The last scores, as far as they are kept; room: for as many as are wanted. */
+static void scores(struct hk_buffer *out, const struct hk_server *s, const struct hk_look_part *part, struct hk_scored *room,
+                   uint32_t most)
+{
+  struct hk_score_log *log = s->shard[part->slot % s->shards.n].requests.surveys.log;
+  const uint32_t n = log ? hk_score_log_read(log, part->slot / s->shards.n, room, most) : 0;
+  hk_buffer_print(out, ",\"scores\":[");
+  for (uint32_t i = 0; i < n; i++) {
+    hk_buffer_print(out, "%s[%" PRId64 ",", i > 0 ? "," : "", room[i].time);
+    hk_json_number(out, (double)room[i].score, 9);
+    hk_buffer_put(out, "]", 1);
+  }
+  hk_buffer_put(out, "]", 1);
+}
+
 static void series(struct hk_buffer *out, struct hk_registry *registry, const struct hk_look_part *part, const struct seen *seen)
 {
   hk_buffer_print(out, "{\"sensor\":");
@@ -121,7 +138,6 @@ static void series(struct hk_buffer *out, struct hk_registry *registry, const st
     if (seen->alert.number > 0)
       alert(out, &seen->alert);
   }
-  hk_buffer_put(out, "}", 1);
 }
 
 static void points(struct hk_buffer *out, const struct hk_look_part *part, const struct seen *seen)
@@ -149,6 +165,9 @@ int hk_sensor_seen(void *arg, const struct hk_look *look, struct hk_buffer *out)
   const int outcome = atomic_load_explicit(&look->outcome, memory_order_acquire);
   if (outcome != 0)
     return outcome;
+  struct hk_scored *room = malloc((look->scores + 1) * sizeof *room);
+  if (!room)
+    return -ENOMEM;
   for (uint32_t i = 0; i < look->n; i++)
     if (read_part(&look->part[i], &seen[i]) && (!seen[longest].ring || seen[i].window.count > seen[longest].window.count))
       longest = i;
@@ -156,6 +175,8 @@ int hk_sensor_seen(void *arg, const struct hk_look *look, struct hk_buffer *out)
   for (uint32_t i = 0; i < look->n; i++) {
     hk_buffer_print(out, "%s", i > 0 ? "," : "");
     series(out, s->shards.registry, &look->part[i], &seen[i]);
+    scores(out, s, &look->part[i], room, look->scores);
+    hk_buffer_put(out, "}", 1);
   }
   hk_buffer_put(out, "]", 1);
   if (look->n > 0 && seen[longest].ring)
@@ -165,5 +186,6 @@ int hk_sensor_seen(void *arg, const struct hk_look *look, struct hk_buffer *out)
   hk_buffer_print(out, "}\n");
   for (uint32_t i = 0; i < look->n; i++)
     free(seen[i].ring);
+  free(room);
   return 0;
 }

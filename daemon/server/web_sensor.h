@@ -10,9 +10,9 @@ struct hk_alert;
 struct hk_detector;
 struct hk_look;
 
-/* Asks the sensor's shard for its state; ready(ready_arg) is called from the shard's thread once it is there. 0 and *out,
- * -ENOENT: no such sensor, or -ENOMEM. arg: the server. Thread: the web's. */
-int hk_sensor_look(void *arg, const char *name, void (*ready)(void *arg), void *ready_arg, struct hk_look **out);
+/* Asks the sensor's shard for its state, of which `scores` past scores are wanted at most; ready(ready_arg) is called from the
+ * shard's thread once it is there. 0 and *out, -ENOENT: no such sensor, or -ENOMEM. arg: the server. Thread: the web's. */
+int hk_sensor_look(void *arg, const char *name, uint32_t scores, void (*ready)(void *arg), void *ready_arg, struct hk_look **out);
 /* 1: not there yet; 0: appended as a JSON object; -ENOENT, -ENODEV, -EAGAIN or -ENOMEM. Thread: the
  * web's. */
 int hk_sensor_seen(void *arg, const struct hk_look *look, struct hk_buffer *out);

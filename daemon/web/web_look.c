@@ -36,12 +36,15 @@ int hk_web_look(struct lws *wsi, struct hk_web_peer *p)
   const struct hk_web_answers *a = &p->web->answers;
   char name[HK_NAME_MAX + 1];
   int status = 0;
+  uint64_t scores = HK_WEB_LIMIT;
+  if (!hk_web_number(wsi, "scores", HK_WEB_LIMIT_MOST, &scores))
+    return hk_web_fault(wsi, p, 400, "`scores` is a number from 0 to 10000", NULL);
   if (p->request.path[before] == 0)
     status = hk_web_argument(wsi, "name", name, sizeof name);
   else if ((size_t)snprintf(name, sizeof name, "%s", p->request.path + before) >= sizeof name)
     status = -E2BIG;
   if (status == 0)
-    status = a->look(a->arg, name, wake, p->web, &p->look);
+    status = a->look(a->arg, name, (uint32_t)scores, wake, p->web, &p->look);
   return status != 0 ? fail(wsi, p, status == -E2BIG ? -ENOENT : status) : wait_for(wsi, p);
 }
 

@@ -42,14 +42,14 @@ struct hk_web_answers {
   void (*incidents)(void *arg, struct hk_buffer *out);                             /* these append an object of JSON */
   void (*feedback)(void *arg, struct hk_buffer *out);
   void (*maintenance)(void *arg, struct hk_buffer *out);
-  /* One sensor, as its device has it: look asks, `ready` is called from another thread when there is an answer, seen appends it;
-   * unlook gives it back. As in server/web_sensor.h. */
-  int (*look)(void *arg, const char *name, void (*ready)(void *arg), void *ready_arg, struct hk_look **out);
+  /* One sensor, as its device has it, with at most so many of its past scores: look asks, `ready` is called from another thread
+   * when there is an answer, seen appends it; unlook gives it back. As in server/web_sensor.h. */
+  int (*look)(void *arg, const char *name, uint32_t scores, void (*ready)(void *arg), void *ready_arg, struct hk_look **out);
   int (*seen)(void *arg, const struct hk_look *look, struct hk_buffer *out);
   void (*unlook)(struct hk_look *look);
   /* A part of the list of sensors: list asks, and returns NULL, or what is wrong with what is asked; without either, *out is
    * NULL: no memory. `ready` is called, perhaps several times, as for a look. listed: whether it is over; then it was appended,
-   * and is freed. */
+   * and is freed; each time with the same buffer. */
   const char *(*list)(void *arg, const struct hk_web_sensors *asked, void (*ready)(void *arg), void *ready_arg,
                       struct hk_sensor_list **out);
   bool (*listed)(struct hk_sensor_list *list, struct hk_buffer *out);

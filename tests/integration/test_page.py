@@ -154,6 +154,8 @@ class Views(Page):
         self.feed(d, ['pump'], 200)
         p = self.page('#sensor/pump')
         p.until("document.querySelector('canvas')?.dataset.points === '200'")  # none has come since
+        past = int(p.run("document.querySelector('canvas').dataset.scores"))
+        self.assertGreater(past, 178)  # those of ika, and of the graph
         text = p.text()
         for part in 'alerts from a score of 0.6 on', 'is its last value', 'level ':
             self.assertIn(part, text)
@@ -174,6 +176,7 @@ class Views(Page):
         self.assertEqual((there[0] < first[0], p.run(pressed)), (True, 'false'))
         self.feed(d, ['pump'], 50, 200)
         p.until("document.querySelector('canvas').dataset.points === '250'")
+        p.until(f"Number(document.querySelector('canvas').dataset.scores) > {past + 50}")
         self.assertEqual(p.run(shown), there)  # what comes does not move it
         p.key('End', number=35)
         p.until(f'{shown}[1] === {START + 249 * SECOND}')
@@ -190,7 +193,8 @@ class Views(Page):
                 rows = f.read().splitlines()
             self.assertEqual((rows[0], len(rows)), ('time,value,score pump,score pump#graph', 251))
             self.assertEqual(rows[1].split(',')[:2], ['2020-09-13T12:26:40.000Z', str(int(value(0)))])
-            self.assertRegex(rows[-1].split(',')[2], r'^0(\.\d+)?$')
+            for row in rows[100], rows[-1]:  # of before the page was opened, and of since
+                self.assertRegex(row.split(',')[2], r'^0(\.\d+)?$')
             with open(os.path.join(folder, 'pump.png'), 'rb') as f:
                 self.assertEqual(f.read(8), b'\x89PNG\r\n\x1a\n')
 

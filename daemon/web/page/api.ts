@@ -112,6 +112,7 @@ export interface Series {
   baseline?: Nullable;
   threshold?: { mode: 'adaptive' | 'fixed' | 'off'; of: 'score' | 'evidence'; value?: Nullable; blocks?: number };
   alert?: { raised: boolean; number: number };
+  scores: [time: number, score: number][];
 }
 
 /** [time, value], or [time, value, true]: filled in. */

@@ -166,7 +166,7 @@ export const now: View = async (place, { told, alive }) => {
     for (const c of cards.slice(0, CHARTS)) {
       const known = looks.get(c.sensor);
       if (!known || Date.now() - known.at > 20000) {
-        const look = await ask<Look>('sensors/?name=' + encodeURIComponent(c.sensor)).catch(() => null);
+        const look = await ask<Look>('sensors/?scores=0&name=' + encodeURIComponent(c.sensor)).catch(() => null);
         if (!alive()) return;
         looks.set(c.sensor, { at: Date.now(), look });
         if (c.row.isConnected) c.draw(look);

@@ -6,6 +6,7 @@ import { ask, fault, make, number, sentence, stream, time } from './tools';
 import type { View } from './tools';
 
 const KEPT = 20000; // points
+const PAST = 10000; // scores of each algorithm
 
 /** An alert: all events of it, as one. */
 type Raised = Event & Marked & { raised: number; cleared: boolean };
@@ -35,6 +36,12 @@ function csv(points: Point[], log: Map<string, Scores>): string {
   const cell = (text: string): string => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   return ['time,value,' + names.map(n => cell('score ' + n)).join(',')].concat([...rows].sort((a, b) => a[0] - b[0]).map(([t, row]) =>
     [new Date(t / 1e6).toISOString(), ...Array.from({ length: 1 + names.length }, (_, i) => row[i] ?? '')].join(','))).join('\n') + '\n';
+}
+
+/** What was known, with what the daemon has: that is without holes, and may begin later. */
+function joined(known: Scores, has: Scores): Scores {
+  const first = has[0]?.[0] ?? Infinity, last = has.at(-1)?.[0] ?? -Infinity;
+  return [...known.filter(s => s[0] < first), ...has, ...known.filter(s => s[0] > last && s[0] >= first)];
 }
 
 /** What a threshold is, in words. */
@@ -69,13 +76,13 @@ function normal(look: Look, points: Point[], events: Raised[]): Node | string {
 export const sensor: View = async (place, { told, name, alive }) => {
   let look: Look;
   place.append(make('h1', {}, name));
-  try { look = await ask<Look>('sensors/?name=' + encodeURIComponent(name)); } catch (why) {
+  try { look = await ask<Look>(`sensors/?scores=${PAST}&name=${encodeURIComponent(name)}`); } catch (why) {
     if (fault(why).status !== 404) throw why;
     place.append(make('div', { class: 'empty' }, make('p', {}, 'The daemon knows no sensor of this name.')));
     told(true);
     return undefined;
   }
-  const log = new Map(look.series.map((s): [string, Scores] => [s.sensor, []])), glob = name.replace(/[*?]/g, '?') + '*';
+  const log = new Map(look.series.map((s): [string, Scores] => [s.sensor, s.scores])), glob = name.replace(/[*?]/g, '?') + '*';
   const logged = (await ask<Status>('status')).durability.events_last !== undefined;
   const none: Logged<'events', Event> = { events: [], position: 0, last: 0 };
   const past = logged ? await ask<typeof none>(`events?limit=10000&glob=${encodeURIComponent(glob)}`).catch(() => none) : none;
@@ -112,7 +119,8 @@ export const sensor: View = async (place, { told, name, alive }) => {
   }
   const soon = (): void => { if (!waiting) { waiting = true; requestAnimationFrame(() => alive() && draw()); } };
   async function again(): Promise<void> { // what was missed, and what has been learned meanwhile
-    look = await ask<Look>('sensors/?name=' + encodeURIComponent(name));
+    look = await ask<Look>(`sensors/?scores=${PAST}&name=${encodeURIComponent(name)}`);
+    for (const s of look.series) log.set(s.sensor, joined(log.get(s.sensor) ?? [], s.scores));
     const first = look.points[0]?.[0] ?? Infinity;
     points = points.filter(p => p[0] < first).concat(look.points);
     soon();
@@ -122,7 +130,7 @@ export const sensor: View = async (place, { told, name, alive }) => {
     '': r => {
       const rows = log.get(r.sensor);
       if (!rows || r.state === 'late' || r.state === 'rejected') return;
-      rows.push([r.time, r.score]);
+      if (r.time > (rows.at(-1)?.[0] ?? 0) && (r.score !== null || r.state === 'warming')) rows.push([r.time, r.score]); // the look may have had it
       if (rows.length > KEPT) rows.splice(0, KEPT / 10);
       if (r.sensor === name && r.time > (points.at(-1)?.[0] ?? 0)) points.push([r.time, r.value]);
       if (points.length > KEPT) points.splice(0, KEPT / 10);
