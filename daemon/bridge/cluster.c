@@ -15,6 +15,7 @@
 #define PAUSE (SECOND / 5) /* before connecting again, at first; doubled up to */
 #define PAUSE_MOST (5 * SECOND)
 #define STEADY (10 * SECOND)          /* a connection that stood for so long was a good one */
+#define ALIVE (2 * SECOND)            /* between two signs of life to the broker, while it is not read from */
 #define TURN 1000                     /* ms that a turn waits at most */
 #define PATIENCE (3 * HK_ENGINE_WAIT) /* s for the end of the thread */
 
@@ -117,6 +118,17 @@ int hk_cluster_pump(struct hk_cluster *c)
       status = c->work->came(c, &e);
   }
   return status;
+}
+
+void hk_cluster_alive(struct hk_cluster *c)
+{
+  if (hk_now() - c->shown < ALIVE)
+    return;
+  c->shown = hk_now();
+  if (c->engine)
+    (void)c->kind->alive(c->engine); /* where it is lost the next call says so */
+  if (c->work->alive)
+    c->work->alive(c);
 }
 
 /* --- turns ----------------------------------------------------------------------------------------------------------------- */

@@ -18,6 +18,7 @@ struct hk_cluster_work {
   int (*came)(struct hk_cluster *c, const struct hk_engine_event *event);
   int (*turn)(struct hk_cluster *c);     /* what there is to do beside that */
   int (*fd)(const struct hk_cluster *c); /* can be read when there is; -1: never is more */
+  void (*alive)(struct hk_cluster *c);   /* tells the broker on connections of its own that we are there; NULL: it has none */
 };
 extern const struct hk_cluster_work hk_cluster_gateway, hk_cluster_scorer, hk_cluster_leases;
 
@@ -43,12 +44,15 @@ struct hk_cluster {
   int64_t retry, pause;     /* ns: when to connect again; and the next pause */
   int64_t opened;           /* ns: when it connected */
   bool told;                /* its failure was logged */
+  int64_t shown;            /* ns: when hk_cluster_alive last did something */
   bool more;                /* the role has left something for the next turn, which comes at once */
   struct hk_log_quota quota;
 };
 
 /* Takes all that has come. 0 or a negative errno. */
 int hk_cluster_pump(struct hk_cluster *c);
+/* For whoever waits for the daemon, to be called every second: tells the broker that we are there. */
+void hk_cluster_alive(struct hk_cluster *c);
 /* Whether the thread is to end. Thread: any. */
 static inline bool hk_cluster_stops(const struct hk_cluster *c)
 {

@@ -30,7 +30,7 @@
 #define SHED (10 * SECOND)    /* that a snapshot gets before partitions are shed without one, */
 #define LAST (3 * SECOND / 2) /* and before the daemon ends */
 #define TOGETHER 8u           /* connections that one turn makes */
-#define MESSAGES 64u          /* of a partition, before the next has its turn */
+#define TURN (SECOND / 10)    /* that a partition gets before the next one has its turn */
 _Static_assert(HK_ENGINE_SILENCE *SECOND > SHED + HK_ENGINE_WAIT * SECOND, "who sheds is not taken for dead");
 
 struct lease {
@@ -220,10 +220,12 @@ static void pump(struct hk_cluster *c, struct lease *l)
   struct leases *s = c->state;
   struct hk_engine_event e;
   int status = 0;
-  for (uint32_t i = 0; status == 0 && l->part.engine; i++) {
-    c->more |= i == MESSAGES;
-    if (i == MESSAGES)
+  const int64_t until = hk_now() + TURN;
+  while (status == 0 && l->part.engine && !hk_cluster_stops(c)) {
+    if (hk_now() > until) {
+      c->more = true;
       break;
+    }
     status = c->kind->next(l->part.engine, &e);
     if (status == 0 && e.what == HK_ENGINE_NOTHING)
       hk_part_rests(c, &l->part);
@@ -356,11 +358,25 @@ static int came(struct hk_cluster *c, const struct hk_engine_event *e)
   return 0;
 }
 
+static void alive(struct hk_cluster *c)
+{
+  struct leases *s = c->state;
+  for (uint32_t i = 0; i < c->rule.partitions; i++)
+    if (s->lease[i].part.engine)
+      (void)c->kind->alive(s->lease[i].part.engine); /* where it is lost the next call says so */
+}
+
 static int fd(const struct hk_cluster *c)
 {
   return ((const struct leases *)c->state)->epoll;
 }
 
-const struct hk_cluster_work hk_cluster_leases = {
-  .thread = "scorer", .begin = begin, .finish = finish, .greeted = greeted, .lost = lost, .came = came, .turn = turn, .fd = fd
-};
+const struct hk_cluster_work hk_cluster_leases = { .thread = "scorer",
+                                                   .begin = begin,
+                                                   .finish = finish,
+                                                   .greeted = greeted,
+                                                   .lost = lost,
+                                                   .came = came,
+                                                   .turn = turn,
+                                                   .fd = fd,
+                                                   .alive = alive };

@@ -65,6 +65,7 @@ static int wait_for(struct hk_cluster *c, struct hk_part *part, short events, in
 {
   struct pollfd p[2] = { { .fd = part->fd, .events = events }, { .fd = c->wake, .events = POLLIN } };
   const int n = poll(p, 2, 1000);
+  hk_cluster_alive(c);
   if (hk_cluster_stops(c))
     return hk_part_fail(part, "the daemon ends");
   if (n == 0 && hk_now() > until)

@@ -28,8 +28,9 @@ struct work {
   struct hk_cluster_taken *out;
 };
 
-static bool stops(const void *arg)
+static bool stops(void *arg)
 {
+  hk_cluster_alive(arg);
   return hk_cluster_stops(arg);
 }
 
@@ -98,7 +99,7 @@ static int open_good(const struct work *w, int folder, struct hk_snapshot_reader
     hk_disk_name(name, HK_SNAPSHOT_STEM, numbers[n], HK_SNAPSHOT_SUFFIX);
     int more = hk_snapshot_open(out, w->disk, folder, name, why, sizeof why);
     while (more >= 0 && (more = hk_snapshot_next(*out, &part)) == 1)
-      ;
+      hk_cluster_alive(w->c);
     if (more < 0)
       hk_log(w->c->net->log, HK_LOG_ERROR, "[cluster] state: %s is damaged and left out: %s", name, why);
     else
@@ -264,8 +265,10 @@ static int restore_shard(struct work *w, int epoch, uint32_t shard)
   if (status != 0)
     return status;
   w->fed = false;
-  while (status == 0 && (more = hk_snapshot_next(reader, &part)) == 1)
+  while (status == 0 && (more = hk_snapshot_next(reader, &part)) == 1) {
+    hk_cluster_alive(w->c);
     status = take_part(w, &part);
+  }
   hk_snapshot_read_close(reader);
   forget_file(w);
   status = status != 0 ? status : more;

@@ -81,7 +81,10 @@ struct hk_engine_kind {
   /* From the first call until the connection is closed this is one of those who share the partitions. *out: how many there are,
    * with it. */
   int (*members)(struct hk_engine *engine, uint32_t *out);
-  /* What comes next; never waits. It has to be called every second at least, whatever there is to read. */
+  /* Tells the broker that we are there, whatever there is to read: for those who cannot call `next` for seconds. Waits for the
+   * broker at most. */
+  int (*alive)(struct hk_engine *engine);
+  /* What comes next; never waits. This, or `alive`, has to be called every few seconds at least. */
   int (*next)(struct hk_engine *engine, struct hk_engine_event *out);
   /* The message that came last was taken: so many more may come as were. */
   int (*took)(struct hk_engine *engine);

@@ -471,6 +471,12 @@ static int rabbitmq_next(struct hk_engine *e, struct hk_engine_event *out)
   }
 }
 
+static int rabbitmq_alive(struct hk_engine *e)
+{
+  const amqp_frame_t heartbeat = { .frame_type = AMQP_FRAME_HEARTBEAT };
+  return status_of(of(e), "", amqp_send_frame(of(e)->amqp, &heartbeat));
+}
+
 static int rabbitmq_took(struct hk_engine *e)
 {
   struct rabbitmq *r = of(e);
@@ -485,6 +491,7 @@ const struct hk_engine_kind hk_engine_rabbitmq = { .name = "rabbitmq",
                                                    .follow = rabbitmq_follow,
                                                    .lease = rabbitmq_lease,
                                                    .members = rabbitmq_members,
+                                                   .alive = rabbitmq_alive,
                                                    .next = rabbitmq_next,
                                                    .took = rabbitmq_took,
                                                    .close = rabbitmq_close };

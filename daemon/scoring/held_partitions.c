@@ -69,7 +69,7 @@ void hk_partitions_free(struct hk_partitions *p)
   free(p);
 }
 
-int hk_partitions_ask(struct hk_shard *s, struct hk_partition_order *order, bool (*stops)(const void *arg), const void *arg)
+int hk_partitions_ask(struct hk_shard *s, struct hk_partition_order *order, bool (*stops)(void *arg), void *arg)
 {
   struct hk_partitions *p = s->requests.partitions;
   int status = 0;

@@ -56,7 +56,7 @@ void hk_partitions_free(struct hk_partitions *partitions); /* NULL is allowed */
 
 /* Waits until the shard has done it. stops: asked every 0.1 s; true: it is not waited for any longer. 0, order->status, or
  * -ECANCELED. Thread: the cluster's. */
-int hk_partitions_ask(struct hk_shard *shard, struct hk_partition_order *order, bool (*stops)(const void *arg), const void *arg);
+int hk_partitions_ask(struct hk_shard *shard, struct hk_partition_order *order, bool (*stops)(void *arg), void *arg);
 
 /* Thread: the shard's, from here on but for the last. Does what was asked, if it can now. True when there was anything. */
 bool hk_shard_take_partitions(struct hk_shard *shard);
