@@ -67,12 +67,37 @@ static void take_value(struct walk *w, double value)
     w->take(w->arg, w->path, value);
 }
 
+/* text: without blanks around it. */
+static bool plain(const char *text, size_t size, double *value)
+{
+  static const struct {
+    const char *word;
+    double value;
+  } words[] = { { "true", 1 }, { "false", 0 }, { "on", 1 }, { "off", 0 } };
+  size_t used;
+  if (hk_number_parse(text, size, value, &used) == 0 && used == size)
+    return true;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    if (strlen(words[i].word) == size && strncasecmp(words[i].word, text, size) == 0) {
+      *value = words[i].value;
+      return true;
+    }
+  }
+  return false;
+}
+
 static void walk(struct walk *w, const cJSON *json, size_t length, uint32_t depth)
 {
   const cJSON *child;
   uint32_t place = 0;
+  double value;
   if (cJSON_IsNumber(json) || cJSON_IsBool(json)) {
     take_value(w, cJSON_IsNumber(json) ? json->valuedouble : cJSON_IsTrue(json));
+    return;
+  }
+  if (cJSON_IsString(json)) { /* may be a name or a serial number, unless it is asked for */
+    if (w->wanted[0] && plain(json->valuestring, strlen(json->valuestring), &value))
+      take_value(w, value);
     return;
   }
   cJSON_ArrayForEach(child, json)
@@ -120,25 +145,6 @@ static bool read_time(const char *text, int64_t *time)
 {
   return (hk_timestamp_is_date(text) ? hk_timestamp_parse_date(text, time)
                                      : hk_timestamp_parse_epoch(text, hk_timestamp_guess_unit(text), time)) == 0;
-}
-
-/* text: without blanks around it. */
-static bool plain(const char *text, size_t size, double *value)
-{
-  static const struct {
-    const char *word;
-    double value;
-  } words[] = { { "true", 1 }, { "false", 0 }, { "on", 1 }, { "off", 0 } };
-  size_t used;
-  if (hk_number_parse(text, size, value, &used) == 0 && used == size)
-    return true;
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    if (strlen(words[i].word) == size && strncasecmp(words[i].word, text, size) == 0) {
-      *value = words[i].value;
-      return true;
-    }
-  }
-  return false;
 }
 
 static const char *read_json(const struct hk_mqtt_wanted *wanted, const cJSON *json, bool *timed, int64_t *time,

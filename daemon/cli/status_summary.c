@@ -102,6 +102,13 @@ static void tell_refused(const struct summary *s, const cJSON *report)
   }
   if (number(report, "lines", "bad") > 0)
     add(text, "%.0f line%s not understood", number(report, "lines", "bad"), number(report, "lines", "bad") == 1 ? "" : "s");
+  cJSON_ArrayForEach(item, cJSON_GetObjectItem(report, "mqtt"))
+  {
+    const cJSON *bad = cJSON_GetObjectItem(item, "bad");
+    if (cJSON_IsNumber(bad) && bad->valuedouble > 0)
+      add(text, "%.0f message%s of broker %s not understood", bad->valuedouble, bad->valuedouble == 1 ? "" : "s",
+          word(item, NULL, "name"));
+  }
   if (number(report, "input", "bad_frames") > 0)
     add(text, "%.0f bad frames", number(report, "input", "bad_frames"));
   if (number(report, "sensors", "refused") > 0)

@@ -117,8 +117,8 @@ class Simulate(Case):
 class Fit(Case):
     """hankel model fit, on simulated lines whose friction and wave speed are known; nothing was tuned on these seeds."""
 
-    def fitted(self, options, *more):
-        recording = self.file('r.csv', self.simulated('--hours', '0.6', *options))
+    def fitted(self, options, *more, hours='0.3'):
+        recording = self.file('r.csv', self.simulated('--hours', hours, *options))
         return hankel('model', 'fit', *more, self.model, recording)
 
     def numbers(self, done):
@@ -151,7 +151,7 @@ class Fit(Case):
     @unittest.skipIf(harness.SANITIZED, 'the same code as above')
     def test_faults_and_a_leak_mislead_it_little(self):
         friction, wave = self.numbers(self.fitted(['--moves', '2m', '--friction', '0.8', '--wave', '1.1', '--seed', '32', '--fault', '5m,t/c/q,bias,30,3m', '--fault', '20m,t/a/p,gap,,30s',
-                                                   '--fault', '25m,t/b/p,drift,1,5m', '--leak', '30m,0.1,5000,3m']))
+                                                   '--fault', '25m,t/b/p,drift,1,5m', '--leak', '30m,0.1,5000,3m'], hours='0.6'))
         self.assertAlmostEqual(friction, 0.8, delta=0.02)
         self.assertAlmostEqual(wave, 1.1, delta=0.05)
 

@@ -107,6 +107,8 @@ class TestPayloads(Mqtt):
         look = self.of(d)
         self.assertEqual((look['bad'], look['points'], look['refused'], look['state']), (len(bad) + 1, 1, 1, 'connected'))
         self.assertEqual(self.names(d), {'x/good v': 2})
+        status = subprocess.run([harness.HANKEL, 'status', '--from', f'127.0.0.1:{d.port["binary tcp"]}'], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertRegex(status.stdout, rf'refused .*{len(bad) + 1} messages of broker \S+ not understood')
         self.assertTrue(any('topic x/bad: it is not a number, true, false, on, off or JSON: "garbage"' in line for line in d.log), d.log)
 
     def test_what_the_broker_kept(self):
