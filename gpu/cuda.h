@@ -5,6 +5,7 @@
 #define HK_CUDA_H
 
 #include "cpu/backend.h"
+#include "cpu/field/offload.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +23,9 @@ int hk_cuda_open(struct hk_backend **out, const struct hk_backend_config *config
  * HK_FULL or an error. "" when nothing has failed. b: a backend opened by hk_cuda_open; the text is valid until the next call
  * of it. Thread: the shard's. */
 const char *hk_cuda_failure(struct hk_backend *b);
+
+/* The residual of large fields on a GPU; in a build without nvcc, opening it answers -ENODEV. */
+extern const struct hk_residual_device hk_cuda_residual;
 
 #ifdef __cplusplus
 }

@@ -139,6 +139,8 @@ void hk_field_choose(struct hk_field *f)
   bool *fit = due + f->top;
   for (uint32_t i = 0; i < f->top; i++)
     any |= due[i] = is_due(f, i);
+  if (any)
+    hk_offload_change(f->offload, &f->residual);
   float *all = any ? malloc((size_t)f->top * HK_FIELD_RESIDENT * sizeof *all) : NULL;
   for (uint32_t i = 0; all && i < f->top; i++)
     fit[i] = normalise(f, i, all + (size_t)i * HK_FIELD_RESIDENT);

@@ -25,7 +25,8 @@ int hk_field_new(struct hk_field **out, const struct hk_field_rule *r)
   f->next = f->newest = HK_FIELD_NEVER;
   f->residual.rule = hk_field_residual_rule(r);
   f->open = calloc(r->wait + 1, sizeof *f->open);
-  if (!f->open) {
+  f->offload = calloc(1, sizeof *f->offload);
+  if (!f->open || !f->offload) {
     hk_field_free(f);
     return -ENOMEM;
   }
@@ -41,6 +42,9 @@ void hk_field_free(struct hk_field *f)
     free(f->open[i].value);
     free(f->open[i].time);
   }
+  if (f->offload)
+    hk_offload_close(f->offload);
+  free(f->offload);
   hk_residual_close(&f->residual);
   hk_field_model_close(&f->model);
   free(f->open);
@@ -60,6 +64,12 @@ int hk_field_attach(struct hk_field *f, const struct hk_model_plan *plan)
 const struct hk_model *hk_field_model_of(const struct hk_field *f)
 {
   return f->model.is;
+}
+
+void hk_field_compute_at(struct hk_field *f, const struct hk_field_place *place)
+{
+  hk_offload_grow(f->offload, &f->residual);
+  f->offload->place = *place;
 }
 
 uint64_t hk_field_need(const struct hk_field_rule *r, uint32_t members)
@@ -123,6 +133,7 @@ static int grow(struct hk_field *f, uint32_t nodes)
     for (size_t k = before; k < room && fine; k++)
       f->open[i].value[k] = NAN;
   }
+  hk_offload_grow(f->offload, &f->residual);
   if (!fine || (f->rule.kind == HK_FIELD_RESIDUAL && hk_residual_grow(&f->residual, (uint32_t)room) != 0))
     return -ENOMEM;
   f->room = (uint32_t)room;
@@ -184,6 +195,7 @@ void hk_field_leave(struct hk_field *f, uint32_t number)
   }
   for (size_t row = 0; f->ring && row < HK_FIELD_RESIDENT; row++)
     f->ring[row * f->residual.room + number] = NAN;
+  hk_offload_change(f->offload, &f->residual);
   if (f->rule.kind == HK_FIELD_RESIDUAL)
     hk_residual_forget(&f->residual, number);
   f->member[number].status = HK_FIELD_LEFT;
@@ -205,6 +217,7 @@ bool hk_field_has(const struct hk_field *f, uint32_t number)
 void hk_field_bind(struct hk_field *f, uint32_t i, uint32_t k, uint32_t j)
 {
   sweep(f);
+  hk_offload_change(f->offload, &f->residual);
   hk_residual_bind(&f->residual, i, k, j);
 }
 
@@ -252,6 +265,7 @@ struct hk_field_count hk_field_count(const struct hk_field *f)
   struct hk_field_count count = { 0 };
   if (f->rule.kind == HK_FIELD_MODEL)
     return count_checks(f);
+  hk_offload_look(f->offload, &f->residual);
   for (uint32_t i = 0; i < f->top; i++) {
     count.settled += f->residual.settled[i] == HK_RESIDUAL_SETTLE;
     count.explained += f->residual.made[i];
@@ -328,7 +342,7 @@ static void keep(struct hk_field *f)
 /* Residuals of a row. */
 static void compute_residuals(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
 {
-  hk_residual_row(&f->residual, open->value, f->value);
+  hk_offload_row(f->offload, &f->residual, f->n_members, open->value, f->value);
   if (f->ring) {
     keep(f);
     hk_field_choose(f);

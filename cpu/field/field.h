@@ -23,6 +23,7 @@
 #ifndef HK_FIELD_H
 #define HK_FIELD_H
 
+#include "cpu/field/offload.h"
 #include "cpu/field/rule.h"
 
 #define HK_FIELD_RESIDENT 512u /* rows that are kept for that */
@@ -46,6 +47,8 @@ void hk_field_free(struct hk_field *field); /* NULL is allowed */
  * operator; -EBADMSG: the state that the field was read from is none of this plan; -ENOMEM. */
 int hk_field_attach(struct hk_field *field, const struct hk_model_plan *plan);
 const struct hk_model *hk_field_model_of(const struct hk_field *field); /* NULL: there is none */
+/* Where residuals are computed from now on; the bits do not depend on it. At first on the host. */
+void hk_field_compute_at(struct hk_field *field, const struct hk_field_place *place);
 /* Bytes of a field of so many members, more or less. */
 uint64_t hk_field_need(const struct hk_field_rule *rule, uint32_t members);
 

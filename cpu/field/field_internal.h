@@ -5,6 +5,7 @@
 
 #include "cpu/field/attached_model.h"
 #include "cpu/field/field.h"
+#include "cpu/field/offload.h"
 
 #define HK_FIELD_NEVER INT64_MIN
 #define HK_FIELD_VALUE_MAX 1e30
@@ -29,9 +30,10 @@ struct hk_field_open {
 
 struct hk_field {
   struct hk_field_rule rule;
-  uint32_t room;               /* nodes that all columns here have room for */
-  struct hk_residual residual; /* of that operator; with the same room */
-  struct hk_field_model model; /* of that operator */
+  uint32_t room;                    /* nodes that all columns here have room for */
+  struct hk_residual residual;      /* of that operator; with the same room */
+  struct hk_field_offload *offload; /* of the residual's rows */
+  struct hk_field_model model;      /* of that operator */
   struct hk_field_member *member;
   uint32_t n_members, top;    /* top: numbers are below */
   uint32_t n_left;            /* members that are LEFT */

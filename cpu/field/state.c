@@ -106,6 +106,7 @@ void hk_field_write(const struct hk_field *f, void *state)
     hk_field_model_write(&f->model, at);
     return;
   }
+  hk_offload_look(f->offload, &f->residual);
   hk_residual_write(&f->residual, f->top, at);
   at += hk_residual_state_size(&f->residual.rule, f->top);
   for (uint32_t back = f->kept; back > 0; back--)

@@ -12,6 +12,7 @@ const struct hk_backend_kind hk_backend_kinds[] = {
   [HK_BACKEND_CUDA] = { .open = hk_cuda_open,
                         .failure = hk_cuda_failure,
                         .devices = hk_cuda_devices,
+                        .fields = &hk_cuda_residual,
                         .batch = 262144,
                         .device = true },
   [HK_BACKEND_REFERENCE] = { .open = hk_reference_open, .batch = 16384 },

@@ -3,6 +3,7 @@
 #define HK_DAEMON_BACKEND_H
 
 #include "cpu/backend.h"
+#include "cpu/field/offload.h"
 #include "daemon/config/config.h"
 
 #include <stdbool.h>
@@ -13,9 +14,10 @@ struct hk_backend_kind {
   int (*open)(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
   /* What the backend last failed of, in words; "" when of nothing. NULL: the errno has to do. */
   const char *(*failure)(struct hk_backend *b);
-  uint32_t (*devices)(void); /* number of its devices, each with its own backend; NULL: one */
-  uint32_t batch;            /* points that a batch holds */
-  bool device;               /* a separate device, which may be lost or hang while the rest of the machine works */
+  uint32_t (*devices)(void);               /* number of its devices, each with its own backend; NULL: one */
+  const struct hk_residual_device *fields; /* that computes residuals of large fields beside it; NULL: the host does */
+  uint32_t batch;                          /* points that a batch holds */
+  bool device;                             /* a separate device, which may be lost or hang while the rest of the machine works */
 };
 
 /* One for each enum hk_backend_choice but HK_BACKEND_AUTO. Tests have tables of their own. */

@@ -95,6 +95,25 @@ size_t hk_groups_name(const struct hk_groups *g, const struct hk_sections *secti
   return length;
 }
 
+static void tell_offload(void *shard, const char *why)
+{
+  const struct hk_shard *s = shard;
+  if (why)
+    hk_log(s->all->log, HK_LOG_WARNING, "residuals of a large field are computed on the CPU from now on: %s", why);
+  else
+    hk_log(s->all->log, HK_LOG_INFO, "residuals of a large field are computed on the %s device", s->device->backend->ops->name);
+}
+
+/* Large fields are computed where their sensors are. */
+static void place_field(const struct hk_groups *g, struct hk_machine *m)
+{
+  const struct hk_device *device = g->shard->device;
+  if (!m->field.model || !device)
+    return;
+  const struct hk_field_place place = { device->kind->fields, g->shard->number, HK_OFFLOAD_LEAST, tell_offload, g->shard };
+  hk_field_compute_at(m->field.model, &place);
+}
+
 void hk_groups_add(struct hk_groups *g, uint32_t slot, struct hk_machine *m)
 {
   m->owner = g;
@@ -104,6 +123,7 @@ void hk_groups_add(struct hk_groups *g, uint32_t slot, struct hk_machine *m)
                                                 .member = HK_GROUPS_SERIES };
   g->used = m->slot < g->used ? g->used : m->slot + 1;
   g->count.machines++;
+  place_field(g, m);
 }
 
 /* A new one, or NULL: no memory. */

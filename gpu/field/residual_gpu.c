@@ -1,15 +1,23 @@
 /* The host's side of the graph residual on the GPU: memory, copies, the order of launches. See residual_gpu.h.
  *
- * All columns lie in one piece of device memory, each from a multiple of 256 bytes on. */
+ * All columns lie in one piece of device memory, each from a multiple of 256 bytes on. Copies go by way of `desk`, memory of the
+ * host that the device reaches by itself: a copy from or to any other memory is one that the calling thread cannot give up
+ * waiting for. */
 #include "gpu/field/residual_gpu.h"
+#include "gpu/cuda.h"
 #include "gpu/field/residual_kernels.h"
 
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #define ALIGNMENT 256u
+#define PATIENCE 5    /* s that the device may take for anything that is begun; then it hangs */
+#define DESK_NODE 32u /* bytes a node: x and r, or r and what comes with it */
+#define DESK_LEAST (4u << 20)
 
 struct hk_residual_gpu {
   struct hk_residual columns; /* whose memory is the device's */
@@ -17,6 +25,9 @@ struct hk_residual_gpu {
   int device;
   char *memory;
   double *x, *r; /* a row, on the device */
+  char *desk;    /* desk_size bytes of the host */
+  size_t desk_size;
+  bool hangs; /* its memory is left to it */
   cudaStream_t stream;
 };
 
@@ -80,6 +91,9 @@ int hk_residual_gpu_open(struct hk_residual_gpu **out, const struct hk_residual 
     failed = cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking);
   if (!failed)
     failed = cudaMalloc((void **)&g->memory, bytes);
+  g->desk_size = (size_t)host->room * DESK_NODE > DESK_LEAST ? (size_t)host->room * DESK_NODE : DESK_LEAST;
+  if (!failed)
+    failed = cudaMallocHost((void **)&g->desk, g->desk_size);
   if (failed) {
     hk_residual_gpu_close(g);
     return say(error, size, failed, bytes);
@@ -97,17 +111,36 @@ void hk_residual_gpu_close(struct hk_residual_gpu *g)
 {
   if (!g)
     return;
-  (void)cudaSetDevice(g->device);
-  if (g->stream)
-    (void)cudaStreamDestroy(g->stream);
-  (void)cudaFree(g->memory);
+  if (!g->hangs) {
+    (void)cudaSetDevice(g->device);
+    if (g->stream)
+      (void)cudaStreamDestroy(g->stream);
+    (void)cudaFree(g->memory);
+    (void)cudaFreeHost(g->desk);
+  }
   free(g);
 }
 
-/* Waits for all that was begun. 0 or -EIO. */
+static int64_t now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Waits for all that was begun. 0, -ETIMEDOUT or -EIO. */
 static int done(struct hk_residual_gpu *g, cudaError_t failed)
 {
-  const cudaError_t waited = cudaStreamSynchronize(g->stream);
+  const int64_t begin = now();
+  cudaError_t waited;
+  while ((waited = cudaStreamQuery(g->stream)) == cudaErrorNotReady) {
+    const int64_t took = now() - begin;
+    g->hangs = took > PATIENCE * (int64_t)1000000000;
+    if (g->hangs)
+      return -ETIMEDOUT;
+    if (took > 2000000)
+      usleep(50);
+  }
   if (!failed && !waited)
     return 0;
   (void)cudaGetLastError();
@@ -159,28 +192,109 @@ int hk_residual_gpu_rows_there(struct hk_residual_gpu *g, const double *x, doubl
   return done(g, failed);
 }
 
-/* All columns, one way or the other. */
-static int copy(struct hk_residual_gpu *g, const struct hk_residual *host, enum cudaMemcpyKind kind)
+/* Some bytes up, or down, by way of the desk. */
+static int copy_piece(struct hk_residual_gpu *g, char *there, char *here, size_t bytes, bool up)
 {
-  cudaError_t failed = cudaSetDevice(g->device);
-  for (uint32_t c = 0; !failed && c < HK_RESIDUAL_COLUMNS; c++) {
-    const struct hk_residual_column *column = &g->column[c];
-    void *there = hk_residual_get(&g->columns, column), *here = hk_residual_get(host, column);
-    const bool up = kind == cudaMemcpyHostToDevice;
-    failed =
-        cudaMemcpyAsync(up ? there : here, up ? here : there, column->bytes * column->numbers * g->columns.room, kind, g->stream);
+  int status = 0;
+  for (size_t at = 0, n; status == 0 && at < bytes; at += n) {
+    n = bytes - at < g->desk_size ? bytes - at : g->desk_size;
+    if (up)
+      memcpy(g->desk, here + at, n);
+    status = done(g, up ? cudaMemcpyAsync(there + at, g->desk, n, cudaMemcpyHostToDevice, g->stream)
+                        : cudaMemcpyAsync(g->desk, there + at, n, cudaMemcpyDeviceToHost, g->stream));
+    if (!up && status == 0)
+      memcpy(here + at, g->desk, n);
   }
-  return done(g, failed);
+  return status;
+}
+
+/* All columns, one way or the other. */
+static int copy(struct hk_residual_gpu *g, const struct hk_residual *host, bool up)
+{
+  int status = done(g, cudaSetDevice(g->device));
+  for (uint32_t c = 0; status == 0 && c < HK_RESIDUAL_COLUMNS; c++) {
+    const struct hk_residual_column *column = &g->column[c];
+    status = copy_piece(g, hk_residual_get(&g->columns, column), hk_residual_get(host, column),
+                        column->bytes * column->numbers * g->columns.room, up);
+  }
+  return status;
 }
 
 int hk_residual_gpu_write(struct hk_residual_gpu *g, const struct hk_residual *host)
 {
   g->columns.rows = host->rows;
-  return copy(g, host, cudaMemcpyHostToDevice);
+  return copy(g, host, true);
 }
 
 int hk_residual_gpu_read(struct hk_residual_gpu *g, struct hk_residual *host)
 {
   host->rows = g->columns.rows;
-  return copy(g, host, cudaMemcpyDeviceToHost);
+  return copy(g, host, false);
 }
+
+/* --- for fields (cpu/field/offload.h) ---------------------------------------------------------------------------------- */
+
+static int tell(int status, char *error, size_t size)
+{
+  if (status == -ETIMEDOUT)
+    snprintf(error, size, "the GPU has not answered for %d s", PATIENCE);
+  else if (status != 0)
+    snprintf(error, size, "the GPU failed");
+  return status;
+}
+
+static int device_open(void **out, const struct hk_residual *host, uint32_t number, char *error, size_t size)
+{
+  struct hk_residual_gpu *g;
+  const int status = hk_residual_gpu_open(&g, host, number, error, size);
+  if (status == 0)
+    *out = g;
+  return status;
+}
+
+static void device_close(void *columns)
+{
+  hk_residual_gpu_close(columns);
+}
+
+/* What comes with a row goes down behind r, each from a whole column of the row on. */
+static int device_row(void *columns, const struct hk_residual *host, const double *x, double *r, char *error, size_t size)
+{
+  struct hk_residual_gpu *g = columns;
+  const struct hk_residual *f = &g->columns;
+  const size_t n = f->room, wide = n * sizeof(double), narrow = n * sizeof(float);
+  const struct {
+    void *here;
+    const void *there;
+  } more[] = { { host->now.z, f->now.z }, { host->now.off, f->now.off }, { host->errors, f->errors }, { host->error, f->error } };
+  const uint32_t n_more = sizeof more / sizeof *more;
+  cudaError_t failed = cudaSetDevice(g->device);
+  memcpy(g->desk, x, wide);
+  if (!failed)
+    failed = cudaMemcpyAsync(g->x, g->desk, wide, cudaMemcpyHostToDevice, g->stream);
+  if (!failed)
+    failed = launch(g, g->x, g->r);
+  if (!failed)
+    failed = cudaMemcpyAsync(g->desk, g->r, wide, cudaMemcpyDeviceToHost, g->stream);
+  for (uint32_t k = 0; !failed && k < n_more; k++)
+    failed = cudaMemcpyAsync(g->desk + wide + k * narrow, more[k].there, narrow, cudaMemcpyDeviceToHost, g->stream);
+  const int status = done(g, failed);
+  if (status != 0)
+    return tell(status, error, size);
+  memcpy(r, g->desk, wide);
+  for (uint32_t k = 0; k < n_more; k++)
+    memcpy(more[k].here, g->desk + wide + k * narrow, narrow);
+  return 0;
+}
+
+static int device_read(void *columns, const struct hk_residual *host, char *error, size_t size)
+{
+  return tell(copy(columns, host, false), error, size);
+}
+
+static int device_write(void *columns, const struct hk_residual *host, char *error, size_t size)
+{
+  return tell(hk_residual_gpu_write(columns, host), error, size);
+}
+
+const struct hk_residual_device hk_cuda_residual = { device_open, device_close, device_row, device_read, device_write };

@@ -1,4 +1,5 @@
 /* A build without nvcc: there is no GPU. */
+#include "gpu/cuda.h"
 #include "gpu/field/residual_gpu.h"
 
 #include <errno.h>
@@ -34,3 +35,12 @@ int hk_residual_gpu_read(struct hk_residual_gpu *g, struct hk_residual *host)
   (void)g, (void)host;
   return -ENODEV;
 }
+
+static int device_open(void **out, const struct hk_residual *host, uint32_t number, char *error, size_t size)
+{
+  struct hk_residual_gpu *g;
+  *out = NULL;
+  return hk_residual_gpu_open(&g, host, number, error, size);
+}
+
+const struct hk_residual_device hk_cuda_residual = { .open = device_open }; /* and nothing more, where that always fails */

@@ -1,5 +1,8 @@
 /* The graph residual on the GPU against the one of the host: every residual and every column, bit by bit, over many shapes of
- * fields; and that a field goes from one to the other in its midst. Skips where there is no GPU. */
+ * fields; that a field goes from one to the other in its midst; and fields as the daemon has them (cpu/field/field.h), whose
+ * members come and go. Skips where there is no GPU. */
+#include "cpu/field/state.h"
+#include "gpu/cuda.h"
 #include "gpu/field/residual_gpu.h"
 
 #include <errno.h>
@@ -171,6 +174,105 @@ static void same_as_the_host(void **state)
     try(&shapes[i]);
 }
 
+/* ---- fields ---- */
+
+#define MEMBERS 4300u
+
+static uint32_t begun;
+
+static void told(void *arg, const char *why)
+{
+  (void)arg;
+  if (why)
+    fail_msg("%s", why);
+  begun++;
+}
+
+static struct hk_field *field_of(uint32_t neighbours, uint32_t members, const struct hk_field_place *place)
+{
+  struct hk_field_rule rule = hk_field_default();
+  struct hk_field *f;
+  uint32_t number;
+  rule.neighbours = neighbours;
+  snprintf(rule.file, sizeof rule.file, "%s", neighbours == HK_FIELD_AUTO ? "" : "graph");
+  rule.q = 5;
+  rule.members = members + 10;
+  assert_int_equal(hk_field_new(&f, &rule), 0);
+  for (uint32_t i = 0; i < members; i++)
+    assert_int_equal(hk_field_join(f, &number), 0);
+  for (uint32_t i = 0; i < members && neighbours == HK_FIELD_GRAPH; i++)
+    for (uint32_t k = 0; k < 5; k++)
+      hk_field_bind(f, i, k, (i + 1 + k * k * 97) % members);
+  hk_field_compute_at(f, place);
+  return f;
+}
+
+static void field_row(struct hk_field *f, uint32_t t, uint32_t members, double front)
+{
+  seed = t;
+  for (uint32_t i = 0; i < members; i++) {
+    const double v = front * (1 + i % 10) + uniform();
+    if (uniform() > 0.03 && hk_field_has(f, i))
+      hk_field_put(f, i, (int64_t)t * 1000000000, v);
+  }
+}
+
+static void assert_same_states(const struct hk_field *a, const struct hk_field *b)
+{
+  const size_t size = hk_field_state_size(a);
+  void *one = malloc(size), *other = malloc(size);
+  assert_true(one && other && hk_field_state_size(b) == size);
+  hk_field_write(a, one);
+  hk_field_write(b, other);
+  assert_memory_equal(one, other, size);
+  free(one);
+  free(other);
+}
+
+static void live(uint32_t neighbours, uint32_t members, const struct hk_field_place *place, uint32_t rows)
+{
+  const struct hk_field_place none = { 0 };
+  struct hk_field *f[2] = { field_of(neighbours, members, &none), field_of(neighbours, members, place) };
+  uint32_t number, said = 0;
+  double front = 0;
+  begun = 0;
+  for (uint32_t t = 0; t < rows; t++) {
+    struct hk_field_row row[2] = { { .n = 0 } };
+    front = 0.97 * front + sin(t * 0.7);
+    for (uint32_t k = 0; k < 2; k++) {
+      if (t == rows / 2)
+        hk_field_leave(f[k], 17);
+      if (t == rows / 2 + 9)
+        assert_int_equal(hk_field_join(f[k], &number), 0);
+      if (t == rows / 3 * 2 && neighbours == HK_FIELD_GRAPH)
+        hk_field_bind(f[k], 40, 2, 99);
+      field_row(f[k], t, members, front);
+    }
+    if (t % 100 == 99)
+      assert_same_states(f[0], f[1]);
+    while (hk_field_next(f[0], &row[0])) {
+      assert_true(hk_field_next(f[1], &row[1]));
+      assert_true(row[0].n == row[1].n && row[0].said == row[1].said && row[0].out == row[1].out);
+      assert_same(row[0].value, row[1].value, row[0].n, sizeof *row[0].value, true);
+      said += row[0].said;
+    }
+    assert_false(hk_field_next(f[1], &row[1]));
+  }
+  assert_true(begun == 1 && said > members * (rows - 250));
+  print_message("# a field of %u: %u residuals\n", members, said);
+  hk_field_free(f[0]);
+  hk_field_free(f[1]);
+}
+
+static void fields_that_live(void **state)
+{
+  (void)state;
+  const struct hk_field_place large = { &hk_cuda_residual, 0, HK_OFFLOAD_LEAST, told, NULL },
+                              small = { &hk_cuda_residual, 0, 8, told, NULL };
+  live(HK_FIELD_GRAPH, MEMBERS, &large, 330);
+  live(HK_FIELD_AUTO, 60, &small, 900);
+}
+
 static void says_what_is_missing(void **state)
 {
   (void)state;
@@ -199,7 +301,8 @@ static bool has_gpu(char *error, size_t size)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(same_as_the_host), cmocka_unit_test(says_what_is_missing) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(same_as_the_host), cmocka_unit_test(fields_that_live),
+                                      cmocka_unit_test(says_what_is_missing) };
   char error[256];
   if (has_gpu(error, sizeof error))
     return cmocka_run_group_tests_name("residual", tests, NULL, NULL);
