@@ -88,11 +88,13 @@ static __device__ __forceinline__ void run_lags_take(struct station *station, ui
 {
   const float keep = HK_NOVELTY_FORGET, weight = (float)(1 - (double)HK_NOVELTY_FORGET);
   const uint32_t lane = threadIdx.x % HK_WARP, n = station->n;
-  const uint32_t real = place < lags ? lags - place : 0; /* behind the last place stand no lags */
   float sample[4];
 #pragma unroll
-  for (uint32_t j = 0; j < 4; j++)
+  for (uint32_t j = 0; j < 4; j++) {
     sample[j] = station->found.line[run_line_at(place + j)];
+    square[j] =
+        place + j < lags ? square[j] : INFINITY; /* behind the last place stand no lags, and values that count all the same */
+  }
 #pragma unroll 1
   for (uint32_t k = 0; k < n; k++) {
     const float value = station->point[k].value;
@@ -104,8 +106,8 @@ static __device__ __forceinline__ void run_lags_take(struct station *station, ui
       square[j] = keep * square[j] + part * off;
       mean[j] = keep * mean[j] + part;
       const float variance = fmaxf(square[j] - mean[j] * mean[j], 0.0f);
-      nearest = j < real ? fminf(nearest, fabsf(off)) : nearest;
-      if (variance <= best && j < real) {
+      nearest = fminf(nearest, fabsf(off));
+      if (variance <= best) {
         best = variance; /* of equal ones the shortest lag, which comes later */
         where = __uint_as_float(place + j);
       }
@@ -155,8 +157,8 @@ static __device__ __forceinline__ void run_lags(struct station *station, const f
     square4 = squares[later];
     mean4 = means[later];
     __syncwarp();
-    run_lags_take(station, 4 * group, lags, square, mean);
     if (group < groups) {
+      run_lags_take(station, 4 * group, lags, square, mean);
       squares[group] = make_float4(square[0], square[1], square[2], square[3]);
       means[group] = make_float4(mean[0], mean[1], mean[2], mean[3]);
     }
