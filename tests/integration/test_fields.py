@@ -117,6 +117,7 @@ class Daemon(Case):
         with d.client() as c:
             self.send(c, c.register(*NAMES), rows(n=10))
             c.ping()
+            self.through(d)  # by then they are there
             self.assertEqual(c.register(NAMES[0] + '#residual'), [None])
         with d.connect('line tcp') as s:
             s.sendall(f'{NAMES[0]}#residual value=1 {START + SECOND}\n'.encode())
