@@ -4,8 +4,14 @@ while they are published ("live"). Says messages a second by the clock, from the
 which says what limits; and how many points were late, since messages of a shared subscription come in no order.
 
     HANKELD=build/hankeld HANKEL=build/hankel tests/bench/scripts/mqtt.py [MESSAGES] [REPEATS]
+    HANKELD=build/hankeld HANKEL=build/hankel tests/bench/scripts/mqtt.py --instructions [MESSAGES]
+
+--instructions: what a message costs each program while messages are published, whatever else the machine does: instructions outside the kernel, system calls,
+and the processor time of these, counted by callgrind; the difference of two runs, of MESSAGES (default 20,000) and of twice as many. Nothing is scored.
 """
+import contextlib
 import os
+import shutil
 import socket
 import statistics
 import struct
@@ -65,8 +71,9 @@ def publish(port, n, data):
 
 
 class Run:
-    def __init__(self, n, durability, sections, share, payload, live):
-        self.n, self.live, self.durability = n, live, durability
+    def __init__(self, n, durability, sections, share, payload, live, program=harness.HANKELD, every=0.01):
+        self.n, self.live, self.durability, self.program, self.every = n, live, durability, program, every
+        self.window = 8 if every < 1 else 1024  # nothing is scored where instructions are counted
         self.data = messages(n, payload, sections)
         self.broker = broker.Broker()
         topics = ['$share/bench/s/#'] * sections if share else [f's/{k}/#' for k in range(sections)]
@@ -74,17 +81,24 @@ class Run:
         self.sections = ''.join(f'[mqtt p{k}]\nurl = mqtt://127.0.0.1:{self.broker.port}\ntopics = {topic}\n{time_key}' for k, topic in enumerate(topics))
 
     def start(self, state):
-        return harness.Daemon(f'[detector all]\nmatch = *\nwindow = 8\nalert = off\n{self.sections}',
-                              keys=f'threads = 1\nmax_ahead = off\ndurability = {self.durability}\nstate = {state}/there\n')
+        return harness.Daemon(f'[detector all]\nmatch = *\nwindow = {self.window}\nalert = off\n{self.sections}',
+                              keys=f'threads = 1\nmax_ahead = off\ndurability = {self.durability}\nstate = {state}/there\n', program=self.program)
 
     def taken(self, d):
         return sum(look['messages'] for look in d.status()['mqtt'])
+
+    def until(self, ready, what):
+        if self.every < 1:
+            return harness.until(ready, what)
+        while not ready():
+            time.sleep(self.every)
+        return None
 
     def measure(self):
         """Messages a second, microseconds of hankeld and of the broker for each, late points."""
         with tempfile.TemporaryDirectory(dir=ROOT) as state:
             d = self.start(state)
-            harness.until(lambda: all(look['state'] == 'connected' for look in d.status()['mqtt']), 'the subscriptions')
+            self.until(lambda: all(look['state'] == 'connected' for look in d.status()['mqtt']), 'the subscriptions')
             publisher = threading.Thread(target=publish, args=(self.broker.port, self.n, self.data))
             if not self.live:
                 d.clean()
@@ -95,16 +109,52 @@ class Run:
                 publisher.start()
             else:
                 d = self.start(state)
-            harness.until(lambda: self.taken(d) > 0, 'the first message')
+            self.until(lambda: self.taken(d) > 0, 'the first message')
             begin, first = time.monotonic(), self.taken(d)
             while (now := self.taken(d)) < self.n:
-                time.sleep(0.01)
+                time.sleep(self.every)
             took = time.monotonic() - begin
             publisher.join()
             out = (now - first) / took, cpu(d.process.pid) / self.n * 1e6, (cpu(self.broker.process.pid) - used) / self.n * 1e6, d.status()['points']['late']
             d.clean()
+            self.broker.stop()
             self.broker.clean()
             return out
+
+
+LIVE = {  # as KINDS
+    'numbers, no durability, live': ('none', 1, False, NUMBER, True),
+    'numbers, journal, live': ('journal', 1, False, NUMBER, True),
+    'JSON with time, journal, live': ('journal', 1, False, JSON, True),
+}
+
+
+def counted(n, kind):
+    """Instructions, system calls and ns of these of hankeld and of the broker, of a run under callgrind."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as after:
+        for name, program in (('hankeld', harness.HANKELD), ('mosquitto', shutil.which('mosquitto'))):
+            path = os.path.join(folder, name)
+            with open(path, 'w', encoding='utf-8') as f:
+                f.write(f'#!/bin/sh\nexec valgrind -q --tool=callgrind --collect-systime=nsec --callgrind-out-file={path}.out {program} "$@"\n')
+            os.chmod(path, 0o755)
+        after.callback(os.environ.__setitem__, 'PATH', os.environ['PATH'])
+        os.environ['PATH'] = folder + ':' + os.environ['PATH']
+        Run(n, *kind, program=os.path.join(folder, 'hankeld'), every=5).measure()  # a status costs a million instructions
+        out = []
+        for name in ('hankeld', 'mosquitto'):
+            with open(os.path.join(folder, name + '.out'), encoding='utf-8') as f:
+                lines = dict(line.split(': ', 1) for line in f if ': ' in line)
+            total = dict(zip(lines['events'].split(), map(int, lines['totals'].split())))
+            out += [total['Ir'], total['sysCount'], total['sysCpuTime']]
+        return out
+
+
+def count_instructions(n):
+    for name, kind in LIVE.items():
+        less, more = counted(n, kind), counted(2 * n, kind)
+        a = [(y - x) / n for x, y in zip(less, more)]
+        print(f'{name:30}: a message: hankeld {a[0]:6.0f} instructions, {a[1]:4.1f} system calls of {a[2] / 1000:4.1f} us; '
+              f'broker {a[3]:6.0f} instructions, {a[4]:4.1f} system calls of {a[5] / 1000:4.1f} us', flush=True)
 
 
 KINDS = {  # of what is measured: durability, sections, whether they share one subscription, payload, whether it is published meanwhile
@@ -118,6 +168,9 @@ KINDS = {  # of what is measured: durability, sections, whether they share one s
 }
 
 if __name__ == '__main__':
+    if sys.argv[1:2] == ['--instructions']:
+        count_instructions(int(sys.argv[2]) if len(sys.argv) > 2 else 20000)
+        sys.exit()
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 200000
     repeats = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     print(subprocess.run(['git', '-C', ROOT, 'rev-parse', '--short', 'HEAD'], capture_output=True, text=True, check=True).stdout.strip(), f'{count} messages; medians of {repeats}')

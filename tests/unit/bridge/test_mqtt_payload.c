@@ -46,6 +46,7 @@ static void test_values(void **state)
                       "a=1 b.c.0=2 b.c.1.d=1 ");
   assert_string_equal(of("[4,5]", "1", "", false, &at), "1=5 ");
   assert_string_equal(of("{\"a\":{\"x\":1},\"b\":{\"x\":2,\"y\":3},\"x\":4}", "*.x, c", "", false, &at), "a.x=1 b.x=2 ");
+  assert_string_equal(of("{\"\":5,\"a\":{\"\":6,\"b\":[[7]]}}", "", "", false, &at), "=5 a.=6 a.b.0.0=7 ");
   /* text is a number where it is asked for, and never else */
   assert_string_equal(of("{\"a\":\"-2.5\",\"b\":\"ON\",\"c\":\"4 bar\",\"d\":\"5\"}", "a, b, c", "", false, &at), "a=-2.5 b=1 ");
   assert_string_equal(of("{\"a\":\"-2.5\",\"d\":5}", "", "", false, &at), "d=5 ");
