@@ -24,11 +24,12 @@ const char *hk_sensor_state(const struct hk_surveyed *one)
     return states[UNKNOWN];
   if (!one->held)
     return states[isnan(one->score) ? WARMING : OK];
-  return states[one->window.stale                ? STALE
-                : !one->window.started           ? WAITING
-                : one->window.count < span       ? WARMING
-                : one->window.filled * 10 > span ? GAP
-                                                 : OK];
+  const bool scored = !isnan(one->score); /* some algorithms score before their window is full */
+  return states[one->window.stale                     ? STALE
+                : !one->window.started                ? WAITING
+                : one->window.count < span && !scored ? WARMING
+                : one->window.filled * 10 > span      ? GAP
+                                                      : OK];
 }
 
 /* --- what is asked for ------------------------------------------------------------------------------------------------ */

@@ -176,7 +176,7 @@ class Sensors(web.Api):
             self.assertEqual(self.ask(d, 'sensors/?name=' + name)[0], 404, name)
 
     def test_past_scores_are_those_that_a_subscriber_got(self):
-        detector = '[detector all]\nmatch = *\nalgorithm = ika, graph\nwindow = 8\nika.rank = 2\nika.stride = 2\ngraph.resident = 120\ninterval = 1s\n'
+        detector = '[detector all]\nmatch = *\nalgorithm = ika, graph\nwindow = 8\nika.rank = 2\nika.stride = 2\ngraph.resident = 400\ninterval = 1s\n'
         d = self.daemon(detector, listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\n')
         n, stream = 150, Stream(d, 'what=results&glob=pump*')
         with d.client() as c:
@@ -190,6 +190,7 @@ class Sensors(web.Api):
         self.assertEqual({s['sensor']: s['scores'] for s in got}, expected)
         self.assertGreater(len(expected['pump']), 60)  # its window has 23 samples
         self.assertGreater(len(expected['pump#graph']), 20)
+        self.assertEqual([(s['state'], s['samples'] < s['span']) for s in self.listed(d, 'glob=pump*')[0]], [('ok', False), ('ok', True)])  # it scores
         for query, last in ('?scores=3', 3), ('?scores=0', 0), ('?scores=10000', n):
             self.assertEqual([s['scores'] for s in self.ask(d, 'sensors/pump' + query)[2]['series']], [scores[-last:] if last else [] for scores in expected.values()])
         for wrong in '10001', '-1', 'x':
