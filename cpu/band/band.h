@@ -22,6 +22,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define HK_BAND_HALF_MAX 16u     /* diagonals on a side */
 #define HK_BAND_N_MAX (1u << 25) /* equations */
 #define HK_BAND_SIDE_BY_SIDE 4u  /* diagonals on a side, up to which */
@@ -112,4 +116,7 @@ struct hk_band_outcome hk_band_solve_one(struct hk_band_work *work, const struct
 int hk_band_solve(const struct hk_band_shape *shape, const double *a, const double *b, double *x, struct hk_band_outcome *outcome,
                   uint32_t threads);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -2,6 +2,7 @@
 #include "cpu/field/attached_model.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,13 +16,16 @@ int hk_field_model_keep(struct hk_field_model *m, const void *state, size_t size
   return 0;
 }
 
-int hk_field_model_attach(struct hk_field_model *m, const struct hk_model_plan *plan, const struct hk_model_rule *rule)
+int hk_field_model_attach(struct hk_field_model *m, const struct hk_model_plan *plan, const struct hk_model_rule *rule,
+                          const struct hk_pipelines_place *place, char *error, size_t size)
 {
   double *value = calloc(plan->sensors, sizeof *value);
-  int status = value ? hk_model_new(&m->is, plan, rule) : -ENOMEM;
+  snprintf(error, size, "out of memory");
+  int status = value ? hk_model_new(&m->is, plan, rule, place, error, size) : -ENOMEM;
   if (status == 0 && m->size > 0 && !hk_model_read(m->is, m->state, m->size)) {
     hk_model_free(m->is);
     m->is = NULL;
+    snprintf(error, size, "what was saved is of another model");
     status = -EBADMSG;
   }
   if (status != 0) {

@@ -14,8 +14,9 @@ struct hk_field_model {
 
 /* Keeps a copy of a state until the plan is known. 0 or -ENOMEM. */
 int hk_field_model_keep(struct hk_field_model *model, const void *state, size_t size);
-/* The plan is known now. 0, -EBADMSG: the state is none of it; or -ENOMEM. */
-int hk_field_model_attach(struct hk_field_model *model, const struct hk_model_plan *plan, const struct hk_model_rule *rule);
+/* The plan is known now. 0, -EBADMSG: the state is none of it; or what hk_model_new says, with a message. */
+int hk_field_model_attach(struct hk_field_model *model, const struct hk_model_plan *plan, const struct hk_model_rule *rule,
+                          const struct hk_pipelines_place *place, char *error, size_t size);
 /* Writes model->size bytes, to memory that is aligned to 8. */
 void hk_field_model_write(const struct hk_field_model *model, void *state);
 void hk_field_model_close(struct hk_field_model *model);

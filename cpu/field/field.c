@@ -55,10 +55,11 @@ void hk_field_free(struct hk_field *f)
   free(f);
 }
 
-int hk_field_attach(struct hk_field *f, const struct hk_model_plan *plan)
+int hk_field_attach(struct hk_field *f, const struct hk_model_plan *plan, const struct hk_pipelines_place *place, char *error,
+                    size_t size)
 {
   const struct hk_model_rule rule = hk_field_model_rule(&f->rule);
-  return f->rule.kind != HK_FIELD_MODEL || f->model.is ? 0 : hk_field_model_attach(&f->model, plan, &rule);
+  return f->rule.kind != HK_FIELD_MODEL || f->model.is ? 0 : hk_field_model_attach(&f->model, plan, &rule, place, error, size);
 }
 
 const struct hk_model *hk_field_model_of(const struct hk_field *f)
@@ -365,7 +366,7 @@ static void compute_model(struct hk_field *f, const struct hk_field_open *open, 
     if (sensor_of(f, i) != HK_MODEL_NONE)
       f->model.value[sensor_of(f, i)] = open->value[i];
   if (f->model.is)
-    out->turn = hk_model_row(f->model.is, f->next - 1, f->model.value, &nu);
+    nu = hk_model_row(f->model.is, f->next - 1, f->model.value);
   for (uint32_t i = 0; i < f->top; i++) {
     const uint32_t k = sensor_of(f, i);
     f->value[i] = k != HK_MODEL_NONE && nu && !isnan(nu[k]) ? hk_residual_tag(nu[k], 0) : NAN; /* nobody else is to blame */

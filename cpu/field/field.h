@@ -32,20 +32,21 @@ struct hk_field;
 
 /* A row that was closed, until the next call. */
 struct hk_field_row {
-  uint32_t n;              /* nodes are below */
-  const int64_t *time;     /* ns, by node: of its point in the row */
-  const double *value;     /* by node: the residual (residual.h); NaN: there is none */
-  int64_t latest;          /* ns: of all points in the row */
-  uint32_t said, out;      /* residuals that there are; and of these beyond clip times their mean error */
-  enum hk_model_turn turn; /* of a model: what the row was */
+  uint32_t n;          /* nodes are below */
+  const int64_t *time; /* ns, by node: of its point in the row */
+  const double *value; /* by node: the residual (residual.h); NaN: there is none */
+  int64_t latest;      /* ns: of all points in the row */
+  uint32_t said, out;  /* residuals that there are; and of these beyond clip times their mean error */
 };
 
 /* 0 and *out, -EINVAL: the rule is out of its limits, or -ENOMEM. */
 int hk_field_new(struct hk_field **out, const struct hk_field_rule *rule);
 void hk_field_free(struct hk_field *field); /* NULL is allowed */
-/* Of operator = model: the plan of the rule's mark, before the first point; takes a reference. 0, also of a field of another
- * operator; -EBADMSG: the state that the field was read from is none of this plan; -ENOMEM. */
-int hk_field_attach(struct hk_field *field, const struct hk_model_plan *plan);
+/* Of operator = model: the plan of the rule's mark, before the first point; takes a reference. place: where it is computed. 0,
+ * also of a field of another operator; -EBADMSG: the state that the field was read from is none of this plan; or what
+ * hk_model_new says; with a message. It can be asked again. */
+int hk_field_attach(struct hk_field *field, const struct hk_model_plan *plan, const struct hk_pipelines_place *place, char *error,
+                    size_t size);
 const struct hk_model *hk_field_model_of(const struct hk_field *field); /* NULL: there is none */
 /* Where residuals are computed from now on; the bits do not depend on it. At first on the host. */
 void hk_field_compute_at(struct hk_field *field, const struct hk_field_place *place);

@@ -3,57 +3,97 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SILENT 3.0       /* transits */
 #define SLOWLY 1e-3      /* weight of a value in slow means of nu, */
 #define LONG 2.5e-4      /* and in those of squares */
 #define FRICTION_MIN 0.2 /* phi */
 #define FRICTION_MAX 5.0
-#define MEASURED 9 /* steps */
 
-/* What of a model is written. All numbers are as they are in memory, which is little-endian. */
+/* What of a model is written: this, its lines, its checks, and the state of all points. All numbers are as they are in memory,
+ * which is little-endian. */
 struct head {
-  uint32_t sensors, points;
+  uint32_t sensors, points, lines, unused;
+  int64_t last; /* row */
+};
+_Static_assert(sizeof(struct head) == 24, "no padding");
+
+struct line {
   uint32_t running; /* 0 or 1 */
   uint32_t silent;  /* rows to go */
   uint32_t held[2]; /* rows for which a boundary has had no value */
   uint32_t failing; /* steps in a row */
   uint32_t unused;
-  int64_t last;    /* row */
   double at[2];    /* last values of the boundaries */
   double friction; /* phi */
   uint64_t taught; /* rows of which it was learned */
 };
-_Static_assert(sizeof(struct head) == 72, "no padding");
+_Static_assert(sizeof(struct line) == 56, "no padding");
+
+/* Sums over the checks of a line, of which its friction is learned. */
+struct lesson {
+  double above, below;
+};
 
 struct hk_model {
   const struct hk_model_plan *plan;
   struct hk_model_rule rule;
-  struct hk_pipeline line;
+  struct hk_pipelines_place place;
+  struct hk_pipelines *pipes; /* NULL: the device failed, and there was no memory to go on without */
   struct head now;
+  struct line *line; /* by line, as */
+  struct hk_pipelines_line *step;
+  enum hk_model_turn *turn;
+  uint32_t *singular;           /* point at which a step failed last */
+  struct lesson *lesson;        /* of this row */
   struct hk_model_check *check; /* by sensor, as */
   double *nu;
+  struct hk_pipelines_seen seen;
 };
 
 /* --- life --------------------------------------------------------------------------------------------------------------- */
 
-int hk_model_new(struct hk_model **out, const struct hk_model_plan *plan, const struct hk_model_rule *rule)
+static bool make_columns(struct hk_model *m)
+{
+  const struct hk_model_plan *p = m->plan;
+  m->line = calloc(p->lines, sizeof *m->line);
+  m->step = calloc(p->lines, sizeof *m->step);
+  m->turn = calloc(p->lines, sizeof *m->turn);
+  m->singular = calloc(p->lines, sizeof *m->singular);
+  m->lesson = calloc(p->lines, sizeof *m->lesson);
+  m->check = calloc(p->sensors, sizeof *m->check);
+  m->nu = calloc(p->sensors, sizeof *m->nu);
+  m->seen.value = calloc(p->sensors, sizeof *m->seen.value);
+  m->seen.flow = calloc(p->lines, 2 * sizeof *m->seen.flow);
+  return m->line && m->step && m->turn && m->singular && m->lesson && m->check && m->nu && m->seen.value && m->seen.flow;
+}
+
+int hk_model_new(struct hk_model **out, const struct hk_model_plan *plan, const struct hk_model_rule *rule,
+                 const struct hk_pipelines_place *place, char *error, size_t size)
 {
   struct hk_model *m = calloc(1, sizeof *m);
-  if (!m)
-    return -ENOMEM;
-  m->plan = hk_model_plan_hold(plan);
-  m->rule = *rule;
-  m->now = (struct head){ .sensors = plan->sensors, .points = plan->cells + 1, .friction = 1 };
-  m->check = calloc(plan->sensors, sizeof *m->check);
-  m->nu = calloc(plan->sensors, sizeof *m->nu);
-  if (!m->check || !m->nu || hk_pipeline_open(&m->line, plan->cell, plan->cells, plan->impedance) != 0) {
-    hk_model_free(m);
+  if (!m) {
+    snprintf(error, size, "out of memory");
     return -ENOMEM;
   }
+  m->plan = hk_model_plan_hold(plan);
+  m->rule = *rule;
+  m->place = *place;
+  m->now = (struct head){ .sensors = plan->sensors, .points = hk_model_all_points(plan), .lines = plan->lines };
+  int status = -ENOMEM;
+  if (make_columns(m))
+    status = place->kind->open(&m->pipes, plan, place->number, error, size);
+  else
+    snprintf(error, size, "out of memory");
+  if (status != 0) {
+    hk_model_free(m);
+    return status;
+  }
+  for (uint32_t i = 0; i < plan->lines; i++)
+    m->line[i].friction = 1;
   *out = m;
   return 0;
 }
@@ -62,17 +102,26 @@ void hk_model_free(struct hk_model *m)
 {
   if (!m)
     return;
-  hk_pipeline_close(&m->line);
+  if (m->pipes)
+    m->place.kind->close(m->pipes);
   hk_model_plan_release(m->plan);
+  free(m->line);
+  free(m->step);
+  free(m->turn);
+  free(m->singular);
+  free(m->lesson);
   free(m->check);
   free(m->nu);
+  free(m->seen.value);
+  free(m->seen.flow);
   free(m);
 }
 
 uint64_t hk_model_need(const struct hk_model_plan *plan)
 {
-  return sizeof(struct hk_model) + hk_pipeline_need(plan->cells) +
-         plan->sensors * (sizeof(struct hk_model_check) + sizeof(double));
+  return sizeof(struct hk_model) + hk_pipelines_need(plan) +
+         plan->sensors * (sizeof(struct hk_model_check) + 2 * sizeof(double)) +
+         plan->lines * (sizeof(struct line) + sizeof(struct hk_pipelines_line) + 2 * sizeof(uint32_t) + 2 * sizeof(double));
 }
 
 const struct hk_model_plan *hk_model_plan_of(const struct hk_model *m)
@@ -85,14 +134,14 @@ const struct hk_model_plan *hk_model_plan_of(const struct hk_model *m)
 /* How a steady line's sensor changes with phi, in its unit. */
 static double slope_of(const struct hk_model *m, const struct hk_model_sensor *s)
 {
-  const struct hk_model_plan *p = m->plan;
-  const bool first = p->sensor[p->boundary[0]].flow, last = p->sensor[p->boundary[1]].flow;
-  const double q = (hk_pipeline_flow(&m->line, 0) + hk_pipeline_flow(&m->line, p->cells)) / 2, drop = q * fabs(q);
+  const struct hk_model_line *l = &m->plan->line[s->line];
+  const bool first = m->plan->sensor[l->boundary[0]].flow, last = m->plan->sensor[l->boundary[1]].flow;
+  const double q = (m->seen.flow[2 * s->line] + m->seen.flow[2 * s->line + 1]) / 2, drop = q * fabs(q);
   if (!first && !last) /* pressures at both ends: less flows */
-    return s->flow ? -q / (2 * m->now.friction) / s->unit : 0;
+    return s->flow ? -q / (2 * m->line[s->line].friction) / s->unit : 0;
   if (s->flow) /* it is what is measured, whatever the friction */
     return 0;
-  return (first ? p->loss - s->loss : -s->loss) * drop / s->unit;
+  return (first ? l->loss - s->loss : -s->loss) * drop / s->unit;
 }
 
 static double within(double value, double bound)
@@ -100,25 +149,30 @@ static double within(double value, double bound)
   return fmax(-bound, fmin(bound, value));
 }
 
-static void adapt(struct hk_model *m)
+static void learn(const struct hk_model *m)
 {
-  const double transits = SILENT * m->plan->transit / m->rule.interval;
-  const double rate = fmax(m->rule.adapt, 1 / ((double)m->now.taught + transits + 1));
-  double above = 0, below = 0;
-  if (m->rule.adapt == 0)
-    return;
+  memset(m->lesson, 0, m->plan->lines * sizeof *m->lesson);
   for (uint32_t i = 0; i < m->plan->sensors; i++) {
     const double c = m->check[i].error;
+    struct lesson *l = &m->lesson[m->plan->sensor[i].line];
     if (isnan(m->nu[i]) || !(c > 0))
       continue;
     const double s = slope_of(m, &m->plan->sensor[i]) / c;
-    above += s * within(m->nu[i] / c, m->check[i].values > HK_MODEL_SETTLE ? m->rule.clip : INFINITY);
-    below += s * s;
+    l->above += s * within(m->nu[i] / c, m->check[i].values > HK_MODEL_SETTLE ? m->rule.clip : INFINITY);
+    l->below += s * s;
   }
-  if (!(below >= HK_MODEL_SEEN))
+}
+
+static void adapt(const struct hk_model *m, uint32_t i)
+{
+  const struct lesson *lesson = &m->lesson[i];
+  struct line *l = &m->line[i];
+  const double transits = SILENT * m->plan->line[i].transit / m->rule.interval;
+  const double rate = fmax(m->rule.adapt, 1 / ((double)l->taught + transits + 1));
+  if (m->rule.adapt == 0 || !(lesson->below >= HK_MODEL_SEEN))
     return;
-  m->now.taught++;
-  m->now.friction = fmax(FRICTION_MIN, fmin(FRICTION_MAX, m->now.friction + rate * above / below));
+  l->taught++;
+  l->friction = fmax(FRICTION_MIN, fmin(FRICTION_MAX, l->friction + rate * lesson->above / lesson->below));
 }
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
@@ -140,106 +194,199 @@ static void count(struct hk_model_check *c, double y, double nu)
   take(&c->differs, away * away, c->values, LONG);
 }
 
-static struct hk_pipeline_end end_of(const struct hk_model *m, uint32_t k)
+static struct hk_pipeline_end end_of(const struct hk_model *m, uint32_t line, uint32_t k)
 {
-  const struct hk_model_sensor *s = &m->plan->sensor[m->plan->boundary[k]];
-  return (struct hk_pipeline_end){ !s->flow, s->flow, 0, m->now.at[k] * s->unit };
+  const struct hk_model_sensor *s = &m->plan->sensor[m->plan->line[line].boundary[k]];
+  return (struct hk_pipeline_end){ !s->flow, s->flow, 0, m->line[line].at[k] * s->unit };
 }
 
-static int step(struct hk_model *m)
+/* The device failed: all lines are lost, and begin again on the host. */
+static void leave_device(struct hk_model *m)
 {
-  const struct hk_pipeline_end end[2] = { end_of(m, 0), end_of(m, 1) };
-  return hk_pipeline_step(&m->line, end, NULL, m->rule.interval, m->now.friction);
+  char error[64];
+  m->place.kind->close(m->pipes);
+  m->place = (struct hk_pipelines_place){ &hk_pipelines_host, 1 };
+  m->pipes = NULL;
+  if (m->place.kind->open(&m->pipes, m->plan, m->place.number, error, sizeof error) != 0)
+    m->pipes = NULL; /* and they do not begin */
+  for (uint32_t i = 0; i < m->plan->lines; i++) {
+    m->turn[i] = m->line[i].running ? HK_MODEL_BROKEN : HK_MODEL_WAITS;
+    m->line[i].running = 0;
+    m->step[i].active = 0;
+  }
 }
 
-static enum hk_model_turn begin(struct hk_model *m)
+/* A step of all lines that are active. */
+static void step(struct hk_model *m)
 {
-  const struct hk_pipeline_end end[2] = { end_of(m, 0), end_of(m, 1) };
-  if (m->now.held[0] > 0 || m->now.held[1] > 0 || hk_pipeline_steady(&m->line, end, m->now.friction) != 0)
-    return HK_MODEL_WAITS;
-  m->now.running = 1;
-  m->now.failing = 0;
-  m->now.silent = (uint32_t)fmin(UINT32_MAX, ceil(SILENT * m->plan->transit / m->rule.interval));
-  return HK_MODEL_BEGINS;
+  uint32_t active = 0;
+  for (uint32_t i = 0; i < m->plan->lines; i++) {
+    struct hk_pipelines_line *s = &m->step[i];
+    active += s->active;
+    s->end[0] = end_of(m, i, 0);
+    s->end[1] = end_of(m, i, 1);
+    s->friction = m->line[i].friction;
+  }
+  if (active == 0)
+    return;
+  if (m->place.kind->step(m->pipes, m->step, m->rule.interval, &m->seen) != 0) {
+    leave_device(m);
+    return;
+  }
+  for (uint32_t i = 0; i < m->plan->lines; i++) {
+    const struct hk_pipelines_line *s = &m->step[i];
+    if (s->active && s->status == -EDOM)
+      m->singular[i] = s->singular;
+    if (s->active)
+      m->line[i].failing = s->status == 0 ? 0 : m->line[i].failing + 1;
+  }
 }
 
-static enum hk_model_turn lose(struct hk_model *m, enum hk_model_turn why)
+static void begin(struct hk_model *m, uint32_t i)
 {
-  m->now.running = 0;
-  return why;
+  const struct hk_model_line *of = &m->plan->line[i];
+  const struct hk_pipeline_end end[2] = { end_of(m, i, 0), end_of(m, i, 1) };
+  struct hk_pipeline pipe = { .cell = m->plan->cell + of->cell, .points = hk_model_points(of), .impedance = of->impedance };
+  struct line *l = &m->line[i];
+  m->turn[i] = HK_MODEL_WAITS;
+  if (l->held[0] > 0 || l->held[1] > 0 || !m->pipes)
+    return;
+  pipe.state = calloc(2 * (size_t)pipe.points, sizeof *pipe.state);
+  if (pipe.state && hk_pipeline_steady(&pipe, end, l->friction) == 0) {
+    if (m->place.kind->put(m->pipes, i, pipe.state) != 0) {
+      leave_device(m);
+    } else {
+      l->running = 1;
+      l->failing = 0;
+      l->silent = (uint32_t)fmin(UINT32_MAX, ceil(SILENT * of->transit / m->rule.interval));
+      m->turn[i] = HK_MODEL_BEGINS;
+    }
+  }
+  free(pipe.state);
 }
 
-/* What the checks differ by. */
+static void lose(struct hk_model *m, uint32_t i, enum hk_model_turn why)
+{
+  m->line[i].running = 0;
+  m->turn[i] = why;
+}
+
+static void take_boundaries(struct hk_model *m, uint32_t i, const double *y, uint32_t missed)
+{
+  struct line *l = &m->line[i];
+  for (uint32_t k = 0; k < 2; k++) {
+    const double value = y[m->plan->line[i].boundary[k]];
+    l->held[k] = isnan(value) ? l->held[k] + missed + 1 : 0;
+    if (l->held[k] > HK_MODEL_HOLD_MAX + 1)
+      l->held[k] = HK_MODEL_HOLD_MAX + 1;
+    if (!isnan(value))
+      l->at[k] = value;
+  }
+}
+
+/* Rows that did not come, in which the boundaries kept their values. */
+static void make_up(struct hk_model *m, uint32_t missed)
+{
+  for (uint32_t i = 0; i < m->plan->lines; i++)
+    m->step[i].active = m->line[i].running && missed <= m->rule.hold;
+  for (uint32_t k = 0; k < missed && missed <= m->rule.hold; k++) {
+    uint32_t going = 0;
+    for (uint32_t i = 0; i < m->plan->lines; i++) {
+      m->step[i].active = m->step[i].active && m->line[i].failing < HK_MODEL_FAILURES;
+      going += m->step[i].active;
+    }
+    if (going == 0)
+      return;
+    step(m);
+  }
+}
+
+/* Takes a row's boundaries. True: the line goes on with a step. */
+static bool look_at(struct hk_model *m, uint32_t i, const double *y, uint32_t missed)
+{
+  const struct line *l = &m->line[i];
+  take_boundaries(m, i, y, missed);
+  if (m->turn[i] == HK_MODEL_BROKEN)
+    return false;
+  if (!l->running)
+    begin(m, i);
+  else if (missed > m->rule.hold || l->held[0] > m->rule.hold || l->held[1] > m->rule.hold)
+    lose(m, i, HK_MODEL_MISSED);
+  else if (l->failing >= HK_MODEL_FAILURES)
+    lose(m, i, HK_MODEL_UNSOLVED);
+  else
+    return true;
+  return false;
+}
+
+/* What the checks differ by, of lines that had a step. */
 static void compare(struct hk_model *m, const double *y)
 {
   for (uint32_t i = 0; i < m->plan->sensors; i++) {
     const struct hk_model_sensor *s = &m->plan->sensor[i];
-    const double is = s->flow ? hk_pipeline_flow(&m->line, s->point) : hk_pipeline_pressure(&m->line, s->point);
-    if (s->boundary || isnan(y[i]))
-      continue;
-    m->nu[i] = y[i] - is / s->unit;
+    if (!s->boundary && m->step[s->line].active && m->step[s->line].status == 0 && !isnan(y[i]))
+      m->nu[i] = y[i] - m->seen.value[i] / s->unit;
   }
 }
 
-static void take_boundaries(struct hk_model *m, const double *y, uint32_t missed)
+/* What became of a line's step. */
+static void conclude(struct hk_model *m, uint32_t i)
 {
-  for (uint32_t k = 0; k < 2; k++) {
-    const double value = y[m->plan->boundary[k]];
-    m->now.held[k] = isnan(value) ? m->now.held[k] + missed + 1 : 0;
-    if (m->now.held[k] > HK_MODEL_HOLD_MAX + 1)
-      m->now.held[k] = HK_MODEL_HOLD_MAX + 1;
-    if (!isnan(value))
-      m->now.at[k] = value;
+  struct line *l = &m->line[i];
+  if (m->step[i].status != 0) {
+    m->turn[i] = HK_MODEL_GAP;
+    if (l->failing >= HK_MODEL_FAILURES)
+      lose(m, i, HK_MODEL_UNSOLVED);
+    return;
   }
+  adapt(m, i);
+  m->turn[i] = l->silent > 0 ? HK_MODEL_SILENT : HK_MODEL_SAYS;
+  l->silent -= l->silent > 0;
 }
 
-static void forget_nu(struct hk_model *m)
+const double *hk_model_row(struct hk_model *m, int64_t row, const double *y)
 {
+  const uint64_t between = m->now.last < row ? (uint64_t)row - (uint64_t)m->now.last - 1 : 0;
+  const uint32_t missed = between > HK_MODEL_HOLD_MAX ? HK_MODEL_HOLD_MAX + 1 : (uint32_t)between;
   for (uint32_t i = 0; i < m->plan->sensors; i++)
     m->nu[i] = NAN;
-}
-
-/* A row of a line that goes on. */
-static enum hk_model_turn go_on(struct hk_model *m, const double *y)
-{
-  if (step(m) != 0)
-    return ++m->now.failing < HK_MODEL_FAILURES ? HK_MODEL_GAP : lose(m, HK_MODEL_UNSOLVED);
-  m->now.failing = 0;
-  compare(m, y);
-  adapt(m);
-  if (m->now.silent > 0) {
-    m->now.silent--;
-    forget_nu(m);
-    return HK_MODEL_SILENT;
-  }
-  for (uint32_t i = 0; i < m->plan->sensors; i++)
-    if (!isnan(m->nu[i]))
-      count(&m->check[i], y[i], m->nu[i]);
-  return HK_MODEL_SAYS;
-}
-
-enum hk_model_turn hk_model_row(struct hk_model *m, int64_t row, const double *y, const double **nu)
-{
-  const uint64_t between = m->now.running && row > m->now.last ? (uint64_t)row - (uint64_t)m->now.last - 1 : 0;
-  const uint32_t missed = between > HK_MODEL_HOLD_MAX ? HK_MODEL_HOLD_MAX + 1 : (uint32_t)between;
-  forget_nu(m);
-  *nu = m->nu;
+  for (uint32_t i = 0; i < m->plan->lines; i++)
+    m->turn[i] = HK_MODEL_WAITS;
   m->now.last = row;
-  for (uint32_t k = 0; k < missed && missed <= m->rule.hold && m->now.failing < HK_MODEL_FAILURES; k++)
-    m->now.failing = step(m) == 0 ? 0 : m->now.failing + 1;
-  take_boundaries(m, y, missed);
-  if (!m->now.running)
-    return begin(m);
-  if (missed > m->rule.hold || m->now.held[0] > m->rule.hold || m->now.held[1] > m->rule.hold)
-    return lose(m, HK_MODEL_MISSED);
-  return m->now.failing < HK_MODEL_FAILURES ? go_on(m, y) : lose(m, HK_MODEL_UNSOLVED);
+  make_up(m, missed);
+  for (uint32_t i = 0; i < m->plan->lines; i++)
+    m->step[i].active = look_at(m, i, y, m->line[i].running ? missed : 0);
+  step(m);
+  compare(m, y);
+  learn(m);
+  for (uint32_t i = 0; i < m->plan->lines; i++)
+    if (m->step[i].active)
+      conclude(m, i);
+  for (uint32_t i = 0; i < m->plan->sensors; i++) {
+    const uint32_t line = m->plan->sensor[i].line;
+    if (m->turn[line] != HK_MODEL_SAYS)
+      m->nu[i] = NAN;
+    else if (!isnan(m->nu[i]))
+      count(&m->check[i], y[i], m->nu[i]);
+  }
+  return m->nu;
+}
+
+struct hk_pipelines_place hk_model_place(const struct hk_model *m)
+{
+  return m->place;
 }
 
 /* --- questions ---------------------------------------------------------------------------------------------------------- */
 
-double hk_model_friction(const struct hk_model *m)
+enum hk_model_turn hk_model_turn_of(const struct hk_model *m, uint32_t line)
 {
-  return m->now.friction;
+  return m->turn[line];
+}
+
+double hk_model_friction(const struct hk_model *m, uint32_t line)
+{
+  return m->line[line].friction;
 }
 
 const struct hk_model_check *hk_model_check_of(const struct hk_model *m, uint32_t sensor)
@@ -253,95 +400,78 @@ double hk_model_explains(const struct hk_model *m, uint32_t sensor)
   return c->values > HK_MODEL_SETTLE && c->moves > 0 ? 1 - c->differs / c->moves : NAN;
 }
 
-uint32_t hk_model_missing(const struct hk_model *m)
+uint32_t hk_model_missing(const struct hk_model *m, uint32_t line)
 {
-  return m->now.held[1] > m->now.held[0];
+  return m->line[line].held[1] > m->line[line].held[0];
 }
 
-const struct hk_model_pipe *hk_model_fault(const struct hk_model *m)
+const struct hk_model_pipe *hk_model_fault(const struct hk_model *m, uint32_t line)
 {
-  return hk_model_plan_pipe(m->plan, m->line.singular);
+  return hk_model_plan_pipe(m->plan, line, m->singular[line]);
 }
 
 /* --- state -------------------------------------------------------------------------------------------------------------- */
 
 size_t hk_model_state_size(const struct hk_model_plan *p)
 {
-  return sizeof(struct head) + p->sensors * sizeof(struct hk_model_check) + 2 * ((size_t)p->cells + 1) * sizeof(double);
+  return sizeof(struct head) + p->lines * sizeof(struct line) + p->sensors * sizeof(struct hk_model_check) +
+         2 * (size_t)hk_model_all_points(p) * sizeof(double);
 }
 
 void hk_model_write(const struct hk_model *m, void *state)
 {
+  const size_t checks = m->plan->sensors * sizeof *m->check, lines = m->plan->lines * sizeof *m->line;
   uint8_t *at = state;
   memcpy(at, &m->now, sizeof m->now);
-  at += sizeof m->now;
-  memcpy(at, m->check, m->plan->sensors * sizeof *m->check);
-  memcpy(at + m->plan->sensors * sizeof *m->check, m->line.state, 2 * (size_t)m->line.points * sizeof(double));
+  memcpy(at + sizeof m->now, m->line, lines);
+  memcpy(at + sizeof m->now + lines, m->check, checks);
+  double *points = (double *)(void *)(at + sizeof m->now + lines + checks);
+  if (m->pipes && m->place.kind->get(m->pipes, points) == 0)
+    return;
+  memset(points, 0, 2 * (size_t)m->now.points * sizeof *points); /* lines that a device has lost begin again */
+  for (uint32_t i = 0; i < m->plan->lines; i++)
+    ((struct line *)(void *)(at + sizeof m->now))[i].running = 0;
 }
 
-static bool is_sound(const struct hk_model *m)
+static bool is_sound_line(const struct line *l)
 {
-  const struct head *h = &m->now;
-  bool sound = h->running <= 1 && h->unused == 0 && h->held[0] <= HK_MODEL_HOLD_MAX + 1 && h->held[1] <= HK_MODEL_HOLD_MAX + 1 &&
-               h->failing <= HK_MODEL_FAILURES && isfinite(h->at[0]) && isfinite(h->at[1]) && h->friction >= FRICTION_MIN &&
-               h->friction <= FRICTION_MAX;
+  return l->running <= 1 && l->unused == 0 && l->held[0] <= HK_MODEL_HOLD_MAX + 1 && l->held[1] <= HK_MODEL_HOLD_MAX + 1 &&
+         l->failing <= HK_MODEL_FAILURES && isfinite(l->at[0]) && isfinite(l->at[1]) && l->friction >= FRICTION_MIN &&
+         l->friction <= FRICTION_MAX;
+}
+
+static bool is_sound(const struct hk_model *m, const double *points)
+{
+  bool sound = m->now.unused == 0;
+  for (uint32_t i = 0; i < m->plan->lines && sound; i++)
+    sound = is_sound_line(&m->line[i]);
   for (uint32_t i = 0; i < m->plan->sensors && sound; i++) {
     const struct hk_model_check *c = &m->check[i];
     sound = isfinite(c->mean) && c->error >= 0 && isfinite(c->error) && isfinite(c->level) && c->moves >= 0 && c->differs >= 0;
   }
-  for (size_t i = 0; i < 2 * (size_t)m->line.points && sound; i++)
-    sound = isfinite(m->line.state[i]);
+  for (size_t i = 0; i < 2 * (size_t)m->now.points && sound; i++)
+    sound = isfinite(points[i]);
   return sound;
 }
 
 bool hk_model_read(struct hk_model *m, const void *state, size_t size)
 {
+  const size_t checks = m->plan->sensors * sizeof *m->check, lines = m->plan->lines * sizeof *m->line;
   const uint8_t *at = state;
   struct head head;
   if (size != hk_model_state_size(m->plan))
     return false;
   memcpy(&head, at, sizeof head);
-  if (head.sensors != m->plan->sensors || head.points != m->line.points)
+  if (head.sensors != m->now.sensors || head.points != m->now.points || head.lines != m->now.lines)
     return false;
   m->now = head;
-  at += sizeof head;
-  memcpy(m->check, at, m->plan->sensors * sizeof *m->check);
-  memcpy(m->line.state, at + m->plan->sensors * sizeof *m->check, 2 * (size_t)m->line.points * sizeof(double));
-  return is_sound(m);
-}
-
-/* --- how long it takes -------------------------------------------------------------------------------------------------- */
-
-static double now(void)
-{
-  struct timespec t;
-  return clock_gettime(CLOCK_MONOTONIC, &t) == 0 ? (double)t.tv_sec + (double)t.tv_nsec * 1e-9 : 0;
-}
-
-static int compare_times(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-int hk_model_measure(const struct hk_model_plan *plan, double interval, double *seconds)
-{
-  struct hk_pipeline line;
-  double took[MEASURED];
-  const bool first = plan->sensor[plan->boundary[0]].flow, last = plan->sensor[plan->boundary[1]].flow;
-  const double flow = plan->pipe[0].area; /* 1 m/s */
-  struct hk_pipeline_end end[2] = { { !first, first, 0, first ? flow : 1e6 }, { !last, last, 0, last ? flow : 1e6 } };
-  int status = hk_pipeline_open(&line, plan->cell, plan->cells, plan->impedance);
-  for (uint32_t k = 0; k < MEASURED && status == 0; k++) {
-    const double from = now();
-    end[0].is *= 1.01; /* so that something moves */
-    status = hk_pipeline_step(&line, end, NULL, interval, 1);
-    took[k] = now() - from;
-  }
-  hk_pipeline_close(&line);
-  if (status != 0)
-    return status;
-  qsort(took, MEASURED, sizeof *took, compare_times);
-  *seconds = took[MEASURED / 2];
-  return 0;
+  memcpy(m->line, at + sizeof head, lines);
+  memcpy(m->check, at + sizeof head + lines, checks);
+  const double *points = (const double *)(const void *)(at + sizeof head + lines + checks);
+  if (!is_sound(m, points))
+    return false;
+  for (uint32_t i = 0; i < m->plan->lines; i++)
+    if (m->place.kind->put(m->pipes, i, points + 2 * (size_t)hk_model_first_point(m->plan, i)) != 0)
+      return false;
+  return true;
 }

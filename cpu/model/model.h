@@ -1,6 +1,7 @@
-/* The process model: what the checks of a line of pipes read, less what the line's equations say that they should.
+/* The process model: what the checks of lines of pipes read, less what the lines' equations say that they should.
  *
- * Driven by its boundaries a line goes on from row to row (pipeline.h); of each check there is the difference
+ * A model has the lines of a plan, which know nothing of each other and are computed together (pipelines.h). Driven by its
+ * boundaries a line goes on from row to row (pipeline.h); of each check there is the difference
  *
  *   nu = y - what the line has at its place
  *
@@ -15,11 +16,12 @@
  *
  * unless the sum of squares is below HK_MODEL_SEEN, where friction is not seen. phi stays, whatever is lost.
  *
- * The same rows give the same bits, on one machine, and so does a model that is read from its state. Thread: the owner's. */
+ * The same rows give the same bits, on one machine and one kind of pipelines.h, and so does a model that is read from its state.
+ * Thread: the owner's. */
 #ifndef HK_MODEL_H
 #define HK_MODEL_H
 
-#include "cpu/model/model_plan.h"
+#include "cpu/model/pipelines.h"
 
 #define HK_MODEL_SETTLE 96u /* values over which c is a plain mean */
 #define HK_MODEL_SEEN 100.0
@@ -33,7 +35,7 @@ struct hk_model_rule {
   uint32_t hold;   /* rows; up to HK_MODEL_HOLD_MAX */
 };
 
-/* What a row was. */
+/* What a row was for a line. */
 enum hk_model_turn {
   HK_MODEL_WAITS,    /* it has not begun, or was lost before */
   HK_MODEL_BEGINS,   /* it began steady with this row */
@@ -42,6 +44,7 @@ enum hk_model_turn {
   HK_MODEL_GAP,      /* the step failed */
   HK_MODEL_MISSED,   /* it is lost: a boundary has had no value for longer than `hold` */
   HK_MODEL_UNSOLVED, /* it is lost: steps failed */
+  HK_MODEL_BROKEN,   /* it is lost: the device that computed it failed; it begins again on the host */
 };
 
 /* What is known of a check. */
@@ -53,32 +56,34 @@ struct hk_model_check {
 
 struct hk_model;
 
-/* 0 and *out, or -ENOMEM. It takes a reference to the plan. */
-int hk_model_new(struct hk_model **out, const struct hk_model_plan *plan, const struct hk_model_rule *rule);
+/* 0 and *out, or -ENOMEM, and what the place's kind says where it cannot be opened, with a message. It takes a reference to the
+ * plan. */
+int hk_model_new(struct hk_model **out, const struct hk_model_plan *plan, const struct hk_model_rule *rule,
+                 const struct hk_pipelines_place *place, char *error, size_t size);
 void hk_model_free(struct hk_model *model); /* NULL is fine */
-/* Bytes of one, more or less, without its plan. */
+/* Bytes of one on the host, with one thread, more or less, without its plan. */
 uint64_t hk_model_need(const struct hk_model_plan *plan);
 const struct hk_model_plan *hk_model_plan_of(const struct hk_model *model);
+/* Where it is computed: what was said, or the host once a device has failed. */
+struct hk_pipelines_place hk_model_place(const struct hk_model *model);
 
-/* Takes a row, whose number is larger than that of the one before: y by sensor of the plan, NaN: none. *nu, by sensor, until the
- * next call: NaN: there is none. */
-enum hk_model_turn hk_model_row(struct hk_model *model, int64_t row, const double *y, const double **nu);
+/* Takes a row, whose number is larger than that of the one before: y by sensor of the plan, NaN: none. Returns nu, by sensor,
+ * until the next call: NaN: there is none. */
+const double *hk_model_row(struct hk_model *model, int64_t row, const double *y);
+enum hk_model_turn hk_model_turn_of(const struct hk_model *model, uint32_t line); /* the last row */
 
-double hk_model_friction(const struct hk_model *model); /* phi */
+double hk_model_friction(const struct hk_model *model, uint32_t line); /* phi */
 const struct hk_model_check *hk_model_check_of(const struct hk_model *model, uint32_t sensor);
 /* How much of a check's movement the model explains: 1: all; 0 and less: none; NaN: it has said nothing of it yet. */
 double hk_model_explains(const struct hk_model *model, uint32_t sensor);
-/* The boundary that had no value when a line was lost (0 or 1 of the plan's), and the pipe at which equations were singular. */
-uint32_t hk_model_missing(const struct hk_model *model);
-const struct hk_model_pipe *hk_model_fault(const struct hk_model *model);
+/* The boundary that had no value when a line was lost (0 or 1 of the line's), and the pipe at which equations were singular. */
+uint32_t hk_model_missing(const struct hk_model *model, uint32_t line);
+const struct hk_model_pipe *hk_model_fault(const struct hk_model *model, uint32_t line);
 
 /* All that it knows, as bytes in memory that is aligned to 8; as many as hk_model_state_size says, a multiple of 8.
  * hk_model_read: into a model that is new. False: it is no state of this plan. */
 size_t hk_model_state_size(const struct hk_model_plan *plan);
 void hk_model_write(const struct hk_model *model, void *state);
 bool hk_model_read(struct hk_model *model, const void *state, size_t size);
-
-/* The seconds that a step of this line takes here, the median of some; negative errno: it cannot be solved. */
-int hk_model_measure(const struct hk_model_plan *plan, double interval, double *seconds);
 
 #endif

@@ -17,99 +17,130 @@ struct owned {
   struct hk_model_plan plan;
   atomic_uint references;
   char *text; /* of the file: names lie in it */
+  struct hk_model_line *line;
   struct hk_model_pipe *pipe;
   struct hk_model_sensor *sensor;
   struct hk_pipeline_cell *cell;
-  uint32_t *by_name; /* sensors, in the order of their names */
+  const struct hk_model_sensor **by_name; /* in the order of their names */
 };
 
 /* --- nodes -------------------------------------------------------------------------------------------------------------- */
 
-/* The number of a node: 0 is the first pipe's begin, k the end of pipe k - 1. */
-static int find_node(const struct hk_plan_lines *r, const struct hk_plan_word *w, uint32_t *out)
+/* Pipes of a line: the first, and the one behind its last. */
+struct range {
+  uint32_t from, to;
+};
+
+static struct range pipes_of(const struct hk_plan_lines *r, uint32_t line)
 {
-  for (*out = 0; *out <= r->edges; ++*out)
-    if (hk_plan_same(&w->is, *out == 0 ? &r->edge[0].from.is : &r->edge[*out - 1].to.is))
+  return (struct range){ r->line[line].edge, line + 1 < r->lines ? r->line[line + 1].edge : r->edges };
+}
+
+/* The number of a node on a line: 0 is the first pipe's begin, k the end of the pipe k - 1. */
+static int find_node(const struct hk_plan_lines *r, uint32_t line, const struct hk_plan_word *w, uint32_t *out)
+{
+  const struct range pipes = pipes_of(r, line);
+  for (*out = 0; *out <= pipes.to - pipes.from; ++*out)
+    if (hk_plan_same(&w->is, *out == 0 ? &r->edge[pipes.from].from.is : &r->edge[pipes.from + *out - 1].to.is))
       return 0;
   return hk_plan_complain(r, w, "no pipe begins or ends at this node");
 }
 
 /* A node stands once on the line. */
-static int check_nodes(const struct hk_plan_lines *r)
+static int check_nodes(const struct hk_plan_lines *r, uint32_t line)
 {
-  for (uint32_t i = 0; i < r->edges; i++) {
+  const struct range pipes = pipes_of(r, line);
+  for (uint32_t i = pipes.from; i < pipes.to; i++) {
     uint32_t node = 0;
-    if (find_node(r, &r->edge[i].to, &node) != 0 || node != i + 1)
+    if (find_node(r, line, &r->edge[i].to, &node) != 0 || node != i - pipes.from + 1)
       return hk_plan_complain(r, &r->edge[i].to, "this node is on the line already; a line has no loops");
   }
   return 0;
 }
 
-/* The heights of all nodes, as what the pipes rise by. */
+/* The heights of all nodes, as what the pipes rise by. Nodes of line k stand from its first edge plus k on. */
 static int take_heights(const struct hk_plan_lines *r, double *rise)
 {
-  double *height = calloc(r->edges + 1, sizeof *height);
+  double *height = calloc((size_t)r->edges + r->lines, sizeof *height);
   int status = height ? 0 : hk_plan_no_memory(r);
   for (uint32_t i = 0; i < r->heights && status == 0; i++) {
     uint32_t node;
-    status = find_node(r, &r->height[i].node, &node);
+    status = find_node(r, r->height[i].line, &r->height[i].node, &node);
     if (status == 0)
-      height[node] = r->height[i].height;
+      height[r->line[r->height[i].line].edge + r->height[i].line + node] = r->height[i].height;
   }
-  for (uint32_t i = 0; i < r->edges && status == 0; i++)
-    rise[i] = height[i + 1] - height[i];
+  for (uint32_t line = 0; line < r->lines && status == 0; line++)
+    for (uint32_t i = pipes_of(r, line).from; i < pipes_of(r, line).to; i++)
+      rise[i] = height[i + line + 1] - height[i + line];
   free(height);
   return status;
 }
 
 /* --- the plan ----------------------------------------------------------------------------------------------------------- */
 
-/* Cells and figures of pipe i, which rises by so much. */
-static void make_pipe(struct owned *o, const struct hk_plan_lines *r, uint32_t i, double rise)
+/* Cells and figures of pipe i, which rises by so much, and of its line so far. */
+static void make_pipe(struct owned *o, const struct hk_plan_lines *r, struct hk_model_line *l, uint32_t i, double rise)
 {
   struct hk_model_plan *p = &o->plan;
   const struct hk_plan_edge *pipe = &r->edge[i];
   const double area = PI / 4 * pipe->diameter * pipe->diameter, dx = pipe->length / pipe->cells;
-  if (i == 0)
-    p->impedance = r->density * pipe->wave / area;
-  const struct hk_pipeline_cell cell = { .wave = r->density * pipe->wave * pipe->wave / (area * p->impedance * dx),
-                                         .push = area * p->impedance / (r->density * dx),
+  if (i == l->pipe)
+    l->impedance = r->density * pipe->wave / area;
+  const struct hk_pipeline_cell cell = { .wave = r->density * pipe->wave * pipe->wave / (area * l->impedance * dx),
+                                         .push = area * l->impedance / (r->density * dx),
                                          .friction = pipe->friction / (2 * pipe->diameter * area),
                                          .lift = area * GRAVITY * rise / pipe->length };
-  p->loss += pipe->cells * cell.friction / cell.push * p->impedance;
-  o->pipe[i] = (struct hk_model_pipe){ pipe->from.is, pipe->to.is, p->cells, pipe->cells, pipe->length, area, p->loss };
+  l->loss += pipe->cells * cell.friction / cell.push * l->impedance;
+  o->pipe[i] = (struct hk_model_pipe){ pipe->from.is, pipe->to.is, l->cells, pipe->cells, pipe->length, area, l->loss };
   for (uint32_t k = 0; k < pipe->cells; k++)
     o->cell[p->cells++] = cell;
+  l->cells += pipe->cells;
+  l->pipes++;
   p->pipes++;
-  p->transit += pipe->length / pipe->wave;
-  p->shortest = fmin(p->shortest, dx / pipe->wave);
+  l->transit += pipe->length / pipe->wave;
+  l->shortest = fmin(l->shortest, dx / pipe->wave);
 }
 
-static int make_pipes(struct owned *o, const struct hk_plan_lines *r)
+static int make_line(struct owned *o, const struct hk_plan_lines *r, uint32_t line, const double *rise)
+{
+  struct hk_model_line *l = &o->line[line];
+  const struct range pipes = pipes_of(r, line);
+  *l = (struct hk_model_line){ .name = r->line[line].name.is,
+                               .pipe = pipes.from,
+                               .cell = o->plan.cells,
+                               .boundary = { HK_MODEL_NONE, HK_MODEL_NONE },
+                               .shortest = INFINITY };
+  const int status = check_nodes(r, line);
+  for (uint32_t i = pipes.from; i < pipes.to && status == 0; i++)
+    make_pipe(o, r, l, i, rise[i]);
+  o->plan.longest = l->cells > o->plan.longest ? l->cells : o->plan.longest;
+  o->plan.lines++;
+  return status;
+}
+
+static int make_lines(struct owned *o, const struct hk_plan_lines *r)
 {
   double *rise = calloc(r->edges, sizeof *rise);
+  o->line = calloc(r->lines, sizeof *o->line);
   o->pipe = calloc(r->edges, sizeof *o->pipe);
   o->cell = calloc(r->cells, sizeof *o->cell);
-  int status = rise && o->pipe && o->cell ? 0 : hk_plan_no_memory(r);
-  if (status == 0)
-    status = check_nodes(r);
+  int status = rise && o->line && o->pipe && o->cell ? 0 : hk_plan_no_memory(r);
   if (status == 0)
     status = take_heights(r, rise);
-  o->plan.shortest = INFINITY;
-  for (uint32_t i = 0; i < r->edges && status == 0; i++)
-    make_pipe(o, r, i, rise[i]);
+  for (uint32_t line = 0; line < r->lines && status == 0; line++)
+    status = make_line(o, r, line, rise);
   free(rise);
   return status;
 }
 
-static const char *boundary_fault(const struct owned *o, const struct hk_plan_lines *r, const struct hk_plan_sensor *s,
-                                  uint32_t node)
+/* node: on its line. */
+static const char *boundary_fault(const struct owned *o, const struct hk_plan_sensor *s, uint32_t node)
 {
-  const struct hk_model_plan *p = &o->plan;
-  if (node != 0 && node != r->edges)
+  const struct hk_model_line *l = &o->line[s->line];
+  if (node != 0 && node != l->pipes)
     return "a boundary stands at an end of the line; make this one a check";
-  return p->boundary[node != 0] != HK_MODEL_NONE ? "that end of the line has a boundary already; make one of them a check"
-         : s->flow && p->boundary[node == 0] != HK_MODEL_NONE && o->sensor[p->boundary[node == 0]].flow
+  return l->boundary[node != 0] != HK_MODEL_NONE ? "that end of the line has a boundary already; make one of them a check"
+         : s->flow && l->boundary[node == 0] != HK_MODEL_NONE && o->sensor[l->boundary[node == 0]].flow
              ? "both boundaries are flows, and nothing sets the pressure; make one a pressure"
              : NULL;
 }
@@ -117,19 +148,24 @@ static const char *boundary_fault(const struct owned *o, const struct hk_plan_li
 static int make_sensor(struct owned *o, const struct hk_plan_lines *r, uint32_t i)
 {
   const struct hk_plan_sensor *s = &r->sensor[i];
+  struct hk_model_line *l = &o->line[s->line];
   uint32_t node = 0;
-  const int status = find_node(r, &s->node, &node);
+  const int status = find_node(r, s->line, &s->node, &node);
   if (status != 0)
     return status;
-  const uint32_t point = node == 0 ? 0 : o->pipe[node - 1].first + o->pipe[node - 1].cells;
-  const char *fault = s->boundary ? boundary_fault(o, r, s, node) : NULL;
+  const struct hk_model_pipe *before = node == 0 ? NULL : &o->pipe[l->pipe + node - 1];
+  const char *fault = s->boundary ? boundary_fault(o, s, node) : NULL;
   if (fault)
     return hk_plan_complain(r, &s->name, fault);
   if (s->boundary)
-    o->plan.boundary[node != 0] = i;
-  o->sensor[i] = (struct hk_model_sensor){
-    s->name.is, point, s->flow, s->boundary, s->flow ? r->flow : r->pressure, node == 0 ? 0 : o->pipe[node - 1].loss
-  };
+    l->boundary[node != 0] = i;
+  o->sensor[i] = (struct hk_model_sensor){ s->name.is,
+                                           s->line,
+                                           before ? before->first + before->cells : 0,
+                                           s->flow,
+                                           s->boundary,
+                                           s->flow ? r->flow : r->pressure,
+                                           before ? before->loss : 0 };
   o->plan.sensors++;
   return 0;
 }
@@ -140,16 +176,35 @@ static int compare_names(const struct hk_model_word *a, const struct hk_model_wo
   return order ? order : (a->length > b->length) - (a->length < b->length);
 }
 
-/* Puts sensor i among those before it by its name. */
-static int make_name(struct owned *o, const struct hk_plan_lines *r, uint32_t i)
+static int compare_sensors(const void *a, const void *b)
 {
-  uint32_t at = i;
-  for (; at > 0 && compare_names(&o->sensor[i].name, &o->sensor[o->by_name[at - 1]].name) < 0; at--)
-    o->by_name[at] = o->by_name[at - 1];
-  o->by_name[at] = i;
-  return at > 0 && hk_plan_same(&o->sensor[i].name, &o->sensor[o->by_name[at - 1]].name)
-             ? hk_plan_complain(r, &r->sensor[i].name, "there is a sensor of that name already")
-             : 0;
+  const struct hk_model_sensor *const *x = a, *const *y = b;
+  const int order = compare_names(&(*x)->name, &(*y)->name);
+  return order ? order : (*x > *y) - (*x < *y);
+}
+
+/* Sensors by their names, of which each has its own. */
+static int make_names(struct owned *o, const struct hk_plan_lines *r)
+{
+  for (uint32_t i = 0; i < r->sensors; i++)
+    o->by_name[i] = &o->sensor[i];
+  if (r->sensors > 1)
+    qsort(o->by_name, r->sensors, sizeof *o->by_name, compare_sensors);
+  for (uint32_t i = 1; i < r->sensors; i++)
+    if (hk_plan_same(&o->by_name[i]->name, &o->by_name[i - 1]->name))
+      return hk_plan_complain(r, &r->sensor[o->by_name[i] - o->sensor].name, "there is a sensor of that name already");
+  return 0;
+}
+
+/* Both ends of a line are driven. */
+static int check_ends(const struct owned *o, const struct hk_plan_lines *r, uint32_t line)
+{
+  const struct hk_model_line *l = &o->line[line];
+  const bool first = l->boundary[0] != HK_MODEL_NONE, last = l->boundary[1] != HK_MODEL_NONE;
+  const struct hk_plan_word *end = first ? &r->edge[l->pipe + l->pipes - 1].to : &r->edge[l->pipe].from;
+  return first && last
+             ? 0
+             : hk_plan_complain(r, end, "this end of the line has no boundary; a sensor there is needed, which drives the model");
 }
 
 static int make_sensors(struct owned *o, const struct hk_plan_lines *r)
@@ -158,23 +213,18 @@ static int make_sensors(struct owned *o, const struct hk_plan_lines *r)
   o->sensor = calloc(r->sensors + 1, sizeof *o->sensor);
   o->by_name = calloc(r->sensors + 1, sizeof *o->by_name);
   int status = o->sensor && o->by_name ? 0 : hk_plan_no_memory(r);
-  o->plan.boundary[0] = o->plan.boundary[1] = HK_MODEL_NONE;
   for (uint32_t i = 0; i < r->sensors && status == 0; i++) {
     status = make_sensor(o, r, i);
-    status = status ? status : make_name(o, r, i);
     checks += !r->sensor[i].boundary;
   }
-  if (status != 0)
-    return status;
-  const bool first = o->plan.boundary[0] != HK_MODEL_NONE, last = o->plan.boundary[1] != HK_MODEL_NONE;
-  const struct hk_plan_word *end = first ? &r->edge[r->edges - 1].to : &r->edge[0].from;
-  if (!first || !last)
-    return hk_plan_complain(r, end, "this end of the line has no boundary; a sensor there is needed, which drives the model");
-  if (checks == 0) {
+  status = status ? status : make_names(o, r);
+  for (uint32_t line = 0; line < r->lines && status == 0; line++)
+    status = check_ends(o, r, line);
+  if (status == 0 && checks == 0) {
     snprintf(r->error, r->size, "no sensor is a check: there is nothing to compare the model with");
     return -EINVAL;
   }
-  return 0;
+  return status;
 }
 
 static uint64_t mix(uint64_t hash, const void *data, size_t size)
@@ -189,11 +239,13 @@ static uint64_t mix(uint64_t hash, const void *data, size_t size)
 static uint32_t mark_of(const struct hk_model_plan *p)
 {
   uint64_t hash = mix(14695981039346656037u, p->cell, p->cells * sizeof *p->cell);
-  hash = mix(hash, &p->impedance, sizeof p->impedance);
+  for (uint32_t i = 0; i < p->lines; i++)
+    hash = mix(mix(hash, &p->line[i].impedance, sizeof p->line[i].impedance), &p->line[i].cells, sizeof p->line[i].cells);
   for (uint32_t i = 0; i < p->sensors; i++) {
     const struct hk_model_sensor *s = &p->sensor[i];
     const uint8_t kind[2] = { s->flow, s->boundary };
     hash = mix(mix(mix(mix(hash, s->name.text, s->name.length), kind, 2), &s->point, sizeof s->point), &s->unit, sizeof s->unit);
+    hash = mix(hash, &s->line, sizeof s->line);
   }
   const uint32_t mark = (uint32_t)(hash >> 32 ^ hash);
   return mark ? mark : 1;
@@ -205,9 +257,10 @@ static uint32_t mark_of(const struct hk_model_plan *p)
 static int make(struct owned *o, struct hk_plan_lines *r, size_t length)
 {
   int status = hk_plan_lines_read(r, o->text, length);
-  status = status ? status : make_pipes(o, r);
+  status = status ? status : make_lines(o, r);
   status = status ? status : make_sensors(o, r);
   hk_plan_lines_close(r);
+  o->plan.line = o->line;
   o->plan.pipe = o->pipe;
   o->plan.sensor = o->sensor;
   o->plan.cell = o->cell;
@@ -269,10 +322,11 @@ void hk_model_plan_release(const struct hk_model_plan *plan)
   if (!o || atomic_fetch_sub_explicit(&o->references, 1, memory_order_acq_rel) > 1)
     return;
   free(o->text);
+  free(o->line);
   free(o->pipe);
   free(o->sensor);
   free(o->cell);
-  free(o->by_name);
+  free((void *)o->by_name);
   free(o);
 }
 
@@ -285,9 +339,9 @@ uint32_t hk_model_plan_find(const struct hk_model_plan *plan, const char *name, 
   uint32_t low = 0, high = plan->sensors;
   while (low < high) {
     const uint32_t middle = (low + high) / 2;
-    const int order = compare_names(&wanted, &plan->sensor[o->by_name[middle]].name);
+    const int order = compare_names(&wanted, &o->by_name[middle]->name);
     if (order == 0)
-      return o->by_name[middle];
+      return (uint32_t)(o->by_name[middle] - o->sensor);
     if (order < 0)
       high = middle;
     else
@@ -296,10 +350,12 @@ uint32_t hk_model_plan_find(const struct hk_model_plan *plan, const char *name, 
   return HK_MODEL_NONE;
 }
 
-const struct hk_model_pipe *hk_model_plan_pipe(const struct hk_model_plan *plan, uint32_t point)
+const struct hk_model_pipe *hk_model_plan_pipe(const struct hk_model_plan *plan, uint32_t line, uint32_t point)
 {
+  const struct hk_model_line *l = &plan->line[line];
+  const struct hk_model_pipe *pipe = &plan->pipe[l->pipe];
   uint32_t i = 0;
-  while (i + 1 < plan->pipes && point > plan->pipe[i].first + plan->pipe[i].cells)
+  while (i + 1 < l->pipes && point > pipe[i].first + pipe[i].cells)
     i++;
-  return &plan->pipe[i];
+  return &pipe[i];
 }

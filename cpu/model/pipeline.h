@@ -17,6 +17,10 @@
 
 #include "cpu/band/band.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define HK_PIPELINE_WEIGHT 0.55
 #define HK_PIPELINE_NEWTON 2
 
@@ -70,4 +74,7 @@ static inline double hk_pipeline_flow(const struct hk_pipeline *line, uint32_t p
   return line->state[2 * (uint64_t)point + 1];
 }
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -122,30 +122,66 @@ static int take_units(struct hk_plan_lines *r, const struct hk_plan_word *w)
   return 0;
 }
 
+/* One more line, before its pipes. */
+static int add_line(struct hk_plan_lines *r, const struct hk_plan_word *w, struct hk_plan_word name)
+{
+  struct hk_plan_line *line = one_more(r->line, r->lines, sizeof *line);
+  if (!line)
+    return hk_plan_no_memory(r);
+  r->line = line;
+  if (r->lines == HK_MODEL_LINES_MAX)
+    return hk_plan_complain(r, w, "there are 65536 lines already");
+  line[r->lines++] = (struct hk_plan_line){ .name = name, .edge = r->edges };
+  return 0;
+}
+
+static int take_name(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  if (r->lines == 0 ? r->sensors > 0 || r->heights > 0 : r->line[0].name.is.length == 0)
+    return hk_plan_complain(r, &w[1], "what stands before the first line belongs to none: begin it with a line, too");
+  if (r->lines > 0 && r->line[r->lines - 1].edge == r->edges)
+    return hk_plan_complain(r, &w[1], "the line before has no pipe");
+  return add_line(r, &w[1], w[1]);
+}
+
+static uint32_t this_line(const struct hk_plan_lines *r)
+{
+  return r->lines > 0 ? r->lines - 1 : 0;
+}
+
 static int take_edge(struct hk_plan_lines *r, const struct hk_plan_word *w)
 {
   struct hk_plan_edge *pipe = one_more(r->edge, r->edges, sizeof *pipe);
   if (!pipe)
     return hk_plan_no_memory(r);
   r->edge = pipe;
+  int status = r->lines == 0 ? add_line(r, w, (struct hk_plan_word){ 0 }) : 0;
+  if (status != 0)
+    return status;
+  struct hk_plan_line *line = &r->line[r->lines - 1];
   pipe += r->edges;
   *pipe = (struct hk_plan_edge){ .from = w[1], .to = w[2] };
   double cells = 0;
   if (r->edges == HK_MODEL_PIPES_MAX)
+    return hk_plan_complain(r, w, "there are 65536 pipes already");
+  if (r->edges - line->edge == HK_MODEL_LINE_PIPES_MAX)
     return hk_plan_complain(r, w, "the line has 4096 pipes already");
-  if (r->edges > 0 && !hk_plan_same(&pipe->from.is, &pipe[-1].to.is))
+  if (r->edges > line->edge && !hk_plan_same(&pipe->from.is, &pipe[-1].to.is))
     return hk_plan_complain(r, &w[1],
                             "the pipe before ends at another node; pipes of a line stand one after the other, without branches");
-  int status = take_number(r, &w[3], "a length in m", 0.01, 1e7, &pipe->length);
+  status = take_number(r, &w[3], "a length in m", 0.01, 1e7, &pipe->length);
   status = status ? status : take_number(r, &w[4], "a diameter in m", 1e-4, 50, &pipe->diameter);
   status = status ? status : take_number(r, &w[5], "a friction factor of Darcy's", 0, 10, &pipe->friction);
   status = status ? status : take_number(r, &w[6], "a wave speed in m/s", 1, 1e4, &pipe->wave);
   status = status ? status : take_number(r, &w[7], "a number of cells", 1, HK_MODEL_CELLS_MAX, &cells);
   if (status == 0 && cells != floor(cells))
     status = hk_plan_complain(r, &w[7], "not a whole number");
-  if (status == 0 && r->cells + cells > HK_MODEL_CELLS_MAX)
+  if (status == 0 && line->cells + cells > HK_MODEL_CELLS_MAX)
     status = hk_plan_complain(r, &w[7], "the line has over 100000 cells with these");
+  if (status == 0 && r->cells + cells > HK_MODEL_ALL_CELLS_MAX)
+    status = hk_plan_complain(r, &w[7], "the lines have over 16777216 cells with these");
   pipe->cells = status == 0 ? (uint32_t)cells : 0;
+  line->cells += pipe->cells;
   r->cells += pipe->cells;
   r->edges++;
   return status;
@@ -158,8 +194,9 @@ static int take_height(struct hk_plan_lines *r, const struct hk_plan_word *w)
     return hk_plan_no_memory(r);
   r->height = height;
   if (r->heights > HK_MODEL_PIPES_MAX)
-    return hk_plan_complain(r, w, "there are 4097 heights already");
+    return hk_plan_complain(r, w, "there are 65537 heights already");
   height[r->heights].node = w[1];
+  height[r->heights].line = this_line(r);
   return take_number(r, &w[2], "a height in m", -12000, 12000, &height[r->heights++].height);
 }
 
@@ -170,12 +207,12 @@ static int take_sensor(struct hk_plan_lines *r, const struct hk_plan_word *w)
     return hk_plan_no_memory(r);
   r->sensor = sensor;
   if (r->sensors == HK_MODEL_SENSORS_MAX)
-    return hk_plan_complain(r, &w[1], "the line has 4096 sensors already");
+    return hk_plan_complain(r, &w[1], "there are 65536 sensors already");
   if (!is(&w[2], "p") && !is(&w[2], "q"))
     return hk_plan_complain(r, &w[2], "neither p, a pressure, nor q, a flow");
   if (!is(&w[4], "boundary") && !is(&w[4], "check"))
     return hk_plan_complain(r, &w[4], "neither boundary, what drives the model, nor check, what it is compared with");
-  sensor[r->sensors++] = (struct hk_plan_sensor){ w[1], w[3], is(&w[2], "q"), is(&w[4], "boundary") };
+  sensor[r->sensors++] = (struct hk_plan_sensor){ w[1], w[3], this_line(r), is(&w[2], "q"), is(&w[4], "boundary") };
   return 0;
 }
 
@@ -188,6 +225,7 @@ static int take_line(struct hk_plan_lines *r, const struct hk_plan_word *w, uint
   } kinds[] = {
     { "fluid", "the form is: fluid DENSITY", 2, take_fluid },
     { "units", "the form is: units Pa|kPa|bar|psi m3/s|m3/h|l/s", 3, take_units },
+    { "line", "the form is: line NAME", 2, take_name },
     { "edge", "the form is: edge A B LENGTH DIAMETER FRICTION WAVE CELLS", 8, take_edge },
     { "height", "the form is: height NODE HEIGHT", 3, take_height },
     { "sensor", "the form is: sensor NAME p|q NODE boundary|check", 5, take_sensor },
@@ -195,7 +233,7 @@ static int take_line(struct hk_plan_lines *r, const struct hk_plan_word *w, uint
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (is(&w[0], kinds[i].name))
       return n == kinds[i].words ? kinds[i].take(r, w) : hk_plan_complain(r, &w[0], kinds[i].form);
-  return hk_plan_complain(r, &w[0], "a line begins with fluid, units, edge, height or sensor");
+  return hk_plan_complain(r, &w[0], "a line of the file begins with fluid, units, line, edge, height or sensor");
 }
 
 int hk_plan_lines_read(struct hk_plan_lines *r, const char *text, size_t length)
@@ -213,11 +251,14 @@ int hk_plan_lines_read(struct hk_plan_lines *r, const char *text, size_t length)
     snprintf(r->error, r->size, "there is no edge: the line has no pipe");
     status = -EINVAL;
   }
+  if (status == 0 && r->line[r->lines - 1].edge == r->edges)
+    status = hk_plan_complain(r, &r->line[r->lines - 1].name, "the line has no pipe");
   return status;
 }
 
 void hk_plan_lines_close(struct hk_plan_lines *r)
 {
+  free(r->line);
   free(r->edge);
   free(r->sensor);
   free(r->height);

@@ -10,6 +10,12 @@ struct hk_plan_word {
   uint32_t line, column; /* from 1 on */
 };
 
+/* Of pipes: those from `edge` on, up to the next line's. */
+struct hk_plan_line {
+  struct hk_plan_word name; /* length 0: the only line, without a name */
+  uint32_t edge, cells;
+};
+
 struct hk_plan_edge {
   struct hk_plan_word from, to;
   double length, diameter, friction, wave; /* m, m, 1, m/s */
@@ -18,19 +24,22 @@ struct hk_plan_edge {
 
 struct hk_plan_sensor {
   struct hk_plan_word name, node;
+  uint32_t line;
   bool flow, boundary;
 };
 
 struct hk_plan_height {
   struct hk_plan_word node;
+  uint32_t line;
   double height; /* m */
 };
 
 struct hk_plan_lines {
-  struct hk_plan_edge *edge; /* ours, as the other columns */
+  struct hk_plan_line *line; /* ours, as the other columns */
+  struct hk_plan_edge *edge;
   struct hk_plan_sensor *sensor;
   struct hk_plan_height *height;
-  uint32_t edges, sensors, heights;
+  uint32_t lines, edges, sensors, heights;
   uint32_t cells;                 /* of all edges */
   double density, pressure, flow; /* kg/m^3, and Pa and m^3/s that a unit is */
   bool fluid, units;              /* were said */

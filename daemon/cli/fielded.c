@@ -3,6 +3,7 @@
 #include "daemon/cli/options.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ int hk_fielded_open(struct hk_fielded **out, char **argv, const char *keys, cons
 {
   struct hk_field_rule rule;
   char error[1024];
+  const struct hk_pipelines_place host = { &hk_pipelines_host, 0 };
   if (hk_field_parse(keys, &rule, error, sizeof error) != 0)
     return hk_usage(argv, "--field: %s", error);
   const uint32_t n = hk_recording_sensors(csv);
@@ -53,7 +55,8 @@ int hk_fielded_open(struct hk_fielded **out, char **argv, const char *keys, cons
   f->suffix = rule.kind == HK_FIELD_MODEL ? "#model" : "#residual";
   f->name = calloc(n + 1, sizeof *f->name);
   const bool fine = f->name && hk_field_new(&f->field, &rule) == 0 &&
-                    (!f->binding.file.plan || hk_field_attach(f->field, f->binding.file.plan) == 0) && join_all(f, csv);
+                    (!f->binding.file.plan || hk_field_attach(f->field, f->binding.file.plan, &host, error, sizeof error) == 0) &&
+                    join_all(f, csv);
   return fine ? 0
               : hk_failed(argv, "no memory for a field of %u sensors: it needs %" PRIu64 " bytes", n, hk_field_need(&rule, n));
 }
@@ -109,6 +112,9 @@ static void explain_model(const struct hk_fielded *f)
 {
   const struct hk_model *model = hk_field_model_of(f->field);
   const struct hk_model_plan *plan = hk_model_plan_of(model);
+  double transit = 0;
+  for (uint32_t i = 0; i < plan->lines; i++)
+    transit = fmax(transit, plan->line[i].transit);
   for (uint32_t i = 0; i < plan->sensors; i++) {
     const struct hk_model_sensor *s = &plan->sensor[i];
     if (f->binding.member[i] == HK_RESIDUAL_NONE)
@@ -120,9 +126,12 @@ static void explain_model(const struct hk_fielded *f)
   if (f->points == 0)
     fprintf(stderr,
             "hankel replay: the model says nothing: it begins when both boundaries have values, and is silent for %.0f s then\n",
-            3 * plan->transit);
-  else
-    fprintf(stderr, "hankel replay: friction, as a multiple of what the model file says: %.4f\n", hk_model_friction(model));
+            3 * transit);
+  for (uint32_t i = 0; i < plan->lines && f->points > 0; i++) {
+    const struct hk_model_word *name = &plan->line[i].name;
+    fprintf(stderr, "hankel replay: friction%s%.*s, as a multiple of what the model file says: %.4f\n",
+            name->length > 0 ? " of " : "", (int)name->length, name->text, hk_model_friction(model, i));
+  }
 }
 
 void hk_fielded_explain(const struct hk_fielded *f)

@@ -225,7 +225,8 @@ static int simulate(char **argv, struct settings *s, const char *path)
   char error[1024];
   if (hk_model_plan_read(&plan, path, error, sizeof error) != 0)
     return hk_failed(argv, "%s", error);
-  int status = take_plan(argv, s, plan);
+  int status = plan->lines == 1 ? take_plan(argv, s, plan)
+                                : hk_failed(argv, "%s: it has %u lines, and one can be simulated", path, plan->lines);
   if (status == 0) {
     const int opened = hk_simulation_open(&simulation, plan, &s->rule);
     status = opened == 0         ? 0

@@ -47,8 +47,8 @@ static int find_sensors(char **argv, struct table *t, const struct hk_recordings
     checks += !p->sensor[t->sensor[i]].boundary;
   }
   for (uint32_t k = 0; k < 2 && status == 0; k++) {
-    const struct hk_model_word *name = &p->sensor[p->boundary[k]].name;
-    if (!there[p->boundary[k]])
+    const struct hk_model_word *name = &p->sensor[p->line->boundary[k]].name;
+    if (!there[p->line->boundary[k]])
       status = hk_failed(argv, "the recording has no column %.*s, a boundary of the model", (int)name->length, name->text);
   }
   if (status == 0 && checks == 0)
@@ -238,6 +238,8 @@ static int fit(int argc, char **argv, struct hk_input *input, struct table *t, c
   int status = hk_whole_file_read(path, HK_MODEL_BYTES, &text, &length);
   if (status != 0)
     status = hk_failed(argv, "%s: %s", path, strerror(-status));
+  else if (t->plan->lines > 1)
+    status = hk_failed(argv, "%s: it has %u lines, and one can be fitted", path, t->plan->lines);
   optind += 2;
   status = status ? status : read_table(argc, argv, input, t);
   status = status ? status : fit_table(argv, t, text, length, output);

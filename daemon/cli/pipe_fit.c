@@ -134,11 +134,13 @@ static int pass(struct fitting *f, uint32_t more, const struct hk_fit_rows *rows
   const struct hk_model_rule rule = { .interval = rows->interval, .clip = 1, .hold = HK_PIPE_FIT_HOLD };
   const struct hk_model_plan *plan = NULL;
   struct hk_model *model = NULL;
-  const double *now;
+  const struct hk_pipelines_place host = { &hk_pipelines_host, 1 };
+  char why[128];
   int status = make_plan(f, more, &plan);
-  status = status ? status : hk_model_new(&model, plan, &rule);
+  status = status ? status : hk_model_new(&model, plan, &rule, &host, why, sizeof why);
   for (uint64_t row = 0; row < rows->rows && status == 0; row++) {
-    if (hk_model_row(model, (int64_t)row, rows->value + row * rows->sensors, &now) == HK_MODEL_UNSOLVED)
+    const double *now = hk_model_row(model, (int64_t)row, rows->value + row * rows->sensors);
+    if (hk_model_turn_of(model, 0) == HK_MODEL_UNSOLVED)
       status = fail(f, "the line cannot be solved along this recording");
     memcpy(nu + row * rows->sensors, now, rows->sensors * sizeof *now);
   }
@@ -326,10 +328,10 @@ static int find_quiver(struct fitting *f, double out[HK_FIT_NUMBERS])
   const struct hk_fit_rows still = { sensors, n, f->rows->interval, value };
   int status = value && nu ? 0 : -ENOMEM;
   for (uint32_t k = 0; k < 2; k++)
-    find_noise(f, f->plan->boundary[k], &level[k], &noise[k]);
+    find_noise(f, f->plan->line->boundary[k], &level[k], &noise[k]);
   for (uint64_t row = 0; row < n && status == 0; row++)
     for (uint32_t k = 0; k < 2; k++)
-      value[row * sensors + f->plan->boundary[k]] = level[k] + noise[k] * normal(chance);
+      value[row * sensors + f->plan->line->boundary[k]] = level[k] + noise[k] * normal(chance);
   status = status ? status : pass(f, HK_FIT_NUMBERS, &still, nu);
   for (uint32_t i = 0; i < HK_FIT_NUMBERS && status == 0; i++) {
     status = pass(f, i, &still, nu + all);
@@ -404,7 +406,7 @@ static int open_fitting(struct fitting *f)
     there &= (f->nu[i] = malloc((n + 1) * sizeof *f->nu[i])) != NULL;
   f->sorted = malloc((f->rows->rows + 1) * sizeof *f->sorted);
   f->scale = calloc(f->rows->sensors, sizeof *f->scale);
-  const double transits = TRANSITS * f->plan->transit / f->rows->interval, most = (double)f->rows->rows / BLOCKS_MAX;
+  const double transits = TRANSITS * f->plan->line->transit / f->rows->interval, most = (double)f->rows->rows / BLOCKS_MAX;
   f->block = (uint64_t)fmax(1, fmax(transits, most));
   f->blocks = (uint32_t)(f->rows->rows / f->block);
   if (!there || !f->sorted || !f->scale)
@@ -412,7 +414,7 @@ static int open_fitting(struct fitting *f)
   if (f->blocks >= HK_PIPE_FIT_BLOCKS)
     return 0;
   snprintf(f->error, f->size, "too short: %.3g s, and %.3g s at least are needed, %d times what a wave takes from end to end",
-           (double)f->rows->rows * f->rows->interval, HK_PIPE_FIT_BLOCKS * TRANSITS * f->plan->transit,
+           (double)f->rows->rows * f->rows->interval, HK_PIPE_FIT_BLOCKS * TRANSITS * f->plan->line->transit,
            HK_PIPE_FIT_BLOCKS * TRANSITS);
   return -EINVAL;
 }

@@ -70,7 +70,7 @@ static int make_cells(struct hk_simulation *s)
     s->cell[j].wave *= finer * s->rule.wave * s->rule.wave;
     s->cell[j].push *= finer;
   }
-  return hk_pipeline_open(&s->line, s->cell, cells, p->impedance);
+  return hk_pipeline_open(&s->line, s->cell, cells, p->line->impedance);
 }
 
 /* The steady state at the flow that is wanted, with no pressure below LEAST. */
@@ -131,7 +131,7 @@ int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *p
   s->plan = plan;
   s->rule = *rule;
   s->flow = rule->velocity * plan->pipe[0].area;
-  s->steps = (uint32_t)fmin(STEPS_MAX, ceil(rule->interval / (plan->shortest / rule->wave / rule->finer)));
+  s->steps = (uint32_t)fmin(STEPS_MAX, ceil(rule->interval / (plan->line->shortest / rule->wave / rule->finer)));
   memcpy(s->chance, &rule->seed, sizeof s->chance);
   for (uint32_t k = 0; k < 8; k++) /* neighbouring seeds begin alike */
     (void)erand48(s->chance);

@@ -2,7 +2,9 @@
 #include "daemon/config/field_section.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct hk_config_field *last_of(struct hk_config_reading *r)
 {
@@ -140,20 +142,24 @@ void hk_config_add_fields(struct hk_config_reading *r)
   }
 }
 
-/* Whether a field's rows are computed in good time: a row of a model takes at most half of its interval. 0, or a negative errno
- * with a message. */
-static int measure_row(struct hk_config_field *f, char *error, size_t size)
+/* Whether a field's rows are computed in good time: a row of a model takes at most half of its interval, unless a GPU may compute
+ * it. 0, or a negative errno with a message. */
+static int measure_row(const struct hk_config *config, struct hk_config_field *f, char *error, size_t size)
 {
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  const double threads = config->threads > 0 ? config->threads : cores > 0 ? (double)cores : 1;
   const double interval = (double)f->rule.interval / 1e9;
   if (!f->file.plan)
     return 0;
-  const int status = hk_model_measure(f->file.plan, interval, &f->row);
+  const int status = hk_pipelines_measure(f->file.plan, interval, &f->row);
   if (status != 0) {
     snprintf(error, size, "%s: %s", f->rule.file,
              status == -ENOMEM ? "out of memory" : "its equations cannot be solved in double precision: are its numbers right?");
     return status;
   }
-  if (f->row <= interval / 2)
+  f->row /= fmin(threads, f->file.plan->lines);
+  const bool device = config->backend != HK_BACKEND_CPU && config->backend != HK_BACKEND_REFERENCE;
+  if (f->row <= interval / 2 || (device && f->file.plan->lines >= HK_PIPELINES_DEVICE_LEAST))
     return 0;
   snprintf(
       error, size,
@@ -170,7 +176,7 @@ int hk_config_read_graphs(struct hk_config *config, hk_config_fault *fault, void
     struct hk_config_field *f = &config->fields[i];
     int each = hk_field_file_read(&f->file, &f->rule, error, sizeof error);
     if (each == 0)
-      each = measure_row(f, error, sizeof error);
+      each = measure_row(config, f, error, sizeof error);
     if (each == 0) {
       f->rule.mark = hk_field_file_mark(&f->file);
       continue;

@@ -2,6 +2,7 @@
 #include "daemon/scoring/backends.h"
 
 #include "gpu/cuda.h"
+#include "gpu/model/pipelines_gpu.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,10 +14,19 @@ const struct hk_backend_kind hk_backend_kinds[] = {
                         .failure = hk_cuda_failure,
                         .devices = hk_cuda_devices,
                         .fields = &hk_cuda_residual,
+                        .pipelines = &hk_pipelines_gpu,
                         .batch = 262144,
                         .device = true },
   [HK_BACKEND_REFERENCE] = { .open = hk_reference_open, .batch = 16384 },
 };
+
+struct hk_pipelines_place hk_backend_pipelines(const struct hk_backend_kind *kind, uint32_t number, uint32_t threads,
+                                               const struct hk_model_plan *plan)
+{
+  if (kind && kind->pipelines && plan && plan->lines >= HK_PIPELINES_DEVICE_LEAST)
+    return (struct hk_pipelines_place){ kind->pipelines, number };
+  return (struct hk_pipelines_place){ &hk_pipelines_host, threads };
+}
 
 const char *hk_backend_failure(const struct hk_backend_kind *kind, struct hk_backend *b, int status)
 {

@@ -6,6 +6,7 @@
 #include "daemon/scoring/shard.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* --- derived sensors of members --------------------------------------------------------------------------------------- */
@@ -180,32 +181,59 @@ static bool make_row(struct hk_groups *g, struct hk_machine *m, const struct hk_
   return true;
 }
 
-/* What became of a model with the row that was closed; not where a journal is replayed, for that was logged before. */
-static void tell_model(const struct hk_groups *g, const struct hk_machine *m)
+/* Says what became of some lines of a model: n, of which this is the first. */
+static void tell_lines(const struct hk_groups *g, const struct hk_machine *m, enum hk_model_turn turn, uint32_t line, uint32_t n)
 {
   const struct hk_model *model = hk_field_model_of(m->field.model);
-  const enum hk_model_turn turn = m->field.row.turn;
   struct hk_registry *registry = g->shard->all->registry;
   struct hk_log *log = g->shard->all->log;
-  if (g->shard->replaying || !model || m->gone ||
-      (turn != HK_MODEL_BEGINS && turn != HK_MODEL_MISSED && turn != HK_MODEL_UNSOLVED))
-    return;
   const struct hk_model_plan *plan = hk_model_plan_of(model);
-  const struct hk_model_word sensor = plan->sensor[plan->boundary[hk_model_missing(model)]].name;
-  const struct hk_model_pipe *pipe = hk_model_fault(model);
+  const struct hk_model_line *l = &plan->line[line];
+  const struct hk_model_word sensor = plan->sensor[l->boundary[hk_model_missing(model, line)]].name;
+  const struct hk_model_pipe *pipe = hk_model_fault(model, line);
+  char which[HK_NAME_MAX + 64] = "";
+  if (n > 1)
+    snprintf(which, sizeof which, " (%.*s and %u other lines)", (int)fmin(l->name.length, HK_NAME_MAX), l->name.text, n - 1);
+  else if (l->name.length > 0)
+    snprintf(which, sizeof which, " (%.*s)", (int)fmin(l->name.length, HK_NAME_MAX), l->name.text);
   hk_registry_read(registry);
   const struct hk_string name = hk_registry_name(registry, hk_slot_outside(m->owner->shard, m->slot));
   if (turn == HK_MODEL_BEGINS)
-    hk_log(log, HK_LOG_INFO, "%.*s: the model begins steady; it is silent for %.0f s, three times as long as a wave travels",
-           (int)name.length, name.data, 3 * plan->transit);
+    hk_log(log, HK_LOG_INFO,
+           "%.*s%s: the model begins steady; it is silent for %.0f s, three times as long as a wave travels; computed by the %s",
+           (int)name.length, name.data, which, 3 * l->transit,
+           hk_model_place(model).kind == &hk_pipelines_host ? "processor" : "GPU");
   else if (turn == HK_MODEL_MISSED)
     hk_log(log, HK_LOG_WARNING,
-           "%.*s: model lost: its boundary %.*s has had no value for more than hold rows; it begins again when both have",
-           (int)name.length, name.data, (int)sensor.length, sensor.text);
+           "%.*s%s: model lost: its boundary %.*s has had no value for more than hold rows; it begins again when both have",
+           (int)name.length, name.data, which, (int)sensor.length, sensor.text);
+  else if (turn == HK_MODEL_UNSOLVED)
+    hk_log(log, HK_LOG_WARNING,
+           "%.*s%s: model lost: its equations have no solution, at or before pipe %.*s %.*s; it begins again", (int)name.length,
+           name.data, which, (int)pipe->from.length, pipe->from.text, (int)pipe->to.length, pipe->to.text);
   else
-    hk_log(log, HK_LOG_WARNING, "%.*s: model lost: its equations have no solution, at or before pipe %.*s %.*s; it begins again",
-           (int)name.length, name.data, (int)pipe->from.length, pipe->from.text, (int)pipe->to.length, pipe->to.text);
+    hk_log(log, HK_LOG_WARNING, "%.*s%s: model lost: the GPU that computed it failed; it begins again on the processor",
+           (int)name.length, name.data, which);
   hk_registry_read_end(registry);
+}
+
+/* What became of a model with the row that was closed; not where a journal is replayed, for that was logged before. */
+static void tell_model(const struct hk_groups *g, const struct hk_machine *m)
+{
+  static const enum hk_model_turn told[] = { HK_MODEL_BEGINS, HK_MODEL_MISSED, HK_MODEL_UNSOLVED, HK_MODEL_BROKEN };
+  const struct hk_model *model = hk_field_model_of(m->field.model);
+  if (g->shard->replaying || !model || m->gone)
+    return;
+  for (size_t k = 0; k < sizeof told / sizeof *told; k++) {
+    uint32_t n = 0, first = 0;
+    for (uint32_t i = hk_model_plan_of(model)->lines; i-- > 0;)
+      if (hk_model_turn_of(model, i) == told[k]) {
+        first = i;
+        n++;
+      }
+    if (n > 0)
+      tell_lines(g, m, told[k], first, n);
+  }
 }
 
 bool hk_fields_make(struct hk_groups *g, const struct hk_columns *to, uint32_t *at, uint32_t room)

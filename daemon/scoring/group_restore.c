@@ -85,9 +85,11 @@ int hk_groups_restore(struct hk_groups *g, const struct hk_machine_memory *memor
   const struct hk_groups_place *there = &g->place[hk_slot_within(g->shard->all, memory->slot)];
   if (there->machine && there->handle == hk_registry_handles(registry)[memory->slot])
     return -EBADMSG;
-  const int refusal = hk_machine_new(&m, &name, memory->rows, memory->rows_size);
-  if (refusal != 0 && (refusal != -EINVAL || hk_machine_new(&m, &name, NULL, 0) != 0))
+  struct hk_machine_place at = hk_groups_compute(g, &name);
+  const int refusal = hk_machine_new(&m, &name, &at, memory->rows, memory->rows_size);
+  if (refusal != 0 && (refusal != -EINVAL || hk_machine_new(&m, &name, &at, NULL, 0) != 0))
     return refusal == -EINVAL ? -ENOMEM : refusal;
+  hk_groups_say_where(g, &name, &at);
   hk_groups_add(g, memory->slot, m);
   m->from = position;
   if (refusal != 0)

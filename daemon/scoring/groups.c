@@ -126,12 +126,29 @@ void hk_groups_add(struct hk_groups *g, uint32_t slot, struct hk_machine *m)
   place_field(g, m);
 }
 
+struct hk_machine_place hk_groups_compute(const struct hk_groups *g, const struct hk_machine_name *name)
+{
+  const struct hk_shard *s = g->shard;
+  return (struct hk_machine_place){ .place =
+                                        hk_backend_pipelines(s->device ? s->device->kind : NULL, s->number,
+                                                             s->all->config->threads, name->file ? name->file->plan : NULL) };
+}
+
+void hk_groups_say_where(const struct hk_groups *g, const struct hk_machine_name *name, const struct hk_machine_place *at)
+{
+  if (at->why[0])
+    hk_log(g->shard->all->log, HK_LOG_WARNING, "the model of %u lines cannot be computed on the GPU: %s; the processor does it",
+           name->file->plan->lines, at->why);
+}
+
 /* A new one, or NULL: no memory. */
 static struct hk_machine *make(struct hk_groups *g, uint32_t slot, const struct hk_machine_name *name)
 {
   struct hk_machine *m;
-  if (hk_machine_new(&m, name, NULL, 0) != 0)
+  struct hk_machine_place at = hk_groups_compute(g, name);
+  if (hk_machine_new(&m, name, &at, NULL, 0) != 0)
     return NULL;
+  hk_groups_say_where(g, name, &at);
   hk_groups_add(g, slot, m);
   return m;
 }

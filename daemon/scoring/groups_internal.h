@@ -45,6 +45,9 @@ struct hk_groups {
  * long. */
 size_t hk_groups_name(const struct hk_groups *g, const struct hk_sections *sections, uint32_t slot, char series[HK_NAME_MAX],
                       struct hk_machine_name *found);
+/* Where a machine of that name is computed; and a warning if it is not where it was to be. */
+struct hk_machine_place hk_groups_compute(const struct hk_groups *g, const struct hk_machine_name *name);
+void hk_groups_say_where(const struct hk_groups *g, const struct hk_machine_name *name, const struct hk_machine_place *at);
 /* Makes a machine the one whose series has this slot of the registry. */
 void hk_groups_add(struct hk_groups *g, uint32_t slot, struct hk_machine *machine);
 /* Determines a slot's place. replaying: no machine is made, and no sensor becomes a member. */

@@ -7,21 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int open_field(struct hk_machine *m, const struct hk_machine_name *name, const void *state, size_t size)
+/* On the host where the device does not take it. */
+static int attach(struct hk_machine *m, const struct hk_machine_name *name, struct hk_machine_place *at)
+{
+  const struct hk_pipelines_place host = { &hk_pipelines_host, 1 };
+  char error[sizeof at->why];
+  int status = hk_field_attach(m->field.model, name->file->plan, &at->place, error, sizeof error);
+  if (status == 0 || status == -EBADMSG || at->place.kind == host.kind)
+    return status;
+  memcpy(at->why, error, sizeof error);
+  return hk_field_attach(m->field.model, name->file->plan, &host, error, sizeof error);
+}
+
+static int open_field(struct hk_machine *m, const struct hk_machine_name *name, struct hk_machine_place *at, const void *state,
+                      size_t size)
 {
   int status = state ? hk_field_read(&m->field.model, name->field, state, size) : hk_field_new(&m->field.model, name->field);
   m->field.kinds = *name->series;
   if (status == 0 && name->file->plan)
-    status = hk_field_attach(m->field.model, name->file->plan);
+    status = attach(m, name, at);
   return status == 0 ? hk_field_binding_of(&m->field.binding, name->field, name->file, m->field.model) : status;
 }
 
-int hk_machine_new(struct hk_machine **out, const struct hk_machine_name *name, const void *state, size_t size)
+int hk_machine_new(struct hk_machine **out, const struct hk_machine_name *name, struct hk_machine_place *at, const void *state,
+                   size_t size)
 {
   struct hk_machine *m = calloc(1, sizeof *m);
   int status = -ENOMEM;
   if (m && name->field) {
-    status = open_field(m, name, state, size);
+    status = open_field(m, name, at, state, size);
   } else if (m) {
     m->rule = *name->rule;
     status = state ? hk_group_read(&m->group, name->rule, state, size) : hk_group_new(&m->group, name->rule);

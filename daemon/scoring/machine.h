@@ -55,9 +55,16 @@ struct hk_machine {
   struct hk_machine_alert alert;
 };
 
+/* Where a machine's rows are computed, which only a model is asked. */
+struct hk_machine_place {
+  struct hk_pipelines_place place;
+  char why[256]; /* out: why it is the host and not that; else empty */
+};
+
 /* Makes a machine without members, of this group or field; state: rows to continue with, or NULL. 0 and *out, -EINVAL: rows of
  * another group, -EBADMSG: damaged rows, or -ENOMEM. */
-int hk_machine_new(struct hk_machine **out, const struct hk_machine_name *name, const void *state, size_t size);
+int hk_machine_new(struct hk_machine **out, const struct hk_machine_name *name, struct hk_machine_place *at, const void *state,
+                   size_t size);
 void hk_machine_free(struct hk_machine *machine);
 
 /* One more member, which has a handle and a name. False: it cannot be. */

@@ -1,6 +1,7 @@
 /* Options, configuration, and the server's life. */
 #include "daemon/server/program.h"
 #include "cpu/field/field.h"
+#include "gpu/model/pipelines_gpu.h"
 
 #include "daemon/base/address.h"
 #include "daemon/base/uv_reserve.h"
@@ -11,6 +12,7 @@
 #include "daemon/server/server.h"
 
 #include <getopt.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,12 +67,22 @@ static void print_listeners(const struct hk_config *config)
 static void print_model(const struct hk_config_field *f)
 {
   const struct hk_model_plan *p = f->file.plan;
-  printf("field %s: %s: %u pipes, %u sensors, %u of them checks; %u unknowns, a matrix of 2 + 1 + 2 diagonals, %.1f KiB\n",
-         f->name, f->rule.file, p->pipes, p->sensors, p->sensors - 2, 2 * (p->cells + 1), (double)hk_model_need(p) / 1024);
+  double transit = 0, shortest = INFINITY;
+  for (uint32_t i = 0; i < p->lines; i++) {
+    transit = fmax(transit, p->line[i].transit);
+    shortest = fmin(shortest, p->line[i].shortest);
+  }
+  printf(
+      "field %s: %s: %u lines, %u pipes, %u sensors, %u of them checks; %u unknowns, matrices of 2 + 1 + 2 diagonals, %.1f KiB\n",
+      f->name, f->rule.file, p->lines, p->pipes, p->sensors, p->sensors - 2 * p->lines, 2 * hk_model_all_points(p),
+      (double)hk_model_need(p) / 1024);
+  if (p->lines >= HK_PIPELINES_DEVICE_LEAST)
+    printf("field %s: with backend = cuda the GPU computes them, with %.1f MiB of its memory\n", f->name,
+           (double)hk_pipelines_gpu_bytes(p) / 1048576);
   printf(
       "field %s: a row takes %.3g ms on this machine's processor, of interval = %.6g s; a wave takes %.3g s from end to end, and "
       "%.3g s through the shortest cell\n",
-      f->name, 1e3 * f->row, (double)f->rule.interval / 1e9, p->transit, p->shortest);
+      f->name, 1e3 * f->row, (double)f->rule.interval / 1e9, transit, shortest);
 }
 
 /* Says what each field needs, and whom its file leaves without neighbours. */

@@ -6,10 +6,6 @@
 
 #define HK_BAND_THREADS 32u /* so that few systems still spread over all multiprocessors */
 
-#ifndef HK_BAND_CHUNK
-#define HK_BAND_CHUNK 4
-#endif
-
 struct band_batch {
   struct hk_band_shape shape;
   const double *a, *b;
@@ -19,18 +15,22 @@ struct band_batch {
 
 template <int K> static __global__ void __launch_bounds__(HK_BAND_THREADS) by_thread(const __grid_constant__ band_batch all)
 {
-  constexpr int chunk = K <= 2 ? HK_BAND_CHUNK : K == 3 ? 2 : 1; /* what registers have room for */
+  __shared__ double ring[HK_BAND_AHEAD * HK_BAND_THREADS];
   const hk_band_shape &s = all.shape;
   const uint32_t system = blockIdx.x * HK_BAND_THREADS + threadIdx.x, lanes = hk_band_lanes(&s);
   if (system >= s.systems)
     return;
   const size_t at = hk_band_of(&s, system, 0);
-  const hk_band_stored<K, chunk> rows = {
+  const hk_band_stored<K> rows = {
     s.n, s.below, s.above, lanes, all.a + hk_band_place(lanes, system, 0, (size_t)s.n * hk_band_width(&s)), all.b + at, nullptr,
   };
-  const hk_band_thread t = { s.n, lanes, all.done + hk_band_place(lanes, system, 0, (size_t)s.n * hk_band_done<K>), all.x + at,
-                             all.residual + at };
-  all.outcome[system] = hk_band_thread_solve<hk_band_stored<K, chunk>, chunk>(t, rows);
+  const hk_band_thread t = { s.n,
+                             lanes,
+                             all.done + hk_band_place(lanes, system, 0, (size_t)s.n * hk_band_done<K>),
+                             all.x + at,
+                             all.residual + at,
+                             ring + threadIdx.x };
+  all.outcome[system] = hk_band_thread_solve(t, rows);
 }
 
 template <int K> static __global__ void __launch_bounds__(32) by_warp(const __grid_constant__ band_batch all)

@@ -2,18 +2,21 @@
  * side, from the first row to the last, with the right side beside it; then backwards; then the backward error.
  *
  * The window of the elimination, K + 1 rows of 2 K + 1 columns, stays in registers; of a row that is done, 2 K + 2 numbers go to
- * memory (1 / pivot, U, y), and are read backwards. L is not kept: a solution is refined by eliminating once more. Memory is read
- * ahead, in chunks of rows, while a chunk is computed: that hides its latency, since a multiprocessor has few of these threads.
+ * memory (1 / pivot, U, y), and are read backwards. L is not kept: a solution is refined by eliminating once more.
+ *
+ * A multiprocessor has few of these threads, so memory is read far ahead: copies into a ring of shared memory, which each thread
+ * has for itself, are under way while rows are computed (hk_band_ring).
  *
  * Rows says what the matrix is:
  *
- *   static constexpr int half            K
- *   static constexpr int chunk           rows that are loaded at once
- *   struct loaded                        what is loaded of them
- *   load(loaded &, row)                  rows row .. row + chunk - 1, of which those from n on are not there
- *   take(loaded, row, k, a, right)       row + k of them; zeros from n on
- *   only(row, a, right)                  one row, of the first K + 1
- *   right                                NULL, or right sides in place of the rows' own
+ *   static constexpr int half         K
+ *   static constexpr int chunk        rows that are read at once
+ *   static constexpr int numbers      that are read of them
+ *   struct carry                      what is kept from chunk to chunk; begin(carry, row): before the first
+ *   read(ring, slot, row)             begins to read those of rows row .. row + chunk - 1, of which those from n on are not there
+ *   take(ring, slot, row, k, carry, a, right)   row + k of them; zeros from n on
+ *   only(row, a, right)               one row, of the first K + 1
+ *   right                             NULL, or right sides in place of the rows' own
  *
  * where a are columns row - K .. row + K, zeros where there is none. Chunks begin at rows 1 and K + 1 plus multiples of chunk. */
 #ifndef HK_BAND_THREAD_SOLVE_CUH
@@ -33,6 +36,7 @@ struct hk_band_thread {
   double *done;     /* n rows of hk_band_done numbers, each of them stride apart */
   double *x;        /* n */
   double *residual; /* n: where a solution is refined */
+  double *ring;     /* HK_BAND_AHEAD numbers of shared memory, every 32nd */
 };
 
 template <int K> struct hk_band_window {
@@ -41,23 +45,97 @@ template <int K> struct hk_band_window {
   double top[2 * K + 1]; /* the largest number of each column */
 };
 
-/* Calls body(row, a, right) for rows from .. end - 1, those from n on with zeros. */
-template <class Rows, class Body>
-static __device__ __forceinline__ void hk_band_rows(const Rows &rows, uint32_t from, uint32_t end, Body body)
-{
-  typename Rows::loaded now, next;
-  rows.load(now, from);
-  for (uint32_t row = from; row < end; row += Rows::chunk) {
-    rows.load(next, row + Rows::chunk);
-#pragma unroll
-    for (int k = 0; k < Rows::chunk; k++)
-      if (row + k < end) {
-        double a[2 * Rows::half + 1], right;
-        rows.take(now, row, k, a, right);
-        body(row + k, a, right);
-      }
-    now = next;
+/* Numbers that a thread reads ahead, in shared memory: number i of lane l at 32 i + l. */
+#ifndef HK_BAND_AHEAD
+#define HK_BAND_AHEAD 96
+#endif
+
+/* A ring of slots of so many numbers. */
+template <int NUMBERS> struct hk_band_ring {
+  static constexpr int depth = HK_BAND_AHEAD / NUMBERS;
+  double *own; /* the lane's first number */
+
+  /* Begins to read number k of a slot; zero where there is none. */
+  __device__ __forceinline__ void read(int slot, int k, const double *from, bool there) const
+  {
+    double *to = own + (slot * NUMBERS + k) * 32;
+#ifdef __CUDA_ARCH__
+    const unsigned bytes = there ? 8 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from),
+                 "r"(bytes)
+                 : "memory"); /* what the slot had was taken before */
+#else
+    *to = there ? *from : 0;
+#endif
   }
+  __device__ __forceinline__ double get(int slot, int k) const
+  {
+    return own[(slot * NUMBERS + k) * 32];
+  }
+  /* Before a pass: it reads what this thread wrote. */
+  __device__ __forceinline__ void begin() const
+  {
+#ifdef __CUDA_ARCH__
+    asm volatile("fence.acq_rel.cta;" ::: "memory");
+#endif
+  }
+  /* All that was begun is one slot's. */
+  __device__ __forceinline__ void commit() const
+  {
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+  }
+  /* The oldest slot is there. */
+  __device__ __forceinline__ void wait() const
+  {
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.wait_group %0;" ::"n"(depth - 1) : "memory");
+#endif
+  }
+  /* None is under way any more. */
+  __device__ __forceinline__ void drain() const
+  {
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+  }
+};
+
+/* Calls body(row, a, right, x) for rows from .. end - 1, those from n on with zeros. LOOK: also x[row + K] is read. */
+template <bool LOOK, class Rows, class Body>
+static __device__ __forceinline__ void hk_band_rows(const hk_band_thread &t, const Rows &rows, uint32_t from, uint32_t end,
+                                                    Body body)
+{
+  constexpr int K = Rows::half, C = Rows::chunk, numbers = Rows::numbers + (LOOK ? C : 0);
+  const hk_band_ring<numbers> ring = { t.ring };
+  const auto read = [&](int slot, uint32_t row) {
+    rows.read(ring, slot, row);
+    if (LOOK)
+#pragma unroll
+      for (int k = 0; k < C; k++)
+        ring.read(slot, Rows::numbers + k, t.x + (size_t)(row + K + k) * t.stride, row + K + k < t.n);
+    ring.commit();
+  };
+  typename Rows::carry carry;
+  ring.begin();
+  rows.begin(carry, from);
+  for (int slot = 0; slot < ring.depth; slot++)
+    read(slot, from + slot * C);
+  int slot = 0;
+  for (uint32_t row = from; row < end; row += C) {
+    ring.wait();
+#pragma unroll
+    for (int k = 0; k < C; k++)
+      if (row + k < end) {
+        double a[2 * K + 1], right;
+        rows.take(ring, slot, row, k, carry, a, right);
+        body(row + k, a, right, LOOK ? ring.get(slot, Rows::numbers + k) : 0);
+      }
+    read(slot, row + ring.depth * C);
+    slot = slot + 1 < ring.depth ? slot + 1 : 0;
+  }
+  ring.drain();
 }
 
 /* The first row of the window becomes that of the pivot. */
@@ -128,7 +206,7 @@ template <class Rows> static __device__ uint32_t hk_band_forward(const hk_band_t
       w.top[j] = fmax(w.top[j], fabs(w.a[i][j]));
     }
   }
-  hk_band_rows(rows, K + 1, t.n + K + 1, [&](uint32_t row, const double(&a)[2 * K + 1], double right) {
+  hk_band_rows<false>(t, rows, K + 1, t.n + K + 1, [&](uint32_t row, const double(&a)[2 * K + 1], double right, double) {
     const uint32_t column = row - K - 1;
     double done[hk_band_done<K>];
     if (!hk_band_eliminate(w, done) && singular == t.n)
@@ -147,44 +225,37 @@ template <class Rows> static __device__ uint32_t hk_band_forward(const hk_band_t
   return singular;
 }
 
-/* Rows row, row - 1, .. of what is done; those before the first are not there. */
-template <int K, int CHUNK>
-static __device__ __forceinline__ void hk_band_load_done(const hk_band_thread &t, uint32_t row,
-                                                         double (&to)[CHUNK][hk_band_done<K>])
-{
-#pragma unroll
-  for (int k = 0; k < CHUNK; k++)
-#pragma unroll
-    for (int j = 0; j < hk_band_done<K>; j++)
-      to[k][j] = row >= (uint32_t)k && row < t.n ? t.done[((size_t)(row - k) * hk_band_done<K> + j) * t.stride] : 0;
-}
-
 /* x becomes, or changes by, the solution. */
-template <int K, int CHUNK> static __device__ void hk_band_backward(const hk_band_thread &t, bool change)
+template <int K> static __device__ void hk_band_backward(const hk_band_thread &t, bool change)
 {
-  double x[2 * K + 1] = {}, now[CHUNK][hk_band_done<K>], next[CHUNK][hk_band_done<K>]; /* x[j]: of the row + j */
-  hk_band_load_done<K, CHUNK>(t, t.n - 1, now);
-  for (uint32_t done = 0; done < t.n; done += CHUNK) {
-    const uint32_t row = t.n - 1 - done; /* wraps around where there is none before the chunk */
-    hk_band_load_done<K, CHUNK>(t, row - CHUNK, next);
+  constexpr int numbers = hk_band_done<K>;
+  const hk_band_ring<numbers> ring = { t.ring };
+  double x[2 * K + 1] = {};                       /* x[j]: of the row + j */
+  const auto read = [&](int slot, uint32_t row) { /* wraps around before the first row */
+                                                  const double *from = t.done + (size_t)row * numbers * t.stride;
 #pragma unroll
-    for (int k = 0; k < CHUNK; k++) {
-      double rest = now[k][2 * K + 1];
+                                                  for (int j = 0; j < numbers; j++)
+                                                    ring.read(slot, j, from + j * t.stride, row < t.n);
+                                                  ring.commit();
+  };
+  ring.begin();
+  for (int slot = 0; slot < ring.depth; slot++)
+    read(slot, t.n - 1 - slot);
+  int slot = 0;
+  for (uint32_t row = t.n; row-- > 0;) {
+    ring.wait();
+    double rest = ring.get(slot, 2 * K + 1);
 #pragma unroll
-      for (int j = 2 * K; j >= 1; j--) { /* what was found last comes last */
-        x[j] = x[j - 1];
-        rest -= now[k][j] * x[j];
-      }
-      x[0] = rest * now[k][0];
-      if (row >= (uint32_t)k)
-        t.x[(size_t)(row - k) * t.stride] = x[0] + (change ? t.x[(size_t)(row - k) * t.stride] : 0);
+    for (int j = 2 * K; j >= 1; j--) { /* what was found last comes last */
+      x[j] = x[j - 1];
+      rest -= ring.get(slot, j) * x[j];
     }
-#pragma unroll
-    for (int k = 0; k < CHUNK; k++)
-#pragma unroll
-      for (int j = 0; j < hk_band_done<K>; j++)
-        now[k][j] = next[k][j];
+    x[0] = rest * ring.get(slot, 0);
+    t.x[(size_t)row * t.stride] = x[0] + (change ? t.x[(size_t)row * t.stride] : 0);
+    read(slot, row - ring.depth);
+    slot = slot + 1 < ring.depth ? slot + 1 : 0;
   }
+  ring.drain();
 }
 
 /* The largest numbers of a system and its solution, of which its backward error is made. */
@@ -224,24 +295,23 @@ template <class Rows> static __device__ double hk_band_check(const hk_band_threa
 #pragma unroll
   for (int j = 0; j < K; j++)
     x[K + 1 + j] = (uint32_t)j < t.n ? t.x[j * t.stride] : 0;
-  const auto body = [&](uint32_t row, const double(&a)[2 * K + 1], double right) {
+  const auto body = [&](uint32_t row, const double(&a)[2 * K + 1], double right, double last) {
 #pragma unroll
     for (int j = 0; j < 2 * K; j++)
       x[j] = x[j + 1];
-    x[2 * K] = row + K < t.n ? t.x[(size_t)(row + K) * t.stride] : 0;
+    x[2 * K] = last;
     const double rest = hk_band_measure<K>(norms, a, right, x);
     if (store)
       t.residual[(size_t)row * t.stride] = rest;
   };
   double a[2 * K + 1], right;
   rows.only(0, a, right);
-  body(0, a, right);
-  hk_band_rows(rows, 1, t.n, body);
+  body(0, a, right, K < t.n ? t.x[K * t.stride] : 0);
+  hk_band_rows<true>(t, rows, 1, t.n, body);
   return hk_band_error(norms);
 }
 
-/* Solves it. CHUNK: rows that are read at once on the way back. */
-template <class Rows, int CHUNK> static __device__ hk_band_outcome hk_band_thread_solve(const hk_band_thread &t, Rows rows)
+template <class Rows> static __device__ hk_band_outcome hk_band_thread_solve(const hk_band_thread &t, Rows rows)
 {
   hk_band_outcome out = {};
   out.singular = hk_band_forward(t, rows);
@@ -250,14 +320,14 @@ template <class Rows, int CHUNK> static __device__ hk_band_outcome hk_band_threa
     return out;
   }
   out.singular = 0;
-  hk_band_backward<Rows::half, CHUNK>(t, false);
+  hk_band_backward<Rows::half>(t, false);
   out.error = hk_band_check(t, rows, false);
   if (out.error > HK_BAND_ERROR) {
     Rows again = rows;
     (void)hk_band_check(t, rows, true);
     again.right = t.residual;
     (void)hk_band_forward(t, again);
-    hk_band_backward<Rows::half, CHUNK>(t, true);
+    hk_band_backward<Rows::half>(t, true);
     out.error = hk_band_check(t, rows, false);
     out.refined = 1;
   }
@@ -266,37 +336,43 @@ template <class Rows, int CHUNK> static __device__ hk_band_outcome hk_band_threa
 }
 
 /* A matrix in memory, as hk_band_shape has it. */
-template <int K, int CHUNK> struct hk_band_stored {
-  static constexpr int half = K, chunk = CHUNK;
-  struct loaded {
-    double a[CHUNK][2 * K + 1], right[CHUNK];
+template <int K> struct hk_band_stored {
+  static constexpr int half = K, chunk = 1, numbers = 2 * K + 2;
+  struct carry {
   };
   uint32_t n, below, above;
   size_t stride;
   const double *a, *b, *right;
 
-  __device__ __forceinline__ void only(uint32_t row, double (&to)[2 * K + 1], double &of) const
+  /* Calls take(j, address, whether it is there) for columns row - K .. row + K, and for the right side. */
+  template <class Take> __device__ __forceinline__ void each(uint32_t row, Take take) const
   {
     const uint32_t width = below + 1 + above;
+    const double *first = a + (size_t)row * width * stride;
 #pragma unroll
     for (int j = 0; j <= 2 * K; j++) {
       const uint32_t column = row + j - K, at = j - K + below; /* wrap around where there is none */
-      to[j] = row < n && column < n && at < width ? a[((size_t)row * width + at) * stride] : 0;
+      take(j, first + (int64_t)(int32_t)at * (int64_t)stride, row < n && column < n && at < width);
     }
-    of = row < n ? (right ? right : b)[(size_t)row * stride] : 0;
+    take(2 * K + 1, (right ? right : b) + (size_t)row * stride, row < n);
   }
-  __device__ __forceinline__ void load(loaded &to, uint32_t row) const
+  __device__ __forceinline__ void only(uint32_t row, double (&to)[2 * K + 1], double &of) const
   {
-#pragma unroll
-    for (int k = 0; k < CHUNK; k++)
-      only(row + k, to.a[k], to.right[k]);
+    each(row, [&](int j, const double *from, bool there) { (j <= 2 * K ? to[j] : of) = there ? *from : 0; });
   }
-  __device__ __forceinline__ void take(const loaded &from, uint32_t, int k, double (&to)[2 * K + 1], double &of) const
+  __device__ __forceinline__ void begin(carry &, uint32_t) const {}
+  template <class Ring> __device__ __forceinline__ void read(const Ring &ring, int slot, uint32_t row) const
+  {
+    each(row, [&](int j, const double *from, bool there) { ring.read(slot, j, from, there); });
+  }
+  template <class Ring>
+  __device__ __forceinline__ void take(const Ring &ring, int slot, uint32_t, int, carry &, double (&to)[2 * K + 1],
+                                       double &of) const
   {
 #pragma unroll
     for (int j = 0; j <= 2 * K; j++)
-      to[j] = from.a[k][j];
-    of = from.right[k];
+      to[j] = ring.get(slot, j);
+    of = ring.get(slot, 2 * K + 1);
   }
 };
 

@@ -54,9 +54,10 @@ static void attach(struct hk_field *f)
 {
   static const char text[] = "edge a b 2000 0.5 0.02 1000 2\nsensor x p a boundary\nsensor y p b boundary\nsensor z q a check\n";
   const struct hk_model_plan *plan;
+  const struct hk_pipelines_place host = { &hk_pipelines_host, 1 };
   char error[256];
   check(hk_model_plan_parse(&plan, text, strlen(text), error, sizeof error) == 0);
-  const int status = hk_field_attach(f, plan);
+  const int status = hk_field_attach(f, plan, &host, error, sizeof error);
   check(status == 0 || status == -EBADMSG);
   hk_model_plan_release(plan);
 }

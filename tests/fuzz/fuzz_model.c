@@ -14,35 +14,45 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
       abort(); /* of this very line */                                                                                           \
   while (0)
 
+static void look_at_line(const struct hk_model_plan *p, uint32_t i)
+{
+  const struct hk_model_line *l = &p->line[i];
+  check(l->pipes > 0 && l->cells >= l->pipes && l->cells <= p->longest);
+  check(l->pipe == (i == 0 ? 0 : l[-1].pipe + l[-1].pipes) && l->cell == (i == 0 ? 0 : l[-1].cell + l[-1].cells));
+  check(l->transit > 0 && l->shortest > 0 && l->shortest <= l->transit && l->loss >= 0 && isfinite(l->impedance));
+  check(!p->sensor[l->boundary[0]].flow || !p->sensor[l->boundary[1]].flow);
+}
+
 static void look(const struct hk_model_plan *p)
 {
-  check(p->pipes > 0 && p->sensors > 2 && p->cells >= p->pipes && p->mark != 0);
-  check(p->transit > 0 && p->shortest > 0 && p->shortest <= p->transit && p->loss >= 0 && isfinite(p->impedance));
-  check(!p->sensor[p->boundary[0]].flow || !p->sensor[p->boundary[1]].flow);
+  check(p->lines > 0 && p->pipes >= p->lines && p->sensors > 2 && p->cells >= p->pipes && p->mark != 0);
+  for (uint32_t i = 0; i < p->lines; i++)
+    look_at_line(p, i);
   for (uint32_t i = 0; i < p->sensors; i++) {
     const struct hk_model_sensor *s = &p->sensor[i];
-    check(s->point <= p->cells && s->loss >= 0 && s->loss <= p->loss);
-    check(s->boundary == (i == p->boundary[0] || i == p->boundary[1]));
+    const struct hk_model_line *l = &p->line[s->line];
+    check(s->line < p->lines && s->point <= l->cells && s->loss >= 0 && s->loss <= l->loss);
+    check(s->boundary == (i == l->boundary[0] || i == l->boundary[1]));
     check(hk_model_plan_find(p, s->name.text, s->name.length) == i);
-    check(hk_model_plan_pipe(p, s->point)->first <= s->point);
+    check(hk_model_plan_pipe(p, s->line, s->point)->first <= s->point);
   }
 }
 
-static void go(const struct hk_model_plan *p)
+static void go(const struct hk_model_plan *p, const struct hk_model_line *l)
 {
   struct hk_pipeline line;
   struct hk_pipeline_end end[2];
   if (p->cells > 64)
     return;
   for (uint32_t k = 0; k < 2; k++) {
-    const struct hk_model_sensor *s = &p->sensor[p->boundary[k]];
+    const struct hk_model_sensor *s = &p->sensor[l->boundary[k]];
     end[k] = (struct hk_pipeline_end){ !s->flow, s->flow, 0, s->flow ? 1 : 1e6 - 1e5 * k };
   }
-  check(hk_pipeline_open(&line, p->cell, p->cells, p->impedance) == 0);
+  check(hk_pipeline_open(&line, p->cell + l->cell, l->cells, l->impedance) == 0);
   if (hk_pipeline_steady(&line, end, 1) == 0)
     for (uint32_t k = 0; k < 4; k++)
       if (hk_pipeline_step(&line, end, NULL, 1, 1) == 0)
-        check(line.error <= HK_BAND_ERROR && isfinite(hk_pipeline_flow(&line, p->cells)));
+        check(line.error <= HK_BAND_ERROR && isfinite(hk_pipeline_flow(&line, l->cells)));
   hk_pipeline_close(&line);
 }
 
@@ -55,7 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
   }
   look(plan);
-  go(plan);
+  for (uint32_t i = 0; i < plan->lines; i++)
+    go(plan, &plan->line[i]);
   hk_model_plan_release(plan);
   return 0;
 }

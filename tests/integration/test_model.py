@@ -99,6 +99,7 @@ class Simulate(Case):
                 (['simulate'], 2, 'want simulate FILE.model'),
                 (['simulate', self.path + '/none'], 1, '/none: No such file or directory'),
                 (['simulate', self.file('w', LINE + 'edge c d 1 2')], 1, '/w: line 11, column 1: edge: the form is: edge A B LENGTH DIAMETER FRICTION WAVE CELLS'),
+                (['simulate', self.file('two', 'line x\n' + LINE[LINE.index('edge'):] + 'line y\n' + LINE[LINE.index('edge'):].replace('t/', 'u/'))], 1, '/two: it has 2 lines, and one can be simulated'),
                 (['simulate', '--leak', '1h', self.model], 2, '--leak 1h: want AT,SHARE[,PLACE[,FOR]]'),
                 (['simulate', '--leak', 'soon,0.1', self.model], 2, '--leak: soon: not a duration such as 90s or 12h'),
                 (['simulate', '--leak', '1h,0.1,10001', self.model], 2, '--leak: PLACE 10001: want a number from 0 to 10000'),
@@ -281,7 +282,7 @@ class Field(Case):
         self.assertFalse(times & set(range(406, 489)))
 
     def test_check_says_so(self):
-        for keys, said in (('', 'a matrix of 2 + 1 + 2 diagonals'), ('interval = 2us\n', 'over half of interval = 2e-06 s'), ('q = 5\n', 'operator = model has no neighbours, positions, q'),
+        for keys, said in (('', '1 lines, 2 pipes, 5 sensors, 3 of them checks; 22 unknowns, matrices of 2 + 1 + 2 diagonals'), ('interval = 2us\n', 'over half of interval = 2e-06 s'), ('q = 5\n', 'operator = model has no neighbours, positions, q'),
                            ('adapt = 1\n', 'adapt = 1: not a number from 0 to 0.1'), ('hold = -1\n', 'hold = -1: not a whole number from 0')):
             path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + self.configured(keys))
             done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
@@ -294,6 +295,47 @@ class Field(Case):
         self.file('t.model', LINE + 'sensor t/x q d check\n')
         done = subprocess.run([harness.HANKELD, '-c', self.file('c.conf', self.configured()), '--check'], capture_output=True, text=True, timeout=harness.WAIT)
         self.assertIn('[field t]: file: ' + self.model + ': line 11, column 14: d: no pipe begins or ends at this node', done.stderr)
+
+
+class Lines(Field):
+    """Several lines in one file: each says what it says alone."""
+    NAMES = ('north', 'south', 'west')
+    test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # of one line
+
+    def setUp(self):
+        super().setUp()
+        head, pipes = LINE[:LINE.index('edge')], LINE[LINE.index('edge'):]
+        self.alone = {name: self.file(f'{name}.model', head + pipes.replace('6000 0.5', f'{6000 + 500 * i} 0.5').replace('t/', f't/{name}/')) for i, name in enumerate(self.NAMES)}
+        self.file('t.model', head + ''.join(f'line {n}\n' + open(f, encoding='utf-8').read()[len(head):] for n, f in self.alone.items()))
+        self.columns_of = {}
+        for i, (name, file) in enumerate(self.alone.items()):
+            done = hankel('model', 'simulate', '--hours', str(ROWS / 3600), '--seed', str(7 + i), '--moves', '5m', file)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.columns_of[name] = self.columns(done.stdout)[0]
+        self.names = [n for c in self.columns_of.values() for n in c]
+        self.rows = [[c[n][t] for c in self.columns_of.values() for n in c] for t in range(ROWS)]
+        for t in range(200, 240):  # of the second line: a boundary is lost
+            self.rows[t][self.names.index('t/south/a/p')] = None
+
+    def test_lines(self):
+        keys = f'state = {self.state}\nsnapshot = 1h\ndurability = journal\n'
+        whole, _, log = self.part(self.rows, 0, 500, keys, more='hold = 5\n')
+        self.assertIn('t#field (north and 2 other lines): the model begins steady; it is silent for 3', log)
+        self.assertIn('; computed by the processor', log)
+        self.assertIn('t#field (south): model lost: its boundary t/south/a/p has had no value for more than hold rows', log)
+        shutil.rmtree(self.state)
+        cut = [self.part(self.rows, a, b, keys, b < 500, more='hold = 5\n')[0] for a, b in ((0, 60), (60, 210), (210, 500))]
+        self.assertEqual(sorted(r for part in cut for r in part), whole)
+        for name, file in self.alone.items():
+            self.model, names = file, [n for n in self.names if n.startswith(f't/{name}/')]
+            rows = [[row[self.names.index(n)] for n in names] for row in self.rows[:500]]
+            self.names, every = names, self.names
+            items, said = self.replay(rows, '--field', f'operator=model,file={file},hold=5')
+            self.names = every
+            self.assertEqual([r[:3] for r in whole if r[0].startswith(f't/{name}/')], sorted((i['sensor'], i['time'], i['value']) for i in items if 'value' in i))
+        values = {n: [v for name, _, v, *_ in whole if name == n] for n in {r[0] for r in whole}}
+        self.assertEqual(len(values), 9)
+        self.assertGreater(min(len(v) for v in values.values()), 300)
 
 
 if __name__ == '__main__':

@@ -1,11 +1,13 @@
 /* Speed of band systems, many at once: the GPU, with all numbers in its memory, beside LAPACK's dgbtrf and dgbtrs on one thread
  * and on `threads` threads of the host.
  *
- * bench_band [SYSTEMS [N [THREADS]]]: 10,000 systems of 2,000 equations without arguments, with 1 to 16 diagonals on either side.
- * Times are medians of some runs, with their range, in milliseconds for all systems, once; the host solves fewer of them, and its
- * time is made larger by as much. GB/s: each number of A and b read once, each of x written once, over the time. Backward errors
- * are the largest of all systems, in eps. Without a GPU it says so and ends with 77. */
+ * bench_band [SYSTEMS [N [THREADS [lines]]]]: 10,000 systems of 2,000 equations without arguments, with 1 to 16 diagonals on
+ * either side; then as many lines of pipes with as many unknowns, through gpu/model/pipelines_gpu.h. Times are medians of some
+ * runs, with their range, in milliseconds for all systems, once; the host solves fewer of them, and its time is made larger by as
+ * much. GB/s: each number of A and b read once, each of x written once, over the time. Backward errors are the largest of all
+ * systems, in eps. Without a GPU it says so and ends with 77. */
 #include "gpu/band/band_gpu.h"
+#include "gpu/model/pipelines_gpu.h"
 #include "tests/backend/band_cases.h"
 
 #include <cuda_runtime_api.h>
@@ -130,6 +132,73 @@ static void compare(uint32_t systems, uint32_t n, uint32_t half, uint32_t thread
   band_drop(&c);
 }
 
+/* --- lines of pipes ----------------------------------------------------------------------------------------------------- */
+
+static const struct hk_model_plan *make_plan(uint32_t lines, uint32_t cells)
+{
+  const struct hk_model_plan *plan;
+  char error[256], *text = malloc(lines * (size_t)256);
+  size_t at = 0;
+  if (!text)
+    check("memory", -1);
+  for (uint32_t i = 0; i < lines; i++)
+    at += (size_t)snprintf(
+        text + at, 256,
+        "line %u\nedge a b %u000 0.5 0.02 1000 %u\nsensor a%u p a boundary\nsensor b%u p b boundary\nsensor q%u q a check\n", i,
+        cells, cells, i, i, i);
+  if (hk_model_plan_parse(&plan, text, at, error, sizeof error) != 0) {
+    fprintf(stderr, "bench_band: %s\n", error);
+    exit(1);
+  }
+  free(text);
+  return plan;
+}
+
+/* Steps of all lines, whose pressures swing. */
+static struct times steps(const struct hk_pipelines_kind *kind, const struct hk_model_plan *plan, uint32_t number, double scale)
+{
+  struct hk_pipelines *lines;
+  struct hk_pipelines_line *line = calloc(plan->lines, sizeof *line);
+  struct hk_pipelines_seen seen = { calloc(plan->sensors, sizeof(double)), calloc(plan->lines, 2 * sizeof(double)) };
+  char error[256];
+  double took[RUNS];
+  if (!line || !seen.value || !seen.flow || kind->open(&lines, plan, number, error, sizeof error) != 0)
+    check("lines", -1);
+  for (uint32_t k = 0; k < RUNS + 3; k++) {
+    for (uint32_t i = 0; i < plan->lines; i++)
+      line[i] =
+          (struct hk_pipelines_line){ { { 1, 0, 0, 1e6 * sin(0.1 * k + i) }, { 1, 0, 0, 1e6 * cos(0.2 * k) } }, 1, 1, 0, 0, 0 };
+    const double from = now_ms();
+    check("step", kind->step(lines, line, 1, &seen));
+    if (k >= 3)
+      took[k - 3] = now_ms() - from;
+    for (uint32_t i = 0; i < plan->lines; i++)
+      check("status of a line", line[i].status);
+  }
+  kind->close(lines);
+  free(line);
+  free(seen.value);
+  free(seen.flow);
+  return times_of(took, scale);
+}
+
+static void compare_lines(uint32_t n_lines, uint32_t n, uint32_t threads)
+{
+  const uint32_t some = n_lines < 320 ? n_lines : 320, more = n_lines < 4 * some ? n_lines : 4 * some;
+  const struct hk_model_plan *all = make_plan(n_lines, n / 2 - 1), *few = make_plan(some, n / 2 - 1),
+                             *several = make_plan(more, n / 2 - 1);
+  const struct times there = steps(&hk_pipelines_gpu, all, 0, 1), one = steps(&hk_pipelines_host, few, 1, (double)n_lines / some),
+                     many = steps(&hk_pipelines_host, several, threads, (double)n_lines / more);
+  printf("%5u lines of pipes of %u unknowns, a step (two Newton steps, ends up, readings down)  GPU %.3f (%.3f to %.3f)  1 "
+         "thread %.0f (%.0f to %.0f)  %u threads %.0f (%.0f to %.0f): %.0f and %.0f times\n",
+         n_lines, n, there.median, there.least, there.most, one.median, one.least, one.most, threads, many.median, many.least,
+         many.most, one.median / there.median, many.median / there.median);
+  fflush(stdout);
+  hk_model_plan_release(all);
+  hk_model_plan_release(few);
+  hk_model_plan_release(several);
+}
+
 int main(int n_args, char **args)
 {
   const uint32_t systems = n_args > 1 ? (uint32_t)strtoul(args[1], NULL, 10) : 10000;
@@ -137,10 +206,12 @@ int main(int n_args, char **args)
   const uint32_t threads = n_args > 3 ? (uint32_t)strtoul(args[3], NULL, 10) : 8;
   const uint32_t halves[] = { 1, 2, 3, 4, 8, 16 };
   if (systems == 0 || n < 4 || threads == 0) {
-    fprintf(stderr, "usage: bench_band [SYSTEMS [N [THREADS]]], at least 4 equations\n");
+    fprintf(stderr,
+            "usage: bench_band [SYSTEMS [N [THREADS [lines]]]], at least 4 equations; lines: nothing but lines of pipes\n");
     return 2;
   }
-  for (size_t k = 0; k < sizeof halves / sizeof *halves; k++)
+  for (size_t k = 0; k < sizeof halves / sizeof *halves && n_args <= 4; k++)
     compare(systems, n, halves[k], threads);
+  compare_lines(systems, n, threads);
   return 0;
 }

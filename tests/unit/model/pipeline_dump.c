@@ -8,7 +8,7 @@
 
 static struct hk_pipeline_end end_of(const struct hk_model_plan *p, uint32_t k, double value)
 {
-  const struct hk_model_sensor *s = &p->sensor[p->boundary[k]];
+  const struct hk_model_sensor *s = &p->sensor[p->line->boundary[k]];
   return (struct hk_pipeline_end){ !s->flow, s->flow, 0, value * s->unit };
 }
 
@@ -34,7 +34,7 @@ int main(void)
     fprintf(stderr, "%s\n", error);
     return 1;
   }
-  int status = hk_pipeline_open(&pipes, plan->cell, plan->cells, plan->impedance);
+  int status = hk_pipeline_open(&pipes, plan->cell, plan->cells, plan->line->impedance);
   for (uint32_t tick = 0; status == 0 && scanf("%lf %lf", &value[0], &value[1]) == 2; tick++) {
     const struct hk_pipeline_end end[2] = { end_of(plan, 0, value[0]), end_of(plan, 1, value[1]) };
     if (tick == 0 && (status = hk_pipeline_steady(&pipes, end, 1)) == 0)

@@ -46,11 +46,11 @@ static void line(void **state)
   assert_int_equal(p->pipes, 2);
   assert_int_equal(p->cells, 15);
   assert_int_equal(p->sensors, 4);
-  assert_near(p->transit, 1.4, 1e-12);
-  assert_near(p->shortest, 0.08, 1e-12);
+  assert_near(p->line->transit, 1.4, 1e-12);
+  assert_near(p->line->shortest, 0.08, 1e-12);
   const double a = 3.14159265358979 / 4 * 0.25, b = 3.14159265358979 / 4 * 0.16;
-  assert_near(p->impedance, 850 * 1000 / a, 1);
-  assert_near(p->loss, 0.02 * 850 / 2 * (1000 / 0.5 / a / a + 500 / 0.4 / b / b), 1);
+  assert_near(p->line->impedance, 850 * 1000 / a, 1);
+  assert_near(p->line->loss, 0.02 * 850 / 2 * (1000 / 0.5 / a / a + 500 / 0.4 / b / b), 1);
   assert_near(p->cell[3].wave, 1000 / 100.0, 1e-9);
   assert_near(p->cell[3].push, 1000 / 100.0, 1e-9);
   assert_near(p->cell[12].wave * p->cell[12].push, 12.5 * 12.5, 1e-9);
@@ -61,11 +61,11 @@ static void line(void **state)
   assert_near(q->unit, 1.0 / 3600, 1e-15);
   assert_true(!middle->flow && middle->point == 10 && middle->unit == 1e5);
   assert_near(middle->loss, 0.02 * 850 / 2 * 1000 / 0.5 / a / a, 1);
-  assert_int_equal(p->boundary[0], find(p, "p.a"));
-  assert_int_equal(p->boundary[1], find(p, "p.c"));
+  assert_int_equal(p->line->boundary[0], find(p, "p.a"));
+  assert_int_equal(p->line->boundary[1], find(p, "p.c"));
   assert_int_equal(find(p, "p.d"), HK_MODEL_NONE);
-  assert_int_equal(hk_model_plan_pipe(p, 10)->first, 0);
-  assert_int_equal(hk_model_plan_pipe(p, 11)->first, 10);
+  assert_int_equal(hk_model_plan_pipe(p, 0, 10)->first, 0);
+  assert_int_equal(hk_model_plan_pipe(p, 0, 11)->first, 10);
   hk_model_plan_release(hk_model_plan_hold(p));
   hk_model_plan_release(p);
 }
@@ -93,12 +93,43 @@ static void marks(void **state)
   hk_model_plan_release(same);
 }
 
+/* Lines of a file are what they are alone, wherever they stand. */
+static void lines(void **state)
+{
+  (void)state;
+  const struct hk_model_plan
+      *alone = parsed(LINE SENSORS "height b 20\n"),
+      *p = parsed("line first\nedge a b 100 0.2 0.02 1200 3\nsensor x p a boundary\nsensor y q b boundary\nsensor z p b check\n"
+                  "line second\n" LINE SENSORS "height b 20\n");
+  const struct hk_model_line *l = &p->line[1];
+  assert_int_equal(p->lines, 2);
+  assert_int_equal(p->cells, alone->cells + 3);
+  assert_int_equal(p->longest, alone->cells);
+  assert_int_equal(hk_model_all_points(p), alone->cells + 3 + 2);
+  assert_int_equal(hk_model_first_point(p, 1), 4);
+  assert_true(l->name.length == 6 && memcmp(l->name.text, "second", 6) == 0);
+  assert_true(l->pipe == 1 && l->pipes == 2 && l->cell == 3 && l->cells == alone->cells);
+  assert_true(l->impedance == alone->line->impedance && l->loss == alone->line->loss && l->transit == alone->line->transit);
+  assert_memory_equal(&p->cell[3], alone->cell, alone->cells * sizeof *alone->cell);
+  for (uint32_t i = 0; i < alone->sensors; i++) {
+    const struct hk_model_sensor *there = &p->sensor[i + 3], *here = &alone->sensor[i];
+    assert_true(there->line == 1 && there->point == here->point && there->loss == here->loss);
+    assert_int_equal(find(p, i == 0 ? "p.a" : "q.a") < p->sensors, 1);
+  }
+  assert_int_equal(l->boundary[0], alone->line->boundary[0] + 3);
+  assert_true(p->line[0].boundary[0] == 0 && p->line[0].boundary[1] == 1);
+  assert_int_equal(hk_model_plan_pipe(p, 1, 11)->first, 10);
+  hk_model_plan_release(alone);
+  hk_model_plan_release(p);
+}
+
 static void faults(void **state)
 {
   (void)state;
   static const char *const wrong[][2] = {
     { "", "there is no edge: the line has no pipe" },
-    { "# nothing\n\n  pipe a b", "line 3, column 3: pipe: a line begins with fluid, units, edge, height or sensor" },
+    { "# nothing\n\n  pipe a b",
+      "line 3, column 3: pipe: a line of the file begins with fluid, units, line, edge, height or sensor" },
     { "fluid\n", "line 1, column 1: fluid: the form is: fluid DENSITY" },
     { "fluid 1 2\n", "line 1, column 1: fluid: the form is: fluid DENSITY" },
     { "fluid -1\n", "line 1, column 7: -1: not a density in kg/m3, from 0.1 to 30000" },
@@ -131,7 +162,18 @@ static void faults(void **state)
     { LINE "sensor s p c boundary\n",
       "line 1, column 6: a: this end of the line has no boundary; a sensor there is needed, which drives the model" },
     { LINE "sensor s p a boundary\nsensor t q c boundary\n", "no sensor is a check: there is nothing to compare the model with" },
-    { "\x1b[31m\n", "line 1, column 1: ?[31m: a line begins with fluid, units, edge, height or sensor" },
+    { "line\n", "line 1, column 1: line: the form is: line NAME" },
+    { LINE SENSORS "line b\n",
+      "line 6, column 6: b: what stands before the first line belongs to none: begin it with a line, too" },
+    { "line a\nline b\n", "line 2, column 6: b: the line before has no pipe" },
+    { "line a\n" LINE SENSORS "line b\n", "line 7, column 6: b: the line has no pipe" },
+    { "line a\n" LINE SENSORS "line b\nedge a b 1 1 1 1 1\nsensor b p a boundary\n",
+      "line 8, column 8: b: this end of the line has no boundary; a sensor there is needed, which drives the model" },
+    { "line a\n" LINE SENSORS "line b\nedge x y 1 1 1 1 1\nsensor b p a boundary\n",
+      "line 9, column 12: a: no pipe begins or ends at this node" },
+    { "line a\n" LINE SENSORS "line b\nedge a b 1 1 1 1 1\nsensor q.a p a boundary\nsensor o p b boundary\n",
+      "line 9, column 8: q.a: there is a sensor of that name already" },
+    { "\x1b[31m\n", "line 1, column 1: ?[31m: a line of the file begins with fluid, units, line, edge, height or sensor" },
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     const struct hk_model_plan *plan;
@@ -165,7 +207,7 @@ static void files(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(line), cmocka_unit_test(marks), cmocka_unit_test(faults),
-                                      cmocka_unit_test(files) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(line), cmocka_unit_test(marks), cmocka_unit_test(lines),
+                                      cmocka_unit_test(faults), cmocka_unit_test(files) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

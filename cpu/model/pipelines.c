@@ -1,0 +1,179 @@
+/* The lines of a plan on the host: see pipelines.h. A thread has the memory that a step of the longest line needs. */
+#include "cpu/model/pipelines.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MEASURED 9 /* steps */
+
+struct worker {
+  struct hk_pipelines *all;
+  struct hk_pipeline line; /* of the line that is computed, with memory for the longest */
+  pthread_t thread;
+};
+
+struct hk_pipelines {
+  const struct hk_model_plan *plan; /* the owner's */
+  double *state;                    /* of all points, by line */
+  struct worker *worker;
+  uint32_t workers;
+  struct hk_pipelines_line *line; /* of a step, as */
+  double dt;
+  atomic_uint next; /* line that nobody has taken */
+};
+
+static double *state_of(const struct hk_pipelines *p, uint32_t line)
+{
+  return p->state + 2 * (size_t)hk_model_first_point(p->plan, line);
+}
+
+static void close_host(struct hk_pipelines *p)
+{
+  if (!p)
+    return;
+  for (uint32_t i = 0; i < p->workers && p->worker; i++)
+    hk_pipeline_close(&p->worker[i].line);
+  free(p->worker);
+  free(p->state);
+  free(p);
+}
+
+static int open_host(struct hk_pipelines **out, const struct hk_model_plan *plan, uint32_t threads, char *error, size_t size)
+{
+  struct hk_pipelines *p = calloc(1, sizeof *p);
+  int status = p ? 0 : -ENOMEM;
+  if (status == 0) {
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    threads = threads > 0 ? threads : cores > 0 ? (uint32_t)cores : 1;
+    p->plan = plan;
+    p->workers = threads < plan->lines ? threads : plan->lines;
+    p->state = calloc(2 * (size_t)hk_model_all_points(plan), sizeof *p->state);
+    p->worker = calloc(p->workers, sizeof *p->worker);
+    status = p->state && p->worker ? 0 : -ENOMEM;
+  }
+  for (uint32_t i = 0; status == 0 && i < p->workers; i++) {
+    p->worker[i].all = p;
+    status = hk_pipeline_open(&p->worker[i].line, plan->cell, plan->longest, 1);
+  }
+  if (status != 0) {
+    snprintf(error, size, "out of memory");
+    close_host(p);
+    return status;
+  }
+  *out = p;
+  return 0;
+}
+
+uint64_t hk_pipelines_need(const struct hk_model_plan *plan)
+{
+  return sizeof(struct hk_pipelines) + sizeof(struct worker) + hk_pipeline_need(plan->longest) +
+         2 * (uint64_t)hk_model_all_points(plan) * sizeof(double);
+}
+
+/* --- a step ------------------------------------------------------------------------------------------------------------- */
+
+static void step_line(struct worker *w, uint32_t i)
+{
+  struct hk_pipelines *p = w->all;
+  const struct hk_model_line *of = &p->plan->line[i];
+  struct hk_pipelines_line *line = &p->line[i];
+  struct hk_pipeline pipe = w->line; /* it is in the line's place until the step is done */
+  pipe.cell = p->plan->cell + of->cell;
+  pipe.points = hk_model_points(of);
+  pipe.impedance = of->impedance;
+  pipe.state = state_of(p, i);
+  line->status = hk_pipeline_step(&pipe, line->end, NULL, p->dt, line->friction);
+  line->singular = pipe.singular;
+}
+
+static void *work(void *argument)
+{
+  struct worker *w = argument;
+  for (uint32_t i; (i = atomic_fetch_add_explicit(&w->all->next, 1, memory_order_relaxed)) < w->all->plan->lines;)
+    if (w->all->line[i].active)
+      step_line(w, i);
+  return NULL;
+}
+
+/* The first worker works itself; where a thread cannot begin, those that there are do its part. */
+static int step_host(struct hk_pipelines *p, struct hk_pipelines_line *line, double dt, const struct hk_pipelines_seen *seen)
+{
+  uint32_t begun = 1;
+  p->line = line;
+  p->dt = dt;
+  atomic_store_explicit(&p->next, 0, memory_order_relaxed);
+  while (begun < p->workers && pthread_create(&p->worker[begun].thread, NULL, work, &p->worker[begun]) == 0)
+    begun++;
+  work(&p->worker[0]);
+  for (uint32_t i = 1; i < begun; i++)
+    (void)pthread_join(p->worker[i].thread, NULL); /* it was begun, and is joined once */
+  for (uint32_t i = 0; i < p->plan->sensors; i++) {
+    const struct hk_model_sensor *s = &p->plan->sensor[i];
+    const double *at = state_of(p, s->line) + 2 * (size_t)s->point;
+    seen->value[i] = s->flow ? at[1] : at[0] * p->plan->line[s->line].impedance;
+  }
+  for (uint32_t i = 0; i < p->plan->lines; i++) {
+    seen->flow[2 * (size_t)i] = state_of(p, i)[1];
+    seen->flow[2 * (size_t)i + 1] = state_of(p, i)[2 * (size_t)p->plan->line[i].cells + 1];
+  }
+  return 0;
+}
+
+static int put_host(struct hk_pipelines *p, uint32_t line, const double *state)
+{
+  memcpy(state_of(p, line), state, 2 * (size_t)hk_model_points(&p->plan->line[line]) * sizeof *state);
+  return 0;
+}
+
+static int get_host(struct hk_pipelines *p, double *state)
+{
+  memcpy(state, p->state, 2 * (size_t)hk_model_all_points(p->plan) * sizeof *state);
+  return 0;
+}
+
+const struct hk_pipelines_kind hk_pipelines_host = { open_host, close_host, step_host, put_host, get_host };
+
+/* --- how long it takes -------------------------------------------------------------------------------------------------- */
+
+static double now(void)
+{
+  struct timespec t;
+  return clock_gettime(CLOCK_MONOTONIC, &t) == 0 ? (double)t.tv_sec + (double)t.tv_nsec * 1e-9 : 0;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+int hk_pipelines_measure(const struct hk_model_plan *plan, double interval, double *seconds)
+{
+  const struct hk_model_line *l = plan->line;
+  double took[MEASURED];
+  struct hk_pipeline pipe;
+  while (l->cells < plan->longest)
+    l++;
+  const bool first = plan->sensor[l->boundary[0]].flow, last = plan->sensor[l->boundary[1]].flow;
+  const double flow = plan->pipe[l->pipe].area; /* 1 m/s */
+  struct hk_pipeline_end end[2] = { { !first, first, 0, first ? flow : 1e6 }, { !last, last, 0, last ? flow : 1e6 } };
+  int status = hk_pipeline_open(&pipe, plan->cell + l->cell, l->cells, l->impedance);
+  for (uint32_t k = 0; k < MEASURED && status == 0; k++) {
+    const double from = now();
+    end[0].is *= 1.01; /* so that something moves */
+    status = hk_pipeline_step(&pipe, end, NULL, interval, 1);
+    took[k] = now() - from;
+  }
+  hk_pipeline_close(&pipe);
+  if (status != 0)
+    return status;
+  qsort(took, MEASURED, sizeof *took, compare_times);
+  *seconds = took[MEASURED / 2] * hk_model_all_points(plan) / hk_model_points(l);
+  return 0;
+}

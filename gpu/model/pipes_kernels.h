@@ -1,0 +1,46 @@
+/* What gpu/model/pipelines_gpu.c launches of pipes_kernels.cu: lines of a plan, by groups of 32 that lie side by side, each as
+ * long as its longest. All pointers are to device memory. */
+#ifndef HK_PIPES_KERNELS_H
+#define HK_PIPES_KERNELS_H
+
+#include "cpu/model/pipelines.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st; /* cudaStream_t points to it */
+
+#define HK_PIPES_COLUMNS 10u /* numbers of an unknown beside its state: next, change, residual, and what is done */
+
+struct hk_pipes_batch {
+  uint32_t lines;
+  const uint32_t *cells;   /* by line */
+  const uint64_t *first;   /* by group: points of the lines before, where all of a group are as long as the longest */
+  const double *impedance; /* by line */
+  const double *cell;      /* by point, four numbers, as gpu/model/pipes_step.cuh has them */
+  double *state;           /* by point, two numbers */
+  double *work;            /* by point, two times HK_PIPES_COLUMNS - 1 numbers */
+  uint64_t points;         /* of one of the 32 that lie side by side */
+};
+
+/* Where line i's number `at` of `each` a point stands. */
+static inline uint64_t hk_pipes_place(uint64_t first, uint32_t line, uint64_t at, uint64_t each)
+{
+  return (first * each + at) * 32 + line % 32;
+}
+
+/* Each is launched and not waited for; returns a cudaError_t.
+ * A step of all lines that are active. */
+int hk_pipes_launch_step(const struct hk_pipes_batch *batch, struct hk_pipelines_line *line, double dt,
+                         struct CUstream_st *stream);
+/* seen[i] = state[place[i]] * scale[i], of n. */
+int hk_pipes_launch_see(const double *state, const uint64_t *place, const double *scale, double *seen, uint32_t n,
+                        struct CUstream_st *stream);
+/* state[place + 32 i] = from[i], of n. */
+int hk_pipes_launch_put(double *state, uint64_t place, const double *from, uint32_t n, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
