@@ -12,6 +12,7 @@ from harness import WAIT, until
 SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'  # the script around it would run it as another user
 THERE = os.path.exists(SERVER) and all(shutil.which(program) for program in ('epmd', 'amqp-declare-queue', 'amqp-publish', 'amqp-delete-queue'))
 WHY = 'there is no rabbitmq-server, or no amqp-tools'
+WITH_US = ('setpriv', '--pdeathsig', 'KILL')  # a test that is killed leaves nothing behind
 START = 4 * WAIT  # s: it takes some seconds on an idle machine
 
 
@@ -38,11 +39,12 @@ class Broker:
                 f.write(content)
         # One scheduler that does not spin: it shares the machine with all that is tested. Nothing of it listens beyond loopback.
         self.environment = {**os.environ, 'HOME': self.folder, 'ERL_EPMD_PORT': str(epmd), 'ERL_EPMD_ADDRESS': '127.0.0.1', 'RABBITMQ_NODENAME': f'hankeld{self.port}@localhost',
+                            'RUNNING_UNDER_SYSTEMD': 'true',  # it is one process then, and no child of a shell
                             'RABBITMQ_DIST_PORT': str(distribution), 'RABBITMQ_MNESIA_BASE': self.path('mnesia'), 'RABBITMQ_LOG_BASE': self.path('log'), 'RABBITMQ_CONFIG_FILE': self.path('rabbitmq.conf'),
                             'RABBITMQ_CONF_ENV_FILE': self.path('env'), 'RABBITMQ_ENABLED_PLUGINS_FILE': self.path('plugins'),
                             'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': '+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}'}
         # What the nodes of Erlang find each other by; the broker would start one that stays.
-        self.epmd = subprocess.Popen(['epmd', '-port', str(epmd), '-address', '127.0.0.1'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.epmd = subprocess.Popen([*WITH_US, 'epmd', '-port', str(epmd), '-address', '127.0.0.1'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.process = None
         until(lambda: subprocess.run(['epmd', '-port', str(epmd), '-names'], capture_output=True, timeout=WAIT, check=False).returncode == 0, 'epmd to answer')
         self.start()
@@ -56,7 +58,7 @@ class Broker:
 
     def start(self):
         with open(self.path('output'), 'ab') as output:
-            self.process = subprocess.Popen([SERVER], env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+            self.process = subprocess.Popen([*WITH_US, SERVER], env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
 
         def answers():
             assert self.process.poll() is None, self.log
