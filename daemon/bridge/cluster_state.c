@@ -1,6 +1,7 @@
 #include "daemon/bridge/cluster_state.h"
 
 #include "daemon/base/grow.h"
+#include "daemon/durable/snapshot_read.h"
 #include "daemon/sensors/register.h"
 
 #include <errno.h>

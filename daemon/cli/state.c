@@ -12,7 +12,7 @@
 #include "daemon/durable/journal.h"
 #include "daemon/durable/journal_read.h"
 #include "daemon/durable/marks.h"
-#include "daemon/durable/snapshot.h"
+#include "daemon/durable/snapshot_read.h"
 #include "daemon/sensors/maintenance_file.h"
 
 #include <errno.h>

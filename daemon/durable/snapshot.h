@@ -49,48 +49,6 @@ struct hk_snapshot_sensor {
   uint32_t state_size;
 };
 
-/* --- writing --------------------------------------------------------------------------------------------------------- */
-
-struct hk_snapshot_writer;
-
-/* folder: stays open. */
-int hk_snapshot_create(struct hk_snapshot_writer **out, const struct hk_disk *disk, int folder,
-                       const struct hk_snapshot_about *about);
-/* The file's number of a detector's name, which is written when it is new. */
-int hk_snapshot_detector(struct hk_snapshot_writer *writer, struct hk_string name, uint16_t *number);
-/* The number of a feed's points, from its beginning, that the shard had taken at the start of the snapshot. */
-int hk_snapshot_feed(struct hk_snapshot_writer *writer, const struct hk_record_feed *feed, uint64_t upto);
-/* Sections: begun, filled with what is of its type (enum hk_snapshot_part_type), and written by hk_snapshot_end, unless nothing
- * was added. SENSORS were copied at a position, and at this time of the arrival clock; MACHINES are as they were at that of the
- * section before; of the others both are 0. */
-void hk_snapshot_begin(struct hk_snapshot_writer *writer, uint32_t type, uint64_t position, int64_t arrival);
-int hk_snapshot_add(struct hk_snapshot_writer *writer, const struct hk_snapshot_sensor *sensor);
-int hk_snapshot_end(struct hk_snapshot_writer *writer);
-/* OWNERS: of those sensors of the section before it that count for one. */
-struct hk_snapshot_owner {
-  uint32_t slot;
-  uint8_t generation;
-  uint64_t owner; /* of sensors/owners.h; not 0 */
-};
-int hk_snapshot_add_owner(struct hk_snapshot_writer *writer, const struct hk_snapshot_owner *owner);
-/* COUNTERS: of those whose rates are made, how far that was at its position. */
-struct hk_snapshot_counter {
-  uint32_t slot;
-  uint8_t generation;
-  struct hk_rate rate; /* known */
-};
-int hk_snapshot_add_counter(struct hk_snapshot_writer *writer, const struct hk_snapshot_counter *counter);
-/* MACHINES: those whose series are in the section of sensors before it. generation: of the series. What the memory points to has
- * a multiple of 8 bytes. */
-int hk_snapshot_add_machine(struct hk_snapshot_writer *writer, const struct hk_machine_memory *machine, uint8_t generation);
-/* Whole on the disk, and under its own name. Then, or after an error: close. */
-int hk_snapshot_finish(struct hk_snapshot_writer *writer);
-/* What was not finished is removed. NULL is allowed. */
-void hk_snapshot_close(struct hk_snapshot_writer *writer);
-uint64_t hk_snapshot_bytes(const struct hk_snapshot_writer *writer);
-
-/* --- reading --------------------------------------------------------------------------------------------------------- */
-
 enum hk_snapshot_part_type {
   HK_PART_DETECTOR = 1,
   HK_PART_FEED = 2,
@@ -101,33 +59,18 @@ enum hk_snapshot_part_type {
   HK_PART_COUNTERS = 7,
 };
 
-/* A section; valid until the next call. */
-struct hk_snapshot_part {
-  uint32_t type, count; /* type: enum hk_snapshot_part_type */
-  uint64_t at;          /* where it begins in the file */
-  uint64_t position;
-  int64_t arrival;
-  uint64_t size;
-  const uint8_t *payload; /* 8-byte aligned */
+/* OWNERS: of those sensors of the section before it that count for one. */
+struct hk_snapshot_owner {
+  uint32_t slot;
+  uint8_t generation;
+  uint64_t owner; /* of sensors/owners.h; not 0 */
 };
 
-struct hk_snapshot_reader;
-
-/* why: the error of this call and of hk_snapshot_next; at least 128 bytes, valid until close. */
-int hk_snapshot_open(struct hk_snapshot_reader **out, const struct hk_disk *disk, int folder, const char *name, char *why,
-                     size_t size);
-const struct hk_snapshot_about *hk_snapshot_of(const struct hk_snapshot_reader *reader);
-/* The next section, whose checksum is good: 1; 0 at the end of a file that is good as a whole; or a negative errno. */
-int hk_snapshot_next(struct hk_snapshot_reader *reader, struct hk_snapshot_part *out);
-void hk_snapshot_read_close(struct hk_snapshot_reader *reader); /* NULL is allowed */
-
-/* What sections hold; pointers are into them. 0 or -EBADMSG: the checksum is good, the layout is not. */
-int hk_snapshot_detector_read(const struct hk_snapshot_part *part, uint16_t *number, struct hk_string *name);
-int hk_snapshot_feed_read(const struct hk_snapshot_part *part, struct hk_record_feed *feed, uint64_t *upto);
-/* The sensor, machine, owner, or counter, at *at, 0 at first; *at moves on. 1, 0 at the end, or -EBADMSG. */
-int hk_snapshot_sensor_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_sensor *out);
-int hk_snapshot_machine_next(const struct hk_snapshot_part *part, size_t *at, struct hk_machine_memory *out, uint8_t *generation);
-int hk_snapshot_owner_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_owner *out);
-int hk_snapshot_counter_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_counter *out);
+/* COUNTERS: of those whose rates are made, how far that was at its position. */
+struct hk_snapshot_counter {
+  uint32_t slot;
+  uint8_t generation;
+  struct hk_rate rate; /* known */
+};
 
 #endif

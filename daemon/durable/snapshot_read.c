@@ -1,7 +1,7 @@
 /* Reading a snapshot. Nothing of a section is looked at before its checksum was found good, and nothing of a file is to be used
  * before its end was: a file that was cut between two sections looks good until there. */
+#include "daemon/durable/snapshot_read.h"
 #include "daemon/base/limits.h"
-#include "daemon/durable/snapshot.h"
 #include "daemon/durable/snapshot_format.h"
 
 #include "proto/wire/name.h"

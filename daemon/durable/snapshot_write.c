@@ -1,7 +1,7 @@
 /* Writing a snapshot: a section is put together in memory and written whole. What was written is synced now and then, so that the
  * end does not wait for all of it, and others' syncs not for ours. */
+#include "daemon/durable/snapshot_write.h"
 #include "daemon/base/grow.h"
-#include "daemon/durable/snapshot.h"
 #include "daemon/durable/snapshot_format.h"
 #include "proto/wire/event_message.h"
 

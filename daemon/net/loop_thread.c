@@ -7,6 +7,7 @@
 #include "daemon/net/connection.h"
 #include "daemon/net/net.h"
 #include "daemon/net/tcp_listener.h"
+#include "daemon/net/udp_listener.h"
 #include "daemon/scoring/hand_over.h"
 
 #include <errno.h>

@@ -10,6 +10,7 @@
 #include "daemon/net/connection.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
+#include "daemon/net/udp_listener.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -55,15 +55,4 @@ int hk_listener_reserve(void);
 /* Makes calls on a socket that was passed return at once. 0, or -1 with errno. */
 int hk_listener_unblock(int fd);
 
-/* udp_listener.c */
-int hk_udp_open(struct hk_listener *l, char *error, size_t size);
-void hk_udp_close(struct hk_listener *l);
-/* Reads datagrams while there is room, for a bounded time. True when none is left. */
-bool hk_udp_read(struct hk_listener *l);
-/* Asks the kernel how many datagrams it threw away for lack of room in the socket's buffer, and counts them. Called every second.
- */
-void hk_udp_look(struct hk_listener *l);
-/* Reads again, if it was paused for lack of room. */
-void hk_udp_go_on(struct hk_listener *l);
-
 #endif

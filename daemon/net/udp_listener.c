@@ -1,12 +1,12 @@
 /* Datagrams: read many at a time, never answered. When there is no room for the points that could come, the socket is left
  * alone: the kernel's buffer fills and it counts what it must throw away (SO_MEMINFO), so that nothing is lost uncounted. */
+#include "daemon/net/udp_listener.h"
 #include "daemon/base/address.h"
 #include "daemon/intake/decode_lines.h"
 #include "daemon/net/admission.h"
 #include "daemon/net/connection.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
-#include "daemon/net/tcp_listener.h"
 #include "proto/wire/message.h"
 
 #include <errno.h>

@@ -15,7 +15,7 @@
 #ifndef HK_HELD_PARTITIONS_H
 #define HK_HELD_PARTITIONS_H
 
-#include "daemon/durable/snapshot.h"
+#include "daemon/durable/snapshot_read.h"
 #include "daemon/scoring/shard.h"
 
 struct hk_partitions;

@@ -2,6 +2,7 @@
  * snapshots (server/load_snapshots.c); but others are there already and go on, so each gets a slot that is free, and what names
  * slots of the machine that has written the file is translated by the order's map. */
 #include "daemon/scoring/partition_import.h"
+#include "daemon/durable/snapshot_read.h"
 
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/field_rows.h"

@@ -2,6 +2,7 @@
 #include "daemon/scoring/snapshot_thread.h"
 #include "cpu/backend/state_size.h"
 #include "daemon/durable/disk_health.h"
+#include "daemon/durable/snapshot_write.h"
 #include "daemon/scoring/hand_over.h"
 
 #include "cpu/rules/state.h"

@@ -1,4 +1,5 @@
 #include "daemon/server/choose_snapshots.h"
+#include "daemon/durable/snapshot_read.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* Wiring and life of the daemon. */
 #include "daemon/server/lifecycle.h"
+#include "daemon/net/udp_listener.h"
 #include "daemon/scoring/hand_over.h"
 
 #include "daemon/base/systemd.h"

@@ -1,6 +1,7 @@
 /* Taking over the snapshots that were chosen. */
 #include "daemon/server/load_snapshots.h"
 #include "daemon/base/grow.h"
+#include "daemon/durable/snapshot_read.h"
 
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/group_restore.h"

@@ -3,8 +3,8 @@
  * was, and so are the rows of a machine, which go on. */
 #include "cpu/group/group.h"
 #include "cpu/rules/state.h"
-#include "daemon/durable/snapshot.h"
 #include "daemon/durable/snapshot_format.h"
+#include "daemon/durable/snapshot_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* Snapshots: what was written is read back; a file with any byte changed, cut anywhere, or put together from others is refused; a
- * disk that fails at any call leaves no file that looks good. */
-#include "daemon/durable/snapshot.h"
+/* Snapshots: what was written is read back; changed, cut and mixed files are refused; a failing disk leaves no valid file. */
 #include "daemon/durable/snapshot_format.h"
+#include "daemon/durable/snapshot_read.h"
+#include "daemon/durable/snapshot_write.h"
 
 #include <errno.h>
 #include <fcntl.h>
