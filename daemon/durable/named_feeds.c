@@ -307,6 +307,14 @@ uint64_t hk_feed_committed(const struct hk_feed *feed)
   return least;
 }
 
+bool hk_feed_is_committed(struct hk_feed *feed)
+{
+  pthread_mutex_lock(&feed->lock);
+  const uint64_t received = feed->received;
+  pthread_mutex_unlock(&feed->lock);
+  return hk_feed_committed(feed) >= received;
+}
+
 void hk_feed_taken(struct hk_feed *feed, uint32_t shard, uint64_t upto)
 {
   struct hk_wake *loop;

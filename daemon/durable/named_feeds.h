@@ -110,6 +110,8 @@ void hk_feed_leave(struct hk_feed *feed);
 
 /* How many of its points, from its beginning, are committed by all shards. */
 uint64_t hk_feed_committed(const struct hk_feed *feed);
+/* Whether that is all that ever went into chunks. The loop of its connection is woken whenever more is committed. */
+bool hk_feed_is_committed(struct hk_feed *feed);
 
 /* A shard has taken, or has committed, all of its points up to `upto`. */
 void hk_feed_taken(struct hk_feed *feed, uint32_t shard, uint64_t upto);

@@ -1,4 +1,5 @@
 /* Binary protocol over TCP: frames in, replies out. A frame that is wrong ends the connection after an ERROR that says why. */
+#include "daemon/durable/disk_health.h"
 #include "daemon/net/admission.h"
 #include "daemon/net/binary_operator.h"
 #include "daemon/net/binary_replies.h"
@@ -101,12 +102,21 @@ static enum hk_turn points(struct hk_connection *c, const struct hk_frame *f)
                          "points with handles that are not registered were dropped; register the names again");
 }
 
-/* Points that are committed already are not sent again. Of those that are not, some may be on their way from an earlier
- * connection: until the shards have them, nothing behind them is taken. */
+/* Whether the sender has to wait for its answer. Points may be on their way from an earlier connection: until the shards have
+ * them nothing behind them is taken. And until these are committed nobody can say where the feed goes on: a program that was
+ * started again has only what the answer makes it send, and would be told later of points that it never sent. Where the disk
+ * fails for long that is not waited for. */
+static bool feed_waits(struct hk_connection *c)
+{
+  struct hk_durable *durable = c->net->durable;
+  return !hk_feed_settled(c->feeding.feed, c->feeding.turn) ||
+         (!hk_feed_is_committed(c->feeding.feed) && hk_condition_acknowledges(durable));
+}
+
 static enum hk_turn feed_at(struct hk_connection *c)
 {
   struct hk_feed_at at = { .durability = c->net->durable->mode };
-  c->binary.feed_waits = !hk_feed_settled(c->feeding.feed, c->feeding.turn);
+  c->binary.feed_waits = feed_waits(c);
   if (c->binary.feed_waits)
     return HK_TURN_WAIT;
   at.points = c->binary.acknowledged = hk_feed_committed(c->feeding.feed);

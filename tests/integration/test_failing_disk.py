@@ -114,6 +114,37 @@ class Disk(harness.Case):
     def test_too_slow(self):
         self.long('slow 100000', 'is slow')
 
+    def come_again(self, wait):
+        """A sender's connection ends while the disk takes nothing of its 10 points; it comes again."""
+        self.start(wait)
+        with self.d.client() as first:
+            handle = first.register('b')
+            self.assertEqual(first.request(FEED, harness.text('f'), FEED_AT).one('Q'), 0)
+            self.order('sync 5')
+            first.send(harness.points(handle * 10, [START + i * SECOND for i in range(10)], [i + 0.5 for i in range(10)], before=0))
+            first.ping()
+        second = self.d.client()
+        self.addCleanup(second.close)
+        second.send(harness.frame(FEED, harness.text('f'), 1))
+        return second
+
+    def test_a_sender_comes_again_before_the_disk_has_its_points(self):
+        """It is told where the feed is when that is certain, and so of no point that it has not sent."""
+        second = self.come_again('60s')
+        harness.until(lambda: self.durability()['state'] == 'failing', 'the failure to be seen')
+        second.socket.settimeout(0.5)
+        self.assertRaises(TimeoutError, second.receive)
+        self.order('')
+        second.socket.settimeout(harness.WAIT)
+        kind, _, payload = second.receive()
+        self.assertEqual((kind, struct.unpack_from('<Q', payload)[0]), (FEED_AT, 10))
+
+    def test_a_sender_comes_again_without_a_disk(self):
+        """It does not wait for a disk that fails for long."""
+        kind, _, payload = self.come_again('300ms').receive()
+        self.assertEqual((kind, struct.unpack_from('<Q', payload)[0]), (FEED_AT, 0))
+        self.assertEqual(self.durability()['state'], 'degraded')
+
     def test_killed_before_durability_is_back(self):
         """The journal goes on behind a hole, and no snapshot has what is missing, when the daemon is killed: its feed is where it was acknowledged, and not
         where points behind the hole were. What comes again is taken or late, and the next start has no hole any more."""
