@@ -19,9 +19,9 @@
 
 static const char help_text[] =
     "usage: hankel cluster status [OPTION...]\n\n"
-    "Shows the machines of a cluster ([cluster] of the configuration), which partitions each scores, since when, in\n"
-    "which epoch, and how far behind it is. Asks each machine that --from names. Exits with 3 if one does not answer or has no\n"
-    "broker, or if a partition is scored by none of them.\n\n"
+    "Shows the machines of a cluster ([cluster] of the configuration), which partitions each scores, since when,\n"
+    "in which epoch, and how far behind it is. Asks each machine that --from names. Exits with 3 if one does not\n"
+    "answer or has no broker, or if a partition is scored by none of them.\n\n"
     "  --from HOST:PORT,...  their binary listeners (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
     "example:\n"
     "  hankel cluster status --from gateway:7410,scorer1:7410,scorer2:7410\n";
