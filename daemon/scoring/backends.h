@@ -12,39 +12,39 @@
 
 struct hk_backend_kind {
   int (*open)(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
-  /* What the backend last failed of, in words; "" when of nothing. NULL: the errno has to do. */
+  /* Describes the last failure of the backend; "": none. NULL: only the errno is known. */
   const char *(*failure)(struct hk_backend *b);
   uint32_t (*devices)(void);                 /* number of its devices, each with its own backend; NULL: one */
-  const struct hk_residual_device *fields;   /* that computes residuals of large fields beside it; NULL: the host does */
+  const struct hk_residual_device *fields;   /* computes residuals of large fields on this device; NULL: the host does */
   const struct hk_pipelines_kind *pipelines; /* computes models of many lines; NULL: the host does */
-  uint32_t batch;                            /* points that a batch holds */
+  uint32_t batch;                            /* capacity of a batch, points */
   bool device; /* a separate device, which may be lost or hang while the rest of the machine works */
 };
 
-/* One for each enum hk_backend_choice but HK_BACKEND_AUTO. Tests have tables of their own. */
+/* One for each enum hk_backend_choice except HK_BACKEND_AUTO. Tests have tables of their own. */
 extern const struct hk_backend_kind hk_backend_kinds[];
 
 /* Options for opening a backend, beside the configuration. */
 struct hk_backend_wish {
   const struct hk_detector *detectors; /* by number; NULL: the configuration's */
   uint32_t n_detectors;
-  uint64_t memory;     /* bytes that sensors may take, 0 = no limit */
-  uint32_t number, of; /* which of so many backends it is, that share the sensors; the number is that of the GPU, too */
+  uint64_t memory;     /* limit for the memory of sensors, bytes; 0: none */
+  uint32_t number, of; /* number of this backend among `of` backends that share the sensors; also the number of its GPU */
   void (*ready)(void *arg);
   void *arg;
 };
 
-/* Opens the backend of a choice (not auto), for the detectors and sensors of the configuration. 0, or a negative errno with a
- * message. */
+/* Opens the backend of a choice (not auto) for the detectors and sensors of the configuration. Returns 0, or a negative errno
+ * with a message. */
 int hk_backend_open(struct hk_backend **out, const struct hk_backend_kind *kind, const struct hk_config *config,
                     const struct hk_backend_wish *wish, char *error, size_t size);
 
-/* Where a shard with a backend of this kind (NULL: none) computes the model of a plan (NULL: none): on its GPU, number `number`,
- * where that is faster, else by so many threads of the host (0: one for each core). */
+/* Where a shard with a backend of this kind (NULL: none) computes the model of a plan (NULL: none): on GPU `number` if that is
+ * faster, else on `threads` threads of the host (0: one for each core). */
 struct hk_pipelines_place hk_backend_pipelines(const struct hk_backend_kind *kind, uint32_t number, uint32_t threads,
                                                const struct hk_model_plan *plan);
 
-/* Why a backend failed, in words. */
+/* Describes the failure of a backend. */
 const char *hk_backend_failure(const struct hk_backend_kind *kind, struct hk_backend *b, int status);
 
 #endif

@@ -1,7 +1,7 @@
-/* Delivery: a message of a shard to loops: a batch that is scored (or never will be), slots to forget, an error for peers.
+/* Delivery: a message of a shard to loops: a batch that is scored (or never will be), slots to forget, or an error for peers.
  *
- * A delivery goes to every loop that needs it, is only read there, and returns to its shard when the last loop has released it;
- * before that the points of its batch are counted as dealt with, for their sources. Each loop gets the deliveries of a shard in
+ * A delivery goes to every loop that needs it. Loops only read it; it returns to its shard when the last loop has released it.
+ * Before that the points of its batch are counted as processed, for their sources. Each loop gets the deliveries of a shard in
  * the same order. */
 #ifndef HK_DELIVERY_H
 #define HK_DELIVERY_H
@@ -16,11 +16,11 @@ struct hk_device;
 
 enum hk_delivery_kind {
   HK_DELIVERY_RESULTS, /* of a batch of points, or notices of a sweep: slots are the registry's */
-  HK_DELIVERY_DROPPED, /* there will be no results of this batch of points: slots are the registry's, all else is not valid */
-  HK_DELIVERY_RETIRE,  /* chunks that name the shard's retired sensors are to be sealed, and a token sent after them */
-  HK_DELIVERY_FORGET,  /* the slots are about to be other sensors' */
+  HK_DELIVERY_DROPPED, /* this batch of points gets no results: slots are the registry's, all else is invalid */
+  HK_DELIVERY_RETIRE,  /* loops seal the chunks that name the shard's retired sensors, and send a token after them */
+  HK_DELIVERY_FORGET,  /* the slots are about to be given to other sensors */
   HK_DELIVERY_WORDS,   /* for every peer whose protocol has errors */
-  HK_DELIVERY_EXPORT,  /* for the saver: it goes to no loop */
+  HK_DELIVERY_EXPORT,  /* for the saver; goes to no loop */
 };
 
 struct hk_delivery {
@@ -28,22 +28,22 @@ struct hk_delivery {
   struct hk_shard *shard;
   struct hk_device *device; /* the batch's device; NULL: freed when it returns, unless it is a delivery of the shard */
   struct hk_batch *batch;   /* RESULTS, DROPPED */
-  struct hk_run *runs;      /* of the batch's points, in their order: as many as it has capacity */
+  struct hk_run *runs;      /* of the batch's points, in their order; room for as many as the batch's capacity */
   uint32_t n_runs;
-  uint64_t *sequence;      /* RESULTS: of each point among its sensor's; NULL without durability */
-  uint64_t events;         /* RESULTS: position in the event log of the last event that came of it; 0: none did */
+  uint64_t *sequence;      /* RESULTS: each point's sequence number within its sensor; NULL without durability */
+  uint64_t events;         /* RESULTS: position in the event log of the last event that it caused; 0: none */
   struct hk_stamps stamps; /* of its oldest point */
   uint64_t position;       /* of the shard: all its points were taken before */
-  int64_t reached;         /* ns, of the data: no point of its shard before this is still to be scored after it; 0: unknown */
+  int64_t reached;         /* ns, time of data: no point of its shard with an earlier time is scored after it; 0: unknown */
   uint64_t late, rejected, scored, unscored; /* points: their results */
   uint64_t failed, device_lost;
   const uint32_t *slots; /* FORGET */
   uint32_t n_slots;
   char *words;              /* WORDS */
   char *by;                 /* RESULTS: who acknowledged its events' alerts; NULL: other kinds of events */
-  atomic_uint holders;      /* loops that have it */
-  bool back;                /* RETIRE, FORGET: it has come back */
-  struct hk_delivery *next; /* for its owner at the time */
+  atomic_uint holders;      /* number of loops that hold it */
+  bool back;                /* RETIRE, FORGET: it has returned to the shard */
+  struct hk_delivery *next; /* for its current owner */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* How far a shard is with the points that it makes of a chunk; derived_points.h makes them. Thread: the shard's. */
+/* How far a shard has derived points from a chunk; derived_points.h derives them. Thread: the shard's. */
 #ifndef HK_DERIVATION_H
 #define HK_DERIVATION_H
 
@@ -7,15 +7,15 @@
 #include <stdbool.h>
 
 struct hk_derivation {
-  struct hk_chunk *from; /* the chunk of whose points more are to be made; NULL: none */
-  struct hk_chunk *made; /* ours: a piece */
-  uint32_t at;           /* points of `from` that were dealt with */
-  uint32_t run, of_run;  /* and the place of the next one in its runs */
-  bool grouped, fielded; /* its points go into machines of groups, of fields, too */
+  struct hk_chunk *from; /* the chunk from whose points more are to be derived; NULL: none */
+  struct hk_chunk *made; /* a piece of derived points; owned */
+  uint32_t at;           /* number of points of `from` that are processed */
+  uint32_t run, of_run;  /* the place of the next point in the runs of `from` */
+  bool grouped, fielded; /* its points also go into machines of groups, or of fields */
   bool making;           /* not all points derived from the last point of a field are made yet */
-  int64_t until;         /* when this turn has had enough of it; 0: nothing was made in it */
-  bool rests;            /* it has: the rest of the chunk is for the next turns */
-  bool any;              /* points were made of the chunk that the shard is taking, or was the last time; or went into machines */
+  int64_t until;         /* when this turn stops deriving; 0: nothing was derived in this turn */
+  bool rests;            /* this turn has stopped: the rest of the chunk is left to the next turns */
+  bool any;              /* points were derived from, or went into machines from, the shard's current or last chunk */
 };
 
 /* A turn of the shard begins. */

@@ -1,9 +1,9 @@
 /* Device queue: the batches of a shard's device, and where each is.
  *
  *   free -> (filled by the turn) -> in flight -> back: with the loops, or held by the commit gate -> returned -> free
- *              kept, where the device had no place for it
+ *              kept, if the device had no place for it
  *
- * Batches that export go the same way, from a list of their own.
+ * Export batches go the same way, from a list of their own.
  *
  * Thread: the shard's, unless stated otherwise. */
 #ifndef HK_DEVICE_QUEUE_H
@@ -16,7 +16,7 @@
 struct hk_sweeps {
   struct hk_delivery *delivery; /* NULL while in flight or being published */
   bool due;
-  bool put_off; /* one found silent sensors that a reload's review kept: it is repeated before the next review */
+  bool put_off; /* a sweep found silent sensors that a reload's review kept: it is repeated before the next review */
 };
 
 /* Used here and in device_queue.c alone, except `sweeps`; all zero: no device. */
@@ -25,54 +25,55 @@ struct hk_device_queue {
   uint32_t first;                           /* of the ring */
   atomic_uint in_flight, most;              /* most: points of the next batch */
   struct hk_delivery *free;                 /* list: batches of points that are not in use */
-  struct hk_delivery *filled;               /* was refused for want of a place; goes first */
-  struct hk_delivery *exports;              /* list: batches that export, and are not in use */
-  bool exporting;                           /* an export is on its way, that names slots, or waits for a place */
-  struct hk_delivery *_Atomic returned;     /* list of deliveries that came back; any thread puts them there */
+  struct hk_delivery *filled;               /* refused for lack of a place; goes first */
+  struct hk_delivery *exports;              /* list: export batches that are not in use */
+  bool exporting;                           /* an export that names slots is in flight, or waits for a place */
+  struct hk_delivery *_Atomic returned;     /* list of deliveries that came back; any thread adds to it */
   struct hk_sweeps sweeps;
-  uint64_t made, gone;      /* batches that were filled or swept; that were handed to the loops */
-  uint32_t refusals;        /* for want of memory, in a row */
+  uint64_t made, gone;      /* batches that were filled or swept; batches that were handed to the loops */
+  uint32_t refusals;        /* consecutive ones for lack of memory */
   int64_t back_at;          /* ns: when a batch last came back */
-  uint64_t back;            /* batches that have come back */
-  int64_t watched;          /* ns: when we last looked whether the device is alive, */
-  uint64_t back_then;       /* and how many had come back then */
-  _Atomic int64_t stalled;  /* ns that nothing has come back, while something was in flight and we looked */
+  uint64_t back;            /* number of batches that have come back */
+  int64_t watched;          /* ns: the last check whether the device is alive, */
+  uint64_t back_then;       /* and `back` at that time */
+  _Atomic int64_t stalled;  /* ns of checked time for which nothing came back while something was in flight */
   struct hk_histogram took; /* batches, from launch to results */
 };
 
-/* The batches are those of a device now, none of which is in use. */
+/* Takes over the batches of a device, none of which is in use. */
 void hk_queue_adopt(struct hk_device_queue *queue, struct hk_device *device);
-/* The device is lost: nothing is in flight or kept any more; free batches are the device's. */
+/* The device is lost: nothing is in flight or kept any more; the device owns the free batches. */
 void hk_queue_abandon(struct hk_device_queue *queue);
 
-/* A batch was submitted, of points, an export or a sweep; and the oldest of them is back, or will never be. */
+/* hk_queue_put: a batch of points, an export or a sweep was submitted. hk_queue_pop: the oldest of them is back, or never will
+ * be. */
 void hk_queue_put(struct hk_device_queue *queue, struct hk_delivery *delivery);
 struct hk_delivery *hk_queue_pop(struct hk_device_queue *queue);
-/* The i-th of those in flight, the oldest first. */
+/* The i-th batch in flight, oldest first. */
 const struct hk_delivery *hk_queue_flying(const struct hk_device_queue *queue, uint32_t i);
 
-/* A batch of points came back now, as its stamps say, with results: how long the device had it, and how many points the next may
- * have. before: when a batch had come back before. */
+/* A batch of points came back with results, at the time in its stamps: records how long the device had it, and sets how many
+ * points the next batch may have. before: when the previous batch had come back. */
 void hk_queue_pace(struct hk_device_queue *queue, const struct hk_delivery *delivery, int64_t before);
-/* A batch came back at `now`. Returns when one had before that. */
+/* A batch came back at `now`. Returns when the previous one had. */
 int64_t hk_queue_back(struct hk_device_queue *queue, int64_t now);
-/* A batch was refused for want of memory: whether too many were, in a row. */
+/* A batch was refused for lack of memory. Returns whether too many were, consecutively. */
 bool hk_queue_refused(struct hk_device_queue *queue);
 
-/* Looks whether anything has come back since the last look; the first only begins. Of the time between two looks no more than
- * `most` ns count, which it returns: where the thread did not run (the process was stopped, the machine was busy) the device's
+/* Checks whether anything has come back since the last check; the first check only begins. Of the time between two checks at most
+ * `most` ns count, which are returned: if the thread did not run (the process was stopped, the machine was busy), the device's
  * own threads may not have run either. */
 int64_t hk_queue_watch(struct hk_device_queue *queue, int64_t now, int64_t most);
 
-/* Takes the first that is free into use, which hk_queue_free has shown. */
+/* Takes the first free batch, which hk_queue_free has shown, into use. */
 void hk_queue_use(struct hk_device_queue *queue);
-/* Returns a batch of points, or of an export, to the free ones. */
+/* Returns a batch of points, or an export, to the free ones. */
 void hk_queue_give(struct hk_device_queue *queue, struct hk_delivery *delivery);
 void hk_queue_give_export(struct hk_device_queue *queue, struct hk_delivery *delivery);
-/* An export is to be submitted, the first that is free; and it is back, or will never be. */
+/* Takes the first free export into use, which is to be submitted; hk_queue_end_export: it is back, or never will be. */
 void hk_queue_begin_export(struct hk_device_queue *queue);
 
-/* Thread: any. A delivery has no holder any more. */
+/* Thread: any. The last holder of a delivery has released it. */
 void hk_queue_return(struct hk_device_queue *queue, struct hk_delivery *delivery);
 /* List of returned batches, unordered; NULL: none. */
 struct hk_delivery *hk_queue_returned(struct hk_device_queue *queue);
@@ -82,19 +83,19 @@ static inline void hk_queue_end_export(struct hk_device_queue *q)
   q->exporting = false;
 }
 
-/* Keeps a batch that was filled and found no place. */
+/* Keeps a filled batch for which the device had no place. */
 static inline void hk_queue_keep(struct hk_device_queue *q, struct hk_delivery *p)
 {
   q->filled = p;
 }
 
-/* The batch that is kept; NULL: none. */
+/* The kept batch; NULL: none. */
 static inline struct hk_delivery *hk_queue_kept(const struct hk_device_queue *q)
 {
   return q->filled;
 }
 
-/* The next batch of points, or export, that is free; NULL: none. */
+/* The next free batch of points, or export; NULL: none. */
 static inline struct hk_delivery *hk_queue_free(const struct hk_device_queue *q)
 {
   return q->free;
@@ -108,8 +109,8 @@ static inline bool hk_queue_exporting(const struct hk_device_queue *q)
   return q->exporting;
 }
 
-/* Counts sweeps that were made, and batches that were handed to the loops or have nothing for them: once as many were handed over
- * as were made by a time, all points from before it were. */
+/* Count sweeps that were made, and batches that were handed to the loops or have nothing for them. Once as many are gone as were
+ * made at a given time, all points from before it were handed over. */
 static inline void hk_queue_count_sweep(struct hk_device_queue *q)
 {
   q->made++;
@@ -127,13 +128,13 @@ static inline uint64_t hk_queue_gone(const struct hk_device_queue *q)
   return q->gone;
 }
 
-/* Thread: any. ns for which nothing has come back though something is in flight. */
+/* Thread: any. ns for which nothing has come back while something is in flight. */
 static inline int64_t hk_queue_stalled(const struct hk_device_queue *q)
 {
   return q->stalled;
 }
 
-/* Thread: any. Batches in flight; points of the next one, at most. */
+/* Thread: any. Batches in flight; maximum number of points of the next one. */
 static inline uint32_t hk_queue_in_flight(const struct hk_device_queue *q)
 {
   return q->in_flight;

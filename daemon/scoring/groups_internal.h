@@ -1,5 +1,5 @@
 /* Internals of groups, for their own files: groups.c has the membership of machines, group_rows.c makes points of rows and events
- * of changes, group_restore.c is for snapshots and replay. */
+ * of changes, group_restore.c does snapshots and replay. */
 #ifndef HK_GROUPS_PARTS_H
 #define HK_GROUPS_PARTS_H
 
@@ -14,53 +14,53 @@
 #define HK_GROUPS_UNSETTLED (UINT32_MAX - 1)
 
 /* A slot's place in groups. It is valid as long as the slot has the same handle, and its machine's series exists, or the era is
- * the same. */
+ * unchanged. */
 struct hk_groups_place {
-  struct hk_machine *machine; /* NULL: nothing to any */
+  struct hk_machine *machine; /* NULL: the slot belongs to no machine */
   uint32_t handle;
-  uint32_t member; /* its number there; SERIES: it is the machine's series; UNSETTLED: replay has not got to `from` yet */
-  uint32_t era;    /* when it was found to be nothing */
+  uint32_t member; /* its number there; SERIES: it is the machine's series; UNSETTLED: replay has not reached `from` yet */
+  uint32_t era;    /* when it was found to belong to no machine */
   bool leaving;
   bool missing; /* replay: its machine has no series yet */
 };
 
 struct hk_groups {
   struct hk_shard *shard;
-  struct hk_sections *sections, *next; /* next: of a reload that is under way; NULL: none is */
+  struct hk_sections *sections, *next; /* next: of a reload under way; NULL: none */
   uint32_t slots;
   struct hk_groups_place *place; /* by slot within the shard; NULL: no group yet */
   uint32_t used;                 /* bound of the places in use */
-  uint32_t era;                  /* counts when slots that are nothing may be something: from 1 on */
+  uint32_t era;                  /* incremented when slots without a machine may have one: from 1 */
   uint32_t registered;           /* replay: the same, for missing series; 0: none */
   uint32_t *leaving;             /* slots: n_leaving */
   uint32_t n_leaving, room_leaving;
   struct hk_groups_count count;
   struct hk_log_quota refused;
-  bool fields;                 /* they are fields, and not groups */
-  struct hk_machine *emitting; /* of a field: whose rows are being given out; NULL: none */
+  bool fields;                 /* these are fields instead of groups */
+  struct hk_machine *emitting; /* fields: the one whose rows are being returned; NULL: none */
 };
 
 /* groups.c.
- * The machine of a sensor's name, as sections say: the name of its series, and its group. 0: it is of none, or the name is too
- * long. */
+ * Finds the machine of a sensor by its name and the sections. Returns the length of the name of its series, and its group; 0: it
+ * is in none, or the name is too long. */
 size_t hk_groups_name(const struct hk_groups *g, const struct hk_sections *sections, uint32_t slot, char series[HK_NAME_MAX],
                       struct hk_machine_name *found);
-/* Where a machine of that name is computed; and a warning if it is not where it was to be. */
+/* Where a machine of that name is computed; logs a warning if that is not where it should be. */
 struct hk_machine_place hk_groups_compute(const struct hk_groups *g, const struct hk_machine_name *name);
 void hk_groups_say_where(const struct hk_groups *g, const struct hk_machine_name *name, const struct hk_machine_place *at);
 /* Makes a machine the one whose series has this slot of the registry. */
 void hk_groups_add(struct hk_groups *g, uint32_t slot, struct hk_machine *machine);
-/* Determines a slot's place. replaying: no machine is made, and no sensor becomes a member. */
+/* Determines a slot's place. replaying: makes no machine, and no sensor a member. */
 void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool replaying);
-/* Makes the sensor of a place a member of its machine. False: it cannot be. */
+/* Makes the sensor of a place a member of its machine. False: it failed. */
 bool hk_groups_join(struct hk_groups_place *p);
-/* Whether the sensor of a place is of the machine that it names. slot: of the registry. */
+/* Whether the sensor of a place belongs to the machine of the place. slot: of the registry. */
 bool hk_groups_belongs(const struct hk_groups *g, const struct hk_groups_place *p, uint32_t slot);
-/* A member leaves. */
+/* Removes a member from its machine. */
 void hk_groups_leave(struct hk_groups *g, struct hk_groups_place *p);
-/* A place names its machine no more. */
+/* Clears the machine of a place. */
 void hk_groups_let_go(struct hk_groups *g, struct hk_groups_place *p);
-/* Those that are on their way out have left. */
+/* Removes the members that are leaving. */
 void hk_groups_settle(struct hk_groups *g);
 
 static inline bool hk_groups_known(const struct hk_groups *g, const struct hk_groups_place *p, uint32_t handle)
@@ -68,7 +68,7 @@ static inline bool hk_groups_known(const struct hk_groups *g, const struct hk_gr
   return p->handle == handle && (p->machine ? !p->machine->gone : p->era == (p->missing ? g->registered : g->era));
 }
 
-/* What has the groups, or the fields, as `g`, of the shard that a slot is on. */
+/* The groups, or fields, as `g` is, of the shard that a slot is on. */
 static inline struct hk_groups *hk_groups_of(struct hk_groups *g, uint32_t slot)
 {
   const struct hk_shards *all = g->shard->all;
@@ -78,7 +78,7 @@ static inline struct hk_groups *hk_groups_of(struct hk_groups *g, uint32_t slot)
   return g->fields ? s->fields : s->groups;
 }
 
-/* While journals are replayed, one lock for the groups of all shards. True: it is to be unlocked. */
+/* Takes the one lock for the groups of all shards, during replay of journals. Returns whether it is to be unlocked. */
 static inline bool hk_groups_lock(const struct hk_groups *g)
 {
   const bool replaying = g->shard->replaying;

@@ -5,7 +5,7 @@
 #include "daemon/sensors/detector_rules.h"
 #include "proto/wire/message.h"
 
-/* Of a sensor that peers feed, by its name; partitions: how many there are. */
+/* The partition of a sensor that peers feed, by its name; partitions: their number. */
 uint32_t hk_partition_of(const struct hk_sections *sections, struct hk_string name, uint32_t partitions);
 
 #endif

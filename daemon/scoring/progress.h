@@ -1,4 +1,4 @@
-/* How far a shard has got, and for how long it has got no further; stall.h looks. */
+/* How far a shard has got, and for how long it has made no progress; see stall.h. */
 #ifndef HK_SCORING_PROGRESS_H
 #define HK_SCORING_PROGRESS_H
 
@@ -7,14 +7,14 @@
 
 #define HK_STALL_WHY 512
 
-/* How far a shard has got: as long as nothing in it changes, nothing was done. Sweeps do not count. */
+/* Progress of a shard: as long as nothing in it changes, nothing was done. Sweeps do not count. */
 struct hk_progress {
   uint64_t position, launched, tokens, steps, derived;
   uint32_t derivation, cursor, chained, slot, reload;
 };
 
 struct hk_stall {
-  struct hk_progress progress; /* when we last looked */
+  struct hk_progress progress; /* at the last check */
   _Atomic int64_t lasts;       /* ns */
   bool told;
   char why[HK_STALL_WHY]; /* under the shard's lock: the reason of the stall; "" while nothing stalls */

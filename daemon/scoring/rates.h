@@ -1,5 +1,5 @@
-/* Sensors that are counters (`rate = yes`, or found to be with `auto`): their points become differences a second on the way into
- * a batch. What is known of each goes with its state into snapshots. Thread: the shard's. */
+/* Sensors that are counters (`rate = yes`, or found by `auto`): their points become differences per second on the way into a
+ * batch. Snapshots contain the rate of each with its state. Thread: the shard's. */
 #ifndef HK_RATES_H
 #define HK_RATES_H
 
@@ -15,11 +15,11 @@ struct hk_rates {       /* all zero: none */
 
 /* Converts the points of a batch whose slots are still the shard's. Without memory they become NAN, which is logged. */
 void hk_rates_apply(struct hk_shard *shard, struct hk_batch *batch);
-/* What is known of a sensor. */
+/* The rate of a sensor. */
 struct hk_rate hk_rates_of(const struct hk_rates *rates, uint32_t within);
-/* Continues from there. 0 or -ENOMEM. Before the shard's thread runs. */
+/* Continues from a rate. Returns 0 or -ENOMEM. To call before the shard's thread runs. */
 int hk_rates_restore(struct hk_shard *shard, uint32_t within, const struct hk_rate *rate);
-/* The slot is about to be another sensor's. */
+/* The slot is about to be given to another sensor. */
 void hk_rates_forget(struct hk_rates *rates, uint32_t within);
 void hk_rates_free(struct hk_rates *rates);
 

@@ -1,5 +1,5 @@
-/* Parts of a shard (shard.h): each is used only by the file named at it, and by inline functions here; other files call that
- * file's functions. Further parts are in commit_gate.h, device_queue.h, derivation.h, progress.h and rates.h.
+/* Parts of a shard (shard.h): each is used only by the file named in its heading, and by inline functions here; other files call
+ * that file's functions. Further parts are in commit_gate.h, device_queue.h, derivation.h, progress.h and rates.h.
  *
  * Thread: the shard's, unless stated otherwise. */
 #ifndef HK_SHARD_PARTS_H
@@ -31,9 +31,9 @@ struct hk_shard_life {
   bool open, running;
   pthread_t thread;
   uv_timer_t check, second;
-  uv_timer_t saves; /* the saver's: a thread that sleeps is woken for its slices */
+  uv_timer_t saves; /* of the saver: wakes a sleeping thread for its slices */
   atomic_bool quit;
-  uint64_t beat_most;   /* ms between two beats, at most */
+  uint64_t beat_most;   /* maximum period between two beats, ms */
   _Atomic int64_t beat; /* ns: when the thread was last seen running */
 };
 
@@ -41,19 +41,19 @@ struct hk_shard_life {
 
 struct hk_taking {
   uint32_t turn;                   /* the lane whose turn it is */
-  struct hk_cursor cursor;         /* the chunk that is being taken, or a piece of points that were made of it */
-  struct hk_derivation derivation; /* the latter */
-  int64_t latest;                  /* ns, of the data: of the points that went into batches */
-  _Atomic int64_t reached; /* ns, of the data, where incidents are made: all points before it are scored, their events logged */
+  struct hk_cursor cursor;         /* the chunk that is being taken, or a piece of points derived from it */
+  struct hk_derivation derivation; /* derives them */
+  int64_t latest;                  /* ns, time of data: the latest point that went into a batch */
+  _Atomic int64_t reached; /* ns, time of data, for incidents: all points before it are scored, and their events are logged */
 };
 
-/* Points of the chunk under the cursor that are not taken yet. */
+/* Number of points of the chunk under the cursor that are not taken yet. */
 static inline uint32_t hk_taking_left(const struct hk_taking *t)
 {
   return t->cursor.chunk ? t->cursor.chunk->n - t->cursor.at : 0;
 }
 
-/* Whether a chunk is being taken, or points are still to be made of one. */
+/* Whether a chunk is being taken, or points are still to be derived from one. */
 static inline bool hk_taking_any(const struct hk_taking *t)
 {
   return t->cursor.chunk || t->derivation.from;
@@ -69,18 +69,18 @@ struct hk_loss {
   uint32_t batches, points; /* that were in flight */
 };
 
-/* Under the shard's lock for other threads to read; changed by this one. */
+/* Written by the shard's thread, under its lock so that other threads can read. */
 struct hk_failover {
   pthread_cond_t changed;
   struct hk_loss loss;
   bool moving;       /* the device was lost, and its replacement is being opened */
-  char failure[256]; /* as another thread says, which found `failed` failing */
+  char failure[256]; /* the report of another thread, which found `failed` failing */
   const struct hk_device *_Atomic failed;
   struct hk_device *abandoned;
-  char excuse[256]; /* why the CPU and not the GPU, where the choice was ours; else "". Does not change */
+  char excuse[256]; /* why the CPU and not the GPU, if the daemon chose; else "". Does not change */
 };
 
-/* Whether another device is to come. */
+/* Whether a replacement is being opened. */
 static inline bool hk_failover_moves(const struct hk_failover *f)
 {
   return f->moving;
@@ -94,11 +94,11 @@ static inline bool hk_failover_happened(const struct hk_failover *f)
 
 /* --- a reload: shard_reload.c ----------------------------------------------------------------------------------------- */
 
-/* Requests of a reload to every shard, in this order; each is answered before the next one. */
+/* Requests of a reload to every shard, in this order; each is answered before the next. */
 enum hk_revise {
-  HK_REVISE_LEARN,  /* the backend is to know the new detectors; nothing names them yet */
-  HK_REVISE_REVIEW, /* the configuration is in force; sensors that are not their detector's any more are to go */
-  HK_REVISE_FORGET, /* the backend may forget the old ones */
+  HK_REVISE_LEARN,  /* adds the new detectors to the backend; nothing names them yet */
+  HK_REVISE_REVIEW, /* the configuration is in force; evicts sensors that are no longer their detector's */
+  HK_REVISE_FORGET, /* lets the backend forget the old detectors */
 };
 struct hk_revision {
   enum hk_revise what;
@@ -106,30 +106,30 @@ struct hk_revision {
   struct hk_sections *sections;
   const struct hk_definition *learn, *forget;
   uint32_t n_learn, n_forget;
-  bool groups; /* these differ */
+  bool groups; /* groups differ */
 };
 
-/* How far a shard has got with that. */
+/* Progress of a shard's answer to a request. */
 struct hk_review {
   int status; /* of LEARN and FORGET: 0, or a negative errno and why; REVIEW: -ENOMEM */
   char why[256];
   bool begun;
   bool waits;        /* no chunk is begun before the reload has continued */
-  bool completing;   /* all that are to go are on their way; sensors get the companions that they lack */
+  bool completing;   /* all evictions have begun; adds missing companions to sensors */
   uint32_t slot;     /* of the registry: the next to check */
-  uint32_t *leaving; /* sensors that are to go, n of them */
+  uint32_t *leaving; /* sensors to evict, n of them */
   uint32_t n;
-  uint32_t evicted;  /* so far, with */
-  uint32_t machines; /* so many series of machines */
+  uint32_t evicted;  /* sensors so far, including */
+  uint32_t machines; /* this number of series of machines */
   uint32_t joined;   /* companions that were added */
   uint32_t alone;    /* sensors without room for their companions */
 };
 
 struct hk_shard_reload {
-  const struct hk_revision *revision; /* main's request, and */
-  atomic_uint asked, answered;        /* the number of requests, and of answers */
-  struct hk_review review;            /* main looks when it is answered */
-  bool holding;                       /* nothing is launched: it waits until nothing is in flight */
+  const struct hk_revision *revision; /* main's request */
+  atomic_uint asked, answered;        /* numbers of requests, and of answers */
+  struct hk_review review;            /* read by main after the answer */
+  bool holding;                       /* launching is suspended until nothing is in flight */
 };
 
 /* Whether launching is suspended; whether beginning chunks is. */
@@ -145,50 +145,49 @@ static inline bool hk_reload_waits(const struct hk_shard_reload *r)
 /* --- sensors that are being forgotten: evict.c ------------------------------------------------------------------------ */
 
 struct hk_evictions {
-  struct hk_retired *first, **tail; /* list, in the order in which they began */
-  uint64_t begun;                   /* so far */
-  uint64_t steps;                   /* that these have taken */
+  struct hk_retired *first, **tail; /* list of evictions, in the order of their begin */
+  uint64_t begun;                   /* number of evictions so far */
+  uint64_t steps;                   /* number of their steps so far */
 };
 
-/* Whether any sensor is. */
+/* Whether any sensor is being evicted. */
 static inline bool hk_evictions_any(const struct hk_evictions *e)
 {
   return e->first != NULL;
 }
 
-/* A number that grows whenever one gets further. */
+/* A number that grows whenever an eviction progresses. */
 static inline uint64_t hk_evictions_progress(const struct hk_evictions *e)
 {
   return e->begun + e->steps;
 }
 
-/* --- what others ask of it: acknowledge.c, look.c and survey.c
- * ------------------------------------------------------------------ */
+/* --- requests of other threads: acknowledge.c, look.c and survey.c ---------------------------------------------------- */
 
 struct hk_notes {
-  struct hk_note *_Atomic posted; /* list of alerts that were acknowledged; any thread puts them there */
-  struct hk_note *logged;         /* list: of those, not on the disk yet */
+  struct hk_note *_Atomic posted; /* list of acknowledgements; any thread adds to it */
+  struct hk_note *logged;         /* list: those that are logged, but not on disk yet */
 };
 
 struct hk_looks {
   struct hk_look *_Atomic posted; /* list of requested looks; any thread adds to it */
-  struct hk_look *waiting;        /* list: of those, not taken yet */
-  int64_t held;                   /* ns: when launching was last held up for one */
+  struct hk_look *waiting;        /* list: those that are not taken yet */
+  int64_t held;                   /* ns: when launching was last suspended for a look */
 };
 
 struct hk_surveys {
   struct hk_survey *_Atomic posted; /* list of requested surveys; any thread adds to it */
-  struct hk_survey *waiting;        /* list: of those, not taken yet */
-  int64_t held;                     /* ns: when launching was last held up for one */
-  uint32_t *score;                  /* the last of each slot within the shard, as survey.c packs them */
-  struct hk_score_log *log;         /* the last of all together; NULL: none are kept */
+  struct hk_survey *waiting;        /* list: those that are not taken yet */
+  int64_t held;                     /* ns: when launching was last suspended for a survey */
+  uint32_t *score;                  /* the last score of each slot within the shard, as survey.c packs them */
+  struct hk_score_log *log;         /* the last scores of all sensors together; NULL: none are kept */
 };
 
 struct hk_shard_requests {
   struct hk_notes notes;
   struct hk_looks looks;
   struct hk_surveys surveys;
-  struct hk_partitions *partitions; /* of a cluster, which it holds for now; NULL: they do not come and go (held_partitions.h) */
+  struct hk_partitions *partitions; /* partitions of a cluster that it holds; NULL: they do not move (held_partitions.h) */
 };
 
 #endif

@@ -10,9 +10,9 @@
 
 #include "daemon/scoring/shard.h"
 
-/* Looks whether anything was done in the last `since` ns. What lasts as long as `stall` of hk_shards is logged, once. */
+/* Checks whether anything was done in the last `since` ns. A stall as long as `stall` of hk_shards is logged, once. */
 void hk_stall_look(struct hk_shard *shard, int64_t since);
-/* Writes the reason of the waits. Returns whether there is work. */
+/* Writes what the shard waits for. Returns whether there is work. */
 bool hk_stall_why(const struct hk_shard *shard, char why[HK_STALL_WHY]);
 
 /* For any thread: for how many ns the shard has made no progress, and the reason, if it has stalled; otherwise 0 and "". */

@@ -4,8 +4,8 @@
  *   hk_survey_new -> handle[] filled in -> hk_survey_post -> (outcome is no longer HK_SURVEY_WAITS) -> hk_survey_release
  *
  * The shard takes it between two turns when nothing is in flight. If something always is, it launches nothing after
- * HK_LOOK_PATIENCE until the survey is taken, at most once in HK_LOOK_REST, as for looks. Then waiting connections are woken, and
- * `ready` is called.
+ * HK_LOOK_PATIENCE until the survey is taken, at most once in HK_LOOK_REST, as for looks. Then it wakes waiting connections and
+ * calls `ready`.
  *
  * A sensor's last score is not part of its state: the shard remembers it (hk_scores_note), until the next start.
  *
@@ -23,16 +23,16 @@
 /* One sensor. */
 struct hk_surveyed {
   uint32_t handle;
-  bool there; /* the sensor is, with a detector; else nothing that follows is known */
+  bool there; /* the sensor exists and has a detector; else the following is unknown */
   bool held;  /* its device has a state of it; else it is a machine's, and window and alert are zero */
   struct hk_detector detector;
   struct hk_window window;
   struct hk_alert alert;
   uint32_t *member; /* of a machine's series: handles of its sensors, at most HK_SURVEY_MEMBERS; NULL: none. The survey owns it */
-  uint32_t members; /* how many it has */
-  double explained; /* how much of it the model of a line explains, NAN: there is none (field_rows.h) */
+  uint32_t members; /* total number of them */
+  double explained; /* share that the model of a line explains; NAN: no model (field_rows.h) */
   double value;     /* the newest sample that arrived; NAN: none */
-  float score;      /* the last since the start; NAN: there was none, or it warms up */
+  float score;      /* the last since the start; NAN: none, or it warms up */
 };
 
 struct hk_survey {
@@ -46,27 +46,27 @@ struct hk_survey {
   struct hk_surveyed sensor[];
 };
 
-/* slots: within the shard; log: bytes of the log of scores (score_log.h), 0: there is none. 0 or -ENOMEM. */
+/* slots: within the shard; log: size of the score log (score_log.h), bytes; 0: none. Returns 0 or -ENOMEM. */
 int hk_surveys_open(struct hk_surveys *surveys, uint32_t slots, uint64_t log);
 /* Shutdown: surveys are no longer taken, and `ready` is not called. */
 void hk_surveys_close(struct hk_surveys *surveys);
 
-/* Room for n sensors. NULL: no memory. */
+/* Makes a survey with room for n sensors. NULL: no memory. */
 struct hk_survey *hk_survey_new(uint32_t n);
 void hk_survey_release(struct hk_survey *survey); /* NULL is allowed */
-/* Hands it to the shard that all of its sensors are of. */
+/* Hands the survey to the shard that has all of its sensors. */
 void hk_survey_post(struct hk_shard *shard, struct hk_survey *survey);
 
-/* Thread of the following: the shard's. Takes the possible ones now. True when there were any. */
+/* Thread of the following: the shard's. Takes the surveys that are possible now. Returns whether there were any. */
 bool hk_shard_take_surveys(struct hk_shard *shard);
-/* Whether one has waited for so long that nothing is to be launched before it. */
+/* Whether a survey has waited so long that nothing may be launched before it. */
 bool hk_shard_survey_waits(const struct hk_shard *shard);
 
 /* Remembers the scores of a batch whose slots are the shard's. */
 void hk_scores_note(struct hk_shard *shard, const struct hk_batch *batch);
-/* The score that a sensor had last since the start, or NAN; within: its slot of the shard. Thread: any. */
+/* The last score of a sensor since the start, or NAN; within: its slot of the shard. Thread: any. */
 float hk_score_of(const struct hk_shard *shard, uint32_t within);
-/* The slot is about to be another sensor's. */
+/* The slot is about to be given to another sensor. */
 void hk_scores_forget(struct hk_shard *shard, uint32_t within);
 
 #endif
