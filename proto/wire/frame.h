@@ -1,12 +1,12 @@
 /* Frames of the binary protocol: the envelope of every message. PROTOCOL.md describes it; message.h has the payloads.
  *
- * Reading: bytes go into an inbox (its space is the caller's recv buffer), whole frames come out as views into it.
+ * Reading: received bytes go into an inbox (its space is the buffer for recv), which returns whole frames as views.
  *   for (;;) { space = hk_inbox_space(&in, &size); n = recv(fd, space, size); hk_inbox_wrote(&in, n);
  *              while ((status = hk_inbox_next(&in, &frame)) == HK_FRAME_WHOLE) ... }
- * Writing: a writer over a caller's buffer; hk_frame_begin, put the payload, hk_frame_end.
+ * Writing: a writer fills a caller's buffer: hk_frame_begin, put the payload, hk_frame_end.
  *
- * Nothing here trusts a peer: a length is checked before anything is kept for it, and an inbox grows only with bytes that
- * have really come. Thread: whoever owns the object; no globals. */
+ * A peer is not trusted: lengths are checked before memory is allocated for them, and an inbox only grows with bytes that were
+ * received. Thread: that of the object's owner; no globals. */
 #ifndef HK_FRAME_H
 #define HK_FRAME_H
 
@@ -19,13 +19,13 @@
 
 #define HK_PROTOCOL_VERSION 1
 #define HK_FRAME_HEADER 16
-#define HK_FRAME_MAX (1u << 20)         /* longest payload unless configured otherwise; no server sends longer ones */
-#define HK_FRAME_MAX_LEAST (128u << 10) /* a server must not be configured to take less */
-#define HK_FRAME_MAX_MOST (64u << 20)   /* nor more */
+#define HK_FRAME_MAX (1u << 20)         /* longest payload by default; servers never send a longer one */
+#define HK_FRAME_MAX_LEAST (128u << 10) /* smallest limit that a server may be configured to, */
+#define HK_FRAME_MAX_MOST (64u << 20)   /* and largest */
 #define HK_GLOB_MAX 512                 /* bytes */
 #define HK_FEED_NAME_MAX 255            /* bytes */
-#define HK_CLIENT_MAX 128               /* bytes of the name of a client or server program */
-#define HK_TOKEN_BYTES 256              /* of a token, or a key */
+#define HK_CLIENT_MAX 128               /* bytes of a client's or server's program name */
+#define HK_TOKEN_BYTES 256              /* longest token or key, bytes */
 #define HK_REGISTER_MAX 8192u           /* names in a REGISTER */
 #define HK_SENSORS_MAX 1000u            /* sensors in the answer to SENSORS */
 #define HK_NO_HANDLE UINT32_MAX
@@ -61,10 +61,10 @@ enum hk_frame_type {
   HK_ERROR = 0xff,
 };
 
-/* "HELLO"...; "unknown" when there is no such type. */
+/* Name of a type, such as "HELLO"; "unknown" for an unknown type. */
 const char *hk_frame_name(uint8_t type);
 
-/* One whole frame; payload points into the buffer it was read from. */
+/* A whole frame; payload points into the buffer that it was read from. */
 struct hk_frame {
   uint8_t type; /* as sent: may be no member of hk_frame_type */
   uint32_t tag;
@@ -72,15 +72,15 @@ struct hk_frame {
   const uint8_t *payload;
 };
 
-/* What reading gives; every other value is an enum hankel_error_code (BAD_MAGIC, BAD_VERSION, TOO_LONG, BAD_CHECKSUM): the
- * stream cannot be read any further. */
+/* Result of reading; all other values are of enum hankel_error_code (BAD_MAGIC, BAD_VERSION, TOO_LONG, BAD_CHECKSUM), after
+ * which the stream cannot be read further. */
 enum { HK_FRAME_WHOLE = 0, HK_FRAME_PART = -1 };
 
-/* The type that a header of HK_FRAME_HEADER bytes gives, unchecked. */
+/* Type in a header of HK_FRAME_HEADER bytes, unchecked. */
 uint8_t hk_frame_type(const uint8_t *header);
 
-/* Reads the frame at the start of data. WHOLE: *out is set and hk_frame_size(out) bytes are used up. PART: more bytes are
- * needed. An error code: out has type and tag where they could be read, else 0. */
+/* Reads the frame at the start of data. WHOLE: sets *out, and the frame takes hk_frame_size(out) bytes. PART: more bytes are
+ * needed. An error code: out has type and tag if they could be read, else 0. */
 int hk_frame_read(const uint8_t *data, size_t size, uint32_t max_length, struct hk_frame *out);
 
 static inline size_t hk_frame_size(const struct hk_frame *f)
@@ -88,35 +88,35 @@ static inline size_t hk_frame_size(const struct hk_frame *f)
   return HK_FRAME_HEADER + (size_t)f->length;
 }
 
-/* Bytes that wait to become frames. Zero-initialise, then set max_length. */
+/* Received bytes that are not read as frames yet. Zero-initialise, then set max_length. */
 struct hk_inbox {
-  uint8_t *data; /* its own memory, or lent to it */
+  uint8_t *data; /* own memory, or a lent buffer */
   size_t start, end, capacity;
-  uint32_t max_length; /* longest payload taken */
+  uint32_t max_length; /* longest payload accepted */
   bool lent;
-  uint8_t *own; /* while data is lent */
+  uint8_t *own; /* own memory, while data is lent */
   size_t own_capacity;
 };
 
-/* Where many inboxes take turns, one large buffer serves them all, stays in the cache, and each inbox has memory for the rest of
- * a frame at most: hk_inbox_lend, hk_inbox_space, recv, hk_inbox_wrote, hk_inbox_next..., hk_inbox_settle hk_inbox_lend: what
- * waits is moved to the front of `buffer`, which the inbox reads into; nothing is done, and it reads into its own memory, when
- * what waits would fill half of the buffer. hk_inbox_settle: what is left is moved to its own memory, and the buffer is free for
- * others; no memory is kept when nothing is left. 0, or -ENOMEM: what was left is gone, and the stream with it. */
+/* Many inboxes that take turns can share one large buffer, which stays in the cache; each inbox then needs own memory only for
+ * the rest of a frame. Order of calls: hk_inbox_lend, hk_inbox_space, recv, hk_inbox_wrote, hk_inbox_next..., hk_inbox_settle.
+ * hk_inbox_lend: moves the unread bytes to the start of `buffer`, which the inbox then reads into. If they would fill half of
+ * the buffer, does nothing, and the inbox keeps reading into its own memory.
+ * hk_inbox_settle: moves the unread bytes to own memory, so that the buffer is free for others; frees the own memory if there
+ * are none. Returns 0, or -ENOMEM: the unread bytes are lost, so the stream cannot be read further. */
 void hk_inbox_lend(struct hk_inbox *in, uint8_t *buffer, size_t size);
 int hk_inbox_settle(struct hk_inbox *in);
 
-/* Room for *size bytes at the end, valid until the next call on the inbox. Views of frames end here. NULL: no memory. *size 0:
- * full of whole frames that were not taken (never when hk_inbox_next was called until HK_FRAME_PART). An inbox grows to twice the
- * longest frame. */
+/* Returns room for *size bytes at the end, valid until the next call on the inbox; invalidates all frames read from the inbox.
+ * NULL: out of memory. *size 0: full of whole frames that were not read (never after hk_inbox_next returned HK_FRAME_PART). An
+ * inbox grows to at most twice the longest frame. */
 uint8_t *hk_inbox_space(struct hk_inbox *in, size_t *size);
-void hk_inbox_wrote(struct hk_inbox *in, size_t n); /* n bytes were put into the space */
-/* The next frame, as hk_frame_read. */
+void hk_inbox_wrote(struct hk_inbox *in, size_t n); /* n bytes were written into the space */
+/* Reads the next frame, as hk_frame_read. */
 int hk_inbox_next(struct hk_inbox *in, struct hk_frame *out);
 void hk_inbox_free(struct hk_inbox *in); /* the inbox may be used again afterwards */
 
-/* A caller's buffer being written to. What does not fit sets `full` and is left out; hk_frame_end then takes the whole
- * frame back. */
+/* Writes into a caller's buffer. Data that does not fit is omitted and sets `full`; hk_frame_end then removes the whole frame. */
 struct hk_writer {
   uint8_t *data;
   size_t size, capacity;
@@ -127,12 +127,12 @@ struct hk_writer {
     (buffer), 0, (bytes), false                                                                                                  \
   }
 
-/* Begins a frame; returns its place, to be given to hk_frame_end. */
+/* Begins a frame; returns its position, for hk_frame_end. */
 size_t hk_frame_begin(struct hk_writer *w, uint8_t type, uint32_t tag);
-/* Sets length and checksum. 0, or -ENOSPC when it did not fit (the writer is as it was before hk_frame_begin). */
+/* Sets length and checksum. Returns 0, or -ENOSPC if the frame did not fit (the writer is as before hk_frame_begin). */
 int hk_frame_end(struct hk_writer *w, size_t place);
 
-/* Room for n bytes at the end, or NULL (and `full` is set). */
+/* Reserves n bytes at the end; returns NULL and sets `full` if they do not fit. */
 static inline uint8_t *hk_room(struct hk_writer *w, size_t n)
 {
   if (w->full || n > w->capacity - w->size) {
@@ -179,7 +179,7 @@ static inline void hk_put_f64(struct hk_writer *w, double x)
   hk_put(w, &x, sizeof x);
 }
 
-/* A payload being read. What reaches beyond the end sets `bad` and gives zeros. */
+/* Reads a payload. Reading beyond the end sets `bad` and returns zeros. */
 struct hk_reader {
   const uint8_t *data;
   size_t size;
@@ -191,7 +191,7 @@ static inline struct hk_reader hk_reader(const struct hk_frame *f)
   return (struct hk_reader){ f->payload, f->length, false };
 }
 
-/* The next n bytes, or NULL (and `bad` is set). */
+/* Returns the next n bytes, or NULL and sets `bad`. */
 static inline const uint8_t *hk_take(struct hk_reader *r, size_t n)
 {
   if (r->bad || n > r->size) {
@@ -255,7 +255,7 @@ static inline double hk_get_f64(struct hk_reader *r)
   return x;
 }
 
-/* True when the payload was read to its end and nothing was missing. */
+/* Whether the payload was read exactly to its end. */
 static inline bool hk_reader_done(const struct hk_reader *r)
 {
   return !r->bad && r->size == 0;

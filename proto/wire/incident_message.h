@@ -1,4 +1,4 @@
-/* INCIDENT: what became of an incident. One reader and one writer, as in message.h. */
+/* INCIDENT: a change of an incident. One reader and one writer, as in message.h. */
 #ifndef HK_INCIDENT_MESSAGE_H
 #define HK_INCIDENT_MESSAGE_H
 
@@ -15,7 +15,7 @@ struct hk_incident_message {
   struct hk_string text;  /* at most 65,535 bytes */
   struct hk_string about; /* takes the rest of the frame */
 };
-#define HK_INCIDENT_BYTES 64u /* and the strings */
+#define HK_INCIDENT_BYTES 64u /* without the strings */
 
 int hk_incident_write(struct hk_writer *w, const struct hk_incident_message *m);
 int hk_incident_read(const struct hk_frame *f, struct hk_incident_message *m);

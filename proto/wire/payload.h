@@ -1,13 +1,13 @@
-/* What payloads of frames are made of: strings and lists. */
+/* Parts of payloads: strings and lists. */
 #ifndef HK_PAYLOAD_H
 #define HK_PAYLOAD_H
 
 #include "proto/wire/frame.h"
 #include "proto/wire/name.h"
 
-#define HK_WHO_MAX 64u /* bytes of a name that says who operates */
+#define HK_WHO_MAX 64u /* bytes of an operator's name */
 
-/* Bytes of UTF-8, with no 0 at the end. */
+/* UTF-8, not NUL-terminated. */
 struct hk_string {
   const char *data;
   size_t length;
@@ -17,15 +17,15 @@ static inline struct hk_string hk_string(const char *text)
   return (struct hk_string){ text, strlen(text) };
 }
 
-/* Several readers leave a list to be walked with hk_name_next / hk_registered_next / hk_event_next; the whole
- * list has been checked by then, so n steps never fail. */
+/* A list for hk_name_next, hk_registered_next, hk_names_next or hk_event_next. Its reader has checked the whole list, so n
+ * steps never fail. */
 struct hk_list {
   uint32_t n;
-  uint32_t with; /* EVENTS: enum hk_events_with, added up */
+  uint32_t with; /* EVENTS: sum of enum hk_events_with */
   struct hk_reader reader;
 };
 
-/* 0, or HANKEL_BAD_PAYLOAD: the payload had less than was read of it, or more. */
+/* Returns 0, or HANKEL_BAD_PAYLOAD if the payload was shorter or longer than what was read. */
 static inline int hk_reader_verdict(const struct hk_reader *r)
 {
   return hk_reader_done(r) ? 0 : HANKEL_BAD_PAYLOAD;
@@ -44,7 +44,7 @@ static inline struct hk_string hk_get_string(struct hk_reader *r)
   return data ? (struct hk_string){ (const char *)data, length } : (struct hk_string){ "", 0 };
 }
 
-/* Whether a text for people or logs is no longer than most, and valid by the rule of name.h. */
+/* Whether a text for people or logs has at most `most` bytes and is valid by name.h. */
 static inline bool hk_text_valid(struct hk_string s, size_t most)
 {
   return s.length <= most && hk_name_piece_valid(s.data, s.length, NULL);

@@ -1,7 +1,8 @@
-/* PEM files, read as hk_secret_read does, into a context of OpenSSL. Only in a build with OpenSSL.
+/* Loads PEM files, read by hk_secret_read, into an OpenSSL context. Only in a build with OpenSSL.
  *
- * 0; or a negative errno and why, in words: what hk_secret_read says, or -EBADMSG, when OpenSSL's queue of errors may say more.
- * Nothing asks for a passphrase: a key that has one is not read. Thread: that of the context. */
+ * Functions return 0, or a negative errno and the reason in `why`: an error of hk_secret_read, or -EBADMSG, for which
+ * OpenSSL's error queue may have details. They never ask for a passphrase: encrypted keys are rejected. Thread: that of the
+ * context. */
 #ifndef HK_PEM_H
 #define HK_PEM_H
 
@@ -9,16 +10,16 @@
 
 #include <openssl/ssl.h>
 
-#define HK_PEM_MOST (1u << 20)        /* bytes of a certificate or a key, */
-#define HK_PEM_TRUST_MOST (16u << 20) /* of authorities, and of lists of what they have revoked */
+#define HK_PEM_MOST (1u << 20)        /* longest file of certificates or a key, bytes, */
+#define HK_PEM_TRUST_MOST (16u << 20) /* of authorities, and of certificate revocation lists */
 
-/* The certificate to show, and those that it was signed with behind it. */
+/* Loads the certificate to present, followed by its chain. */
 int hk_pem_chain(SSL_CTX *context, const char *path, int patience, char why[HK_SECRET_WHY]);
-/* Its key; it has to be that of the certificate. */
+/* Loads the private key; it must match the certificate. */
 int hk_pem_key(SSL_CTX *context, const char *path, int patience, char why[HK_SECRET_WHY]);
-/* The authorities to trust; *names: NULL, or for their names, the caller's. */
+/* Loads the trusted authorities. names: NULL, or receives their names, which the caller owns. */
 int hk_pem_authorities(SSL_CTX *context, const char *path, int patience, STACK_OF(X509_NAME) * *names, char why[HK_SECRET_WHY]);
-/* Lists of revoked certificates, one at least; the caller's. */
+/* Reads certificate revocation lists, at least one; the caller owns them. */
 int hk_pem_lists(const char *path, STACK_OF(X509_CRL) * *lists, char why[HK_SECRET_WHY]);
 
 #endif
