@@ -1,5 +1,5 @@
-/* Inside of libhankel: the handle, and what its three parts ask of each other. api.c has the public calls and the
- * connection, client_send.c what goes out, client_receive.c what comes in. Not installed. */
+/* Internals of libhankel: the handle, and the functions that its parts share. api.c has the public calls, client_connect.c the
+ * connection, client_send.c sending, client_receive.c receiving. Not installed. */
 #ifndef HK_CLIENT_H
 #define HK_CLIENT_H
 
@@ -9,24 +9,24 @@
 
 #include <netdb.h>
 
-#define HK_CLIENT_FRAME_POINTS 4096u      /* points in a frame, at most */
+#define HK_CLIENT_FRAME_POINTS 4096u      /* most points in a frame */
 #define HK_CLIENT_OUT (256u << 10)        /* bytes of frames that wait for the socket */
-#define HK_CLIENT_DATAGRAM (1400u)        /* bytes of a datagram: fits the usual path */
-#define HK_CLIENT_PING_POINTS (64u << 10) /* a PING after so many points, so that little is in doubt */
-#define HK_CLIENT_PING_MS 15000           /* and after so long a silence of ours */
-#define HK_CLIENT_DOUBT_MS 1000           /* and so long after the last PING while points are in doubt, so that little is */
-#define HK_CLIENT_DEAD_MS 60000           /* so long without an answer to a PING ends the connection */
-#define HK_CLIENT_GREETING_MS 10000       /* to connect and be greeted */
-#define HK_CLIENT_PAUSE_MS 100            /* before connecting again, at first; doubled up to */
+#define HK_CLIENT_DATAGRAM (1400u)        /* bytes of a datagram: fits the usual path MTU */
+#define HK_CLIENT_PING_POINTS (64u << 10) /* PING after so many points, to limit the points in doubt, */
+#define HK_CLIENT_PING_MS 15000           /* after so long without sending, */
+#define HK_CLIENT_DOUBT_MS 1000           /* and so long after the last PING while points are in doubt */
+#define HK_CLIENT_DEAD_MS 60000           /* timeout of the answer to a PING; ends the connection */
+#define HK_CLIENT_GREETING_MS 10000       /* timeout of connecting and WELCOME */
+#define HK_CLIENT_PAUSE_MS 100            /* first pause before reconnecting; doubled up to */
 #define HK_CLIENT_PAUSE_MOST_MS 10000
 
 enum hk_client_phase {
   HK_CLIENT_CLOSED,     /* waits for retry_at */
   HK_CLIENT_CONNECTING, /* connect() is under way */
   HK_CLIENT_SHAKING,    /* the handshake of TLS is under way */
-  HK_CLIENT_GREETING,   /* HELLO is sent */
+  HK_CLIENT_GREETING,   /* HELLO was sent */
   HK_CLIENT_READY,
-  HK_CLIENT_OVER, /* for good */
+  HK_CLIENT_OVER, /* permanently */
 };
 
 enum hk_sensor_phase { HK_SENSOR_NEW, HK_SENSOR_GOOD, HK_SENSOR_REFUSED };
@@ -37,23 +37,23 @@ struct hk_client_sensor {
   uint8_t phase; /* enum hk_sensor_phase */
 };
 
-/* Handle -> name of the sensors that results are about. Open addressing, a power of two of places, at most half full. */
+/* Maps a handle of results to the sensor's name. Open addressing; the table's size is a power of two, at most half is used. */
 struct hk_client_name {
   uint32_t handle;
-  char *name; /* NULL: free place */
+  char *name; /* NULL: free entry */
 };
 
-/* The connection over TCP, of client_connect.c. */
+/* The TCP connection; kept by client_connect.c. */
 struct hk_client_link {
   int fd;
   struct hk_client_tls *tls;               /* NULL: plain, or not connected */
-  char host[256];                          /* of the TCP listener */
-  struct addrinfo *addresses, *address;    /* of the TCP listener: all, the one being tried */
-  int64_t deadline;                        /* ms: of CONNECTING and GREETING */
-  int64_t retry_at;                        /* ms: CLOSED */
+  char host[256];                          /* host of the TCP listener */
+  struct addrinfo *addresses, *address;    /* of the TCP listener: all of them; the one being tried */
+  int64_t deadline;                        /* ms: end of CONNECTING, SHAKING and GREETING */
+  int64_t retry_at;                        /* ms: end of CLOSED */
   int64_t pause;                           /* ms */
   int64_t last_sent, last_read, last_ping; /* ms */
-  bool fresh;                              /* something to send has come since the last hk_client_pump */
+  bool fresh;                              /* there is new data to send since the last hk_client_pump */
   bool greeted_once;
   struct hk_inbox in;
   struct hk_writer out; /* bytes out_start..out.size wait for the socket */
@@ -66,32 +66,32 @@ struct hk_client_link {
 struct hk_client_datagrams {
   int socket; /* -1: points go over TCP */
   uint64_t feed, sequence, before;
-  struct hk_mac *mac;                /* NULL: they have none */
-  uint8_t frame[HK_CLIENT_DATAGRAM]; /* with the keyed checksum, if there is one */
-  size_t size;                       /* over 0: waits for the socket */
+  struct hk_mac *mac;                /* NULL: datagrams have no keyed checksum */
+  uint8_t frame[HK_CLIENT_DATAGRAM]; /* includes the keyed checksum, if any */
+  size_t size;                       /* > 0: the datagram waits for the socket */
   uint32_t points;
 };
 
-/* Sensors that points are sent of, of api.c. */
+/* Sensors whose points are sent; kept by api.c. */
 struct hk_client_sensors {
   struct hk_client_sensor *sensor;
   uint32_t n, capacity;
-  uint32_t asked;  /* sensors 0..asked-1 stand in a REGISTER of this connection */
-  uint32_t *index; /* by name: number + 1, 0 = free; open addressing */
+  uint32_t asked;  /* sensors 0..asked-1 were sent in a REGISTER of this connection */
+  uint32_t *index; /* hash table by name: number + 1, 0: free; open addressing */
   uint32_t index_size;
 };
 
-/* Points that wait: columns, first..n-1; of client_send.c. */
+/* Points that wait: columns, entries first..n-1; kept by client_send.c. */
 struct hk_client_points {
   uint32_t *sensor;
   int64_t *time;
   double *value;
   uint32_t first, n;
-  uint32_t kept;          /* of a feed: kept..first-1 are sent and not acknowledged. Else as first */
-  uint64_t position;      /* of a feed: points before `kept`, from its beginning on */
-  bool fed;               /* where the feed begins is known */
+  uint32_t kept;          /* of a feed: kept..first-1 are sent but not acknowledged. Without a feed: as first */
+  uint64_t position;      /* of a feed: number of points before `kept`, from the feed's start */
+  bool fed;               /* the feed's position is known */
   int durability;         /* enum hankel_durability */
-  uint32_t *frame_handle; /* HK_CLIENT_FRAME_POINTS: one frame being put together */
+  uint32_t *frame_handle; /* HK_CLIENT_FRAME_POINTS entries: the frame being built */
   int64_t *frame_time;
   double *frame_value;
   float *frame_value32;
@@ -101,21 +101,21 @@ struct hk_client_subscription {
   char *glob;
   float min_score;
   uint32_t what;
-  uint64_t since; /* position of the last event that is known, or HANKEL_NOW */
-  uint32_t asked; /* SUBSCRIBEs that are not answered */
+  uint64_t since; /* position of the last known event, or HANKEL_NOW */
+  uint32_t asked; /* number of unanswered SUBSCRIBEs */
   bool wanted;
 };
 
-/* Requests with an answer in words, and the answer. */
+/* Requests that are answered with text, and the answer. */
 struct hk_client_request {
-  char *report; /* malloc'ed; NULL until it comes */
-  bool taken;   /* what `report` is about is in force, or was done */
+  char *report; /* malloc'ed; NULL until it arrives */
+  bool taken;   /* the requested change is in force, or was done */
   bool status_wanted, reload_wanted, operate_wanted, sensors_wanted;
-  struct hk_operate operate;             /* its strings are the caller's, who waits */
+  struct hk_operate operate;             /* its strings belong to the waiting caller */
   struct hk_sensors_asked sensors_asked; /* likewise */
 };
 
-/* What results are read with, of client_receive.c. */
+/* State of reading results; kept by client_receive.c. */
 struct hk_client_results {
   struct hk_client_name *names;
   uint32_t n_names, names_size;
@@ -124,16 +124,16 @@ struct hk_client_results {
 };
 
 struct hankel {
-  struct hankel_options options; /* strings: our copies */
+  struct hankel_options options; /* its strings are copies */
   char error[1536];
-  int fault; /* negative errno, once OVER */
+  int fault; /* negative errno, in phase OVER */
   enum hk_client_phase phase;
   struct hk_client_link link;
   struct hk_client_datagrams datagrams;
   struct hk_client_sensors own;
   struct hk_client_points points;
   struct hankel_counters counters;
-  uint64_t written, confirmed, pinged; /* points: handed to the connection, confirmed by a PONG, at the last PING */
+  uint64_t written, confirmed, pinged; /* points: given to the connection; confirmed by a PONG; at the last PING */
   uint64_t pings, pongs;
   bool ping_wanted, bye_wanted, bye_sent, farewell;
   struct hk_client_subscription subscription;
@@ -144,30 +144,30 @@ struct hankel {
 /* ms on the monotonic clock. */
 int64_t hk_client_now(void);
 
-/* Begins to connect; connect() has come to an end; goes on with the handshake. Each may end the connection. */
+/* Starts to connect; continues after connect() has finished; continues the TLS handshake. Each may end the connection. */
 void hk_client_begin(struct hankel *h);
 void hk_client_connected(struct hankel *h);
 void hk_client_shake(struct hankel *h);
 
-/* Gives back what belongs to a connection: sockets, addresses, what was read. */
+/* Frees what belongs to a connection: sockets, addresses, received data. */
 void hk_client_release(struct hankel *h);
 
-/* Ends the connection: tells the caller, forgets what belonged to it, plans the next attempt (or is OVER, with `once`). */
+/* Ends the connection: reports it to the caller, frees its data, and schedules the next attempt (with `once`: phase OVER). */
 void hk_client_disconnect(struct hankel *h, int fault, const char *reason);
 
-/* Writes what can be written: requests, points, then the socket. May end the connection. */
+/* Sends requests, then points, as far as the socket accepts. May end the connection. */
 void hk_client_pump(struct hankel *h);
 
-/* Reads and handles what has come. May end the connection. */
+/* Receives and handles frames. May end the connection. */
 void hk_client_read(struct hankel *h);
 
-/* As recv and send on the connection. */
+/* As recv and send, on the connection. */
 ssize_t hk_client_recv(struct hankel *h, void *data, size_t size);
 ssize_t hk_client_send(struct hankel *h, const void *data, size_t size);
 
 void hk_client_forget_names(struct hankel *h);
 
-/* So many points of the feed, from its beginning, are acknowledged: those are kept no more. */
+/* Handles an acknowledgement: drops the first `points` points of the feed from the buffer. */
 void hk_client_acknowledged(struct hankel *h, uint64_t points);
 
 #endif

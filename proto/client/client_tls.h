@@ -1,4 +1,4 @@
-/* libhankel: TLS between the client and its socket, and what it shows the daemon. Not installed. */
+/* libhankel: TLS between the client and its socket, and the client's credentials. Not installed. */
 #ifndef HK_CLIENT_TLS_H
 #define HK_CLIENT_TLS_H
 
@@ -8,33 +8,33 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#define HK_CLIENT_TOKEN 256 /* bytes, with the 0 */
+#define HK_CLIENT_TOKEN 256 /* bytes, including the NUL */
 
 struct hk_client_tls;
 
-/* Reads the files that the options name, and begins on a socket that is connected. host: whom the certificate has to be of. 0 and
- * *out, or a negative errno with a message. The socket stays the caller's. */
+/* Reads the files that the options name, and starts TLS on a connected socket. host: for which the certificate must be valid.
+ * Returns 0 and *out, or a negative errno with a message. The caller keeps the socket. */
 int hk_client_tls_new(struct hk_client_tls **out, const struct hankel_security *security, const char *host, int fd, char *error,
                       size_t size);
 void hk_client_tls_free(struct hk_client_tls *tls); /* NULL is allowed */
 
-/* 1: the handshake is through; 0: the socket has to be waited for; or a negative errno. */
+/* Returns 1: the handshake is complete; 0: wait for the socket; or a negative errno. */
 int hk_client_tls_shake(struct hk_client_tls *tls);
-/* As recv and send, errno too; EPROTO: hk_client_tls_fault says why. */
+/* As recv and send, including errno; EPROTO: hk_client_tls_fault has the reason. */
 ssize_t hk_client_tls_read(struct hk_client_tls *tls, void *data, size_t size);
 ssize_t hk_client_tls_write(struct hk_client_tls *tls, const void *data, size_t size);
-/* Whether it waits for the socket to take something. */
+/* Whether TLS waits for the socket to become writable. */
 bool hk_client_tls_wants_room(const struct hk_client_tls *tls);
-/* Whether there is something to read that the socket does not know of any more. */
+/* Whether decrypted data is available that polling the socket does not show. */
 bool hk_client_tls_pending(const struct hk_client_tls *tls);
-/* Says that nothing more comes, as far as the socket takes it. */
+/* Sends the end of the TLS stream, if the socket accepts it. */
 void hk_client_tls_end(struct hk_client_tls *tls);
 const char *hk_client_tls_fault(const struct hk_client_tls *tls);
 
-/* The token that the options give, or the first line of the file that they name; "" when neither. 0, or a negative errno with a
+/* Gets the token of the options, or the first line of its file; "" if neither is given. Returns 0, or a negative errno with a
  * message. */
 int hk_client_token(const struct hankel_security *security, char token[HK_CLIENT_TOKEN], char *error, size_t size);
-/* Whether a token may be sent there without TLS: 0; or -EPERM with a message that says what to do. */
+/* Checks whether a token may be sent to an address without TLS. Returns 0, or -EPERM with a message that names the remedy. */
 int hk_client_token_may_go(const struct hankel_security *security, const struct sockaddr *to, char *error, size_t size);
 
 #endif

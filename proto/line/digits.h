@@ -1,5 +1,5 @@
-/* Decimal digits, eight at a time. Little-endian machines only, as all of the wire. HK_PLAIN_C, which a test sets, leaves out
- * what only x86-64 has. */
+/* Parses decimal digits, eight at a time. Little-endian machines only, as the whole wire format. HK_PLAIN_C, which a test
+ * defines, disables x86-64 intrinsics. */
 #ifndef HK_DIGITS_H
 #define HK_DIGITS_H
 
@@ -11,10 +11,10 @@
 #include <emmintrin.h>
 #endif
 
-/* 10^k for 0 <= k <= 22: all exact. */
+/* 10^k for 0 <= k <= 22: all are exact. */
 extern const double hk_ten_to[23];
 
-/* The number that eight digits make: bytes 0..9, the first digit in the lowest. */
+/* Converts eight digits to a number: bytes 0..9, the first digit in the lowest byte. */
 static inline uint64_t hk_digits_eight(uint64_t x)
 {
   x = (x * 10 + (x >> 8)) & 0x00ff00ff00ff00ff;   /* four numbers of two digits */
@@ -22,15 +22,15 @@ static inline uint64_t hk_digits_eight(uint64_t x)
   return (x & 0xffffffff) * 10000 + (x >> 32);
 }
 
-/* Takes the digits at the start of the 8 bytes at *p, which all may be read: *m becomes the number that they make behind what it
- * was, modulo 2^64, and *p moves behind them. True when all 8 were digits. */
+/* Parses the digits at the start of the 8 bytes at *p, all of which must be readable: appends them to the number *m, modulo
+ * 2^64, and moves *p behind them. Returns whether all 8 were digits. */
 static inline bool hk_digits_take(const char **p, uint64_t *m)
 {
   static const uint64_t ten_to[] = { 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000 };
   uint64_t x;
   memcpy(&x, *p, sizeof x);
   x ^= 0x3030303030303030; /* digits become 0..9 */
-  /* High bits: set in the first byte that is none, not set in any before it, of no meaning in those behind. */
+  /* High bits: set in the first byte that is not a digit, clear in all bytes before, undefined in later bytes. */
   const uint64_t other = ((x + 0x7676767676767676) | x) & 0x8080808080808080;
   if (other == 0) {
     *m = 100000000 * *m + hk_digits_eight(x);
@@ -38,13 +38,12 @@ static inline bool hk_digits_take(const char **p, uint64_t *m)
     return true;
   }
   const unsigned n = (unsigned)__builtin_ctzll(other) / 8;
-  *m = ten_to[n] * *m + hk_digits_eight(x << 8 << (56 - 8 * n)); /* zeros in front of them */
+  *m = ten_to[n] * *m + hk_digits_eight(x << 8 << (56 - 8 * n)); /* preceded by zeros */
   *p += n;
   return false;
 }
 
-/* The same for the first 16 digits of a number: *m becomes them, when so many are there; else nothing happens, nor on other
- * machines than x86-64. */
+/* Parses the first 16 digits of a number into *m, if there are 16. Otherwise, and on machines other than x86-64, does nothing. */
 static inline void hk_digits_take_16(const char **p, uint64_t *m)
 {
 #if defined(__x86_64__) && !defined(HK_PLAIN_C)

@@ -1,10 +1,11 @@
-/* InfluxDB line protocol: text lines to points. PROTOCOL.md (Line protocol) has the grammar and how sensors are named.
+/* InfluxDB line protocol: parses text lines into points. PROTOCOL.md (Line protocol) has the grammar and the naming of
+ * sensors.
  *
- *   hk_splitter gives whole lines out of a TCP stream however it is cut; hk_line_parse turns a line into points.
- *   hk_splitter_parse does both, and quickly.
+ *   hk_splitter splits a TCP stream into whole lines; hk_line_parse parses a line into points.
+ *   hk_splitter_parse does both, fast.
  *
- * A bad line is an error with the byte and the reason, and never stops the next one. Memory: the splitter holds at most
- * one line of max_line bytes, the parser nothing of its own. Thread: whoever owns the object. */
+ * A bad line gives an error with its byte and reason, and does not affect the next line. Memory: the splitter holds at most
+ * one line of max_line bytes, the parser none. Thread: that of the object's owner. */
 #ifndef HK_LINE_H
 #define HK_LINE_H
 
@@ -14,86 +15,86 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HK_LINE_MAX 65536      /* longest line unless configured otherwise, bytes without its end */
-#define HK_LINE_MAX_LEAST 1024 /* what it may be configured to */
+#define HK_LINE_MAX 65536      /* longest line by default, bytes without line end */
+#define HK_LINE_MAX_LEAST 1024 /* smallest and largest limit that can be configured */
 #define HK_LINE_MAX_MOST (1u << 20)
-#define HK_LINE_FIELDS 1024u /* numeric fields in a line */
+#define HK_LINE_FIELDS 1024u /* most numeric fields in a line */
 
-/* Reads "ns", "us", "ms" or "s" as the ns in a unit; 0 when it is none of them. */
+/* Parses "ns", "us", "ms" or "s" to the ns in this unit; 0: another text. */
 int64_t hk_precision_parse(const char *text);
 
-/* One numeric field of a line: a point of a sensor of its own. Views into the line. */
+/* A numeric field of a line: a point of its own sensor. Views into the line. */
 struct hk_line_point {
-  const char *field; /* its key, as sent */
+  const char *field; /* field key, as sent */
   uint32_t field_length;
   double value;
 };
 
-/* A line, parsed. Allocate once (about 24 KiB), use for any number of lines. */
+/* A parsed line. Allocate once (about 24 KiB) and use for any number of lines. */
 struct hk_line {
-  int64_t unit;     /* in: ns in a unit of the time; 1 for ns */
+  int64_t unit;     /* in: ns per unit of the time; 1 for ns */
   uint32_t n;       /* out: points */
   uint32_t strings; /* out: string fields, skipped */
-  bool timed;       /* out: the line gives a time; otherwise the time of arrival stands for it */
+  bool timed;       /* out: the line has a time; otherwise the time of arrival counts */
   int64_t time;     /* out: ns */
   const char *key;  /* out: measurement and tags, as sent */
   uint32_t key_length;
-  uint32_t error_byte;                         /* out: where the error lies, counted from 1 */
-  const char *error;                           /* out: NULL, or why the line was dropped, in words; n is then 0 */
-  bool http;                                   /* out, when it was dropped: hk_line_http */
+  uint32_t error_byte;                         /* out: position of the error, from 1 */
+  const char *error;                           /* out: NULL, or the reason why the line was dropped; n is then 0 */
+  bool http;                                   /* out, if the line was dropped: hk_line_http */
   struct hk_line_point points[HK_LINE_FIELDS]; /* out */
 };
 
-/* Parses a line without its LF; a CR at the end is ignored. A blank line or a comment gives n = 0 and no error. */
+/* Parses a line without its LF; ignores a CR at the end. A blank line or a comment gives n = 0 and no error. */
 void hk_line_parse(struct hk_line *l, const char *text, size_t length);
 
-/* The same for the line that begins at text and ends at the next LF, when it is an ordinary one; it is found on the way. Returns
- * its bytes with the LF, or 0: it is not ordinary, perhaps faulty, and hk_line_parse has to look at it; *l is of no meaning then.
- * An LF has to follow sooner or later, and behind it HK_LINE_BEHIND bytes that can be read, whatever they are. */
+/* Parses the line at text, up to the next LF, which it finds on the way, if the line is ordinary. Returns the line's bytes
+ * including the LF, or 0: not ordinary, perhaps invalid; hk_line_parse must parse it, and *l is undefined. text must contain
+ * an LF, followed by HK_LINE_BEHIND readable bytes of any value. */
 #define HK_LINE_BEHIND 64
 size_t hk_line_quick(struct hk_line *l, const char *text);
 
-/* Whether text[0..length-1] is a boolean, and which (1 or 0). */
+/* Whether text[0..length-1] is a boolean; sets its value, 1 or 0. */
 bool hk_line_boolean(const char *text, size_t length, double *value);
 
-/* Name of the sensor of point i, *length (1..HK_NAME_MAX) bytes, valid by the rule of name.h: in the line itself where it stands
- * there in one piece, else put together in buffer. */
+/* Name of the sensor of point i, valid by name.h; sets *length, 1..HK_NAME_MAX. The result points into the line if the name is
+ * contiguous there, else into `buffer`. */
 const char *hk_line_name(const struct hk_line *l, uint32_t i, char buffer[HK_NAME_MAX], uint32_t *length);
 
-/* The same from the key of a line and that of a field, which stand in one line. */
+/* As hk_line_name, from a line's key and a field's key, both of the same line. */
 const char *hk_line_join(const char *key, uint32_t key_length, const char *field, uint32_t field_length, char buffer[HK_NAME_MAX],
                          uint32_t *length);
 
-/* Lines out of a stream. Zero-initialise, then set max_line. */
+/* Splits a stream into lines. Zero-initialise, then set max_line. */
 struct hk_splitter {
   uint32_t max_line; /* bytes, without LF */
-  bool skipping;     /* in a line that is too long */
-  uint64_t line;     /* number of the last line given out or dropped, from 1 */
-  char *held;        /* the start of a line whose end has not come; NULL when there is none */
+  bool skipping;     /* inside a line that is too long */
+  uint64_t line;     /* number of the last line returned or dropped, from 1 */
+  char *held;        /* start of a line whose end has not arrived; NULL: none */
   size_t n_held, capacity;
 };
 
 enum hk_splitter_status {
-  HK_LINE_NONE = 0,     /* all of data is used up; give more */
+  HK_LINE_NONE = 0,     /* all data is used; more is needed */
   HK_LINE_WHOLE = 1,    /* *line is the next line, without LF; valid until the next call */
-  HK_LINE_TOO_LONG = 2, /* a line was too long (told once; the rest of it is skipped); *line is its first max_line bytes */
-  HK_LINE_MEMORY = 3,   /* no memory to hold a part of a line: treated like one too long */
+  HK_LINE_TOO_LONG = 2, /* a line was too long (reported once; its rest is skipped); *line is its first max_line bytes */
+  HK_LINE_MEMORY = 3,   /* no memory to hold a part of a line: treated as too long */
 };
 
-/* The next line of what has been held and data[*used..size-1]; moves *used on. Call until HK_LINE_NONE. */
+/* Returns the next line of the held bytes and data[*used..size-1]; advances *used. Call until HK_LINE_NONE. */
 int hk_splitter_next(struct hk_splitter *s, const char *data, size_t size, size_t *used, const char **line, size_t *length);
 
-/* The same, and the line is parsed into *l, quickly where it is an ordinary one; of one that is too long l->http alone is set.
- * data[size] is overwritten, and behind it HK_LINE_BEHIND bytes can be read. What l points to is valid until the next call after
+/* As hk_splitter_next, and parses the line into *l; fast if it is ordinary. For a line that is too long, sets l->http only.
+ * Overwrites data[size]; HK_LINE_BEHIND bytes after it must be readable. Pointers in *l are valid until the next call after
  * which *used == size. */
 int hk_splitter_parse(struct hk_splitter *s, struct hk_line *l, char *data, size_t size, size_t *used);
 
-/* Whether a line that came with this status is the first one of an HTTP request, `METHOD TARGET HTTP/1.1`, which is no line of
- * any protocol here: a web page can have its browser send one to any port, with lines of the page's own making behind it. Of a
- * line that was too long the beginning has to do. */
+/* Whether a line with this status is the first line of an HTTP request, `METHOD TARGET HTTP/1.1`, which no protocol here
+ * allows: a web page can make its browser send such a request to any port, followed by lines of the page's choice. For a line
+ * that was too long, its start is checked. */
 bool hk_line_http(const char *line, size_t length, int status);
 
-/* The stream has ended: the last line when it had no LF. HK_LINE_WHOLE or HK_LINE_NONE. */
+/* The stream has ended: returns the last line if it had no LF. Returns HK_LINE_WHOLE or HK_LINE_NONE. */
 int hk_splitter_end(struct hk_splitter *s, const char **line, size_t *length);
 
 void hk_splitter_free(struct hk_splitter *s); /* may be used again afterwards */
