@@ -1,4 +1,4 @@
-/* libhankel: the public calls, and what time brings about. See hankel.h. */
+/* libhankel: the public calls, and its timers. See hankel.h. */
 #include "proto/client/client.h"
 
 #include <errno.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* When READY has to be looked at though nothing comes: INT64_MAX for never. What cannot be sent now, because the daemon does not
- * read or has not answered a REGISTER, waits for the socket and not for the clock. */
+/* Time of the next timer in READY; INT64_MAX: none. Data that cannot be sent now, because the daemon does not read or has not
+ * answered a REGISTER, waits for the socket, not for a timer. */
 static int64_t next_tick(const struct hankel *h)
 {
   if (h->pings > h->pongs)
@@ -26,7 +26,7 @@ static void tick_ready(struct hankel *h)
     h->ping_wanted = h->link.fresh = true;
 }
 
-/* What time alone brings about. */
+/* Handles expired timers. */
 static void tick(struct hankel *h)
 {
   const int64_t now = hk_client_now();
@@ -95,12 +95,12 @@ int hankel_step(hankel *h, int timeout)
   return h->phase == HK_CLIENT_OVER ? h->fault : 0;
 }
 
-/* Steps until done(h), or the time is over. */
+/* Steps until done(h), or until the timeout. */
 static int step_until(hankel *h, bool (*done)(const hankel *), int timeout)
 {
   const int64_t deadline = hk_client_now() + timeout;
   for (;;) {
-    hk_client_pump(h); /* may be all that is needed */
+    hk_client_pump(h); /* may suffice */
     if (done(h))
       return 0;
     if (h->phase == HK_CLIENT_OVER)
@@ -111,7 +111,7 @@ static int step_until(hankel *h, bool (*done)(const hankel *), int timeout)
         snprintf(h->error, sizeof h->error, "%s: no answer within %d ms", h->options.address, timeout);
       return -ETIMEDOUT;
     }
-    (void)hankel_step(h, timeout < 0 ? -1 : (int)left); /* a fault shows in the phase */
+    (void)hankel_step(h, timeout < 0 ? -1 : (int)left); /* an error shows in the phase */
   }
 }
 
@@ -196,7 +196,7 @@ static int operate(hankel *h, const struct hk_operate *m, char **text, int timeo
   h->request.operate = *m;
   h->request.operate_wanted = h->link.fresh = true;
   const int status = step_until(h, has_report, timeout);
-  h->request.operate_wanted = false; /* the strings go */
+  h->request.operate_wanted = false; /* the strings become invalid */
   if (status < 0)
     return status;
   *text = h->request.report;
@@ -240,7 +240,7 @@ int hankel_sensors(hankel *h, const char *glob, uint32_t limit, uint64_t after, 
   h->request.sensors_asked = m;
   h->request.sensors_wanted = h->link.fresh = true;
   const int status = step_until(h, has_report, timeout);
-  h->request.sensors_wanted = false; /* the string goes */
+  h->request.sensors_wanted = false; /* the string becomes invalid */
   if (status < 0)
     return status;
   *text = h->request.report;
@@ -285,7 +285,7 @@ int hankel_subscribe_since(hankel *h, const char *glob, float min_score, uint32_
   return subscribe(h, glob, min_score, what | HANKEL_POSITIONS, since);
 }
 
-/* False: no memory. */
+/* False: out of memory. */
 static bool copy_security(struct hankel_security *to, const struct hankel_security *from)
 {
   const char *const *const strings[] = { &from->ca, &from->certificate, &from->key, &from->token, &from->token_file };

@@ -1,4 +1,4 @@
-/* libhankel: making the connection, and its end: addresses, connect, TLS, HELLO. See client.h. */
+/* libhankel: opens and closes the connection: addresses, connect, TLS, HELLO. See client.h. */
 #include "proto/client/client.h"
 
 #include <errno.h>
@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Splits HOST:PORT, [V6]:PORT or PORT and looks it up. 0, -EINVAL (no address, and will never be one) or -EHOSTUNREACH; *why. */
+/* Splits HOST:PORT, [V6]:PORT or PORT, and resolves it. Returns 0, -EINVAL (permanently invalid) or -EHOSTUNREACH; *why: the
+ * reason. */
 static int look_up(const char *text, int socktype, char host[256], struct addrinfo **out, const char **why)
 {
   snprintf(host, 256, "127.0.0.1");
@@ -75,14 +76,14 @@ void hk_client_disconnect(struct hankel *h, int fault, const char *reason)
     h->own.sensor[i].phase = HK_SENSOR_NEW;
   h->subscription.wanted = h->subscription.what != 0;
   h->subscription.asked = 0;
-  h->points.first = h->points.kept; /* of a feed: once more from there */
+  h->points.first = h->points.kept; /* of a feed: sends again from the first unacknowledged point */
   hk_client_forget_names(h);
   const bool refused = fault == -EPERM || (fault == -EACCES && !h->link.greeted_once);
   if (h->options.once || h->farewell || fault == -EINVAL || refused) {
     h->phase = HK_CLIENT_OVER;
     h->fault = fault;
   } else {
-    /* Half of the pause is random, so that the clients of a daemon that starts again do not come all at once. */
+    /* Half of the pause is random, so that the clients of a restarted daemon do not all reconnect at once. */
     const int64_t half = h->link.pause / 2;
     h->phase = HK_CLIENT_CLOSED;
     h->link.retry_at = hk_client_now() + half + random() % (half + 1);
@@ -102,7 +103,7 @@ ssize_t hk_client_send(struct hankel *h, const void *data, size_t size)
   return h->link.tls ? hk_client_tls_write(h->link.tls, data, size) : send(h->link.fd, data, size, MSG_NOSIGNAL);
 }
 
-/* Says HELLO. */
+/* Sends HELLO. */
 static void greet(struct hankel *h)
 {
   char token[HK_CLIENT_TOKEN], error[300];
@@ -117,7 +118,7 @@ static void greet(struct hankel *h)
   h->link.last_read = h->link.last_sent = h->link.last_ping = hk_client_now();
   const uint32_t wants = (h->options.security.mac ? HK_WANTS_KEY : 0) | (h->options.counts ? HK_WANTS_COUNTS : 0);
   const struct hk_hello hello = { hk_string(h->options.client), hk_string(token), wants };
-  (void)hk_hello_write(&h->link.out, 0, &hello); /* the buffer is empty and the name was checked */
+  (void)hk_hello_write(&h->link.out, 0, &hello); /* fits: the buffer is empty and the name was checked */
   h->link.fresh = true;
 }
 
@@ -130,12 +131,12 @@ void hk_client_shake(struct hankel *h)
     hk_client_disconnect(h, status, *hk_client_tls_fault(h->link.tls) ? hk_client_tls_fault(h->link.tls) : strerror(-status));
 }
 
-/* Connected: shakes hands, if that is to be, and says HELLO. */
+/* Connected: starts the TLS handshake, if TLS is used, or sends HELLO. */
 static void begin_talk(struct hankel *h)
 {
   const int on = 1;
   char error[300];
-  (void)setsockopt(h->link.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* only a matter of speed */
+  (void)setsockopt(h->link.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* an error only affects speed */
   if (!h->options.security.tls) {
     greet(h);
     return;
@@ -149,7 +150,7 @@ static void begin_talk(struct hankel *h)
   hk_client_shake(h);
 }
 
-/* Tries the addresses from h->link.address on, until one says yes or later. */
+/* Tries the addresses from h->link.address, until one connects or is in progress. */
 static void try_addresses(struct hankel *h, int fault)
 {
   for (; h->link.address; h->link.address = h->link.address->ai_next) {

@@ -1,4 +1,4 @@
-/* libhankel: everything that comes in. See client.h. */
+/* libhankel: handles received frames. See client.h. */
 #include "proto/client/client.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/incident_message.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* --- names of the handles that results are about --- */
+/* --- names of the handles of results --- */
 
 static struct hk_client_name *name_place(const struct hankel *h, uint32_t handle)
 {
@@ -104,8 +104,8 @@ static int take_welcome(struct hankel *h, const struct hk_frame *f)
   return 0;
 }
 
-/* Where the feed is: at first what the daemon had of it before; later, of what is kept, that has arrived all the same. When it is
- * less than was acknowledged the daemon does without what it once had. */
+/* Position of the feed. At the first connection: the number of points that the daemon had before. Later: how many of the kept
+ * points have arrived nevertheless. If it is less than was acknowledged, the daemon has lost data, and the library continues. */
 static int take_feed_at(struct hankel *h, const struct hk_frame *f)
 {
   struct hk_feed_at m;
@@ -116,7 +116,7 @@ static int take_feed_at(struct hankel *h, const struct hk_frame *f)
     h->points.position = m.points;
   h->points.fed = true;
   hk_client_acknowledged(h, m.points);
-  if (h->points.position < m.points) /* somebody else has sent some */
+  if (h->points.position < m.points) /* another program has sent points of this feed */
     h->points.position = m.points;
   return begin(h);
 }
@@ -174,7 +174,7 @@ static int take_names(struct hankel *h, const struct hk_frame *f)
   return status;
 }
 
-/* The names of n results into name[]. False: one is about a sensor that was never named. */
+/* Sets name[] to the names of n results. False: a handle was never named. */
 static bool name_results(const struct hankel *h, const struct hk_scores *s, const char **name)
 {
   for (size_t i = 0; i < s->n; i++) {
@@ -193,7 +193,7 @@ static int take_scores(struct hankel *h, const struct hk_frame *f)
     return HANKEL_BAD_PAYLOAD;
   if (!h->options.callbacks.scores)
     return 0;
-  /* Plain aligned columns, widest first. */
+  /* Aligned columns, widest first. */
   const size_t n = s.n, wide = sizeof(char *) + sizeof(int64_t) + sizeof(double) + sizeof(uint64_t);
   const size_t needed = n * (wide + sizeof(uint32_t) + sizeof(float) + 1);
   if (needed > h->results.columns_size) {
@@ -266,7 +266,7 @@ static int take_events(struct hankel *h, const struct hk_frame *f)
                                     .limit = m.limit };
     if (!e.name)
       return HANKEL_BAD_PAYLOAD;
-    /* those that a former subscription still brings say nothing about the one that is asked for */
+    /* events of an earlier subscription do not advance the new one's position */
     if (m.position > 0 && h->subscription.asked == 0 && !h->subscription.wanted)
       h->subscription.since = m.position;
     if (h->options.callbacks.event)
@@ -355,7 +355,7 @@ static int take_farewell(struct hankel *h, const struct hk_frame *f)
   return 0;
 }
 
-/* The daemon is of a version that knows no counts: another connection at once, which does not ask for them. */
+/* The daemon's version knows no counts: reconnects at once without asking for them. */
 static void go_without_counts(struct hankel *h, const char *why)
 {
   const int once = h->options.once;
@@ -383,12 +383,12 @@ static int take_error(struct hankel *h, const struct hk_frame *f)
     hk_client_disconnect(h, fault, text);
     return 0;
   }
-  if (m.type == HK_RELOAD) { /* it did not come to one, and that is the answer */
+  if (m.type == HK_RELOAD) { /* no reload was done; the error is the answer */
     free(h->request.report);
     h->request.report = strdup(text);
     h->request.taken = false;
   }
-  if (m.code == HANKEL_UNKNOWN_HANDLE) { /* sensors were evicted: ask again for all */
+  if (m.code == HANKEL_UNKNOWN_HANDLE) { /* sensors were evicted: requests all handles again */
     h->own.asked = 0;
     h->link.fresh = true;
     for (uint32_t i = 0; i < h->own.n; i++)
@@ -441,7 +441,7 @@ static int take(struct hankel *h, const struct hk_frame *f)
   }
 }
 
-/* Handles the whole frames in the inbox. False: the connection has ended. */
+/* Handles all whole frames in the inbox. False: the connection has ended. */
 static bool take_all(struct hankel *h)
 {
   struct hk_frame f;
@@ -464,7 +464,7 @@ static bool take_all(struct hankel *h)
 
 void hk_client_read(struct hankel *h)
 {
-  /* Bounded, so that a flood leaves room for sending. */
+  /* Bounded, so that a flood of input does not prevent sending. */
   for (int turns = 0; turns < 16; turns++) {
     size_t size;
     uint8_t *space = hk_inbox_space(&h->link.in, &size);
@@ -487,7 +487,7 @@ void hk_client_read(struct hankel *h)
     }
     h->link.last_read = hk_client_now();
     hk_inbox_wrote(&h->link.in, (size_t)n);
-    if (!take_all(h) || ((size_t)n < size && !h->link.tls)) /* TLS gives a record at a time */
+    if (!take_all(h) || ((size_t)n < size && !h->link.tls)) /* TLS returns one record at a time */
       return;
   }
 }

@@ -1,4 +1,4 @@
-/* libhankel: sensors, points, and everything that goes out. See client.h. */
+/* libhankel: sensors, points, and sending. See client.h. */
 #include "proto/client/client.h"
 
 #include <errno.h>
@@ -8,13 +8,13 @@
 
 static uint32_t hash(const char *name)
 {
-  uint32_t x = 0x811c9dc5u; /* FNV-1a; the names are the program's own, so nobody aims at the table */
+  uint32_t x = 0x811c9dc5u; /* FNV-1a suffices: the names are the program's own, so nobody crafts collisions */
   for (; *name; name++)
     x = (x ^ (uint8_t)*name) * 0x01000193u;
   return x;
 }
 
-/* Place of the name in the index, or the free place where it would go. */
+/* Returns the entry of the name in the index, or the free entry for it. */
 static uint32_t place_of(const struct hankel *h, const char *name)
 {
   uint32_t place = hash(name) & (h->own.index_size - 1);
@@ -23,7 +23,7 @@ static uint32_t place_of(const struct hankel *h, const char *name)
   return place;
 }
 
-/* Room for one more sensor in table and index. */
+/* Makes room for one more sensor in table and index. */
 static int grow(struct hankel *h)
 {
   if (h->own.n == h->own.capacity) {
@@ -70,7 +70,7 @@ int hankel_sensor(hankel *h, const char *name)
   return (int)(h->own.n - 1);
 }
 
-/* Moves what waits to the front when the end is reached. */
+/* Moves the waiting points to the front when the end is reached. */
 static uint32_t make_room(struct hankel *h)
 {
   if (h->points.kept == h->points.n) {
@@ -122,7 +122,7 @@ int hankel_send(hankel *h, uint32_t sensor, int64_t time, double value)
   return taken < 0 ? (int)taken : taken == 1 ? 0 : -EAGAIN;
 }
 
-/* Of a feed, points are kept until they are acknowledged; else until they are sent. */
+/* Keeps points of a feed until they are acknowledged, others until they are sent. */
 static void sent(struct hankel *h, uint32_t n)
 {
   h->points.first += n;
@@ -138,13 +138,13 @@ void hk_client_acknowledged(struct hankel *h, uint64_t points)
     n++; /* was never sent */
   h->points.kept += n;
   h->points.position += n;
-  if (h->points.first < h->points.kept) /* the connection before had sent it */
+  if (h->points.first < h->points.kept) /* an earlier connection had sent it */
     h->points.first = h->points.kept;
 }
 
-/* Puts together one frame of the points that wait, at most `most` points and `bytes` bytes; those of refused sensors are
- * dropped; in a feed, whose points are numbered, a frame ends before them. Returns how many waiting points it uses up; p->n of
- * them are in the frame. 0: the next sensor has no handle yet. */
+/* Builds a frame of waiting points, at most `most` points and `bytes` bytes. Drops points of refused sensors; in a feed, whose
+ * points are numbered, the frame ends before them. Returns the number of waiting points that it uses, of which p->n are in the
+ * frame. 0: the next sensor has no handle yet. */
 static uint32_t gather(struct hankel *h, struct hk_points *p, uint32_t most, size_t bytes)
 {
   uint32_t used = 0, n = 0;
@@ -198,11 +198,11 @@ static uint32_t gather(struct hankel *h, struct hk_points *p, uint32_t most, siz
   return used;
 }
 
-/* Sends the datagram that is ready. False: the socket takes no more now. */
+/* Sends the built datagram. False: the socket accepts no more now. */
 static bool send_datagram(struct hankel *h)
 {
   ssize_t sent = send(h->datagrams.socket, h->datagrams.frame, h->datagrams.size, MSG_NOSIGNAL);
-  if (sent < 0 && errno == ECONNREFUSED) /* tells of an earlier one; this one was not sent */
+  if (sent < 0 && errno == ECONNREFUSED) /* the error is of an earlier datagram; this one was not sent */
     sent = send(h->datagrams.socket, h->datagrams.frame, h->datagrams.size, MSG_NOSIGNAL);
   if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == EINTR))
     return false;
@@ -227,7 +227,7 @@ static void send_over_udp(struct hankel *h)
     p.before = h->datagrams.before;
     h->datagrams.before += p.n;
     struct hk_writer w = HK_WRITER(h->datagrams.frame, sizeof h->datagrams.frame);
-    (void)hk_points_write(&w, 0, &p); /* fits: gather saw to it */
+    (void)hk_points_write(&w, 0, &p); /* fits: gather limits its size */
     if (h->datagrams.mac && hk_mac_make(h->datagrams.mac, h->datagrams.frame, w.size, h->datagrams.frame + w.size) != 0) {
       hk_client_disconnect(h, -ENOMEM, "a keyed checksum could not be made");
       return;
@@ -246,7 +246,7 @@ static size_t out_room(const struct hankel *h)
 
 static void send_over_tcp(struct hankel *h)
 {
-  /* A frame that uses the room well, or none: a nearly full buffer waits for the socket. */
+  /* Sends either a well filled frame or none: if the buffer is nearly full, waits for the socket. */
   while (h->points.first < h->points.n && out_room(h) >= h->link.out.capacity / 2) {
     struct hk_points p;
     const uint32_t used = gather(h, &p, HK_CLIENT_FRAME_POINTS, out_room(h));
@@ -255,16 +255,16 @@ static void send_over_tcp(struct hankel *h)
     if (h->options.feed)
       p.before = h->points.position + (h->points.first - h->points.kept) + (used - p.n);
     if (p.n > 0 && hk_points_write(&h->link.out, 0, &p) < 0)
-      return; /* cannot be: it was measured */
+      return; /* cannot happen: gather limits the size */
     sent(h, used);
     if (h->options.feed)
-      hk_client_acknowledged(h, h->points.position); /* what was never sent needs no acknowledgement */
+      hk_client_acknowledged(h, h->points.position); /* points of refused sensors need no acknowledgement */
     h->written += p.n;
     h->counters.points += p.n;
   }
 }
 
-/* Asks for the handles of sensors that have none yet, as many as fit. The tag says which is the first. */
+/* Requests the handles of new sensors, as many as fit. The tag is the number of the first. */
 static void ask_for_handles(struct hankel *h)
 {
   enum { NAMES = 256 };
@@ -279,12 +279,12 @@ static void ask_for_handles(struct hankel *h)
         break;
     }
     if (n == 0 || hk_register_write(&h->link.out, h->own.asked, n, names) < 0)
-      return; /* when the socket has taken what waits */
+      return; /* continues when the socket has accepted the waiting bytes */
     h->own.asked += n;
   }
 }
 
-/* Small requests. What does not fit stays wanted. */
+/* Sends small requests. Those that do not fit are retried. */
 static void ask(struct hankel *h)
 {
   struct hk_writer *w = &h->link.out;
@@ -304,7 +304,7 @@ static void ask(struct hankel *h)
     h->request.sensors_wanted = hk_sensors_write(w, 0, &h->request.sensors_asked) < 0;
 }
 
-/* Requests that come behind all points. */
+/* Sends requests that must follow all points. */
 static void ask_last(struct hankel *h)
 {
   struct hk_writer *w = &h->link.out;
@@ -320,7 +320,7 @@ static void ask_last(struct hankel *h)
     h->bye_sent = hk_bye_write(w, 0, h->datagrams.sequence, h->datagrams.before) == 0;
 }
 
-/* Gives the socket what waits. */
+/* Writes waiting bytes to the socket. */
 static void send_out(struct hankel *h)
 {
   while (h->link.out_start < h->link.out.size) {
@@ -330,7 +330,7 @@ static void send_out(struct hankel *h)
     if (n < 0 && errno == EAGAIN)
       break;
     if (n < 0) {
-      /* What the daemon said last, perhaps an error frame, may still wait to be read; it tells more than errno does. */
+      /* Reads the daemon's last frames first: an error frame tells more than errno. */
       const int fault = -errno;
       hk_client_read(h);
       if (h->link.fd >= 0)

@@ -1,4 +1,4 @@
-/* OpenSSL over a BIO of our own, for that of OpenSSL for sockets raises SIGPIPE. See client_tls.h. */
+/* OpenSSL with a custom BIO, because OpenSSL's socket BIO raises SIGPIPE. See client_tls.h. */
 #include "proto/client/client_tls.h"
 
 #include "proto/wire/pem.h"
@@ -56,13 +56,14 @@ static const char *reason(void)
   return words ? words : "no memory, or not what it should be";
 }
 
-/* Files, and whom the other side has to be. NULL, or what is wrong; why, *more: what OpenSSL does not say of it. */
+/* Loads the files, and sets the host to verify. Returns NULL, or what failed; why, *more: the reason, if OpenSSL does not know
+ * it. */
 static const char *set_up(struct hk_client_tls *t, const struct hankel_security *s, const char *host, const char **more,
                           char why[HK_SECRET_WHY])
 {
   struct in6_addr address;
   t->context = SSL_CTX_new(TLS_client_method());
-  /* Without a number of BIO_get_new_index: nothing looks for it by that, and a process has only some 127 of them. */
+  /* Does not call BIO_get_new_index: nothing searches for the BIO by type, and a process has only some 127 types. */
   t->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "libhankel");
   if (!t->context || !t->method || BIO_meth_set_read(t->method, bio_read) != 1 || BIO_meth_set_write(t->method, bio_write) != 1 ||
       BIO_meth_set_ctrl(t->method, bio_control) != 1 || SSL_CTX_set_min_proto_version(t->context, TLS1_2_VERSION) != 1)
@@ -121,7 +122,7 @@ void hk_client_tls_free(struct hk_client_tls *t)
   free(t);
 }
 
-/* What a call that gave nothing means: errno, EAGAIN when the socket has to be waited for, 0 for the end of the stream. */
+/* Cause of a failed call: an errno, EAGAIN: wait for the socket, 0: end of the stream. */
 static int judge(struct hk_client_tls *t, int result)
 {
   const int kind = SSL_get_error(t->ssl, result), fault = errno;
@@ -145,7 +146,7 @@ static int judge(struct hk_client_tls *t, int result)
   else
     snprintf(t->fault, sizeof t->fault, "TLS: %s", reason());
   ERR_clear_error();
-  /* A connection that ends without the end that TLS has for it is one that broke. */
+  /* A connection that ends without TLS's close_notify has broken. */
   return strstr(t->fault, "unexpected eof") ? ECONNRESET : EPROTO;
 }
 

@@ -1,4 +1,4 @@
-/* libhankel: where a token comes from, and where it may go. See client_tls.h. */
+/* libhankel: reads the token, and decides where it may be sent. See client_tls.h. */
 #include "proto/client/client_tls.h"
 
 #include "proto/wire/secret_file.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HK_TOKEN_FILE_MOST (64u << 10) /* bytes */
+#define HK_TOKEN_FILE_MOST (64u << 10) /* most bytes of a token file */
 
 int hk_client_token(const struct hankel_security *s, char token[HK_CLIENT_TOKEN], char *error, size_t size)
 {

@@ -1,9 +1,9 @@
-/* Prints the alerts that may call somebody: raised, of a severity that is at least a warning, and not within maintenance.
+/* Prints raised alerts of severity warning or above, outside of maintenance.
  *
  *   cc alerts.c $(pkg-config --cflags --libs hankel) -o alerts
  *   ./alerts 'plant*' [HOST:PORT]
  *
- * Ends with 1 when the connection does and cannot be made again. */
+ * Exits with 1 when the connection ends and cannot be restored. */
 #include <hankel.h>
 
 #include <inttypes.h>

@@ -1,9 +1,9 @@
-/* Feeds a sensor with numbers from standard input, one a line, each at the time when it is read:
+/* Sends numbers from standard input to a sensor, one a line, each with the time when it is read:
  *
  *   cc feed.c $(pkg-config --cflags --libs hankel) -o feed
  *   my-logger | ./feed 'boiler temperature' [HOST:PORT]
  *
- * The library connects again by itself when the daemon is restarted. */
+ * The library reconnects by itself when the daemon restarts. */
 #include <hankel.h>
 
 #include <errno.h>
@@ -50,10 +50,10 @@ int main(int argc, char **argv)
     while (hankel_send(h, (uint32_t)sensor, now(), value) == -EAGAIN) /* the buffer is full */
       if (hankel_step(h, WAIT) < 0)
         return failed(h);
-    if (hankel_step(h, 0) < 0) /* sends what it can, and waits for nothing */
+    if (hankel_step(h, 0) < 0) /* sends as much as possible without waiting */
       return failed(h);
   }
-  const int status = hankel_sync(h, WAIT); /* the daemon has taken all of them over */
+  const int status = hankel_sync(h, WAIT); /* waits until the daemon has taken over all points */
   const int code = status < 0 ? failed(h) : 0;
   hankel_close(h);
   return code;

@@ -1,6 +1,6 @@
-/* The grammar of a line. See line.h; PROTOCOL.md (Line protocol) states it.
+/* Parser of a line. See line.h; PROTOCOL.md (Line protocol) has the grammar.
  *
- * One pass with a cursor. Names stay in the line: only where they begin and end is noted. The first fault ends the line. */
+ * One pass with a cursor. Names stay in the line: only their start and end are noted. The first error ends the line. */
 #include "proto/line/line.h"
 
 #include "proto/line/number.h"
@@ -16,12 +16,12 @@ static bool digit(char c)
   return c >= '0' && c <= '9';
 }
 
-/* Which bytes end a token, and which a backslash takes along. */
+/* Bytes that end a token, and bytes that a backslash escapes. */
 enum { COMMA = 1, EQUALS = 2, SPACE = 4 };
 
 static const uint8_t delimiters[256] = { [','] = COMMA, ['='] = EQUALS, [' '] = SPACE };
 
-/* Moves past a token up to the first of `stop` that is not escaped, or the end. Returns what stopped it, 0 at the end. */
+/* Moves past a token to the first unescaped byte of `stop`, or to the end. Returns that byte, 0 at the end. */
 static int token(struct cursor *c, int stop, int escapable)
 {
   const char *p = c->p, *const end = c->end;
@@ -44,7 +44,8 @@ static void blanks(struct cursor *c)
     c->p++;
 }
 
-/* measurement[,tag=value...]; leaves the cursor at the blank behind it. NULL, or what is wrong, the cursor where. */
+/* measurement[,tag=value...]; moves the cursor to the space behind it. Returns NULL, or the error, with the cursor at its
+ * position. */
 static const char *read_key(struct cursor *c)
 {
   const char *start = c->p;
@@ -129,7 +130,7 @@ static const char *read_number(struct cursor *c, double *value)
   return NULL;
 }
 
-/* key=value; leaves the cursor behind it. */
+/* key=value; moves the cursor behind it. */
 static const char *read_field(struct cursor *c, struct hk_line *l)
 {
   const char *start = c->p, *fault;
@@ -172,7 +173,7 @@ static const char *read_time(struct cursor *c, struct hk_line *l)
   return c->p == c->end ? NULL : behind == c->p ? "the time is no whole number" : "there is more behind the time";
 }
 
-/* The rule of name.h for a piece of the names. */
+/* Checks a piece of a name by the rule of name.h. */
 static const char *check_piece(struct cursor *c, const char *piece, size_t length)
 {
   size_t fault = 0;
@@ -187,7 +188,7 @@ static bool is_value(const char *field, uint32_t length)
   return length == 5 && memcmp(field, "value", 5) == 0;
 }
 
-/* Names by the rule; done last, for most lines are good. */
+/* Checks the names; done last, because most lines are valid. */
 static const char *check_names(struct cursor *c, const struct hk_line *l)
 {
   static const char too_long[] = "the sensor's name is longer than 512 bytes";

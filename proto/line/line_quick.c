@@ -1,8 +1,8 @@
-/* Ordinary lines, read quickly. See line.h.
+/* Parses ordinary lines fast. See line.h.
  *
- * The delimiters of 64 bytes are found at once and kept as bits; the line is then walked from one to the next. Numbers are read
- * eight digits at a time. Whatever is out of the ordinary, and be it a fault, is left to hk_line_parse: so this file knows no
- * faults, and takes nothing that hk_line_parse would not read in the same way. */
+ * The delimiters in 64 bytes are found at once and kept as bits; the parser then moves from one to the next. Numbers are read
+ * eight digits at a time. Everything unusual, including errors, is left to hk_line_parse: this file has no error messages, and
+ * accepts only what hk_line_parse would parse with the same result. */
 #include "proto/line/digits.h"
 #include "proto/line/line.h"
 #include "proto/line/number.h"
@@ -13,15 +13,15 @@
 
 #define likely(x) __builtin_expect(!!(x), 1)
 
-/* A view of 64 bytes. */
+/* A window of 64 bytes. */
 struct window {
   const char *base;
-  uint64_t stops;   /* bit i: base[i] is a comma, equals sign, space, backslash or LF that was not met yet */
+  uint64_t stops;   /* bit i: base[i] is a comma, equals sign, space, backslash or LF, not processed yet */
   uint64_t unusual; /* bit i: base[i] is a control character or not ASCII */
-  bool seen;        /* such a one was in a window before */
+  bool seen;        /* an earlier window had an unusual byte */
 };
 
-/* Bits of the 16 bytes at p. */
+/* Sets the bits of the 16 bytes at p. */
 static inline uint64_t look_16(const char *p, uint64_t *unusual)
 {
 #if defined(__x86_64__) && !defined(HK_PLAIN_C)
@@ -29,7 +29,7 @@ static inline uint64_t look_16(const char *p, uint64_t *unusual)
   const __m128i comma = _mm_cmpeq_epi8(x, _mm_set1_epi8(',')), equals = _mm_cmpeq_epi8(x, _mm_set1_epi8('=')),
                 space = _mm_cmpeq_epi8(x, _mm_set1_epi8(' ')), backslash = _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')),
                 lf = _mm_cmpeq_epi8(x, _mm_set1_epi8('\n')), del = _mm_cmpeq_epi8(x, _mm_set1_epi8(0x7f)),
-                below = _mm_cmplt_epi8(x, _mm_set1_epi8(' ')); /* signed: over 0x7f is below 0 */
+                below = _mm_cmplt_epi8(x, _mm_set1_epi8(' ')); /* signed: bytes over 0x7f are negative */
   const __m128i stops = _mm_or_si128(_mm_or_si128(_mm_or_si128(comma, equals), _mm_or_si128(space, backslash)), lf);
   *unusual = (uint32_t)_mm_movemask_epi8(_mm_or_si128(below, del));
   return (uint32_t)_mm_movemask_epi8(stops);
@@ -60,7 +60,7 @@ static inline void look_on(struct window *w)
   look(w, w->base + 64);
 }
 
-/* Goes on at p, which lies ahead. */
+/* Continues at p, which is ahead. */
 static void jump(struct window *w, const char *p)
 {
   while (p - w->base >= 64)
@@ -68,7 +68,7 @@ static void jump(struct window *w, const char *p)
   w->stops &= ~0ull << (p - w->base);
 }
 
-/* The next stop that no backslash takes along. An LF is ahead: it was not met yet. */
+/* Returns the next unescaped stop. There must be an unprocessed LF. */
 static inline __attribute__((always_inline)) const char *next(struct window *w)
 {
   for (;;) {
@@ -83,7 +83,7 @@ static inline __attribute__((always_inline)) const char *next(struct window *w)
   }
 }
 
-/* What else than a plain decimal number stands at text[0..n-1]: any number, or a boolean. */
+/* Parses text[0..n-1] as any number or a boolean, if it is not a plain decimal number. */
 static bool read_other(const char *text, size_t n, double *value)
 {
   const char last = n > 0 ? text[n - 1] : 0;
@@ -101,7 +101,7 @@ static bool read_other(const char *text, size_t n, double *value)
   return (hk_number_parse(text, n, value, &used) == 0 && used == n) || hk_line_boolean(text, n, value);
 }
 
-/* The number or boolean that ends at `end`, behind which eight bytes can be read. */
+/* Parses the number or boolean that ends at `end`; eight bytes after `end` must be readable. */
 static inline bool read_value(const char *text, const char *end, double *value)
 {
   const bool negative = *text == '-';
@@ -117,7 +117,7 @@ static inline bool read_value(const char *text, const char *end, double *value)
   const size_t digits = (size_t)(p - first) - (point != NULL);
   if (digits > 0 && digits <= 19 && p == end) { /* up to 19 fit into 64 bits */
     const size_t places = point ? (size_t)(p - point - 1) : 0;
-    const double x = likely(m <= 1ull << 53) ? (double)(int64_t)m / hk_ten_to[places] /* both exact, so it is rounded once */
+    const double x = likely(m <= 1ull << 53) ? (double)(int64_t)m / hk_ten_to[places] /* both are exact: rounded once */
                                              : hk_number_scale(m, -(int)places);
     *value = negative ? -x : x;
     return true;
@@ -129,7 +129,7 @@ static inline bool read_value(const char *text, const char *end, double *value)
   return read_other(text, (size_t)(end - text), value);
 }
 
-/* Behind the string that begins at p, or NULL when it has a backslash or no end. */
+/* Returns the end of the string that begins at p; NULL if it has a backslash or no end. */
 static const char *skip_string(const char *p)
 {
   for (p++; *p != '"'; p++) {
@@ -149,7 +149,7 @@ static bool names_valid(const struct hk_line *l)
   return valid;
 }
 
-/* measurement[,tag=value...]; where it ends, or NULL. */
+/* measurement[,tag=value...]; returns its end, or NULL. */
 static inline const char *read_key(struct window *w, const char *text)
 {
   const char *p = next(w);
@@ -166,7 +166,7 @@ static inline const char *read_key(struct window *w, const char *text)
   return *p == ' ' ? p : NULL;
 }
 
-/* key=value[,key=value...] behind p; where it ends, or NULL. */
+/* key=value[,key=value...] after p; returns its end, or NULL. */
 static inline const char *read_fields(struct window *w, struct hk_line *l, const char *p)
 {
   do {

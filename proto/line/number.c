@@ -1,9 +1,9 @@
-/* Decimal text to double, exactly rounded. See number.h.
+/* Converts decimal text to double, exactly rounded. See number.h.
  *
- * With up to 19 significant digits and a power of ten of at most 27 the number is m * 5^q * 2^q or m / 5^q / 2^q, with m and 5^q
- * both whole and below 2^64: the product or the quotient (with a sticky bit for the rest) is exact in 128 bits and is rounded
- * once. Everything else, which is rare, goes through strtod as digits and an exponent, with no decimal point, so that the
- * locale does not matter. */
+ * With up to 19 significant digits and a power of ten of at most 27 in magnitude, the number is m * 5^q * 2^q or m / 5^q /
+ * 2^q, with m and 5^q integers below 2^64: the product or quotient (with a sticky bit for the remainder) is exact in 128 bits
+ * and is rounded once. All other numbers, which are rare, are passed to strtod as digits and an exponent, without a decimal
+ * point, so that the locale does not matter. */
 #include "proto/line/number.h"
 
 #include "proto/line/digits.h"
@@ -63,12 +63,12 @@ static double power_of_two(int e)
 
 double hk_number_scale(uint64_t m, int power)
 {
-  if (m <= 1ull << 53 && power >= -22 && power <= 22) { /* both exact as doubles, so one operation rounds once */
+  if (m <= 1ull << 53 && power >= -22 && power <= 22) { /* both are exact as doubles: one operation rounds once */
     return power < 0 ? (double)m / hk_ten_to[-power] : (double)m * hk_ten_to[power];
   }
   if (power >= 0)
     return (double)((wide)m * five_to[power]) * power_of_two(power);
-  /* Both scaled to [2^63, 2^64), so that the quotient has 62 or 63 bits: enough below the 53rd for a sticky bit. */
+  /* Both are scaled to [2^63, 2^64), so the quotient has 62 or 63 bits: enough below bit 53 for a sticky bit. */
   const uint64_t five = five_to[-power];
   const int up = __builtin_clzll(m), five_up = __builtin_clzll(five);
   const wide numerator = (wide)(m << up) << 62;
@@ -82,7 +82,7 @@ static bool digit(char c)
   return (unsigned char)(c - '0') < 10;
 }
 
-/* Reads the digits from p on: *m becomes the number that they make, modulo 2^64. Returns where they end. */
+/* Reads the digits from p and appends them to the number *m, modulo 2^64. Returns their end. */
 static const char *read_digits(const char *p, const char *end, uint64_t *m)
 {
   while (end - p >= 8) {
@@ -94,8 +94,8 @@ static const char *read_digits(const char *p, const char *end, uint64_t *m)
   return p;
 }
 
-/* The slow road: digits[0..n-1] at text (with perhaps a point among them) times 10^power, power counted from behind the
- * last one. More digits than a double can tell apart are replaced by one. */
+/* Slow path: the digits from text to end (perhaps with a decimal point among them) times 10^power, where power counts from the
+ * last digit. Digits beyond the precision that can affect a double are replaced by one digit. */
 static double slow(const char *text, const char *end, int64_t power)
 {
   enum { TELLING = 780 };
@@ -151,7 +151,7 @@ int hk_number_parse(const char *text, size_t size, double *out, size_t *used)
       p = q;
     }
   }
-  size_t significant = digits; /* past EXACT_DIGITS, which 2^64 holds, m is not used */
+  size_t significant = digits; /* beyond EXACT_DIGITS, which fit into 2^64, m is not used */
   for (const char *q = first; significant > EXACT_DIGITS && q < last && (*q == '0' || *q == '.'); q++)
     significant -= *q == '0';
   double x;
@@ -174,7 +174,7 @@ int hk_unsigned_parse(const char *text, size_t size, uint64_t *out, size_t *used
   const size_t n = (size_t)(read_digits(text, text + size, &x) - text);
   if (n == 0)
     return HK_NUMBER_NONE;
-  if (n > EXACT_DIGITS) { /* perhaps too large, perhaps zeros before it */
+  if (n > EXACT_DIGITS) { /* perhaps too large, perhaps with zeros before it */
     x = 0;
     for (size_t i = 0; i < n; i++) {
       if (__builtin_mul_overflow(x, (uint64_t)10, &x) || __builtin_add_overflow(x, (uint64_t)(text[i] - '0'), &x))

@@ -1,10 +1,10 @@
-/* Lines out of a stream of bytes. See line.h. */
+/* Splits a stream of bytes into lines. See line.h. */
 #include "proto/line/line.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Keeps bytes of a line whose end has not come. They fit into max_line. False: no memory. */
+/* Holds bytes of a line whose end has not arrived; they fit into max_line. False: out of memory. */
 static bool hold(struct hk_splitter *s, const char *data, size_t size)
 {
   if (s->capacity < s->n_held + size) {
@@ -22,7 +22,7 @@ static bool hold(struct hk_splitter *s, const char *data, size_t size)
   return true;
 }
 
-/* Drops the line; `ended`: its LF has been seen. */
+/* Drops the line; `ended`: its LF was found. */
 static int drop(struct hk_splitter *s, bool ended, int status)
 {
   s->n_held = 0;
@@ -72,7 +72,7 @@ int hk_splitter_parse(struct hk_splitter *s, struct hk_line *l, char *data, size
   if (*used < size && s->n_held == 0 && !s->skipping) {
     data[size] = '\n';
     const size_t n = hk_line_quick(l, data + *used);
-    if (n > 0 && n <= size - *used && n - 1 <= s->max_line) { /* else it ends further on, or is too long */
+    if (n > 0 && n <= size - *used && n - 1 <= s->max_line) { /* else it ends later, or is too long */
       *used += n;
       s->line++;
       return HK_LINE_WHOLE;

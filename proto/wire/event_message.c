@@ -15,7 +15,7 @@ float hk_severity_told(float severity)
 static void put_details(struct hk_writer *w, const struct hk_event_message *e)
 {
   const float told = hk_severity_told(e->severity);
-  hk_put_f32(w, told / (told + 2)); /* a strength of 0..1, as clients of before take it */
+  hk_put_f32(w, told / (told + 2)); /* strength, 0..1, for clients that know no severity */
   hk_put_f32(w, e->margin);
   hk_put_f32(w, e->spread_before);
   hk_put_f32(w, e->spread_after);
@@ -45,8 +45,8 @@ static void get_details(struct hk_reader *r, struct hk_event_message *e)
   e->by = hk_get_string(r);
 }
 
-#define NOTE_LIMIT 4 /* kind of a note, behind those of enum hankel_novelty_kind */
-#define NOTE_KIND 38 /* where it stands in a note */
+#define NOTE_LIMIT 4 /* kind of a note, after those of enum hankel_novelty_kind */
+#define NOTE_KIND 38 /* offset of the kind in a note */
 
 static void put_limit(struct hk_writer *w, const struct hankel_limit *l)
 {
@@ -95,7 +95,7 @@ static void get_novelty(struct hk_reader *r, struct hankel_novelty *n)
   (void)hk_get_u8(r);
 }
 
-/* A note's kind says what it is of, and with that how it is read. */
+/* The kind decides how a note is read. */
 static void get_note(struct hk_reader *r, struct hk_event_message *e)
 {
   if (r->size >= HK_EVENT_NOTE_BYTES && r->data[NOTE_KIND] == NOTE_LIMIT)
@@ -113,7 +113,7 @@ int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_messa
   for (uint32_t i = 0; i < n; i++) {
     const struct hk_event_message *e = &events[i];
     if (e->by.length > HK_WHO_MAX)
-      w->full = true; /* takes the frame back below */
+      w->full = true; /* hk_frame_end then removes the frame */
     if (with & HK_EVENTS_PLACED) {
       hk_put_u64(w, e->position);
       hk_put_u64(w, e->sequence);

@@ -49,7 +49,7 @@ uint8_t hk_frame_type(const uint8_t *header)
   return header[AT_TYPE];
 }
 
-/* Of the header up to the checksum, and the payload behind it. */
+/* Checksum of the header up to the checksum field, and of the payload. */
 static uint32_t checksum(const uint8_t *frame, size_t length)
 {
   const uint32_t head = libdeflate_crc32(0, frame, AT_CHECKSUM);
@@ -80,7 +80,7 @@ int hk_frame_read(const uint8_t *data, size_t size, uint32_t max_length, struct 
   return HK_FRAME_WHOLE;
 }
 
-/* An inbox starts small, so that a peer who sends nothing costs little, and doubles when it is full of bytes that have come. */
+/* An inbox starts small, so that an idle peer costs little, and doubles when received bytes fill it. */
 enum { INBOX_START = 16 << 10 };
 
 void hk_inbox_lend(struct hk_inbox *in, uint8_t *buffer, size_t size)
@@ -126,7 +126,7 @@ uint8_t *hk_inbox_space(struct hk_inbox *in, size_t *size)
     *size = in->capacity - in->end;
     return in->data + in->end;
   }
-  /* A whole longest frame, and as much again so that moving the rest to the front is rare. */
+  /* Room for two frames of the greatest length, so that moving the rest to the front is rare. */
   const size_t most = 2 * (HK_FRAME_HEADER + (size_t)in->max_length);
   if (in->capacity - in->end < in->capacity / 4 && in->start >= in->capacity / 2) {
     memmove(in->data, in->data + in->start, in->end - in->start);
@@ -142,7 +142,7 @@ uint8_t *hk_inbox_space(struct hk_inbox *in, size_t *size)
       return NULL;
     in->data = data;
     in->capacity = capacity;
-  } else if (in->end == in->capacity) { /* full at its largest: start is over 0, for a frame takes half of it at most */
+  } else if (in->end == in->capacity) { /* full at its greatest size: start > 0, because a frame takes at most half of it */
     memmove(in->data, in->data + in->start, in->end - in->start);
     in->end -= in->start;
     in->start = 0;
@@ -158,7 +158,7 @@ void hk_inbox_wrote(struct hk_inbox *in, size_t n)
 
 int hk_inbox_next(struct hk_inbox *in, struct hk_frame *out)
 {
-  if (in->start == in->end) /* also before the first byte, when there is no buffer */
+  if (in->start == in->end) /* also before the first byte, while there is no buffer */
     return HK_FRAME_PART;
   const int status = hk_frame_read(in->data + in->start, in->end - in->start, in->max_length, out);
   if (status == HK_FRAME_WHOLE)

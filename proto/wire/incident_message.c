@@ -6,7 +6,7 @@ int hk_incident_write(struct hk_writer *w, const struct hk_incident_message *m)
 {
   const size_t place = hk_frame_begin(w, HK_INCIDENT, 0);
   if (m->text.length > UINT16_MAX)
-    w->full = true; /* takes the frame back below */
+    w->full = true; /* hk_frame_end then removes the frame */
   hk_put_u64(w, m->position);
   hk_put_u64(w, m->id);
   hk_put_u64(w, m->into);

@@ -19,7 +19,7 @@ static int bad(const char **why, const char *words)
   return -EBADMSG;
 }
 
-/* The frame at the start of data, of this type. */
+/* Reads the frame at the start of data, which must be of this type. */
 static int next(const uint8_t **data, size_t *size, uint8_t type, struct hk_frame *f)
 {
   const int code = hk_frame_read(*data, *size, HK_FRAME_MAX, f);

@@ -1,4 +1,4 @@
-/* The key is taken up once; each checksum begins from there. See mac.h. */
+/* The key is set up once; each checksum starts from a copy of that state. See mac.h. */
 #include "proto/wire/mac.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Payloads of the binary protocol, but for POINTS (columns.c), SCORES (scores.c) and EVENTS (event_message.c). See message.h. */
+/* Payloads of the binary protocol, except POINTS (columns.c), SCORES (scores.c) and EVENTS (event_message.c). See message.h. */
 #include "proto/wire/message.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ int hk_hello_read(const struct hk_frame *f, struct hk_hello *m)
   if (r.size > 0) {
     m->token = hk_get_string(&r);
     m->wants = hk_get_u32(&r);
-    if (m->token.length == 0 && m->wants == 0) /* is written without the two */
+    if (m->token.length == 0 && m->wants == 0) /* then the writer omits both */
       return HANKEL_BAD_PAYLOAD;
   }
   return hk_text_valid(m->client, HK_CLIENT_MAX) && m->token.length <= HK_TOKEN_BYTES &&
@@ -66,7 +66,7 @@ int hk_register_write(struct hk_writer *w, uint32_t tag, uint32_t n, const struc
   hk_put_u32(w, n);
   for (uint32_t i = 0; i < n; i++) {
     if (names[i].length > UINT16_MAX)
-      w->full = true; /* takes the frame back below */
+      w->full = true; /* hk_frame_end then removes the frame */
     else
       hk_put_string(w, names[i]);
   }
@@ -348,7 +348,7 @@ int hk_names_write(struct hk_writer *w, uint32_t n, const uint32_t *handles, con
   hk_put_u32(w, n);
   for (uint32_t i = 0; i < n; i++) {
     if (names[i].length > HK_NAME_MAX)
-      w->full = true; /* takes the frame back below */
+      w->full = true; /* hk_frame_end then removes the frame */
     hk_put_u32(w, handles[i]);
     hk_put_string(w, names[i]);
   }

@@ -1,10 +1,10 @@
-/* Which bytes a name may hold. See name.h. */
+/* Checks the bytes of names. See name.h. */
 #include "proto/wire/name.h"
 
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of the UTF-8 sequence at p, or 0: not UTF-8 (overlong, a surrogate, over U+10FFFF, cut off), or a control character. */
+/* Length of the UTF-8 sequence at p; 0: not UTF-8 (overlong, a surrogate, over U+10FFFF, truncated), or a control character. */
 static size_t sequence(const uint8_t *p, size_t left)
 {
   const uint8_t a = p[0];
@@ -43,15 +43,15 @@ size_t hk_text_character(const char *text, size_t length, uint32_t *code)
   return n;
 }
 
-/* 1 when all eight bytes are in 0x20..0x7e: the usual case, eight at a time. */
+/* Whether all eight bytes are in 0x20..0x7e, the usual case; checked in parallel. */
 static bool plain8(const uint8_t *p)
 {
   uint64_t x;
   memcpy(&x, p, sizeof x);
   const uint64_t ones = 0x0101010101010101u, high = 0x80 * ones;
   const uint64_t below =
-      (x - 0x20 * ones) & ~x;      /* high bit where a byte < 0x20 (exact as long as none is lower; else over-cautious) */
-  const uint64_t above = x + ones; /* high bit where a byte is 0x7f */
+      (x - 0x20 * ones) & ~x;      /* high bit set where a byte < 0x20 (exact if no byte is; otherwise may also flag others) */
+  const uint64_t above = x + ones; /* high bit set where a byte is 0x7f */
   return ((x | below | above) & high) == 0;
 }
 

@@ -1,5 +1,5 @@
-/* FNV-1a over the bytes, whose high bits are poor for short keys, and the finaliser of splitmix64 (Steele, Lea, Flood: Fast
- * splittable pseudorandom number generators, 2014) behind it, which spreads them: a few lines in any language. */
+/* FNV-1a over the bytes, followed by the finaliser of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+ * generators, 2014), because the high bits of FNV-1a are poorly mixed for short keys. A few lines in any language. */
 #include "proto/wire/partition.h"
 
 uint32_t hk_partition(const char *key, size_t length, uint32_t partitions)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A file in memory, to be given back with file_close. */
+/* A file in memory; close it with file_close. */
 struct file {
   char *data;
   size_t size;
@@ -20,7 +20,7 @@ static int file_open(struct file *f, const char *path, size_t most, int patience
   const int status = hk_secret_read(path, most, patience, &f->data, &f->size, why);
   f->bio = status == 0 ? BIO_new_mem_buf(f->size > 0 ? f->data : "\n", f->size > 0 ? (int)f->size : 1) : NULL;
   ERR_clear_error();
-  why[status == 0 ? 0 : HK_SECRET_WHY - 1] = 0; /* OpenSSL says what else is wrong */
+  why[status == 0 ? 0 : HK_SECRET_WHY - 1] = 0; /* "": OpenSSL's error queue has the reason */
   return status != 0 || f->bio ? status : -ENOMEM;
 }
 
@@ -30,7 +30,7 @@ static void file_close(struct file *f)
   hk_secret_free(f->data, f->size);
 }
 
-/* Whether reading has ended because nothing more is there. */
+/* Whether reading ended at the end of the file, not by an error. */
 static bool at_end(void)
 {
   const unsigned long code = ERR_peek_last_error();
@@ -55,7 +55,7 @@ int hk_pem_chain(SSL_CTX *context, const char *path, int patience, char why[HK_S
     status = -EBADMSG;
   X509_free(certificate);
   while (status == 0 && (certificate = PEM_read_bio_X509(f.bio, NULL, no_passphrase, NULL)))
-    if (SSL_CTX_add0_chain_cert(context, certificate) != 1) { /* owns it, if so */
+    if (SSL_CTX_add0_chain_cert(context, certificate) != 1) { /* takes ownership on success */
       X509_free(certificate);
       status = -EBADMSG;
     }

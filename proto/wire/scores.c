@@ -1,4 +1,4 @@
-/* SCORES: results as columns, times and states in the fewest bytes that say them. See message.h and PROTOCOL.md. */
+/* SCORES: results as columns; times and states in the shortest encoding. See message.h and PROTOCOL.md. */
 #include "proto/wire/message.h"
 #include "proto/wire/times.h"
 
@@ -26,7 +26,7 @@ static bool times_fit(const struct hk_scores *s)
   return hk_times_fit(s->time_kind, s->n, s->base, s->step);
 }
 
-/* Whether all times are whole units after base. The unit is a constant where this is called, so that nothing is divided. */
+/* Whether all times are whole units after base. Callers pass a constant unit, so that the compiler avoids divisions. */
 static inline __attribute__((always_inline)) bool divides(const int64_t *time, uint32_t n, int64_t base, uint64_t unit)
 {
   for (uint32_t i = 0; i < n; i++)
@@ -35,7 +35,7 @@ static inline __attribute__((always_inline)) bool divides(const int64_t *time, u
   return true;
 }
 
-/* Times that are not within two seconds of the first: steps of the shortest unit that reaches from the first to the last. */
+/* Encodes times more than two seconds from the first as steps of the shortest unit that covers all of them. */
 static bool choose_unit(struct hk_scores *s, const int64_t *time)
 {
   int64_t least = time[0], most = time[0];
@@ -62,13 +62,13 @@ static bool choose_unit(struct hk_scores *s, const int64_t *time)
   }
 }
 
-/* Sets time_kind, base and step to what says the times in the fewest bytes. One pass where they are one, even, or close together.
- */
+/* Chooses time_kind, base and step for the shortest encoding. One pass if all times are equal, evenly spaced, or close
+ * together. */
 static void choose_times(struct hk_scores *s, const int64_t *time)
 {
   const uint64_t reach = (uint64_t)1 << 31, first = (uint64_t)time[0], low = first - reach;
   const uint64_t step = s->n > 1 ? (uint64_t)time[1] - first : 0;
-  uint64_t differ = 0, uneven = 0, far = 0; /* bits set where a time is not what the kind wants */
+  uint64_t differ = 0, uneven = 0, far = 0; /* nonzero bits: some time does not fit the kind */
   for (uint32_t i = 1; i < s->n; i++) {
     const uint64_t t = (uint64_t)time[i];
     differ |= t ^ first;
@@ -88,7 +88,7 @@ static void choose_times(struct hk_scores *s, const int64_t *time)
     s->time_kind = HK_TIME_EACH;
 }
 
-/* steps, which may not be aligned, are n numbers after base in units that are a constant where this is called. */
+/* Writes n times as steps after base. steps may be unaligned; callers pass a constant unit. */
 static inline __attribute__((always_inline)) void put_steps(uint8_t *steps, const int64_t *time, uint32_t n, int64_t base,
                                                             uint64_t unit)
 {

@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES 3     /* of a file that is changed while it is read */
-#define FIRST 65536 /* bytes of room at first */
+#define TRIES 3     /* attempts, if the file changes while it is read */
+#define FIRST 65536 /* initial buffer, bytes */
 
 static const char *kind_of(mode_t mode)
 {
@@ -32,7 +32,7 @@ static bool same(const struct stat *a, const struct stat *b)
          a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* Until there is something to be read, or nothing more comes. until: ms, monotonic. */
+/* Waits until there is something to read, or the end of the data. until: ms, monotonic. */
 static int await(int file, int64_t until)
 {
   struct timespec now;
@@ -42,7 +42,7 @@ static int await(int file, int64_t until)
   return left > 0 && poll(&wanted, 1, (int)left) > 0 ? 0 : -ETIMEDOUT;
 }
 
-/* All of a file that is open. 0 or a negative errno; what was read is the caller's in either case. */
+/* Reads an open file to its end. Returns 0 or a negative errno; the caller owns what was read in either case. */
 static int take(int file, size_t most, int patience, char **data, size_t *size)
 {
   struct timespec now;
@@ -52,7 +52,7 @@ static int take(int file, size_t most, int patience, char **data, size_t *size)
   for (int status = 0; status == 0;) {
     if (*size + 1 >= room) {
       room = room ? 2 * room : FIRST;
-      char *more = malloc(room); /* not realloc, which leaves the secret where it was */
+      char *more = malloc(room); /* not realloc, which may leave a copy of the secret */
       if (!more)
         return -ENOMEM;
       if (*size > 0)

@@ -31,12 +31,13 @@ void hk_times_expand(uint8_t kind, int64_t base, int64_t step, const void *colum
     memcpy(time, (const uint8_t *)column + 8 * (size_t)first, 8 * (size_t)count);
     break;
   case HK_TIME_ONE:
-  case HK_TIME_ARRIVAL: /* base is the arrival */
+  case HK_TIME_ARRIVAL: /* base: time of arrival */
     for (uint32_t i = 0; i < count; i++)
       time[i] = base;
     break;
   case HK_TIME_EVEN: {
-    /* Counted up rather than multiplied, which few instruction sets can in 64 bits; unsigned, for it counts once too often. */
+    /* Adds instead of multiplying, because few instruction sets have vector multiplication of 64 bits; unsigned, because the
+     * last addition may overflow. */
     uint64_t next = (uint64_t)base + (uint64_t)first * (uint64_t)step;
     for (uint32_t i = 0; i < count; i++, next += (uint64_t)step)
       time[i] = (int64_t)next;

@@ -1,4 +1,4 @@
-/* Counting the datagrams of a feed. See udp_feed.h. */
+/* Counts the datagrams of a feed. See udp_feed.h. */
 #include "proto/wire/udp_feed.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static uint64_t bit(uint64_t sequence)
   return 1ull << sequence % 64;
 }
 
-/* Forgets the numbers highest+1..sequence of a turn ago, whose bits the new ones will use. */
+/* Clears the bits for the numbers highest+1..sequence, which older numbers used. */
 static void advance(struct hk_udp_feed *f, uint64_t sequence)
 {
   if (sequence - f->highest >= HK_FEED_REACH)
@@ -26,13 +26,13 @@ static void advance(struct hk_udp_feed *f, uint64_t sequence)
 enum hk_udp_feed_verdict hk_udp_feed_take(struct hk_udp_feed *f, uint64_t sequence, uint64_t before, uint32_t n)
 {
   uint64_t points;
-  const uint64_t ahead = sequence - f->highest; /* meaningful when sequence is the greater */
+  const uint64_t ahead = sequence - f->highest; /* meaningful only if sequence > highest */
   if (sequence == 0 || __builtin_add_overflow(before, n, &points) || (sequence > f->highest && ahead > HK_FEED_JUMP)) {
     f->malformed++;
     return HK_FEED_MALFORMED;
   }
   if (sequence > f->highest) {
-    if (points < f->sent_points + n) { /* a sender counts up */
+    if (points < f->sent_points + n) { /* a sender's count never decreases */
       f->malformed++;
       return HK_FEED_MALFORMED;
     }
