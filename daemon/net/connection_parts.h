@@ -22,25 +22,25 @@ struct hk_connection_links {
   bool parked;
 };
 
-/* How reading goes: connection.c. */
+/* State of reading: connection.c. */
 struct hk_connection_flow {
   bool reading;
-  bool ended;    /* the peer's stream has */
+  bool ended;    /* the peer's stream has ended */
   bool draining; /* no more is read */
   bool unread;   /* too many of its replies are unsent: it continues once they are sent */
-  bool sated;    /* enough has come from it in this turn of the loop */
-  uint64_t turn; /* of the loop, in which bytes last came, */
-  size_t came;   /* and how many did */
+  bool sated;    /* enough bytes were read from it in this turn of the loop */
+  uint64_t turn; /* turn of the loop in which bytes last arrived, */
+  size_t came;   /* and their number */
 };
 
-/* Who it is: admission.c. */
+/* Identity of the peer: admission.c. */
 struct hk_identity {
   struct hk_gate *gate;          /* of its listener */
   struct hk_limits_place *place; /* of its address */
   struct hk_log_quota audit;
   bool newcomer;         /* not authenticated yet */
-  bool failed;           /* that was counted against its address */
-  size_t unproven;       /* bytes that came of a newcomer */
+  bool failed;           /* its failure was counted for its address */
+  size_t unproven;       /* bytes that arrived from a newcomer */
   uint32_t scopes;       /* enum hk_scope */
   struct hk_token shown; /* the credentials used; without scopes of its own: a certificate that no token file names, or none */
 };
@@ -51,7 +51,7 @@ struct hk_binary {
   bool greeted;
   bool feed_waits; /* for FEED_AT: a FEED that is not answered yet */
   uint32_t feed_tag;
-  uint64_t acknowledged; /* of the feed: points that were in the last ACK, or FEED_AT */
+  uint64_t acknowledged; /* points of the feed, as the last ACK or FEED_AT said */
   int64_t ping_time;     /* ns, hk_now: when a PING was read that is not answered yet; 0: none */
   uint64_t ping_token;
   uint32_t ping_tag;
@@ -65,7 +65,7 @@ struct hk_binary {
   uint32_t bye_tag;
   int64_t bye_time;                   /* ns, hk_now: when BYE was read; 0 before */
   uint64_t bye_datagrams, bye_points; /* sent over UDP, as BYE says */
-  bool wants_counts;                  /* in FAREWELL */
+  bool wants_counts;                  /* FAREWELL needs counts */
   uint64_t bye_event;                 /* 1 + position of the last event to send before the FAREWELL; 0: unknown yet */
 };
 

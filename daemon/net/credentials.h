@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* What was read of a gate's files. */
+/* Contents of a gate's files. */
 struct hk_credentials {
   atomic_uint references;
   struct hk_tls_context *tls; /* NULL: no TLS */
@@ -31,37 +31,38 @@ struct hk_gate {
 struct hk_gates {
   struct hk_gate *gate; /* of each listener, in the order of the configuration */
   uint32_t n;
-  bool any_tls, any_files; /* one has TLS; one has files to be read */
+  bool any_tls, any_files; /* a listener has TLS; a listener has files to be read */
   int64_t watched;         /* ns, hk_now: the last check of certificates */
 };
 
-/* 0, or a negative errno with a message that names the file. gates: zeroed; to be closed in either case. log: NULL for none. */
+/* Opens the gates of all listeners. Returns 0, or a negative errno with a message that names the file. gates: zeroed; must be
+ * closed in either case. log: NULL for none. */
 int hk_gates_open(struct hk_gates *gates, const struct hk_config *config, struct hk_log *log, char *error, size_t size);
 void hk_gates_close(struct hk_gates *gates);
 
-/* Reads all files again, and changes nothing yet: *out has each gate's new credentials, for one of the two below. 0; or a
- * negative errno with a message. Thread: main. */
+/* Reads all files again without changing anything: *out receives each gate's new credentials, for hk_gates_adopt or
+ * hk_gates_discard. Returns 0, or a negative errno with a message. Thread: main. */
 int hk_gates_read(const struct hk_gates *gates, struct hk_credentials ***out, char *error, size_t size);
-/* Puts them in force for new connections; frees the array. */
+/* Puts new credentials in force for new connections; frees the array. */
 void hk_gates_adopt(struct hk_gates *gates, struct hk_credentials **fresh, struct hk_log *log);
-/* Discards them. fresh: may be NULL. */
+/* Discards new credentials. fresh: may be NULL. */
 void hk_gates_discard(const struct hk_gates *gates, struct hk_credentials **fresh);
 
-/* The present credentials; the caller's until hk_credentials_release. */
+/* Returns the present credentials, which the caller must release with hk_credentials_release. */
 struct hk_credentials *hk_gate_credentials(struct hk_gate *gate);
 void hk_credentials_release(struct hk_credentials *credentials); /* NULL is allowed */
 
-/* A warning about a gate's certificate: expired, or expiring within two weeks. False: none. The other: s until it expires; false:
- * no certificate. */
+/* hk_gate_expires: writes a warning that a gate's certificate has expired, or expires within two weeks; false: no warning.
+ * hk_gate_left: gets the s until the certificate expires; false: no certificate. */
 bool hk_gate_expires(struct hk_gate *gate, char *line, size_t size);
 bool hk_gate_left(struct hk_gate *gate, int64_t *left);
-/* The same of its list of revoked certificates: that it has expired; s until it does. */
+/* Likewise for its revocation list: a warning that it has expired; the s until it expires. */
 bool hk_gate_crl_expired(struct hk_gate *gate, char *line, size_t size);
 bool hk_gate_crl_left(struct hk_gate *gate, int64_t *left);
-/* Warns of these once a day; now: hk_now. Thread: main. */
+/* Logs these warnings once a day. now: hk_now. Thread: main. */
 void hk_gates_watch(struct hk_gates *gates, int64_t now, struct hk_log *log);
 
-/* Whether a peer is admitted only after it has shown something or shaken hands. */
+/* Whether a peer must authenticate or complete a TLS handshake before it is admitted. */
 static inline bool hk_gate_shut(const struct hk_gate *gate)
 {
   return gate->rules.certificate[0] || hk_rules_demand(&gate->rules);

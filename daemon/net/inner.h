@@ -25,20 +25,21 @@ struct hk_net;
 
 struct hk_inner {
   enum hk_protocol protocol;                 /* binary, line or text */
-  const struct hk_config_listener *listener; /* that the peer came by; */
-  struct hk_gate *gate;                      /* its gate */
+  const struct hk_config_listener *listener; /* the listener that the peer connected to, */
+  struct hk_gate *gate;                      /* and its gate */
   const char *peer;                          /* address of the peer, for the log; copied */
-  uint32_t scopes;                           /* what it may do */
+  uint32_t scopes;                           /* scopes of the peer */
   const struct hk_token *shown;              /* the credentials; NULL: none. Copied */
   int64_t unit;                              /* line: ns of its times */
 };
 
-/* Makes fd, a non-blocking stream socket, a connection of one of the loops, which owns it from now on. 0, -EACCES: the scopes do
- * not allow the protocol; -EINVAL: not a stream protocol; -ENOMEM. After an error the caller still owns fd. Thread: any, while
+/* Makes fd, a non-blocking stream socket, a connection of one of the loops, which then owns it. Returns 0; -EACCES: the scopes
+ * do not allow the protocol; -EINVAL: not a stream protocol; -ENOMEM. On error the caller still owns fd. Thread: any, while
  * the loops run. */
 int hk_inner_adopt(struct hk_net *net, const struct hk_inner *inner, int fd);
 
-/* As that, for the other end, which the caller gets: not below 0, and not blocking, closed on exec; or a negative errno. */
+/* Creates a socket pair, adopts one end as hk_inner_adopt, and returns the other end, >= 0, non-blocking and closed on exec;
+ * or a negative errno. */
 int hk_inner_open(struct hk_net *net, const struct hk_inner *inner);
 
 #endif

@@ -11,19 +11,19 @@
 
 struct hk_line_buffer { /* all zero: nothing was read */
   struct hk_splitter splitter;
-  char *data; /* the bytes: in borrowed memory, or the rest of them in */
+  char *data; /* unread bytes, in borrowed memory or in `own` */
   char *own;
   size_t start, size; /* offset of the first byte not taken yet; bytes read */
 };
 
-/* Lends `size` bytes, all that was read being taken: where bytes go, and how many. */
+/* Lends `size` bytes of memory, when all read bytes were taken. Returns the space for reading, and its size in *room. */
 char *hk_line_buffer_lend(struct hk_line_buffer *b, void *lent, size_t size, size_t *room);
-/* n bytes were put there. */
+/* n bytes were read into that space. */
 void hk_line_buffer_wrote(struct hk_line_buffer *b, size_t n);
-/* Returns the borrowed memory: moves the rest to the buffer's own memory, which is freed when nothing is left. 0, or -ENOMEM: the
- * rest is lost. */
+/* Gives back the borrowed memory: moves the unread bytes to the buffer's own memory, which is freed if there are none. Returns
+ * 0, or -ENOMEM: the unread bytes are lost. */
 int hk_line_buffer_settle(struct hk_line_buffer *b);
-/* The next line: as hk_splitter_next. */
+/* Gets the next line, as hk_splitter_next. */
 int hk_line_buffer_next(struct hk_line_buffer *b, const char **text, size_t *length);
 void hk_line_buffer_free(struct hk_line_buffer *b);
 

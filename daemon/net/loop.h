@@ -44,16 +44,16 @@ struct hk_net;
 
 /* Orders to a loop. */
 enum hk_order {
-  HK_ORDER_READ = 1,    /* read the datagrams that have come */
-  HK_ORDER_DRAIN = 2,   /* shutdown: read what has come over UDP, and no more */
-  HK_ORDER_FLUSH = 4,   /* all is scored and published: tell the connections, flush and close them */
-  HK_ORDER_GIVE_UP = 8, /* close them as they are */
+  HK_ORDER_READ = 1,    /* read the datagrams that have arrived */
+  HK_ORDER_DRAIN = 2,   /* shutdown: read the datagrams that have arrived, and no more */
+  HK_ORDER_FLUSH = 4,   /* everything is scored and published: say goodbye to the connections, flush and close them */
+  HK_ORDER_GIVE_UP = 8, /* close the connections immediately */
   HK_ORDER_STOP = 16,   /* end the thread */
   HK_ORDER_ADOPT = 32,  /* the configuration of a reload is in force */
-  HK_ORDER_ADMIT = 64,  /* certificates and tokens were read again: look whether connections may stay */
+  HK_ORDER_ADMIT = 64,  /* certificates and tokens were reloaded: check whether connections may stay */
 };
 
-/* Its thread and libuv handles, of loop_thread.c. */
+/* Thread and libuv handles; kept by loop_thread.c. */
 struct hk_loop_handles {
   pthread_t thread;
   uv_prepare_t prepare;
@@ -63,16 +63,16 @@ struct hk_loop_handles {
   bool open, running;
 };
 
-/* What the turns of the event loop are counted by. */
+/* Counters of the loop's turns. */
 struct hk_loop_pace {
-  uint64_t turn;                    /* counts them */
-  uint64_t busy;                    /* the last one in which points or deliveries came */
-  int64_t busy_at;                  /* ns: when that was; with `busy_poll` */
-  uint32_t readers, readers_before; /* connections that brought bytes in this turn, and in the one before */
-  uint64_t settled;                 /* as the shards had counted when parked connections last had a turn */
+  uint64_t turn;                    /* number of turns */
+  uint64_t busy;                    /* last turn in which points or deliveries arrived */
+  int64_t busy_at;                  /* ns: time of that turn; with `busy_poll` */
+  uint32_t readers, readers_before; /* connections that received bytes in this turn, and in the previous turn */
+  uint64_t settled;                 /* count of the shards when parked connections last had a turn */
 };
 
-/* Lists of its connections, of loop.c. */
+/* Lists of connections; kept by loop.c. */
 struct hk_loop_lists {
   struct hk_connection *connections;
   struct hk_connection *parked, **parked_tail;
@@ -94,7 +94,7 @@ struct hk_loop_shared {
 
 struct hk_loop {
   struct hk_net *net;
-  const struct hk_config *config; /* that is in force, for this thread alone: a reload changes it between two turns */
+  const struct hk_config *config; /* the configuration in force for this thread: a reload changes it between two turns */
   uint32_t number;
   uv_loop_t uv;
   struct hk_loop_handles handles;
@@ -104,15 +104,15 @@ struct hk_loop {
   struct hk_latency latency;
   struct hk_intake intake;
   struct hk_chunk_pool pool;
-  uint32_t points; /* that may wait, */
-  uint32_t room;   /* and how many the pool has room for when nothing waits: no fewer */
+  uint32_t points; /* most points that may wait, */
+  uint32_t room;   /* and the room of the pool when none wait: no fewer */
   struct hk_publisher *publisher;
   struct hk_listener *datagrams; /* a UDP socket for each such listener */
   uint32_t n_datagrams;
-  struct hk_lines *lines; /* of all connections and datagrams */
-  uint8_t *buffer;        /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */
-  uint8_t *records;       /* HK_ADMISSION_CHUNK bytes that are read to be decrypted; NULL: no listener has TLS */
-  bool draining;          /* no more is read */
+  struct hk_lines *lines; /* parser shared by all connections and datagrams */
+  uint8_t *buffer;        /* HK_LOOP_BUFFER bytes, shared by connections for reading */
+  uint8_t *records;       /* HK_ADMISSION_CHUNK bytes for TLS records; NULL: no listener has TLS */
+  bool draining;          /* reading has stopped */
   bool flushed;           /* connections were told to close; so are later ones */
   struct hk_wake wake;    /* for other threads, as is */
   struct hk_loop_shared shared;
@@ -121,7 +121,7 @@ struct hk_loop {
 /* For other threads. */
 void hk_loop_order(struct hk_loop *loop, enum hk_order order);
 void hk_loop_hand(struct hk_loop *loop, struct hk_connection *c);
-struct hk_loop *hk_loop_least_busy(struct hk_net *net); /* the one with the fewest connections */
+struct hk_loop *hk_loop_least_busy(struct hk_net *net); /* the loop with the fewest connections */
 
 /* For the loop's connections. */
 void hk_loop_add(struct hk_loop *loop, struct hk_connection *c);
@@ -129,17 +129,17 @@ void hk_loop_remove(struct hk_loop *loop, struct hk_connection *c);
 void hk_loop_park(struct hk_loop *loop, struct hk_connection *c);
 /* The publisher's views may have changed. */
 void hk_loop_subscribed(struct hk_loop *loop);
-/* What connections have in the way of subscribers, queues and so on, for the status. */
+/* Counts subscribers, queued bytes and so on of the connections, for the status. */
 void hk_loop_survey(struct hk_loop *loop);
 
-/* Sends published events of the log; the rest in another turn. */
+/* Sends published events of the log; continues in another turn. */
 void hk_loop_tell_events(struct hk_loop *loop);
 /* Whether a subscriber that is saying goodbye has been sent all events up to the first call, which has *event == 0.
  */
 bool hk_loop_told(struct hk_loop *loop, struct hk_subscriber *s, uint64_t *event);
-/* The connection has a feed from now on, and gets its committed positions. */
+/* Adds a connection with a feed, which gets its committed positions. */
 void hk_loop_feeds(struct hk_loop *loop, struct hk_connection *c);
-/* It has none any more. */
+/* Removes a connection whose feed has ended. */
 void hk_loop_feeds_no_more(struct hk_loop *loop, struct hk_connection *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* The thread of a loop: its life, and its turns (loop.h). */
+/* The thread of a loop: start, turns and end (loop.h). */
 #ifndef HK_LOOP_THREAD_H
 #define HK_LOOP_THREAD_H
 

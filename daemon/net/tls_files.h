@@ -13,14 +13,14 @@
 
 #define HK_TLS_WHOSE 160 /* bytes of a certificate's subject and serial number in words, with the 0 */
 
-/* Reads them into the context; *lists: the caller's, NULL: the rules name none. 0; or a negative errno with a message that names
- * the file. */
+/* Loads the files into the context. *lists: owned by the caller; NULL: the rules name none. Returns 0, or a negative errno
+ * with a message that names the file. */
 int hk_tls_files_load(SSL_CTX *context, STACK_OF(X509_CRL) * *lists, const struct hk_rules *rules, char *error, size_t size);
-/* s until the time; negative: it is over. */
+/* s until a time; negative: it has passed. */
 int64_t hk_tls_files_left(const ASN1_TIME *time);
-/* Whether a list of its issuer has it. lists: NULL: none has. */
+/* Whether a list of the certificate's issuer revokes it. lists: NULL: none does. */
 bool hk_tls_files_revoked(STACK_OF(X509_CRL) * lists, const X509 *certificate);
-/* "CN=press-7, serial 1A2B". */
+/* Describes a certificate, such as "CN=press-7, serial 1A2B". */
 void hk_tls_files_whose(const X509 *certificate, char out[HK_TLS_WHOSE]);
 
 #endif
