@@ -1,22 +1,21 @@
 /* Durable: the state that survives restarts: the state folder with the journals of the shards, and the thread that commits them.
  *
  *     shard, loop:     append to a journal, hk_durable_nudge
- *     commit thread:   takes all appended records, writes and syncs them, advances feeds, wakes shards, and repeats shard: hands
- * results over once hk_durable_covers says so
+ *     commit thread:   takes all appended records, writes and syncs them, advances feeds, wakes shards, and repeats
+ *     shard:           publishes results once hk_durable_covers is true for their points
  *
- * So all records of a moment make one commit, and later ones the next: the slower the disk, the larger the commits. There is no
- * timer.
+ * So all records appended during one commit make the next: the slower the disk, the larger the commits. There is no timer.
  *
- * The disk:
- *     OK          what is shown is on the disk.
- *     FAILING     a commit failed, or takes long. It is tried again and again; results and acknowledgements wait, and when too
- * much of them waits, so do senders. DEGRADED    that has lasted for `journal_wait`. The daemon goes on without the disk: results
- * flow, acknowledgements do not, and a crash would take back what came since. It looks every second whether the disk works again.
- *     RECOVERING  it does: the journals are written again, and a snapshot is being made of what they do not have. Then all is OK.
- * Every change is told in the log, with what to do.
+ * States of the disk; every change is logged, with a remedy:
+ *  - OK: all that was published is on the disk.
+ *  - FAILING: a commit failed, or takes long. It is retried; results and acknowledgements wait, and when too many of them wait,
+ *    senders wait too.
+ *  - DEGRADED: FAILING has lasted for `journal_wait`. The daemon goes on without the disk: results are published, points are not
+ *    acknowledged, and a crash would lose what came since. It checks every second whether the disk works again.
+ *  - RECOVERING: the disk works again: the journals are written again, and a snapshot is being made of what they lack. Then OK.
  *
- * Where durability = none there is nothing of that but feeds, which count what shards have taken as committed. With snapshot
- * there are no journals either. */
+ * With durability = none there are only feeds, which count what shards have taken as committed. With durability = snapshot there
+ * are no journals. */
 #ifndef HK_DURABLE_H
 #define HK_DURABLE_H
 
@@ -38,11 +37,11 @@ enum hk_durable_state { HK_DURABLE_OK, HK_DURABLE_FAILING, HK_DURABLE_DEGRADED, 
 /* For status. */
 struct hk_durable_condition {
   enum hk_durable_state state;
-  int64_t since; /* ns, wall clock: when it became so; 0: at the start */
-  char why[256]; /* "" when all is well */
+  int64_t since; /* ns, wall clock: begin of this state; 0: the start */
+  char why[256]; /* "" if OK */
 };
 
-/* The thread that commits, of commit_thread.c. */
+/* The commit thread; used by commit_thread.c. */
 struct hk_commit_thread {
   pthread_t thread;
   bool running;
@@ -51,24 +50,24 @@ struct hk_commit_thread {
   atomic_bool asleep, work, quit;
   int64_t noted;             /* ns: when marks were last synced, */
   bool unsure;               /* and whether positions beyond the mark were published then */
-  int64_t probed;            /* ns: when it last looked whether the disk works again */
+  int64_t probed;            /* ns: when it last checked whether the disk works again */
   hk_counter commits, bytes; /* so far */
   struct hk_histogram took;  /* commits that wrote something */
   _Atomic int64_t beat;      /* ns: when it was last seen running, */
-  int64_t begun; /* and when it began: records that a replay appended before have not waited for the disk until then */
+  int64_t begun; /* ns: when it began: records that a replay appended before have waited for the disk only since then */
 };
 
-/* The condition of the disk, and what is still missing for a recovery, of disk_health.c. */
+/* The condition of the disk, and what is missing for a recovery; used by disk_health.c. */
 struct hk_disk_health {
   pthread_mutex_t lock; /* of these: */
   struct hk_durable_condition condition;
   int64_t failing_since;          /* ns (hk_now); 0: it does not fail */
-  uint64_t needed[HK_SHARDS_MAX]; /* RECOVERING: the position that a snapshot must have got to */
-  bool missing[HK_SHARDS_MAX];    /* RECOVERING: and has not yet */
+  uint64_t needed[HK_SHARDS_MAX]; /* RECOVERING: the position that a snapshot must reach, */
+  bool missing[HK_SHARDS_MAX];    /* RECOVERING: and whether none has reached it yet */
   int64_t resumed;                /* ns, hk_now: when the journals last resumed; sensors registered before are in no journal */
   bool saved[HK_SHARDS_MAX];      /* a snapshot of the shard was made in this run */
   bool renews;                    /* written at the start: this run's snapshots begin a new epoch beside the restored one */
-  uint64_t logged[HK_SHARDS_MAX]; /* events up to this position are in all snapshots of the shard that are kept */
+  uint64_t logged[HK_SHARDS_MAX]; /* events up to this position are in all kept snapshots of the shard */
   bool settling;                  /* points that shards have taken count as committed after the next commit */
   atomic_uint_fast64_t wants_snapshot; /* a bit for each shard */
 };
@@ -76,14 +75,14 @@ struct hk_disk_health {
 struct hk_durable {
   uint32_t mode; /* enum hk_durability */
   uint32_t shards;
-  const char *path; /* of the state folder; the configuration's */
+  const char *path; /* of the state folder; owner: the configuration */
   struct hk_disk disk;
   struct hk_log *log;
   int folder, lock;                /* -1: none */
   int shard_folder[HK_SHARDS_MAX]; /* DIR/shard-N; -1: none */
-  struct hk_state_folder there;    /* whether all of that still is; the commit thread's */
+  struct hk_state_folder there;    /* whether the files still exist; the commit thread's */
   struct hk_feeds *feeds;
-  struct hk_marks *marks;                    /* how far all of these are; NULL with durability = none */
+  struct hk_marks *marks;                    /* positions of all journals; NULL with durability = none */
   struct hk_eventlog *events;                /* NULL with durability = none */
   struct hk_journal *journal[HK_SHARDS_MAX]; /* in mode journal, once hk_durable_begin was called; else NULL */
   struct hk_wake *wake[HK_SHARDS_MAX];       /* of the shards */
@@ -96,18 +95,18 @@ struct hk_durable {
   struct hk_disk_health health;
 };
 
-/* No shard's: the event log's. */
+/* A number instead of a shard's: the event log. */
 #define HK_DURABLE_EVENTS UINT32_MAX
 
-/* Opens the state folder that the configuration names, and no other daemon uses. durable: zeroed. 0, or a negative errno with a
- * message; close it in either case. Thread: main, here and below unless stated otherwise. */
+/* Opens the state folder of the configuration, which no other daemon may use. durable: zeroed. Returns 0, or a negative errno
+ * with a message; to close in either case. Thread: main, here and below unless stated otherwise. */
 int hk_durable_open(struct hk_durable *durable, const struct hk_config *config, uint32_t shards, struct hk_log *log, char *error,
                     size_t size);
-/* All that there was is restored: begins the journals, each at its shard's position, and the commit thread. 0 or a negative errno
+/* After the restore: begins the journals, each at its shard's position, and the commit thread. Returns 0, or a negative errno
  * with a message. */
 int hk_durable_begin(struct hk_durable *durable, const uint64_t position[], struct hk_registry *registry, char *error,
                      size_t size);
-/* Commits the remaining records, if the disk works, and stops the thread. False: it hangs. */
+/* Commits the remaining records, if the disk works, and stops the thread. False: the thread hangs. */
 bool hk_durable_stop(struct hk_durable *durable);
 void hk_durable_close(struct hk_durable *durable);
 

@@ -1,8 +1,8 @@
-/* Event log: the last events of all sensors, bounded by bytes, in memory and the same in a journal.
+/* Event log: the last events of all sensors, limited in bytes, in memory and likewise in a journal.
  *
- * Every event (an alert raised, corrected, cleared, acknowledged, held back by the flap limit; notices are none) gets a position,
- * 1, 2, 3 and so on, which no other event of this state folder has, and goes to subscribers from here and in this order, whether
- * it has just come or is asked for days later: so there is no seam between what was and what is. Readers never touch the disk.
+ * Every event (an alert raised, corrected, cleared, acknowledged, held back by the flap limit; notices are not included) gets a
+ * position, 1, 2, 3 and so on, unique within this state folder. Subscribers get events from here in this order, new ones as well
+ * as those requested days later: so no event is missed or repeated between past and present. Readers never touch the disk.
  *
  * Records derived from events are among them, with positions of their own: changes of incidents, and the incidents of events. So
  * are operations.
@@ -12,13 +12,13 @@
  *     shard     hk_eventlog_append                               loop    hk_eventlog_read, as far as is shown
  *     commit    hk_journal_take of the log, take and commit all other journals, hk_eventlog_commit
  *
- * What is appended before the take was caused by points that are in their journals by then. So no event is ever on the disk whose
- * points are not, and after a crash every logged event happens again when the journals are replayed: while that goes on, an event
+ * The points that caused the events appended before the take are in their journals by then. So no event is ever on the disk
+ * without its points, and after a crash every logged event happens again when the journals are replayed: during replay an event
  * whose sequence its sensor has reached in the log already is not appended a second time. So the disk keeps the events of all
- * points that a replay may begin with, however many they are; memory is bounded. What does not happen again, for its points are
- * lost, is ended by the start: see hk_shard_events_replayed.
+ * points that a replay may begin with, however many they are; memory is limited. Alerts whose end does not happen again, because
+ * the points are lost, are ended at the start: see hk_shard_events_replayed.
  *
- * FORMAT.md describes the records. What is damaged is left out, and its positions are a gap.
+ * FORMAT.md describes the records. Damaged records are omitted, and their positions are a gap.
  *
  * Errors: 0 or a negative errno. Thread: any, unless stated otherwise. */
 #ifndef HK_EVENTS_H
@@ -31,26 +31,26 @@
 
 struct hk_eventlog;
 
-/* Opens the log in a state folder and reads its events into memory. most: bytes in memory, and on the disk; at least
- * HK_EVENTLOG_LEAST. disk and folder stay the caller's. marks: its former end: if that is gone, positions continue after all
- * published ones; NULL: unknown. log: for messages about damage. -EPROTONOSUPPORT: a file is of another version. Every error has
- * a message. */
+/* Opens the log in a state folder and reads its events into memory. most: limit for the bytes in memory, and for those on the
+ * disk; at least HK_EVENTLOG_LEAST. disk and folder stay the caller's. marks: record the log's former end: if that end is gone,
+ * positions continue after all published ones; NULL: unknown. log: for messages about damage. -EPROTONOSUPPORT: a file is of
+ * another version. Every error has a message. */
 #define HK_EVENTLOG_LEAST (1u << 20)
 int hk_eventlog_open(struct hk_eventlog **out, const struct hk_disk *disk, int folder, uint64_t most, struct hk_marks *marks,
                      struct hk_log *log, char *error, size_t size);
 /* Number of published events that are known to be lost since the previous run. */
 uint64_t hk_eventlog_lost(const struct hk_eventlog *log);
-/* What was not committed is lost. NULL is allowed. */
+/* Frees the log; uncommitted records are lost. NULL is allowed. */
 void hk_eventlog_free(struct hk_eventlog *log);
 
-/* Appends; returns the event's position; 0: it is in the log already (during replay). Without memory it is dropped, also 0: the
+/* Appends an event; returns its position; 0: it is in the log already (during replay). Without memory it is dropped, also 0: the
  * sensor's sequences have a gap. The event is not a notice; index and slot are ignored. by: at most HK_WHO_MAX bytes. */
 uint64_t hk_eventlog_append(struct hk_eventlog *log, uint32_t handle, struct hk_string name, uint64_t sequence,
                             const struct hk_event *event, struct hk_string by);
 
-/* Appends a change of an incident (position and unsure are ignored). As above; 0: no memory, or it is too long. */
+/* Appends a change of an incident (position and unsure are ignored). Returns as above; 0: no memory, or it is too long. */
 uint64_t hk_eventlog_append_incident(struct hk_eventlog *log, const struct hk_logged_incident *incident);
-/* What was settled: from now on the events have their incidents. At most HK_SETTLED_MOST of them. The rest as above. */
+/* Appends a settled record: from now on its events have their incidents. At most HK_SETTLED_MOST of them. The rest as above. */
 #define HK_SETTLED_MOST 16384u
 uint64_t hk_eventlog_append_settled(struct hk_eventlog *log, const struct hk_logged_settled *settled);
 /* Appends an operator's action (position and unsure are ignored; the strings have at most HK_OPERATION_TEXT bytes). As above. */
@@ -58,15 +58,15 @@ uint64_t hk_eventlog_append_operation(struct hk_eventlog *log, const struct hk_l
 /* Declares that events after this position will be settled: for readers that wait for that. */
 void hk_eventlog_settle(struct hk_eventlog *log, uint64_t position);
 
-/* Its journal, to take, pause and resume it and to see how it does. */
+/* The log's journal, to take, pause, resume and examine. */
 struct hk_journal *hk_eventlog_journal(struct hk_eventlog *log);
 /* Commits the taken records, and deletes old files. Thread: the commit thread. */
 int hk_eventlog_commit(struct hk_eventlog *log);
-/* Events after this position stay on the disk, however many bytes they are: a replay may repeat them, and identifies them by the
- * log. 0, as at first: all. */
+/* Events after this position stay on the disk, regardless of their size: a replay may repeat them, and recognises them by the
+ * log. 0, the initial value: all. */
 void hk_eventlog_keep(struct hk_eventlog *log, uint64_t position);
 
-/* Position of the last event that was appended, and of the last that is shown; 0: there was none. */
+/* Positions of the last appended event, and of the last shown event; 0: none. */
 uint64_t hk_eventlog_last(struct hk_eventlog *log);
 uint64_t hk_eventlog_shown(struct hk_eventlog *log);
 
@@ -75,15 +75,15 @@ struct hk_eventlog_visit {
   void (*event)(void *arg, const struct hk_logged *logged);
   void (*incident)(void *arg, const struct hk_logged_incident *incident);
   void (*settled)(void *arg, const struct hk_logged_settled *settled, uint64_t position);
-  bool waits; /* for the incidents of the events: with settling, no event is visited before it is settled */
+  bool waits; /* for the incidents of events: with settling, an event is visited only once it is settled */
   void (*operation)(void *arg, const struct hk_logged_operation *operation);
 };
-/* Visits up to `most` published records whose position is at most `last`, from the cursor on, in order, and advances it. Returns
- * how many. Functions must be brief, and must not call the log except hk_eventlog_past; their arguments are valid until they
- * return. */
+/* Visits up to `most` published records whose position is at most `last`, from the cursor on, in order, and advances the cursor.
+ * Returns their number. Functions must be brief, and must not call the log except hk_eventlog_past; their arguments are valid
+ * until they return. */
 uint32_t hk_eventlog_visit(struct hk_eventlog *log, struct hk_eventlog_cursor *cursor, uint64_t last, uint32_t most,
                            const struct hk_eventlog_visit *visit, void *arg);
-/* Events alone. */
+/* As hk_eventlog_visit, for events alone. */
 static inline uint32_t hk_eventlog_read(struct hk_eventlog *log, struct hk_eventlog_cursor *cursor, uint64_t last, uint32_t most,
                                         void (*visit)(void *arg, const struct hk_logged *logged), void *arg)
 {
@@ -95,19 +95,19 @@ static inline uint32_t hk_eventlog_read(struct hk_eventlog *log, struct hk_event
  * until hk_eventlog_replayed. No thread may append meanwhile. */
 struct hk_eventlog_past {
   uint64_t sequence; /* of its last event */
-  uint64_t open;     /* position of the last event of the alert that was raised and not cleared; 0: none was */
+  uint64_t open;     /* position of the last event of the alert that was raised and not cleared; 0: none */
   uint32_t number;   /* of its last alert */
 };
 struct hk_eventlog_past hk_eventlog_past(const struct hk_eventlog *log, uint32_t handle, struct hk_string name);
 /* The last acknowledgement of the sensor's alerts in the log at its opening: `by`, the event's number and time. False: none.
  * Valid until hk_eventlog_replayed. */
 bool hk_eventlog_noted(const struct hk_eventlog *log, uint32_t handle, struct hk_string name, struct hk_logged *out);
-/* Until hk_eventlog_replayed memory keeps all events, whatever is appended: at most an end for each alert that is open. */
+/* Until hk_eventlog_replayed memory keeps all events, whatever is appended: at most one end for each open alert. */
 void hk_eventlog_hold(struct hk_eventlog *log);
 /* The replay is over: from now on every event is appended. No thread may append, or query the log's knowledge, meanwhile. */
 void hk_eventlog_replayed(struct hk_eventlog *log);
 
-/* Position of the oldest event (one after the last if there is none), and bytes of all. */
+/* Position of the oldest event (one after the last if there is none), and bytes of all events. */
 uint64_t hk_eventlog_first(struct hk_eventlog *log);
 uint64_t hk_eventlog_bytes(struct hk_eventlog *log);
 

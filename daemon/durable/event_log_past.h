@@ -6,10 +6,10 @@
 
 #include <xxhash.h>
 
-/* Last sequences of sensors, as found at the start: open addressing by key, 0 = free. */
+/* The last sequence of a sensor, as found at the start. Open addressing by key, 0 = free. */
 struct hk_past_reached {
   uint64_t key, sequence;
-  uint64_t open;   /* position of the last event of the alert that stood; 0: none did */
+  uint64_t open;   /* position of the last event of the standing alert; 0: none */
   uint32_t number; /* of the last alert */
   uint32_t noted;  /* number of the last acknowledged alert; 0: none */
   int64_t when;
@@ -19,14 +19,14 @@ struct hk_past_reached {
 struct hk_past { /* all zero: not open */
   struct hk_past_reached *reached;
   uint64_t n, size;
-  uint8_t secret[XXH3_SECRET_SIZE_MIN + 56]; /* of the hash by which these are found */
+  uint8_t secret[XXH3_SECRET_SIZE_MIN + 56]; /* of the hash of keys */
 };
 
-/* 0; or -EIO: there are no random numbers. */
+/* Opens it. Returns 0, or -EIO: no random numbers. */
 int hk_past_open(struct hk_past *past);
-/* Nothing is known any more. */
+/* Frees it: nothing is known any more. */
 void hk_past_free(struct hk_past *past);
-/* An event is the last one of its sensor. 0 or -ENOMEM. */
+/* Records an event as the last one of its sensor. Returns 0 or -ENOMEM. */
 int hk_past_reach(struct hk_past *past, const struct hk_logged *logged);
 /* As hk_eventlog_past and hk_eventlog_noted. */
 struct hk_eventlog_past hk_past_find(const struct hk_past *past, uint32_t handle, struct hk_string name);

@@ -13,30 +13,30 @@
 
 enum hk_log_record { HK_RECORD_EVENT = 1, HK_RECORD_INCIDENT = 2, HK_RECORD_SETTLED = 3, HK_RECORD_OPERATION = 4 };
 
-/* An event as it was logged. */
+/* A logged event. */
 struct hk_logged {
   uint64_t position;
   bool unsure;           /* the position may be another event's after a crash (hk_journal_sure): it is not sent to peers */
   uint64_t sequence;     /* of the sensor: counts its events */
-  uint32_t handle;       /* that the sensor had: the same name may be another sensor later, which begins with 1 again */
+  uint32_t handle;       /* of the sensor then: the name may be another sensor later, whose sequence begins with 1 again */
   struct hk_string name; /* of the sensor */
   struct hk_string by;   /* acknowledged: by whom; otherwise "" */
-  struct hk_event event; /* index and slot mean nothing */
-  uint64_t incident;     /* that it belongs to; 0: to none, or it is not known yet. Not of the record: a later one says it */
+  struct hk_event event; /* index and slot are meaningless */
+  uint64_t incident;     /* of the event; 0: none, or not known yet. Not in this record: a later one has it */
 };
 
-/* What became of an incident. */
+/* A change of an incident. */
 struct hk_logged_incident {
   uint64_t position;
   bool unsure;     /* as of an event */
   uint64_t number; /* number of the change among all logged changes */
   uint64_t id;
   uint64_t into;            /* merged: the other incident; otherwise 0 */
-  int64_t time, since;      /* ns, of the data: when this was decided, and its first event */
+  int64_t time, since;      /* ns, time of data: of this decision, and of its first event */
   double rank, severity;    /* as judged; the greatest of its events */
-  uint32_t count;           /* sensors */
+  uint32_t count;           /* number of sensors */
   uint8_t kind;             /* enum hankel_incident_kind */
-  bool told;                /* it fitted into the budget */
+  bool told;                /* it was within the budget */
   struct hk_string text;    /* for people */
   struct hk_string about;   /* an object of JSON, for programs */
   struct hk_string sensors; /* names of the listed sensors, each ends with 0 */
@@ -45,13 +45,13 @@ struct hk_logged_incident {
 struct hk_settled_event {
   uint64_t position, incident;
 };
-/* All events of times before `time` that stand up to the position `seen` are judged, and so are all up to `upto`. */
+/* All events with times before `time` that stand up to the position `seen` are judged, and so are all up to `upto`. */
 struct hk_logged_settled {
   uint64_t seen, upto; /* upto <= seen */
-  int64_t time;        /* ns, of the data; INT64_MIN: the record only says where events belong, as there are so many */
-  uint64_t number, id; /* of the last change that was logged, and the last incident that began, before this */
+  int64_t time;        /* ns, time of data; INT64_MIN: the record has only incidents of events, too many for one record */
+  uint64_t number, id; /* of the last logged change, and of the last incident that began, before this */
   double a_day;        /* the budget */
-  uint32_t sensors;    /* that were scored */
+  uint32_t sensors;    /* number of scored sensors */
   uint32_t n;
   const uint8_t *events; /* n of struct hk_settled_event, not aligned; by position */
 };
@@ -69,20 +69,20 @@ enum hk_operation_kind {
   HK_LOGGED_RELOAD = 3,
   HK_LOGGED_RELOAD_REFUSED = 4
 };
-#define HK_OPERATION_TEXT 1024u /* bytes of each of the strings, at most */
+#define HK_OPERATION_TEXT 1024u /* maximum bytes of each string */
 struct hk_logged_operation {
   uint64_t position;
   bool unsure;              /* as of an event */
   int64_t time;             /* ns, of the daemon's clock */
-  int64_t until;            /* maintenance: when it ends by itself; INT64_MAX: never. Else 0 */
+  int64_t until;            /* maintenance: its scheduled end; INT64_MAX: none. Else 0 */
   uint32_t kind;            /* enum hk_operation_kind */
   struct hk_string subject; /* maintenance: the glob; else "" */
   struct hk_string by;      /* by whom; "": unknown */
   struct hk_string text;    /* reload: its report */
 };
 
-/* Length of a payload: of an event (name, by: at most HK_NAME_MAX and HK_WHO_MAX bytes), of a change, of a settled record.
- * Writers write that many bytes. */
+/* Length of the payload of an event (name, by: at most HK_NAME_MAX and HK_WHO_MAX bytes), a change, a settled record and an
+ * operation. Writers write that many bytes. */
 size_t hk_logged_size(const struct hk_logged *logged);
 void hk_logged_write(const struct hk_logged *logged, uint8_t *payload);
 size_t hk_logged_incident_size(const struct hk_logged_incident *incident);
@@ -92,11 +92,11 @@ void hk_logged_settled_write(const struct hk_logged_settled *settled, uint8_t *p
 size_t hk_logged_operation_size(const struct hk_logged_operation *operation);
 void hk_logged_operation_write(const struct hk_logged_operation *operation, uint8_t *payload);
 
-/* Of a payload that was good when it was read. */
+/* Parse a payload that was valid when it was read. */
 void hk_logged_view(const uint8_t *payload, struct hk_logged *out);
 void hk_logged_incident_view(const uint8_t *payload, struct hk_logged_incident *out);
 void hk_logged_operation_view(const uint8_t *payload, struct hk_logged_operation *out);
-/* Read a payload; the caller sets positions. False: invalid. */
+/* Check and parse a payload; the caller sets positions. False: invalid. */
 bool hk_logged_read(const uint8_t *payload, size_t size, struct hk_logged *out);
 bool hk_logged_incident_read(const uint8_t *payload, size_t size, struct hk_logged_incident *out);
 bool hk_logged_settled_read(const uint8_t *payload, size_t size, struct hk_logged_settled *out);
@@ -105,11 +105,11 @@ bool hk_logged_operation_read(const uint8_t *payload, size_t size, struct hk_log
 /* Whether a payload is one of its type, an enum hk_log_record. */
 bool hk_log_record_valid(uint32_t type, const uint8_t *payload, size_t size);
 
-/* Bytes of the least and the greatest payload of an event. */
+/* Minimum and maximum bytes of an event's payload. */
 #define HK_LOGGED_LEAST 104u
 #define HK_LOGGED_MOST (HK_LOGGED_LEAST + HK_NAME_MAX + HK_WHO_MAX + sizeof(struct hk_novelty_note))
 #define HK_SETTLED_LEAST 56u
-/* Most bytes of an incident's texts together. */
+/* Maximum bytes of all texts of an incident together. */
 #define HK_LOGGED_INCIDENT_MOST (1u << 18)
 
 /* Whether events of a kind are logged. */

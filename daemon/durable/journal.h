@@ -1,16 +1,16 @@
-/* Journal: records in the order in which they were appended, in files, of which a crash leaves whole records.
+/* Journal: records in the order in which they were appended, in files of which a crash leaves whole records.
  *
  *   any thread:     hk_journal_begin -> writes the payload -> hk_journal_end    a copy into memory
- *   commit thread:  hk_journal_take -> hk_journal_commit                        to the disk, all that was appended until then
+ *   commit thread:  hk_journal_take -> hk_journal_commit                        to the disk, all records appended by then
  *
- * A journal has a position, a count that records move on; what it counts is its user's: points that a shard has taken, events
- * that were logged. When a commit has returned 0 all records up to the position at the take before it are on the disk, and
- * hk_journal_committed says so.
+ * A journal has a position, a count that records advance; its user defines what it counts: points that a shard has taken, or
+ * logged events. When a commit has returned 0, all records up to the position at the take before it are on the disk, and
+ * hk_journal_committed returns that position.
  *
- * The files (segments) are STEM-NUMBER.SUFFIX in a folder; FORMAT.md describes them byte by byte. A new one is begun when one is
- * large enough, and after every start and every failure: one that could not be written is never written on, because nobody knows
- * what of it is on the disk; what was not committed is written again into the next one. So records may be there twice, and
- * positions tell.
+ * The files (segments) are STEM-NUMBER.SUFFIX in a folder; FORMAT.md describes their bytes. A new one is begun when one is large
+ * enough, and after every start and every failure. A segment that could not be written is never continued, because it is unknown
+ * how much of it is on the disk; its uncommitted records are written again into the next one. So records may exist twice;
+ * readers recognise them by their positions.
  *
  * Errors: 0 or a negative errno. */
 #ifndef HK_JOURNAL_H
@@ -22,26 +22,26 @@
 
 #include <stdatomic.h>
 
-#define HK_JOURNAL_ROOM (64u << 20) /* bytes in memory after which callers that can wait should */
+#define HK_JOURNAL_ROOM (64u << 20) /* bytes in memory from which on callers that can wait should wait */
 
-/* What is in a journal; in the head of each segment. */
+/* Contents of a journal; in the head of each segment. */
 enum hk_journal_kind { HK_JOURNAL_POINTS = 1, HK_JOURNAL_EVENTS = 2 };
 
 struct hk_journal_place {
   const struct hk_disk *disk;
-  int folder; /* the caller's, open as long as the journal or reader is */
+  int folder; /* the caller's; open as long as the journal or reader exists */
   const char *stem, *suffix;
   uint32_t kind;          /* enum hk_journal_kind */
-  uint32_t shard, shards; /* whose it is, and of how many; 0 of 1 where that means nothing */
-  uint64_t segment;       /* writing: size after which a new one is begun */
-  struct hk_marks *marks; /* writing: where to put how far it is; NULL: nowhere */
-  uint32_t mark;          /* its index there */
+  uint32_t shard, shards; /* its shard, and the number of shards; 0 of 1 if not applicable */
+  uint64_t segment;       /* writing: size after which a new segment is begun */
+  struct hk_marks *marks; /* writing: receives its position; NULL: not recorded */
+  uint32_t mark;          /* its index in marks */
 };
 
 /* A record, as read. */
 struct hk_record {
   uint32_t type;
-  uint32_t count;         /* by how much it moves the position */
+  uint32_t count;         /* by how much it advances the position */
   uint64_t position;      /* before it */
   uint32_t size;          /* bytes of the payload */
   const uint8_t *payload; /* 8-byte aligned */
@@ -49,49 +49,46 @@ struct hk_record {
 
 struct hk_journal;
 
-/* Continues at a position, in a new segment after the existing ones; nothing is written before the first commit. place is copied.
- */
+/* Continues at a position, in a new segment after the existing ones; writes nothing before the first commit. place is copied. */
 int hk_journal_new(struct hk_journal **out, const struct hk_journal_place *place, uint64_t position);
-/* What was not committed is lost. NULL is allowed. */
+/* Frees the journal; uncommitted records are lost. NULL is allowed. */
 void hk_journal_free(struct hk_journal *journal);
 
-/* Begins a record: where its `size` <= HK_RECORD_MAX bytes of payload are to be written, 8-byte aligned; the journal is locked
- * until hk_journal_end. NULL: no memory, and it is not locked. Thread: any. */
+/* Begins a record: returns where to write its `size` <= HK_RECORD_MAX bytes of payload, 8-byte aligned; the journal is locked
+ * until hk_journal_end. NULL: no memory, and the journal is not locked. Thread: any. */
 void *hk_journal_begin(struct hk_journal *journal, uint32_t type, size_t size);
-/* Ends it; it moves the position on by count. Returns the position after it. */
+/* Ends the record, which advances the position by count. Returns the position after it. */
 uint64_t hk_journal_end(struct hk_journal *journal, uint32_t count);
-/* Whether there is room before HK_JOURNAL_ROOM. Callers that can wait do so until a commit; others may append all the same.
- * Thread: any. */
+/* Whether there is room before HK_JOURNAL_ROOM. Callers that can wait do so until a commit; others may append regardless. Thread:
+ * any. */
 bool hk_journal_room(const struct hk_journal *journal);
-/* Position after the last appended record; position up to which all is on the disk. Thread: any. */
+/* Position after the last appended record; position up to which all records are on the disk. Thread: any. */
 uint64_t hk_journal_position(const struct hk_journal *journal);
 uint64_t hk_journal_committed(const struct hk_journal *journal);
-/* ns (hk_now) since when something has been waiting to be committed; 0: nothing is. Thread: any. */
+/* ns (hk_now) since when a record has been waiting to be committed; 0: none. Thread: any. */
 int64_t hk_journal_waiting_since(struct hk_journal *journal);
 
-/* Takes the appended records, to be committed next. False: nothing to commit. Thread: the commit thread, here and below.
- */
+/* Takes the appended records, to be committed next. False: nothing to commit. Thread: the commit thread, here and below. */
 bool hk_journal_take(struct hk_journal *journal);
 /* Whether the records of the last take are still to be committed: the next take returns these and nothing newer. */
 bool hk_journal_behind(const struct hk_journal *journal);
 /* Writes and syncs the taken records. After an error they are still to be committed: call again. -ESTALE: they were written to a
- * file that a start would not read; see hk_journal_look. each: called with every record once all are on the disk; may be NULL.
- */
+ * file that a start would not read; see hk_journal_look. each: called with every record once all are on the disk; may be NULL. */
 int hk_journal_commit(struct hk_journal *journal, void (*each)(void *arg, const struct hk_record *record), void *arg);
-/* Puts the mark of the journal as it is: of events up to what is shown, of points up to where the mark was, or records since were
- * committed. 0 or a negative errno, here and below. */
+/* Writes the journal's present mark: for events the shown position; for points where the mark was, or the last committed record
+ * since. Returns 0 or a negative errno, here and below. */
 int hk_journal_note(struct hk_journal *journal);
-/* Marks the journal as paused: events up to its position were published without being on the disk, and more will be; synced. */
+/* Marks the journal as paused, synced: events up to its position, and later ones, are published without being on the disk. */
 int hk_journal_note_apart(struct hk_journal *journal);
-/* The position up to which none is used again after a crash, by the marks on the disk. UINT64_MAX: no limit. A position after
+/* The position, by the marks on the disk, up to which no position is reused after a crash. UINT64_MAX: no limit. A position after
  * that, while no mark can be written, may be another event's in the next run. Thread: any. */
 uint64_t hk_journal_sure(const struct hk_journal *journal);
-/* Nothing is published any more. For events: none was after the published ones. */
+/* Nothing is published any more. For events: none was published after the marked ones. */
 int hk_journal_note_end(struct hk_journal *journal);
 /* Continues without the disk: uncommitted and later records are dropped; the position advances as usual, and all of it counts as
  * committed. Thread: any. */
 void hk_journal_pause(struct hk_journal *journal);
-/* With the disk again, in a new segment. Returns the position from which on the journal has everything. Thread: any. */
+/* Continues with the disk, in a new segment. Returns the position from which on the journal is complete. Thread: any. */
 uint64_t hk_journal_resume(struct hk_journal *journal);
 /* --- reading --------------------------------------------------------------------------------------------------------- */
 
@@ -102,24 +99,24 @@ struct hk_journal_damaged {
   const char *file;
   uint64_t number;    /* of the segment, as in its name */
   uint64_t at, bytes; /* up to the next whole record, or the end of the segment */
-  bool tail;          /* it is the end of the last segment, and no complete record follows: the trace of a crash */
-  bool missing;       /* this segment is not damaged (bytes is 0), but committed records before it are missing */
+  bool tail;          /* it is the end of the last segment, and no complete record follows: typical of a crash */
+  bool missing;       /* this segment is undamaged (bytes is 0), but committed records before it are missing */
   const char *why;
 };
 typedef void hk_journal_damage(void *arg, const struct hk_journal_damaged *damaged);
 
-/* Opens the segments from the one with position `from` on. Records before that position are read too. damage may be NULL. A
- * segment of another version or another kind: -EPROTONOSUPPORT, and `why` says which. */
+/* Opens the segments, beginning with the one with position `from`. Records before that position are read too. damage may be NULL.
+ * -EPROTONOSUPPORT: a segment has another version or another kind, given in `why`. */
 int hk_journal_read(struct hk_journal_reader **out, const struct hk_journal_place *place, uint64_t from,
                     hk_journal_damage *damage, void *arg, char *why, size_t size);
-/* The next record, valid until the next call: 1; 0 at the end; or a negative errno. */
+/* Reads the next record, valid until the next call. Returns 1, 0 at the end, or a negative errno. */
 int hk_journal_next(struct hk_journal_reader *reader, struct hk_record *out);
-/* Of the segment that the last record was in: how many shards there were, and its number. */
+/* The number of shards recorded in the segment of the last record, and the number of that segment. */
 uint32_t hk_journal_shards(const struct hk_journal_reader *reader);
 uint64_t hk_journal_number(const struct hk_journal_reader *reader);
-/* Bytes that are left to be read. */
+/* Number of bytes still to be read. */
 uint64_t hk_journal_left(const struct hk_journal_reader *reader);
-/* Cuts off the torn end of the last segment. All was read. */
+/* Cuts off the torn end of the last segment, after all was read. */
 int hk_journal_mend(struct hk_journal_reader *reader);
 void hk_journal_read_close(struct hk_journal_reader *reader); /* NULL is allowed */
 

@@ -1,4 +1,4 @@
-/* A journal that is written to, for journal.c, which appends and commits, and journal_segments.c, which sees to its files. */
+/* A journal open for writing: journal.c appends and commits, journal_segments.c manages its files. */
 #ifndef HK_JOURNAL_INTERNAL_H
 #define HK_JOURNAL_INTERNAL_H
 
@@ -9,24 +9,24 @@
 struct hk_journal_buffer {
   uint8_t *data;
   size_t size, capacity;
-  int64_t since;  /* ns: when the first record was put in; 0: none */
+  int64_t since;  /* ns: when the first record was appended; 0: none */
   uint64_t begin; /* position before the first record */
-  uint64_t end;   /* and behind the last one */
+  uint64_t end;   /* position after the last one */
 };
 
 struct hk_segment {
-  uint64_t number, begin, bytes, salt; /* bytes: that were committed */
+  uint64_t number, begin, bytes, salt; /* bytes: committed ones */
   struct hk_disk_file file;            /* its state when it was found or made; the size is unused */
-  bool stale;                          /* it is not as it was written */
+  bool stale;                          /* it differs from what was written */
 };
 
 struct hk_journal {
   struct hk_journal_place place;
 
-  pthread_mutex_t lock;             /* of these: */
-  struct hk_journal_buffer filling; /* what is appended */
-  size_t record;                    /* where the record begins that is being appended */
-  int64_t taken_since;              /* ns: of what is being committed; 0: nothing is */
+  pthread_mutex_t lock;             /* protects the following: */
+  struct hk_journal_buffer filling; /* appended records */
+  size_t record;                    /* where the record that is being appended begins */
+  int64_t taken_since;              /* ns: `since` of the records that are being committed; 0: none */
   struct hk_segment *segments;
   size_t n_segments;
   uint64_t number; /* of the next segment */
@@ -38,7 +38,7 @@ struct hk_journal {
 
   /* the commit thread's */
   struct hk_journal_buffer taken;
-  int file; /* -1: none is open */
+  int file; /* -1: none */
   struct hk_segment open;
   uint64_t marked; /* position of the mark */
 };

@@ -1,18 +1,21 @@
-/* Snapshot: the sensors of one shard in a file: names, states, memory of alerts; its machines; and the positions of its feeds.
+/* Snapshot: the sensors of one shard in a file: names, states, alert memory; its machines; and the positions of its feeds.
  *
- *   hk_snapshot_create -> (detector, feed, sensors, ...)... -> hk_snapshot_finish      a file under another name, synced and
- * renamed last hk_snapshot_open -> hk_snapshot_next... until 0                                  the whole file is good only then
+ *   hk_snapshot_create -> (detector, feed, sensors, ...)... -> hk_snapshot_finish
+ *   hk_snapshot_open -> hk_snapshot_next... until 0
  *
- * Sensors come in sections, each copied at one moment between two points; the position says which. The position at which the
- * snapshot was begun is at most that of any of them: a journal that is read from there on has all that is missing, and points
- * below their sensor's position are in its state already.
+ * A file is written under another name, synced, and renamed last. A reader knows that the whole file is valid only at its end.
  *
- * Epoch: counts how often the number of shards has changed. Slots are spread over shards by that number, so only snapshots of one
- * epoch belong together. The newest epoch of which every shard has a good snapshot counts. Where there is none, snapshots of some
- * shards count, the newest epoch's: of the other shards the journal may have everything. But not those that are to take the place
- * of another epoch, or of journals of another number of shards: until every shard has one (`together`) these are the whole ones.
+ * Sensors come in sections, each copied at one moment between two points, given by the section's position. The position at which
+ * the snapshot was begun is at most that of any section: a journal that is read from there on has everything that is missing, and
+ * points below their sensor's position are in its state already.
  *
- * Errors: 0 or a negative errno; -EBADMSG: damaged, -EPROTONOSUPPORT: of another version; both with words. Thread: one at a time.
+ * Epoch: counts changes of the number of shards. That number distributes slots over shards, so only snapshots of one epoch belong
+ * together. The newest epoch of which every shard has a good snapshot counts. If there is none, snapshots of some shards count,
+ * those of the newest epoch: the journals may have everything of the other shards. But snapshots that are to replace those of
+ * another epoch, or journals of another number of shards, count only once every shard has one (`together`).
+ *
+ * Errors: 0 or a negative errno; -EBADMSG: damaged, -EPROTONOSUPPORT: of another version; both with a text. Thread: one at a
+ * time.
  */
 #ifndef HK_SNAPSHOT_H
 #define HK_SNAPSHOT_H
@@ -28,21 +31,21 @@
 #define HK_SNAPSHOT_SUFFIX "hks"
 #define HK_SNAPSHOT_UNFINISHED "tmp"
 
-/* Whose a snapshot is. */
+/* Description of a snapshot. */
 struct hk_snapshot_about {
   uint32_t shard, shards;
   uint64_t number; /* as in its name */
   uint64_t epoch;
   uint64_t begin; /* position */
-  uint64_t order; /* of the last change of a sensor at its start; see journal_records.h */
+  uint64_t order; /* of the last change of a sensor when it was begun; see journal_records.h */
   int64_t made;   /* ns since the epoch */
-  bool together;  /* counts only where every shard of its epoch has a good one */
+  bool together;  /* counts only if every shard of its epoch has a good one */
 };
 
 struct hk_snapshot_sensor {
   uint32_t slot; /* the registry's */
   uint8_t generation;
-  uint16_t detector; /* the file's: a number that hk_snapshot_detector has given, or a DETECTOR section has */
+  uint16_t detector; /* number within the file, from hk_snapshot_detector or a DETECTOR section */
   struct hk_string name;
   struct hk_alerts_memory alerts;
   const void *state; /* of cpu/rules/state.h */
@@ -59,14 +62,14 @@ enum hk_snapshot_part_type {
   HK_PART_COUNTERS = 7,
 };
 
-/* OWNERS: of those sensors of the section before it that count for one. */
+/* OWNERS: an owner of a sensor of the section before, if that counts for one. */
 struct hk_snapshot_owner {
   uint32_t slot;
   uint8_t generation;
   uint64_t owner; /* of sensors/owners.h; not 0 */
 };
 
-/* COUNTERS: of those whose rates are made, how far that was at its position. */
+/* COUNTERS: the rate of a sensor of the section before, if it has one, at that section's position. */
 struct hk_snapshot_counter {
   uint32_t slot;
   uint8_t generation;

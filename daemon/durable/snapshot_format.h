@@ -19,7 +19,7 @@ struct hk_snapshot_head {
   uint32_t shard, shards;
   uint64_t number; /* as in its name */
   uint64_t epoch;  /* see snapshot.h */
-  uint64_t begin;  /* the shard's position at its start */
+  uint64_t begin;  /* the shard's position when it was begun */
   uint64_t order;  /* of the last change of a sensor then */
   uint64_t salt;   /* seed of its sections' checksums */
   int64_t made;    /* ns since the epoch */
@@ -30,23 +30,23 @@ _Static_assert(sizeof(struct hk_snapshot_head) == 80, "no padding");
 struct hk_part_head {
   uint32_t type, count;
   uint64_t size;     /* of the payload; zeros follow up to a multiple of 8 */
-  uint64_t position; /* of SENSORS: when these were copied; of END: of the last ones */
-  int64_t arrival;   /* of SENSORS: that moment on the clock that states have `seen` on, ns */
-  uint64_t checksum; /* XXH3-64 of the payload, whose seed is that of the head before it with the salt for a seed */
+  uint64_t position; /* SENSORS: when these were copied; END: position of the last SENSORS */
+  int64_t arrival;   /* SENSORS: that moment on the arrival clock, which `seen` of states uses, ns */
+  uint64_t checksum; /* XXH3-64 of the payload; its seed is the XXH3-64 of the head before it, with the salt as seed */
 };
 _Static_assert(sizeof(struct hk_part_head) == 40, "no padding");
 
-/* Before each sensor's standing alert, if it has one, the times of the flap limit, what its segments were like, its name and its
- * state, each padded to a multiple of 8. */
+/* Precedes each sensor's standing alert, if it has one, the times of the flap limit, its segments, its name and its state, each
+ * padded to a multiple of 8. */
 struct hk_file_sensor {
   uint32_t slot;
   uint8_t generation, stands;
-  uint16_t detector;            /* the file's */
-  uint16_t name_size, segments; /* segments: that are remembered */
-  uint32_t state_size;          /* 0: it has none */
+  uint16_t detector;            /* number within the file */
+  uint16_t name_size, segments; /* segments: number of remembered ones */
+  uint32_t state_size;          /* 0: no state */
   uint64_t points, events;      /* sequences */
   uint32_t number;              /* of its last alert */
-  uint32_t raised;              /* times for the flap limit: after the alert, with the number of alerts held back before */
+  uint32_t raised;              /* number of flap-limit times, which follow the alert and the number of held-back alerts */
 };
 _Static_assert(sizeof(struct hk_file_sensor) == 40, "no padding");
 
@@ -57,18 +57,18 @@ struct hk_file_alert {
   float spread_before, spread_after;
   uint32_t number, held;
   uint8_t kind, channel, marks;
-  uint8_t by_size; /* bytes of the name of who acknowledged; 0: not acknowledged */
+  uint8_t by_size; /* length of `by`, bytes; 0: not acknowledged */
   uint32_t similar;
   int64_t similar_from;
   float likeness;
-  uint16_t note;        /* bytes of what is new that follow, of a sensor's alert: all or none */
-  uint16_t severity;    /* in thousandths; 0 in snapshots of before there was one */
-  int64_t acknowledged; /* when */
+  uint16_t note;        /* bytes of the novelty note that follows a sensor's alert: all or none */
+  uint16_t severity;    /* in thousandths; 0 in snapshots from before it existed */
+  int64_t acknowledged; /* time of the acknowledgement */
   char by[64];
 };
 _Static_assert(sizeof(struct hk_file_alert) == 160, "no padding");
 
-/* Before the segments of a sensor: of the one that has not ended. */
+/* Precedes the segments of a sensor: the one that has not ended. */
 struct hk_file_segments {
   int64_t from;
   uint32_t number, reserved;
@@ -85,7 +85,7 @@ struct hk_file_segment {
 };
 _Static_assert(sizeof(struct hk_file_segment) == 40, "no padding");
 
-/* Before its standing alert, if it has one, its members, its changes and its rows, of which each is a multiple of 8 bytes. */
+/* Precedes its standing alert, if it has one, its members, its changes and its rows, each a multiple of 8 bytes. */
 struct hk_file_machine {
   uint32_t slot; /* of its series */
   uint8_t generation, told, stands, reserved;
@@ -95,7 +95,7 @@ struct hk_file_machine {
 };
 _Static_assert(sizeof(struct hk_file_machine) == 24, "no padding");
 
-/* Whom a sensor counts for. */
+/* The owner that a sensor counts for. */
 struct hk_file_owner {
   uint32_t slot;
   uint8_t generation, reserved[3];
@@ -103,7 +103,7 @@ struct hk_file_owner {
 };
 _Static_assert(sizeof(struct hk_file_owner) == 16, "no padding");
 
-/* What is known of a sensor whose rate is made. */
+/* The rate of a sensor. */
 struct hk_file_counter {
   uint32_t slot;
   uint8_t generation, kind, seen, rises; /* as in cpu/rules/rate.h */
