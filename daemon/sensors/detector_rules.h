@@ -1,6 +1,6 @@
 /* Sections: the detectors of a configuration in the order of matching, each with its number in backends and registry.
  *
- * They never change once made: another configuration has other ones, and these are freed with the last reference. Thread: any. */
+ * They are immutable: another configuration has other sections, and these are freed with the last reference. Thread: any. */
 #ifndef HK_SECTIONS_H
 #define HK_SECTIONS_H
 
@@ -13,12 +13,12 @@
 struct hk_glob;
 struct hk_sections;
 
-/* Of the configuration's detectors, which are copied. 0 and *out with one reference, or -ENOMEM. */
+/* Copies the configuration's detectors. Returns 0 and *out with one reference, or -ENOMEM. */
 int hk_sections_new(struct hk_sections **out, const struct hk_config *config);
-struct hk_sections *hk_sections_hold(struct hk_sections *sections); /* one reference more */
+struct hk_sections *hk_sections_hold(struct hk_sections *sections); /* adds a reference */
 void hk_sections_release(struct hk_sections *sections);             /* NULL is allowed */
 
-/* A detector, and the numbers of its companions: of the section's further algorithms. */
+/* A detector, and the numbers of its companions, which have the section's further algorithms. */
 struct hk_section {
   struct hk_glob *glob;
   uint32_t number;
@@ -26,51 +26,49 @@ struct hk_section {
   uint32_t companion[HK_COMPANIONS];
 };
 
-/* The first whose glob matches a name; NULL: none. Valid as long as its sections. */
+/* The first section whose glob matches a name; NULL: none. Valid as long as its sections. */
 const struct hk_section *hk_sections_find(const struct hk_sections *sections, const char *name, size_t length);
 /* The detector of a number; NULL: none. */
 const struct hk_section *hk_sections_of(const struct hk_sections *sections, uint32_t number);
-/* The group, or the field, that a sensor is of, and what the capture stands for in its name: the shortest, first thing that it
- * can; not empty.
- */
+/* The group, or the field, of a sensor, and the text that the capture matches in its name: the first, shortest possible one; not
+ * empty. */
 struct hk_machine_name {
   const char *group;
   const char *capture;
   size_t length;
   uint32_t number; /* of the detector of the group's series */
-  /* These live as long as the sections. */
+  /* Valid as long as the sections: */
   const struct hk_group_rule *rule;
-  const struct hk_field_rule *field; /* of a field; NULL: it is a group's */
-  const struct hk_field_file *file;  /* of a field: what its file says */
+  const struct hk_field_rule *field; /* of a field; NULL: a group */
+  const struct hk_field_file *file;  /* of a field: the contents of its file */
   const struct hk_field_series *series;
   const char
-      *beside; /* of groups and fields that may share sensors: the name by which all of these find their shard; else NULL */
+      *beside; /* for groups and fields that may share sensors: the name by which all of these find their shard; else NULL */
 };
-/* The derived sensors of each member of a field: their detectors, and the suffixes of their names.
- */
+/* The derived sensors of each member of a field: their detectors, and the suffixes of their names. */
 struct hk_field_series {
   uint32_t n, number[HK_ALGORITHMS];
   char suffix[HK_ALGORITHMS][HK_CONFIG_NAME_MAX];
 };
 bool hk_sections_field(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
 bool hk_sections_group(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
-/* The name of a machine's series, NAME#CAPTURE, without a 0. Its length, or 0: it is too long. */
+/* Writes the name of a machine's series, NAME#CAPTURE, without a 0. Returns its length, or 0: it is too long. */
 size_t hk_sections_series(const struct hk_machine_name *machine, char out[HK_NAME_MAX]);
-/* Whether there are groups, or fields. hk_sections_group_by: whether the series of one of either, or of its members, have this
- * detector; then *out is that group or field, with no capture. */
+/* Whether there are groups, or fields. hk_sections_group_by: whether the series of a group or field, or its members' derived
+ * series, have this detector; then *out is that group or field, without a capture. */
 bool hk_sections_grouped(const struct hk_sections *sections);
 bool hk_sections_fielded(const struct hk_sections *sections);
 bool hk_sections_group_by(const struct hk_sections *sections, uint32_t number, struct hk_machine_name *out);
 
-/* Whether any has companions. */
+/* Whether any section has companions. */
 bool hk_sections_accompanied(const struct hk_sections *sections);
 
 /* The next pair of a group and a field that may have sensors in common, with a line that explains the effect with several
  * devices. False: none. *at: 0 for the first. */
 bool hk_sections_share(const struct hk_config *config, uint32_t *at, char *line, size_t size);
 
-/* Whether detector i of a configuration gets no sensor, for one before it is known to take all that it matches: then with a line
- * that says so. */
+/* Whether detector i of a configuration gets no sensor, because an earlier one is known to match everything that it matches; then
+ * writes a line that explains this. */
 bool hk_sections_unreached(const struct hk_config *config, uint32_t i, char *line, size_t size);
 
 #endif

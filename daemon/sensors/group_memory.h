@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A change that is not published yet: it is published with the first point of its series that is not before it. */
+/* An unpublished change: it is published with the first point of its series that is not before it. */
 struct hk_machine_change {
   int64_t time, from, instant;
   double before, after, statistic;
@@ -26,12 +26,12 @@ struct hk_machine_memory {
   uint32_t slot;   /* of its series: the registry's */
   uint32_t number; /* of its last alert */
   bool told;       /* a score was made */
-  bool stands;     /* an alert does: */
+  bool stands;     /* an alert stands: */
   struct hk_event standing;
   uint32_t n_changes, n_members;
   const struct hk_machine_change *changes; /* in order */
   const struct hk_machine_member *members;
-  const void *rows; /* as hk_group_write has written them */
+  const void *rows; /* as written by hk_group_write */
   uint32_t rows_size;
 };
 

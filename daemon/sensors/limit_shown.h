@@ -1,11 +1,11 @@
-/* When an event of the channel limit says that the limit is reached, as clients have it. Cannot fail. Thread: any. */
+/* The predicted time of reaching the limit of an event of the channel limit, as sent to clients. Cannot fail. Thread: any. */
 #ifndef HK_LIMIT_SHOWN_H
 #define HK_LIMIT_SHOWN_H
 
 #include "cpu/backend.h"
 #include "proto/hankel.h"
 
-/* All 0: the event says nothing of a limit. */
+/* All 0: the event has no prediction. */
 static inline struct hankel_limit hk_limit_shown(const struct hk_event *e)
 {
   if (e->channel != HK_CHANNEL_LIMIT || e->limit.kind != HK_NOTE_LIMIT)

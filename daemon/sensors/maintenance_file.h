@@ -7,9 +7,9 @@
 #include "proto/wire/message.h"
 
 #define HK_MAINTENANCE_FILE "maintenance"
-#define HK_MAINTENANCE_ASKED 256u /* most windows of clients */
+#define HK_MAINTENANCE_ASKED 256u /* maximum number of clients' windows */
 
-/* A file that is being read. Null initialiser: all zero. Thread: one at a time. */
+/* A file that is being read. Zero-initialise. Thread: one at a time. */
 struct hk_maintenance_saved {
   char *text;
   uint64_t size, at; /* bytes; where the next line begins */
@@ -21,10 +21,10 @@ struct hk_maintenance_line {
   struct hk_string by, glob;
 };
 
-/* Reads the whole file. 0, and it is closed with hk_maintenance_saved_close; -ENOENT: none; -EFBIG: longer than the daemon's
- * files; -ENOMEM; or the disk's error. */
+/* Reads the whole file. Returns 0, and the caller calls hk_maintenance_saved_close; -ENOENT: no file; -EFBIG: longer than the
+ * daemon's files; -ENOMEM; or the disk's error. */
 int hk_maintenance_saved_open(struct hk_maintenance_saved *out, const struct hk_disk *disk, int folder);
-/* The next line. 1 and *out; 0: none; -EINVAL: it is damaged, and the following one comes next. */
+/* Reads the next line. Returns 1 and *out; 0: none; -EINVAL: it is damaged, and the following call reads the one after it. */
 int hk_maintenance_saved_next(struct hk_maintenance_saved *saved, struct hk_maintenance_line *out);
 void hk_maintenance_saved_close(struct hk_maintenance_saved *saved);
 

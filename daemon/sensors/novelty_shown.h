@@ -1,11 +1,11 @@
-/* What is new about an event of the channel novelty, as clients have it. Cannot fail. Thread: any. */
+/* The novelty of an event of the channel novelty, as sent to clients. Cannot fail. Thread: any. */
 #ifndef HK_NOVELTY_SHOWN_H
 #define HK_NOVELTY_SHOWN_H
 
 #include "cpu/backend.h"
 #include "proto/hankel.h"
 
-/* All 0: the event says nothing new. */
+/* All 0: the event has no novelty. */
 static inline struct hankel_novelty hk_novelty_shown(const struct hk_event *e)
 {
   if (e->channel != HK_CHANNEL_NOVELTY)

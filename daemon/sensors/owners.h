@@ -3,7 +3,7 @@
  * An owner is a number, not 0 and the same after a restart, of the peer that sent a name first (net/admission.h). The table has a
  * keyed hash, so that no peer can prepare colliding owners, and a place for each owner with sensors.
  *
- * Thread: one at a time, but for hk_owners_count, which goes beside itself. */
+ * Thread: one at a time, except hk_owners_count, which may run beside itself. */
 #ifndef HK_OWNERS_H
 #define HK_OWNERS_H
 
@@ -21,7 +21,7 @@ struct hk_owners {
   uint32_t room, n; /* room: 0 or a power of two, of which at most half are in use */
 };
 
-/* One sensor more of an owner. 0, or -ENOMEM: it was not counted. */
+/* Adds a sensor of an owner. Returns 0, or -ENOMEM: it was not counted. */
 int hk_owners_add(struct hk_owners *owners, uint64_t owner);
 /* Removes one counted sensor. */
 void hk_owners_remove(struct hk_owners *owners, uint64_t owner);

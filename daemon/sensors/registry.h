@@ -1,22 +1,22 @@
-/* Registry: names of sensors to slots, and back.
+/* Registry: maps names of sensors to slots, and back.
  *
- * A new name takes the detector of the first section whose glob matches it, and a free slot of the backend. Detectors have
- * numbers, which mean what hk_registry_define says; which of them new names take changes with hk_registry_adopt. Past capacity
- * new names are refused and the known ones keep working. A sensor is forgotten in two steps: once it is retired, nobody gets its
- * slot any more by name or handle; the slot is used again when it is released, after all points that may name it are through. The
- * next sensor in it has another generation, so that an old handle does not reach it (generations are 8 bits: a handle kept over
- * 256 evictions of one slot could).
+ * A new name gets the detector of the first section whose glob matches it, and a free slot of the backend. hk_registry_define
+ * sets the meaning of a detector's number; hk_registry_adopt changes which detectors new names get. At capacity new names are
+ * refused, and existing sensors are unaffected. A sensor is forgotten in two steps: a retired sensor cannot be found by name or
+ * handle any more; its slot is reused after the release, when all points that may name it are processed. The next sensor in the
+ * slot has another generation, so an old handle does not reach it (generations have 8 bits: a handle kept over 256 evictions of
+ * one slot could).
  *
  * Slots are spread over the shards: slot s is number s / n of shard s % n.
  *
  * Derived sensors get their points from the daemon, and none from peers, to whom their names are refused and their handles
- * nothing. Such are companions: where a section has several algorithms, a sensor SENSOR of the first has one called SENSOR#graph
- * for each of the others, which comes and goes with it and lies on the same shard.
+ * unknown. Companions are derived: if a section has several algorithms, a sensor SENSOR of the first has one called SENSOR#graph
+ * for each of the others, which comes and goes with it and is on the same shard.
  *
- * The hash is keyed with random bytes, so that nobody can prepare names that collide.
+ * The hash is keyed with random bytes, so that no peer can prepare colliding names.
  *
- * Thread: any, but for what is said to be a shard's. Names are looked up under a lock that readers share; handles are resolved,
- * and what belongs to a slot is read, with no lock at all. */
+ * Thread: any, except functions of a shard. Names are looked up under a lock that readers share; handles are resolved, and
+ * properties of a slot are read, without a lock. */
 #ifndef HK_REGISTRY_H
 #define HK_REGISTRY_H
 
@@ -29,9 +29,9 @@
 
 struct hk_registry;
 
-/* For decoding: the handle of each slot's sensor, HK_NO_HANDLE or 0 without one (0 is a handle of slot 0 alone). Written by the
- * registry, read without a lock by any thread, which then sees everything written of the sensor before (a load with acquire).
- * There is one more place, after all slots, which stays 0. */
+/* For decoding: the handle of each slot's sensor; HK_NO_HANDLE or 0 without a sensor (0 is a handle of slot 0 alone). Written by
+ * the registry, read without a lock by any thread, which then sees everything written about the sensor before (an acquire load).
+ * One more place, after all slots, stays 0. */
 struct hk_handles {
   const atomic_uint *of_slot;
   uint32_t max_sensors;
@@ -49,8 +49,8 @@ static inline bool hk_handle_good(const struct hk_handles *h, uint32_t handle)
   return atomic_load_explicit(&h->of_slot[hk_handle_slot(handle, h->max_sensors)], memory_order_acquire) == handle;
 }
 
-/* config, and whatever is adopted later, must outlive its use here. Every shard has no device at first: see hk_registry_move. 0
- * and *out, or a negative errno. */
+/* Makes a registry. config, and every configuration adopted later, must outlive its use here. Initially no shard has a device:
+ * see hk_registry_move. Returns 0 and *out, or a negative errno. */
 int hk_registry_new(struct hk_registry **out, const struct hk_config *config, uint32_t n_shards);
 void hk_registry_free(struct hk_registry *registry); /* NULL is allowed */
 
@@ -61,96 +61,94 @@ void hk_registry_on_failure(struct hk_registry *registry,
                             void *arg);
 /* Changes of a sensor, which the journal replays at the next start. */
 enum hk_registry_change {
-  HK_REGISTRY_ADDED,    /* before anybody can name it */
+  HK_REGISTRY_ADDED,    /* before any thread can name it */
   HK_REGISTRY_RETIRED,  /* see hk_registry_retire */
-  HK_REGISTRY_RELEASED, /* after nobody can */
+  HK_REGISTRY_RELEASED, /* once no thread can name it */
 };
 struct hk_registry_changed {
   uint32_t slot;
   uint8_t generation;
-  /* of ADDED only; else empty */
+  /* ADDED only; else empty: */
   struct hk_string name;
   const char *detector; /* its name */
-  uint64_t owner;       /* 0: nobody */
+  uint64_t owner;       /* 0: none */
 };
-/* Whom to call with each change, under the registry's lock. Set while nothing else runs. */
+/* The function to call at each change, under the registry's lock. Set while nothing else runs. */
 typedef void hk_registry_hook(void *arg, enum hk_registry_change change, const struct hk_registry_changed *sensor);
 void hk_registry_on_change(struct hk_registry *registry, hk_registry_hook *hook, void *arg);
 
-/* At a start, before anybody else uses the registry, sensors that there were before get their slots and handles again.
- * hk_registry_restore: detector is the name of the one that it had; when there is none of that name any more it gets the one that
- * its name would get today. A slot that an older sensor has is taken from it. 0, also when it has been restored before; or an
- * enum hankel_refusal: the slot is beyond max_sensors, there is no room, no detector. hk_registry_restored: that is all; sensors
- * that were retired and not released are. */
+/* At a start, before other uses of the registry, sensors of the previous run get their slots and handles again.
+ * hk_registry_restore: detector is the name of the sensor's former one; if no detector has that name any more, it gets the one
+ * that its name would get today. Takes the slot from an older sensor. Returns 0, also if it was restored before; or an enum
+ * hankel_refusal: the slot is beyond max_sensors, no room, or no detector. hk_registry_restored: completes this, and releases the
+ * sensors that were retired and not released. */
 int hk_registry_restore(struct hk_registry *registry, uint32_t slot, uint8_t generation, struct hk_string name,
                         struct hk_string detector);
 void hk_registry_restored(struct hk_registry *registry);
-/* Before that: a restored sensor without an owner gets this owner (0: none). The sensor may be missing. */
+/* Before hk_registry_restored: gives a restored sensor without an owner this owner (0: none). The sensor may be missing. */
 void hk_registry_restore_owner(struct hk_registry *registry, uint32_t slot, uint8_t generation, uint64_t owner);
-/* Before that: retires companions that have no business any more: their sensor is not there, is on another shard, or its section
- * has no such algorithm. */
+/* Before hk_registry_restored: retires companions that are no longer needed: their sensor does not exist, is on another shard, or
+ * its section has no such algorithm. */
 void hk_registry_part_companions(struct hk_registry *registry);
-/* The generation of a slot's sensor, retired or not. False: it has none. */
+/* The generation of a slot's sensor, retired or not. False: the slot has no sensor. */
 bool hk_registry_generation(const struct hk_registry *registry, uint32_t slot, uint8_t *generation);
 
-/* Binds all sensors of a shard to a device's backend, on which no slot is bound; the one before is not touched. Where it has no
- * room for a sensor `refused` is called with its slot; the sensor stays unbound, and is to be retired afterwards. NULL: there is
+/* Binds all sensors of a shard to a device's backend, on which no slot is bound; the former backend is not touched. If it has no
+ * room for a sensor, `refused` is called with its slot; the sensor stays unbound, and is to be retired afterwards. NULL: there is
  * no device any more, and no room for new names. Thread: the shard's, or before there are any. */
 void hk_registry_move(struct hk_registry *registry, uint32_t shard, struct hk_slot_binding *device,
                       void (*refused)(void *arg, uint32_t slot), void *arg);
 
-/* Companions. hk_registry_next_companion: of a ring that a sensor makes with its companions, the slot after this one; itself when
- * it is alone. hk_registry_primary: the sensor that a companion looks at the points of; the slot itself where it is none, or
- * alone. hk_registry_derived: whether the sensor of a slot is derived. hk_registry_accompanies: whether a companion is one that
- * its sensor would have by these sections. hk_registry_complete: gives a sensor the companions that it lacks; 0 and how many that
- * were, or HANKEL_FULL. hk_registry_count_derived: derived sensors in all. hk_registry_lacking: companions that were not made
- * because a peer's sensor has the name, or it would be too long. Thread: the slot's shard's, or before there are any; the last
- * two: any. */
+/* Companions. hk_registry_next_companion: the slot after this one in the ring of a sensor and its companions; itself if it has
+ * none. hk_registry_primary: the sensor whose points a companion gets; the slot itself if it is no companion.
+ * hk_registry_derived: whether the sensor of a slot is derived. hk_registry_accompanies: whether a companion is one that its
+ * sensor would have by these sections. hk_registry_complete: adds a sensor's missing companions; 0 and their number, or
+ * HANKEL_FULL. hk_registry_count_derived: number of all derived sensors. hk_registry_lacking: number of companions that were not
+ * made because a peer's sensor has the name, or it would be too long. Thread: the slot's shard's, or before there are any; the
+ * last two: any. */
 uint32_t hk_registry_next_companion(const struct hk_registry *registry, uint32_t slot);
 uint32_t hk_registry_primary(const struct hk_registry *registry, uint32_t slot);
 bool hk_registry_derived(const struct hk_registry *registry, uint32_t slot);
 bool hk_registry_accompanies(const struct hk_registry *registry, const struct hk_sections *sections, uint32_t slot);
 int hk_registry_complete(struct hk_registry *registry, uint32_t slot, uint32_t *added);
-/* hk_registry_series: the slot, on shard `shard`, of a machine's series (config.h), which is made if it is not there. detector:
- * that of its group. 0, or an enum hankel_refusal: there is no room, or the name is another's (HANKEL_RESERVED). */
+/* Finds the slot, on shard `shard`, of a machine's series (config.h), or makes the series. detector: that of its group. Returns
+ * 0, or an enum hankel_refusal: no room, or another sensor has the name (HANKEL_RESERVED). */
 int hk_registry_series(struct hk_registry *registry, uint32_t shard, const char *name, size_t length, uint32_t detector,
                        uint32_t *slot);
 uint32_t hk_registry_count_derived(const struct hk_registry *registry);
 uint32_t hk_registry_lacking(const struct hk_registry *registry);
 
-/* For decoding, on any thread; valid as long as the registry is. */
+/* For decoding, on any thread; valid as long as the registry. */
 struct hk_handles hk_registry_lookup(const struct hk_registry *registry);
-/* The slot of a handle. 0, or HK_UNKNOWN. */
+/* Finds the slot of a handle. Returns 0 or HK_UNKNOWN. */
 enum { HK_UNKNOWN = 1 };
 int hk_registry_resolve(const struct hk_registry *registry, uint32_t handle, uint32_t *slot);
 
-bool hk_registry_holds(const struct hk_registry *registry, uint32_t slot); /* whether it is a sensor's */
+bool hk_registry_holds(const struct hk_registry *registry, uint32_t slot); /* whether the slot has a sensor */
 
-/* Of a slot that holds a sensor, or a retired one. The name is valid until it is released; it ends with 0. */
+/* For a slot that holds a sensor, or a retired one. The name is valid until the release; it ends with 0. */
 uint32_t hk_registry_handle(const struct hk_registry *registry, uint32_t slot);
 struct hk_string hk_registry_name(const struct hk_registry *registry, uint32_t slot);
 uint32_t hk_registry_detector(const struct hk_registry *registry, uint32_t slot);
 /* The owner of a sensor that holds its slot; 0: none. Thread: the slot's shard's. */
 uint64_t hk_registry_owner(const struct hk_registry *registry, uint32_t slot);
-/* What the number of a detector means, by its name and parameters; NULL: nothing. Valid as long as a sensor of it is not
- * released.
- */
+/* The detector of a number: its name and parameters; NULL: none. Valid as long as a sensor of it is not released. */
 const struct hk_config_detector *hk_registry_detector_of(const struct hk_registry *registry, uint32_t number);
 
-/* What numbers mean. hk_registry_detectors: of all of them, with window 0 where a number means nothing; room for
- * HK_DETECTORS_MAX; returns how many. hk_registry_define: gives a number a meaning (copied) that had none, or takes it (NULL)
- * when no sensor of it is left that is not released. 0 or -ENOMEM. Thread: main. */
+/* Numbers of detectors. hk_registry_detectors: copies all, with window 0 for an unused number; room for HK_DETECTORS_MAX; returns
+ * their number. hk_registry_define: assigns a detector (copied) to an unused number, or frees the number (NULL) once all of its
+ * sensors are released. Returns 0 or -ENOMEM. Thread: main. */
 uint32_t hk_registry_detectors(struct hk_registry *registry, struct hk_detector *out);
 int hk_registry_define(struct hk_registry *registry, uint32_t number, const struct hk_config_detector *detector);
-/* New names take the detectors of these sections from now on, a reference to which is kept; sensors that are there keep theirs.
- * Thread: main. */
+/* New names get the detectors of these sections from now on, to which a reference is kept; existing sensors keep theirs. Thread:
+ * main. */
 void hk_registry_adopt(struct hk_registry *registry, const struct hk_config *config, struct hk_sections *sections);
 
-/* For publishers, each on a thread of its own.
- * hk_registry_handles: the handles by slot, for any slot that a batch names while that batch is being published; the array stays
- * where it is. hk_registry_added: how many sensors were ever added; it only grows, and counts a sensor before any batch names it.
- * hk_registry_find: the slot of a name that is a sensor's; 0, or HK_UNKNOWN. Between hk_registry_read and hk_registry_read_end
- * the names of slots stay valid and hk_registry_find may be called; hold it briefly, and not twice. */
+/* For publishers, each on a thread of its own. hk_registry_handles: the handles by slot, for any slot that a batch names while
+ * that batch is being published; the array does not move. hk_registry_added: number of sensors ever added; it only grows, and
+ * counts a sensor before any batch names it. hk_registry_find: finds the slot of a sensor's name; 0, or HK_UNKNOWN. Between
+ * hk_registry_read and hk_registry_read_end the names of slots stay valid and hk_registry_find may be called; hold it briefly,
+ * not nested. */
 const uint32_t *hk_registry_handles(const struct hk_registry *registry);
 uint64_t hk_registry_added(const struct hk_registry *registry);
 int hk_registry_find(struct hk_registry *registry, const char *name, size_t length, uint32_t *slot);
@@ -161,13 +159,13 @@ void hk_registry_read_end(struct hk_registry *registry);
 #define HK_REGISTRY_FULL_MAX 384
 const char *hk_registry_full(struct hk_registry *registry, char out[HK_REGISTRY_FULL_MAX]);
 
-/* Forgets a sensor's name and handle; it counts no more. Its slot is still its own. Thread: its shard's. */
+/* Removes a sensor's name and handle; it is no longer counted. It keeps its slot. Thread: its shard's. */
 void hk_registry_retire(struct hk_registry *registry, uint32_t slot);
 /* Frees the slot of a retired sensor, also in the backend. Nothing that waits, is in flight or is being published may name it,
  * and no sweep may be in flight. Thread: its shard's. */
 void hk_registry_release(struct hk_registry *registry, uint32_t slot);
 
-/* Sensors in all, and of one detector; one more than the highest slot ever used. */
+/* Number of all sensors, and of those of one detector; one more than the highest slot ever used. */
 uint32_t hk_registry_count(const struct hk_registry *registry);
 uint32_t hk_registry_count_of(const struct hk_registry *registry, uint32_t detector);
 uint32_t hk_registry_slots(const struct hk_registry *registry);
