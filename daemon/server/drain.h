@@ -4,9 +4,9 @@
 
 #include "daemon/server/server.h"
 
-/* Begins the end. */
+/* Begins the shutdown. */
 void hk_server_end(struct hk_server *server);
-/* Ends at once. */
+/* Ends the daemon at once. */
 void hk_server_end_now(struct hk_server *server);
 
 #endif

@@ -2,9 +2,9 @@
  *
  * A tick is complete once the data of all shards with sensors have passed it, and all events logged by then were read; or, if the
  * data stand still, once no point waits to be scored and the log has had no event for SETTLE (incident_watch.c). Later events
- * count as of the next tick.
+ * count for the next tick.
  *
- * Its state is a file of the state folder, written now and then; later decisions are repeated from the log.
+ * Its state is a file of the state folder, written from time to time; later decisions are repeated from the log.
  *
  * Thread: main, unless stated otherwise; hk_watch_status and hk_watch_incidents: any. */
 #ifndef HK_INCIDENT_WATCH_H
@@ -22,21 +22,21 @@ struct hk_watch_status {
   uint64_t events, told, updates, merged, withheld, unlisted;
   uint32_t open, members, told_today, withheld_today;
   double budget, gravest_today;
-  uint64_t position; /* of the last event that was read */
+  uint64_t position; /* of the last read event */
 };
 
 /* The progress of the data; called from the watch's thread. */
 struct hk_watch_source {
   int64_t (*reached)(void *arg,
-                     uint64_t shards); /* ns: the data of all of these shards, a bit each, have reached it; 0: unknown for some */
-  bool (*idle)(void *arg);             /* nothing waits to be scored */
-  void (*answered)(void *arg);         /* a mark was answered: wakes those who wait for it */
+                     uint64_t shards); /* ns: the data of all shards in this bit set have reached it; 0: unknown for some */
+  bool (*idle)(void *arg);             /* whether no point waits to be scored */
+  void (*answered)(void *arg);         /* a mark was answered: wakes the threads that wait for it */
   void *arg;
   uint32_t shards;
 };
 
-/* Restores the state, and starts the thread. Durable has an event log; it, the registry and the log outlive this. 0, -ENOMEM, or
- * pthread_create's error. A state that cannot be read is logged, and replaced by an empty one. */
+/* Restores the state, and starts the thread. Durable has an event log; durable, the registry and the log outlive the watch.
+ * Returns 0, -ENOMEM, or pthread_create's error. A state that cannot be read is logged, and replaced by an empty one. */
 int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rule *rule, const struct hk_watch_source *source,
                    struct hk_durable *durable, struct hk_registry *registry, struct hk_log *log);
 /* Hands a mark to the watch, with one of its two references; without a watch it is released, with the outcome -ENOTSUP. Thread:
@@ -46,11 +46,11 @@ void hk_watch_say(struct hk_incident_watch *watch, struct hk_incident_word *word
 void hk_watch_feedback(struct hk_incident_watch *watch, struct hk_buffer *out);
 /* Changes the budget. watch: may be NULL. */
 void hk_watch_budget(struct hk_incident_watch *watch, double a_day);
-/* watch NULL: all zero. */
+/* The watch's status; watch NULL: all zero. */
 struct hk_watch_status hk_watch_status(struct hk_incident_watch *watch);
 /* Appends open and recently closed incidents, as a JSON object. False: watch is NULL. Thread: any. */
 bool hk_watch_incidents(struct hk_incident_watch *watch, struct hk_buffer *out);
-/* Writes the state and stops. True: it is freed; false: it hangs, and all that it uses must stay. NULL is allowed. */
+/* Writes the state and stops. True: the watch is freed; false: it hangs, and all that it uses must stay. NULL is allowed. */
 bool hk_watch_stop(struct hk_incident_watch *watch);
 
 #endif

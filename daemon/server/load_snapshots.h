@@ -17,19 +17,19 @@
 struct hk_restoration {
   struct hk_durable *durable;
   struct hk_registry *registry;
-  struct hk_shard *shard; /* as many as there are now */
+  struct hk_shard *shard; /* the present shards */
   uint32_t max_sensors;
 
   struct hk_restored restored;        /* out: from where the journals are read; skip is freed with free */
   uint64_t epoch;                     /* out: of the next snapshots */
-  bool same[HK_SHARDS_MAX];           /* out: the shard goes on from a snapshot of that epoch */
+  bool same[HK_SHARDS_MAX];           /* out: the shard continues from a snapshot of that epoch */
   bool renews;                        /* out: the restored state has another epoch */
-  uint64_t position[HK_SHARDS_MAX];   /* out: of each former shard, the highest position of a sensor */
+  uint64_t position[HK_SHARDS_MAX];   /* out: for each former shard, the highest position of a sensor */
   uint64_t sensors, anew, gone, full; /* out: restored; of these, starting over; not restored: no detector matches, no room */
-  uint64_t machines, machines_anew;   /* out: likewise, of groups */
+  uint64_t machines, machines_anew;   /* out: likewise, for groups */
 };
 
-/* Restores all sensors. 0, or a negative errno with a message. */
+/* Restores all sensors. Returns 0, or a negative errno with a message. */
 int hk_snapshot_restore(struct hk_restoration *restoration, char *error, size_t size);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "daemon/server/server.h"
 
-/* All of them, as OpenMetrics or (open = false) in Prometheus' older text format. Thread: any, once the daemon serves. */
+/* Appends all metrics, as OpenMetrics or (open = false) in Prometheus' older text format. Thread: any, once the daemon serves. */
 void hk_metrics_text(struct hk_server *server, bool open, struct hk_buffer *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* Operators' requests over the binary protocol: acknowledge an alert, mark an incident, begin or end a maintenance window. One
- * request at a time for each connection, which is parked until the answer is there.
+ * request at a time for each connection, which is parked until the answer is available.
  *
  * Thread: the loop's. */
 #ifndef HK_OPERATE_H
@@ -13,14 +13,14 @@ struct hk_logged_operation;
 struct hk_operation;
 struct hk_server;
 
-/* Begins. NULL: no memory. m: has been checked by its reader. */
+/* Begins an operation. NULL: no memory. m: has been checked by its reader. */
 struct hk_operation *hk_operate_begin(struct hk_connection *c, const struct hk_operate *m);
 /* False: not done yet. True: done, and freed; *taken and one line of text are the result. */
 bool hk_operate_result(struct hk_operation *operation, bool *taken, struct hk_buffer *text);
-/* Its result is no longer needed. NULL is allowed. */
+/* The result is no longer needed. NULL is allowed. */
 void hk_operate_abandon(struct hk_operation *operation);
 
-/* Logs what was done, if the daemon keeps an event log. Thread: any. */
+/* Logs an operation, if the daemon keeps an event log. Thread: any. */
 void hk_operate_log(struct hk_server *server, const struct hk_logged_operation *operation);
 
 #endif

@@ -1,5 +1,4 @@
-/* Recovery: at the start, the journals' points take the usual road again, from chunks to the backend, before any listener is
- * served.
+/* Recovery: at the start, the journals' points go the usual way again, from chunks to the backend, before any listener is served.
  *
  *     (a snapshot is restored) -> hk_recover -> hk_durable_begin, and shards write their journals
  *
@@ -23,28 +22,28 @@ struct hk_restored {
   uint32_t shards;              /* former shards; 0: no snapshot */
   uint64_t from[HK_SHARDS_MAX]; /* of each: the position from which its journal is needed */
   uint64_t *skip; /* by slot of the registry: the sensor's state contains points before this position; NULL: no points */
-  uint64_t order[HK_SHARDS_MAX]; /* of each: the last change of a sensor that it contains for certain */
-  bool damaged;                  /* there are snapshots that contain it, perhaps newer ones */
+  uint64_t order[HK_SHARDS_MAX]; /* of each: the last change of a sensor that the snapshot certainly contains */
+  bool damaged;                  /* a snapshot is damaged, perhaps one that is newer than the restored ones */
 };
 
 struct hk_recovery {
   struct hk_durable *durable;
   struct hk_registry *registry;
-  struct hk_shard *shard;       /* as many as there are now */
+  struct hk_shard *shard;       /* the present shards */
   struct hk_chunk_pool *pool;   /* of loop 0, which does not run */
   struct hk_counters *counters; /* of loop 0 */
   uint32_t max_sensors;
   const struct hk_restored *restored;
 
-  bool other_shards; /* out: their number was different */
+  bool other_shards; /* out: the former number of shards was different */
   bool hole;         /* out: a journal has a gap from a loss of durability that had not ended */
   uint64_t points, skipped,
       unknown;   /* out: replayed points; points that were in the snapshot; points of sensors that could not be restored */
   uint64_t lost; /* out: points that damage has lost */
-  uint64_t position[HK_SHARDS_MAX]; /* out: from which the shards continue */
+  uint64_t position[HK_SHARDS_MAX]; /* out: where the shards continue */
 };
 
-/* Replays all journals. 0, or a negative errno with a message. */
+/* Replays all journals. Returns 0, or a negative errno with a message. */
 int hk_recover(struct hk_recovery *recovery, char *error, size_t size);
 
 #endif

@@ -1,11 +1,11 @@
-/* Which sensors a list has, and in what order: by name, channel and alert, which are known here; how a sensor is, its device says
- * (scoring/survey.h), so a list looks at more than it shows where it is chosen by that.
+/* Selects and orders the sensors of a list: by name, channel and alert, which are known here. The state of a sensor is known to
+ * its device only (scoring/survey.h), so a list selected by state examines more sensors than it shows.
  *
- * A list in no order begins at a slot and ends at a bound. One that is sorted looks at all sensors, in each of its parts; the
- * part behind another begins at the place in the order where that one ended, so a sensor whose score moves meanwhile may come
- * twice or not at all.
+ * An unsorted list begins at a slot and ends at a bound. A sorted one examines all sensors for each of its parts; the next part
+ * begins at the place in the order where the last one ended, so a sensor whose score changes meanwhile may appear twice or not at
+ * all.
  *
- * Thread: any; what is sorted not a loop's, for a million sensors take a moment. */
+ * Thread: any; for sorted lists not a loop's, since a million sensors take a while. */
 #ifndef HK_SENSOR_CHOICE_H
 #define HK_SENSOR_CHOICE_H
 
@@ -17,7 +17,7 @@ struct hk_surveyed;
 
 enum hk_sensor_sort { HK_SENSORS_UNSORTED, HK_SENSORS_BY_SCORE, HK_SENSORS_BY_CHANGE };
 
-/* A place in the order: the highest key first, of equal ones the lowest slot. Unsorted, all keys are 0. */
+/* A place in the order: the highest key first; among equal keys the lowest slot. Unsorted: all keys are 0. */
 struct hk_sensor_place {
   uint64_t key;
   uint32_t slot;
@@ -39,9 +39,10 @@ struct hk_sensor_chosen {
   uint64_t key;
 };
 
-/* Reads what HTTP asks for; its strings stay the caller's. NULL, or what is wrong. */
+/* Reads a request of HTTP; its strings stay the caller's. Returns NULL, or what is wrong. */
 const char *hk_sensors_want(const struct hk_web_sensors *asked, struct hk_sensor_wanted *out);
-/* Chooses at most `most`, in order; *more: there may be more, from *next on. 0, -EINVAL (the glob is too long) or -ENOMEM. */
+/* Selects at most `most` sensors, in order; *more: there may be more, from *next on. Returns 0, -EINVAL (the glob is too long) or
+ * -ENOMEM. */
 int hk_sensors_choose(struct hk_server *server, const struct hk_sensor_wanted *wanted, uint32_t most,
                       struct hk_sensor_chosen *out, uint32_t *n, struct hk_sensor_place *next, bool *more);
 /* "ok", "warming", "gap", "stale", "waiting" or "unknown". */

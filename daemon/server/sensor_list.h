@@ -12,15 +12,15 @@
 struct hk_connection;
 struct hk_sensor_list;
 
-/* Begins. NULL: no memory. m: has been checked by its reader. */
+/* Begins a list. NULL: no memory. m: has been checked by its reader. */
 struct hk_sensor_list *hk_sensor_list_begin(struct hk_connection *c, const struct hk_sensors_asked *m);
-/* The same for HTTP: as hk_web_answers.list. arg: the server. */
+/* As hk_sensor_list_begin, for HTTP: as hk_web_answers.list. arg: the server. */
 const char *hk_sensor_list_ask(void *arg, const struct hk_web_sensors *asked, void (*ready)(void *arg), void *ready_arg,
                                struct hk_sensor_list **out);
-/* False: not done yet; parked connections are woken, or `ready` is called, when it goes on, with the same buffer. True: done, and
- * freed; a JSON object was appended. */
+/* False: not done yet; when it can go on, parked connections are woken, or `ready` is called: call it again, with the same
+ * buffer. True: done, and freed; a JSON object was appended. */
 bool hk_sensor_list_result(struct hk_sensor_list *list, struct hk_buffer *json);
-/* Its result is no longer needed. NULL is allowed. */
+/* The result is no longer needed. NULL is allowed. */
 void hk_sensor_list_abandon(struct hk_sensor_list *list);
 
 #endif

@@ -1,7 +1,7 @@
 /* Server: everything that runs. Its threads are described in loop.h.
  *
  * lifecycle.h opens, runs and closes it. Shutdown: listeners close, nothing more is read, all points that were taken are scored
- * and published, subscribers get their queued data; the configuration's `drain` bounds its time. A second signal ends the daemon
+ * and published, subscribers get their queued data; the configuration's `drain` limits its time. A second signal ends the daemon
  * at once. Thread: main, which is that of loop 0, unless stated otherwise. */
 #ifndef HK_SERVER_H
 #define HK_SERVER_H
@@ -32,18 +32,18 @@
 /* Progress of the shutdown: drain.c. */
 struct hk_drain {
   int64_t begun;                /* ns */
-  int64_t deadline;             /* ns: when it is given up; 0: it has not begun */
-  bool ordered;                 /* loops were told to drain */
-  bool flushing;                /* all is scored and published */
-  uint64_t last[HK_SHARDS_MAX]; /* the requested snapshots; 0: none */
+  int64_t deadline;             /* ns: when it is abandoned; 0: not begun */
+  bool ordered;                 /* loops were ordered to drain */
+  bool flushing;                /* everything is scored and published */
+  uint64_t last[HK_SHARDS_MAX]; /* numbers of the requested snapshots; 0: none */
   bool given_up;                /* the deadline has passed */
 };
 
-/* What libuv calls the server for, on the event loop of loop 0. */
+/* Handles of libuv on the event loop of loop 0. */
 struct hk_server_handles {
   uv_timer_t second, watchdog, draining;
   uv_signal_t terminate, interrupt, hangup;
-  uv_async_t over; /* a shard was lost, and nothing takes its place */
+  uv_async_t over; /* a shard was lost without replacement */
 };
 
 struct hk_server {
@@ -60,7 +60,7 @@ struct hk_server {
   struct hk_durable durable;
   uint64_t replayed, lost;             /* points, at the start; lost: missing in the journals because of damage */
   struct hk_incident_watch *incidents; /* NULL: the configuration has none */
-  struct hk_restoration *restoration;  /* what snapshots have restored; NULL before the start */
+  struct hk_restoration *restoration;  /* result of restoring snapshots; NULL before the start */
 
   struct hk_server_handles handles;
   int64_t started; /* ns, monotonic */
@@ -73,7 +73,7 @@ struct hk_server {
 /* Sums the counters of all threads. Thread: any. */
 void hk_server_sum(struct hk_server *server, struct hk_counters *sum);
 /* Copies at most `most` standing alerts of each shard, the first in the order of hk_standing_order, with slots of the registry;
- * returns how many. sum: of all standing alerts, copied or not. Thread: any. */
+ * returns their number. sum: of all standing alerts, copied or not. Thread: any. */
 uint32_t hk_server_alerts(struct hk_server *server, struct hk_standing *out, uint32_t most, struct hk_alerts_sum *sum);
 
 #endif

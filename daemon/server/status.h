@@ -4,7 +4,7 @@
 
 #include "daemon/server/server.h"
 
-/* The counters as one JSON object, for a connection of this loop. */
+/* Writes the counters as one JSON object, for a connection of this loop. */
 void hk_status_json(struct hk_loop *loop, struct hk_buffer *out);
 
 #endif

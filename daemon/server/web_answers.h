@@ -4,7 +4,7 @@
 
 #include "daemon/server/server.h"
 
-/* Opens and starts server->web if a listener speaks HTTP. 0, or a negative errno with a message. */
+/* Opens and starts server->web if a listener speaks HTTP. Returns 0, or a negative errno with a message. */
 int hk_server_open_web(struct hk_server *server, char *error, size_t size);
 
 #endif

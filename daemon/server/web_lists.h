@@ -1,4 +1,5 @@
-/* Lists for HTTP (web/web_source.h): standing alerts, logged events; in parts, so that none takes long. arg: the server. Thread:
+/* Lists for HTTP (web/web_source.h): standing alerts, logged events; in parts, so that no call takes long. arg: the server.
+ * Thread:
  * the web's. */
 #ifndef HK_WEB_LISTS_H
 #define HK_WEB_LISTS_H
