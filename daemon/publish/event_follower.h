@@ -14,7 +14,8 @@
 struct hk_subscriber;
 struct hk_follower;
 
-/* log, views, counters and *queue must outlive it: bytes that a subscriber's queue may have when more is put in. 0 or -ENOMEM. */
+/* log, views, counters and queue must outlive the follower. *queue: most bytes in a subscriber's queue for which more is
+ * appended. Returns 0 or -ENOMEM. */
 int hk_follower_new(struct hk_follower **out, struct hk_eventlog *log, struct hk_views *views, struct hk_counters *counters,
                     const size_t *queue);
 void hk_follower_free(struct hk_follower *follower); /* NULL is allowed */

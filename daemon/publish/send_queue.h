@@ -1,6 +1,5 @@
-/* Outgoing: messages on their way to subscribers' sockets. A message is bytes that several may share; a socket that has nothing
- * waiting is written to at once, so that the message is free again for the next one while its memory is still in the cache.
- * Thread: the loop's. */
+/* Outgoing: messages to subscribers' sockets. Subscribers can share a message. If nothing waits for a socket, a message is
+ * written at once, so that it can be reused while its memory is still in the cache. Thread: the loop's. */
 #ifndef HK_OUTGOING_H
 #define HK_OUTGOING_H
 
@@ -17,31 +16,31 @@ struct hk_write;
 struct hk_message {
   uint32_t references;
   struct hk_buffer bytes;
-  struct hk_outgoing *home; /* keeps it when the last reference is gone; NULL: it is freed */
+  struct hk_outgoing *home; /* receives it when the last reference is released; NULL: it is freed */
   struct hk_message *next;
 };
 
-/* Unused messages and requests. All zero except most_spare. */
+/* Unused messages and write requests, for reuse. Zero-initialise, then set most_spare. */
 struct hk_outgoing {
   struct hk_message *spare;
-  size_t spare_bytes, most_spare; /* that messages hold, and may */
+  size_t spare_bytes, most_spare; /* bytes of the unused messages, and their limit */
   struct hk_write *writes;
   uint32_t n_writes;
 };
-/* No message of it may be on its way. */
+/* Frees them. No message may still be in use. */
 void hk_outgoing_free(struct hk_outgoing *outgoing);
 
-/* An empty message; home may be NULL. NULL: no memory. */
+/* Creates an empty message; home may be NULL. Returns NULL if out of memory. */
 struct hk_message *hk_message_new(struct hk_outgoing *home);
 void hk_message_release(struct hk_message *message); /* NULL is allowed */
 
-/* Writes, or queues, messages to a subscriber; NULL among them: none. home: source of spare requests, may be NULL. 0, or
- * -ENOMEM (a message could not be made, or there is no request for it) or another negative errno; then nothing was sent. Over TLS
- * a record that could not be sent after encryption makes the other side end the connection. Nothing is sent, without an error, to
- * a peer that cannot receive (no handshake yet, or it is over). reply: bytes, if it is a reply; otherwise 0. */
+/* Writes or queues messages to a subscriber; NULL entries are skipped. home: source of unused requests, may be NULL. Returns
+ * 0, or -ENOMEM (no memory for a message or its request) or another negative errno; on error nothing was sent. Over TLS, if a
+ * record cannot be sent after encryption, the peer ends the connection. Sends nothing, without an error, to a peer that cannot
+ * receive (handshake incomplete, or TLS ended). reply: its bytes, if it is a reply; otherwise 0. */
 int hk_outgoing_send(struct hk_outgoing *home, struct hk_subscriber *subscriber, struct hk_message *const *messages, unsigned n,
                      size_t reply);
-/* As above, for bytes that are not to be encrypted, or are already. */
+/* As hk_outgoing_send, for bytes that must not be encrypted, or already are. */
 int hk_outgoing_put(struct hk_outgoing *home, struct hk_subscriber *subscriber, struct hk_message *const *messages, unsigned n,
                     size_t reply);
 

@@ -1,7 +1,7 @@
 /* Slot bits: for each slot, a bit whether its sensor is wanted, or may be, and a bit whether that was checked.
  *
- * Sensors are many and are checked one after the other; until then the first bit means "may be". So filtering a batch by `maybe`
- * misses nothing, and unchecked sensors are then checked. Zero-initialise. Owner: the caller. */
+ * Sensors are many and are checked one after the other; until then the first bit means "may be wanted". So filtering a batch
+ * by `maybe` misses nothing, and unchecked sensors are then checked. Zero-initialise. Owner: the caller. */
 #ifndef HK_SLOT_BITS_H
 #define HK_SLOT_BITS_H
 
@@ -10,7 +10,7 @@
 
 struct hk_slot_bits {
   uint64_t *maybe; /* wanted, or not checked */
-  uint64_t *known; /* was looked at */
+  uint64_t *known; /* checked */
   uint32_t words;  /* of 64 slots */
   uint32_t n_known;
 };
@@ -28,7 +28,7 @@ static inline void hk_bit_clear(uint64_t *bits, uint32_t slot)
   bits[slot / 64] &= ~((uint64_t)1 << slot % 64);
 }
 
-/* Makes room for slots 0..slots; new ones may be wanted. 0 or -ENOMEM. */
+/* Makes room for slots 0..slots; new slots may be wanted. Returns 0 or -ENOMEM. */
 int hk_slot_bits_grow(struct hk_slot_bits *bits, uint32_t slots);
 void hk_slot_bits_free(struct hk_slot_bits *bits);
 
@@ -37,8 +37,8 @@ static inline bool hk_slot_bits_knows(const struct hk_slot_bits *bits, uint32_t 
 {
   return slot / 64 < bits->words && hk_bit(bits->known, slot);
 }
-/* What was found of a slot that was not known. */
+/* Stores the result of checking an unchecked slot. */
 void hk_slot_bits_learn(struct hk_slot_bits *bits, uint32_t slot, bool wanted);
-void hk_slot_bits_forget(struct hk_slot_bits *bits, uint32_t slot); /* known or not */
+void hk_slot_bits_forget(struct hk_slot_bits *bits, uint32_t slot); /* checked or not */
 
 #endif
