@@ -10,13 +10,13 @@ bool hk_web_host_is_ours(struct lws *wsi, const struct hk_web_peer *p);
 /* Whether a request that may change something comes from the daemon's own page, or from no page: by Origin and Sec-Fetch-Site,
  * which browsers send and pages cannot forge. */
 bool hk_web_origin_is_ours(struct lws *wsi);
-/* Finds out p->scopes and p->shown: by a token in Authorization or in the cookie or, where none is demanded, by the listener.
- * argument: the token may also be the argument `p` of the query, as clients of InfluxDB 1 send it. NULL, or why there are no
- * scopes. */
+/* Sets p->request.scopes and p->request.shown: by a token in Authorization or in the cookie or, if none is required, by the
+ * listener's rules. argument: also accepts the token in the query argument `p`, which clients of InfluxDB 1 send. Returns
+ * NULL, or the reason why there are no scopes. */
 const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p, bool argument);
-/* The same by a token of `length` bytes. */
+/* As hk_web_know, with a token of `length` bytes. */
 const char *hk_web_know_token(struct hk_web_peer *p, const char *token, size_t length);
-/* The request is not authenticated: counts that, and answers. As hk_web_reply. */
+/* Counts an unauthenticated request, and answers it. Returns as hk_web_reply. */
 int hk_web_unauthorized(struct lws *wsi, struct hk_web_peer *p, const char *why);
 int hk_web_forbidden(struct lws *wsi, struct hk_web_peer *p, const char *what);
 

@@ -1,5 +1,5 @@
-/* The paths below /api/v1/: answers complete, authorised requests. Each returns not 0 if the connection is to be closed. Thread:
- * the web's. */
+/* The paths below /api/v1/: answers complete, authorised requests. Each function returns nonzero if the connection must be
+ * closed. Thread: the web's. */
 #ifndef HK_WEB_API_H
 #define HK_WEB_API_H
 
@@ -12,7 +12,7 @@ int hk_web_api_events(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_told(struct lws *wsi, struct hk_web_peer *p); /* operators' actions */
 int hk_web_api_acknowledge(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_feedback(struct lws *wsi, struct hk_web_peer *p);    /* marks of incidents */
-int hk_web_api_say(struct lws *wsi, struct hk_web_peer *p);         /* says it */
+int hk_web_api_say(struct lws *wsi, struct hk_web_peer *p);         /* marks an incident */
 int hk_web_api_maintenance(struct lws *wsi, struct hk_web_peer *p); /* windows */
 int hk_web_api_maintain(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_reload(struct lws *wsi, struct hk_web_peer *p);

@@ -14,8 +14,8 @@ struct hk_web_arena {
   ProtobufCAllocator allocator; /* for protobuf-c */
   struct hk_web_arena_block *blocks;
   size_t used, size; /* of the newest block */
-  size_t all;        /* bytes of all of them */
-  bool full;         /* there was no more */
+  size_t all;        /* bytes of all blocks */
+  bool full;         /* the limit was reached, or memory ran out */
 };
 
 void hk_web_arena_open(struct hk_web_arena *arena);

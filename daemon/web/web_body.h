@@ -13,19 +13,20 @@
 
 /* The body's length by the headers; -1: none. An invalid number counts as larger than any bound. */
 long long hk_web_body_length(struct lws *wsi);
-/* Whether the body of a request is accepted. False: the request was answered, as *status says. */
+/* Whether the body of a request is accepted. False: the request was answered, with the result *status. */
 bool hk_web_body_begin(struct lws *wsi, struct hk_web_peer *p, int *status);
-/* Takes a part of the body. True: it was the last part of a chunked body; other bodies end with an event of libwebsockets. False:
- * more is to come; or the request was answered, p->route is NULL, and *status is not 0 if the connection is to be closed. */
+/* Takes a part of the body. True: it was the last part of a chunked body; the end of other bodies is an event of
+ * libwebsockets. False: more is to come; or the request was answered, p->request.route is NULL, and *status is nonzero if the
+ * connection must be closed. */
 bool hk_web_body_came(struct lws *wsi, struct hk_web_peer *p, const char *data, size_t size, int *status);
-/* The body is complete: decompresses it in p->asked, as Content-Encoding says. False: the request was answered, as *status says.
- */
+/* The body is complete: decompresses it in p->request.body, by Content-Encoding. False: the request was answered, with the
+ * result *status. */
 bool hk_web_body_unpack(struct lws *wsi, struct hk_web_peer *p, int *status);
-/* Whether there is room for replacing p->asked by `size` decoded bytes. */
+/* Whether p->request.body may be replaced by `size` decoded bytes. */
 bool hk_web_body_reserve(struct hk_web_peer *p, size_t size);
-/* Frees it. */
+/* Frees the body. */
 void hk_web_body_drop(struct hk_web_peer *p);
-/* Answers that there is no room for the body. As hk_web_reply. */
+/* Answers that there is no room for the body. Returns as hk_web_reply. */
 int hk_web_body_full(struct lws *wsi, struct hk_web_peer *p);
 
 #endif

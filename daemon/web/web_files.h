@@ -14,9 +14,9 @@ struct hk_web_file {
 };
 extern const struct hk_web_file hk_web_files[]; /* made by scripts/embed; the last one has no path */
 
-/* NULL: there is none. */
+/* Finds the file of a path. NULL: none. */
 const struct hk_web_file *hk_web_file_of(const char *path);
-/* As hk_web_reply. Thread: the web's. */
+/* Answers with a file. Returns as hk_web_reply. Thread: the web's. */
 int hk_web_file_reply(struct lws *wsi, struct hk_web_peer *p, const struct hk_web_file *file);
 
 #endif

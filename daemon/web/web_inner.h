@@ -9,13 +9,13 @@
 struct hk_web_inner {
   enum hk_web_what what;    /* HK_WEB_INNER; first */
   struct lws *wsi;          /* of the socket */
-  struct hk_web_peer *peer; /* NULL: the peer is gone, and this closes */
+  struct hk_web_peer *peer; /* NULL: the peer is gone, and the connection is closing */
   const struct hk_web_inner_kind *kind;
   int fd;
-  bool held;                /* it is not read now */
-  bool sends;               /* it has not sent all, */
-  const char *rest;         /* after sending this, */
-  size_t n_rest;            /* and bytes of it */
+  bool held;                /* reading is paused */
+  bool sends;               /* not all bytes were sent yet: */
+  const char *rest;         /* these remain, */
+  size_t n_rest;            /* and their number */
   struct hk_buffer partial; /* lines: the beginning of an incomplete one */
   struct hk_inbox inbox;    /* binary */
   uint8_t awaited;          /* binary: the reply's enum hk_frame_type */
@@ -24,22 +24,22 @@ struct hk_web_inner {
 
 struct hk_web_inner_kind {
   enum hk_protocol protocol;
-  void (*came)(struct hk_web_inner *inner, const char *data, size_t size); /* inner->peer is there */
-  void (*ended)(struct hk_web_inner *inner); /* the daemon closed it; the peer is still there, without it */
+  void (*came)(struct hk_web_inner *inner, const char *data, size_t size); /* bytes arrived; inner->peer is not NULL */
+  void (*ended)(struct hk_web_inner *inner); /* the daemon closed the connection; the peer exists, but no longer has it */
 };
 
-/* Opens p->inner, with the scopes p->scopes. unit: of a connection of lines, ns of its times. 0 or a negative errno. */
+/* Opens p->inner, with the scopes p->request.scopes. unit: ns of times, for the line protocol. Returns 0 or a negative errno. */
 int hk_web_inner_open(struct hk_web_peer *p, const struct hk_web_inner_kind *kind, int64_t unit);
-/* Sends bytes that fit into an empty socket (some 64 KiB). 0 or a negative errno. */
+/* Sends bytes that fit into an empty socket (some 64 KiB). Returns 0 or a negative errno. */
 int hk_web_inner_send(struct hk_web_inner *inner, const void *data, size_t size);
-/* Sends any number of bytes as fast as they are taken, and then ends the stream; answers are still read. The bytes must stay
- * valid until the inner connection is closed. */
+/* Sends any number of bytes as fast as the daemon takes them, then ends the stream; answers are still read. The bytes must
+ * stay valid until the inner connection is closed. */
 void hk_web_inner_send_all(struct hk_web_inner *inner, const char *data, size_t size);
 /* Stops or resumes reading: unread data wait in the daemon, within its bounds for slow subscribers. */
 void hk_web_inner_hold(struct hk_web_inner *inner, bool hold);
-/* The peer no longer needs it; NULL is allowed. */
+/* Closes the peer's inner connection; NULL is allowed. */
 void hk_web_inner_close(struct hk_web_inner *inner);
-/* Events of its socket. */
+/* Handles events of its socket. */
 int hk_web_inner_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t size);
 
 #endif

@@ -4,12 +4,12 @@
 
 #include "daemon/web/web_internal.h"
 
-/* Answers a request. Not 0: the connection is to be closed. uri: the path, without the query. */
+/* Answers a request. Returns nonzero if the connection must be closed. uri: the path, without the query. */
 int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri);
-/* A request for another protocol. 0: libwebsockets continues with it; otherwise it was refused, and the connection is to be
- * closed. */
+/* Handles a request for another protocol. Returns 0: libwebsockets continues; otherwise the request was refused, and the
+ * connection must be closed. */
 int hk_web_request_upgrade(struct lws *wsi, struct hk_web_peer *p, const char *protocol);
-/* A part of its body was received; the last part was. */
+/* A part of the request's body was received; the last part was received. */
 int hk_web_request_body(struct lws *wsi, struct hk_web_peer *p, const char *data, size_t size);
 int hk_web_request_whole(struct lws *wsi, struct hk_web_peer *p);
 

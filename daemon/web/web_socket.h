@@ -11,13 +11,13 @@
 #include "daemon/web/web_internal.h"
 
 #define HK_WEB_SAID 1024u      /* bytes */
-#define HK_WEB_SOCKET_RX 4096u /* bytes of a message that are read at a time: each connection has room for so many */
+#define HK_WEB_SOCKET_RX 4096u /* bytes of a message that are read at a time: the size of each connection's buffer */
 
 /* Answers an ordinary request for this path. */
 int hk_web_socket_plainly(struct lws *wsi, struct hk_web_peer *p);
 /* The request is authorised: subscribes. 0: libwebsockets continues; otherwise the status of an answer, and its text. */
 unsigned hk_web_socket_begin(struct lws *wsi, struct hk_web_peer *p, const char **why);
-/* Events of it. */
+/* Handles events of the WebSocket. */
 int hk_web_socket_event(struct lws *wsi, struct hk_web_peer *p, enum lws_callback_reasons reason, const char *in, size_t size);
 
 #endif

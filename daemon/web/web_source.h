@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How far the daemon is. */
+/* Phase of the daemon. */
 enum hk_web_phase { HK_WEB_RESTORING, HK_WEB_SERVING, HK_WEB_ENDING };
 
 struct hk_look;
@@ -36,20 +36,20 @@ struct hk_web_answers {
   /* Appends the reasons why the daemon is not ready, as JSON strings separated by commas; nothing: it is ready. */
   void (*obstacles)(void *arg, struct hk_buffer *out);
   /* Append one JSON object each. 0, -ENOMEM, or -ENOTSUP: events, and the daemon keeps no event log. */
-  int (*alerts)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* standing ones; `after` is ignored */
+  int (*alerts)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* standing alerts; `after` is ignored */
   int (*events)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* after: a position; */
   int (*told)(void *arg, const struct hk_web_part *part, struct hk_buffer *out);   /* the same */
   void (*incidents)(void *arg, struct hk_buffer *out);                             /* these append an object of JSON */
   void (*feedback)(void *arg, struct hk_buffer *out);
   void (*maintenance)(void *arg, struct hk_buffer *out);
-  /* One sensor, as its device has it, with at most so many of its past scores: look asks, `ready` is called from another thread
-   * when there is an answer, seen appends it; unlook gives it back. As in server/web_sensor.h. */
+  /* A look at one sensor, with the state of its device and at most `scores` past scores. look starts the request, `ready` is
+   * called on another thread when the answer is available, seen appends it, unlook frees it. As in server/web_sensor.h. */
   int (*look)(void *arg, const char *name, uint32_t scores, void (*ready)(void *arg), void *ready_arg, struct hk_look **out);
   int (*seen)(void *arg, const struct hk_look *look, struct hk_buffer *out);
   void (*unlook)(struct hk_look *look);
-  /* A part of the list of sensors: list asks, and returns NULL, or what is wrong with what is asked; without either, *out is
-   * NULL: no memory. `ready` is called, perhaps several times, as for a look. listed: whether it is over; then it was appended,
-   * and is freed; each time with the same buffer. */
+  /* A page of the list of sensors. list starts the request, and returns NULL or the error of the request; NULL with *out NULL:
+   * out of memory. `ready` is called on another thread, perhaps several times. listed: whether the request is done; then the
+   * page was appended, and the request freed. Pass the same buffer in each call. */
   const char *(*list)(void *arg, const struct hk_web_sensors *asked, void (*ready)(void *arg), void *ready_arg,
                       struct hk_sensor_list **out);
   bool (*listed)(struct hk_sensor_list *list, struct hk_buffer *out);

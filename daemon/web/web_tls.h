@@ -11,14 +11,14 @@
 
 #include "daemon/web/web_internal.h"
 
-/* The peer's listener has TLS: takes over p->fd, and gives p the end of a pair in its place. 0; or a negative errno: p->fd was
- * closed. */
+/* Starts TLS for a peer whose listener has TLS: takes over p->fd, and replaces it by one end of a socket pair. Returns 0, or a
+ * negative errno: p->fd was closed. */
 int hk_web_tls_begin(struct hk_web_peer *p);
-/* The peer is gone, or was never served. NULL is allowed. */
+/* Ends TLS of a peer that is gone or was never served. NULL is allowed. */
 void hk_web_tls_leave(struct hk_web_tls *tls);
-/* Revocation lists were read again: closes connections whose client certificate is revoked now. */
+/* Revocation lists were reloaded: closes connections whose client certificate is now revoked. */
 void hk_web_tls_again(struct hk_web *web);
-/* Events of both sockets. */
+/* Handles events of both sockets. */
 int hk_web_tls_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t size);
 
 #endif
