@@ -1,4 +1,4 @@
-/* Where a broker is: mqtt://HOST[:PORT], or mqtts:// for TLS, and the same of amqp. HOST may be [V6]. Thread: any. */
+/* Address of a broker: mqtt://HOST[:PORT], or mqtts:// for TLS, and likewise amqp. HOST may be [V6]. Thread: any. */
 #ifndef HK_BROKER_ADDRESS_H
 #define HK_BROKER_ADDRESS_H
 
@@ -6,18 +6,18 @@
 
 struct hk_broker_address {
   char host[HK_SECTION_TEXT]; /* without brackets */
-  uint16_t port;              /* that of the scheme if none is named */
+  uint16_t port;              /* the scheme's default if none is given */
   bool tls;
 };
 
-/* What a URL begins with, without TLS, and the ports where it names none. */
+/* A scheme of URLs, without TLS, and its default ports. */
 struct hk_broker_scheme {
   const char *name;
   const char *port, *tls_port;
 };
 extern const struct hk_broker_scheme hk_scheme_mqtt, hk_scheme_amqp;
 
-/* Reads an address of less than HK_SECTION_TEXT bytes. False: invalid; *out is zeroed. */
+/* Parses an address of less than HK_SECTION_TEXT bytes. False: invalid; *out is zeroed. */
 bool hk_broker_address_parse(const struct hk_broker_scheme *scheme, const char *url, struct hk_broker_address *out);
 /* Whether the address is on this machine. */
 bool hk_broker_address_is_here(const struct hk_broker_address *address);

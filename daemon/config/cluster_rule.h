@@ -1,5 +1,5 @@
-/* [cluster] of the configuration: machines that share sensors over the logs of a broker, and what this one does of it. Thread:
- * any. */
+/* [cluster] of the configuration: machines that share sensors over the logs of a broker, and the role of this one. Thread: any.
+ * */
 #ifndef HK_CLUSTER_RULE_H
 #define HK_CLUSTER_RULE_H
 
@@ -15,37 +15,37 @@
 enum hk_cluster_role {
   HK_CLUSTER_NONE,    /* there is no [cluster] */
   HK_CLUSTER_GATEWAY, /* takes points from peers and publishes them; scores nothing */
-  HK_CLUSTER_SCORER   /* reads partitions, and scores what is in them */
+  HK_CLUSTER_SCORER   /* reads partitions, and scores their points */
 };
 
 /* The partitions that a scorer reads. */
 struct hk_cluster_read {
-  bool some; /* these; else all */
+  bool some; /* only those in `bits`; else all */
   uint8_t bits[HK_PARTITIONS_MAX / 8];
 };
 
-/* Zeroed, then hk_cluster_rule_begin: so that equal rules are equal bytes. */
+/* To zero before hk_cluster_rule_begin, so that equal rules have equal bytes. */
 struct hk_cluster_rule {
   uint32_t role;                                                                /* enum hk_cluster_role */
   char url[HK_SECTION_TEXT];                                                    /* as written */
-  struct hk_broker_address broker[HK_CLUSTER_URLS];                             /* of it, tried in turn */
+  struct hk_broker_address broker[HK_CLUSTER_URLS];                             /* from url; tried in turn */
   uint32_t n_brokers;                                                           /* 1..HK_CLUSTER_URLS */
   char vhost[HK_SECTION_TEXT];                                                  /* of the broker */
   char user[HK_SECTION_TEXT], password[HK_SECTION_TEXT];                        /* password: path of a file; "": guest's */
   char ca[HK_SECTION_TEXT], certificate[HK_SECTION_TEXT], key[HK_SECTION_TEXT]; /* paths; "": none */
   bool insecure;                                                                /* the password may go unencrypted */
-  char name[HK_SECTION_TEXT];                                                   /* of the cluster: names of logs begin with it */
+  char name[HK_SECTION_TEXT];                                                   /* of the cluster: prefix of the names of logs */
   uint32_t partitions;                                                          /* 1..HK_PARTITIONS_MAX */
-  int64_t retention;                                                            /* ns that logs keep points at least */
+  int64_t retention;                                                            /* minimum time that logs keep points, ns */
   struct hk_cluster_read read;
-  char state[HK_SECTION_TEXT]; /* of a scorer: the folder that all scorers see, and partitions are leased; "": it reads `read` */
+  char state[HK_SECTION_TEXT]; /* of a scorer: folder shared by all scorers, with leased partitions; "": it reads `read` */
 };
 
-/* Defaults, and no role. */
+/* Sets defaults, and no role. */
 void hk_cluster_rule_begin(struct hk_cluster_rule *rule);
-/* Sets a key. 0, or -EINVAL with a message. */
+/* Sets a key. Returns 0, or -EINVAL with a message. */
 int hk_cluster_rule_key(struct hk_cluster_rule *rule, const char *name, const char *value, char *error, size_t size);
-/* What can only be said of a whole rule; sets what follows from the other keys. 0, or -EINVAL with a message. */
+/* Checks the whole rule; sets values that follow from other keys. Returns 0, or -EINVAL with a message. */
 int hk_cluster_rule_finish(struct hk_cluster_rule *rule, char *error, size_t size);
 
 /* Whether a scorer reads a partition. */

@@ -19,10 +19,10 @@ struct hk_config_reading {
   hk_config_fault *fault;
   void *arg;
   uint32_t line, faults;
-  const struct hk_config_kind *section; /* NULL: before the first, or in one that is */
-  bool bad;                             /* not understood: its keys are passed over */
-  uint32_t section_line, faults_before; /* of this section: where it begins, what was told before */
-  bool expected;                        /* the line given to inih must come back as a key */
+  const struct hk_config_kind *section; /* NULL: before the first section, or in a bad one */
+  bool bad;                             /* invalid section: its keys are ignored */
+  uint32_t section_line, faults_before; /* of this section: its first line, the number of faults before it */
+  bool expected;                        /* inih must report the line given to it as a key */
   bool any_daemon;
   char seen[HK_CONFIG_KEYS_MAX][24]; /* keys of this section */
   uint32_t n_seen;
@@ -37,10 +37,10 @@ struct hk_config_kind {
   void (*end)(struct hk_config_reading *r); /* errors of the whole configuration; may be NULL */
 };
 
-/* Tells of a fault; line 0: of the file as a whole. */
+/* Reports a fault; line 0: of the file as a whole. */
 void hk_config_complain(struct hk_config_reading *r, uint32_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Whether this section has a key. */
+/* Whether this section has a key with this name. */
 bool hk_config_seen(const struct hk_config_reading *r, const char *name);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "daemon/config/config_reading.h"
 
-extern const struct hk_config_kind hk_config_kinds[]; /* first that of [daemon], which has no name; at the end one with no word */
+extern const struct hk_config_kind hk_config_kinds[]; /* first [daemon], which has no name; terminated by one without a word */
 
 /* Adds the detectors of the groups' series, which compute nothing, after all others. */
 void hk_config_add_groups(struct hk_config_reading *r);

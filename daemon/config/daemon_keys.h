@@ -1,4 +1,4 @@
-/* Keys of the section [daemon]: their types, defaults and limits, and which of them a running daemon takes over. hankeld.conf(5)
+/* Keys of the section [daemon]: their types, defaults and limits, and which of them a running daemon adopts. hankeld.conf(5)
  * documents each of them. */
 #ifndef HK_KEYS_H
 #define HK_KEYS_H
@@ -7,21 +7,21 @@
 
 #include <stdbool.h>
 
-#define HK_KEY_TEXT 96 /* bytes of a value that is shown, with the 0 */
+#define HK_KEY_TEXT 96 /* bytes of a value in a report, with the 0 */
 
 /* Sets all keys to their defaults. */
 void hk_keys_default(struct hk_config *config);
-/* Sets a key. 0, or -EINVAL with a message: no such key, or an invalid value. */
+/* Sets a key. Returns 0, or -EINVAL with a message: no such key, or an invalid value. */
 int hk_key_set(struct hk_config *config, const char *name, const char *value, char *error, size_t size);
 
-/* A key that has another value than before. */
+/* A key whose value has changed. */
 struct hk_key_change {
   const char *name;
-  bool live; /* a running daemon takes it over; else it needs a restart */
+  bool live; /* a running daemon adopts it; else it needs a restart */
   char before[HK_KEY_TEXT], after[HK_KEY_TEXT];
 };
-/* Reports every key whose value differs, in the order of the manual; keys that need a restart are set to their values in
- * `before`. */
+/* Reports every key whose value differs, in the order of the manual; resets keys that need a restart to their values in `before`.
+ * */
 void hk_keys_compare(const struct hk_config *before, struct hk_config *after,
                      void (*differs)(void *arg, const struct hk_key_change *change), void *arg);
 

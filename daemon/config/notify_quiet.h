@@ -8,15 +8,15 @@
 #define HK_ZONE_MOST 64 /* bytes of its name, with the 0 */
 
 struct hk_notify_quiet {
-  int32_t from, to;        /* seconds of the day, perhaps over midnight; the same: there are no quiet hours */
-  double severity;         /* from which on an alert is told all the same */
+  int32_t from, to;        /* seconds of the day, possibly over midnight; equal: no quiet hours */
+  double severity;         /* alerts of at least this severity are sent regardless */
   char zone[HK_ZONE_MOST]; /* hk_zone_known */
 };
 
-/* For a table of keys (section_keys.h): sets from and to, or zone. NULL, or what is wrong with the value. */
+/* For a table of keys (section_keys.h): set from and to, or zone. Return NULL, or what is wrong with the value. */
 const char *hk_notify_quiet_hours(void *quiet, const char *value);
 const char *hk_notify_quiet_zone(void *quiet, const char *value);
-/* Whether they are at so many ns since the epoch. */
+/* Whether it is quiet at a time, ns since the epoch. */
 bool hk_notify_quiet_at(const struct hk_notify_quiet *quiet, int64_t time);
 
 #endif
