@@ -22,9 +22,9 @@ struct hk_bridge_look {
   bool held;               /* in: nothing is acknowledged, because durability is degraded */
   char why[HK_BRIDGE_WHY]; /* reason of the present or last failure; "": none yet */
   int64_t since;           /* ns, wall clock: of the state */
-  uint64_t connected;      /* times */
-  uint64_t messages;       /* in: received; out: that the broker has taken */
-  uint64_t points;         /* in: points that were taken of them */
+  uint64_t connected;      /* number of connections so far */
+  uint64_t messages;       /* in: received; out: taken by the broker */
+  uint64_t points;         /* in: accepted points of these */
   uint64_t bad;            /* in: messages that cannot be read */
   uint64_t refused;        /* in: points whose sensor or time was refused */
   uint64_t retained;       /* in: retained messages without a time, which were skipped */
@@ -34,8 +34,8 @@ struct hk_bridge_look {
   uint64_t lost;           /* out: results dropped because the broker was slow or unreachable */
 };
 
-/* What is counted of it, as in base/counter_table.h, the offset being in struct hk_bridge_look. Its sections are mqtt_in and
- * mqtt_out, by hk_bridge_section. */
+/* Table of the counters, as in base/counter_table.h; offsets are in struct hk_bridge_look. Its sections are mqtt_in and mqtt_out,
+ * by hk_bridge_section. */
 extern const struct hk_counter_row hk_bridge_counter_table[];
 const char *hk_bridge_section(enum hk_bridge_way way);
 static inline uint64_t hk_bridge_counter_of(const struct hk_bridge_look *look, const struct hk_counter_row *row)

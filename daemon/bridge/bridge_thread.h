@@ -37,25 +37,26 @@ struct hk_bridge {
   atomic_bool stop;
   atomic_bool over; /* the thread no longer uses the daemon */
 
-  pthread_mutex_t lock; /* of these: */
+  pthread_mutex_t lock; /* protects the following: */
   struct hk_mqtt_rule next;
-  bool changed; /* the thread has not taken it yet */
+  bool changed; /* the thread has not adopted it yet */
   struct hk_bridge_look look;
 
   /* the thread's */
   struct hk_mqtt_rule rule;
-  struct hk_log_quota quota; /* of lines about what peers send */
+  struct hk_log_quota quota; /* for log lines about peers' data */
 };
 
-/* bridge: zeroed except peers, net, kind, number and next. 0 or a negative errno. Thread: the owner's. */
+/* Starts the thread. bridge: zeroed except peers, net, kind, number and next. Returns 0 or a negative errno. Thread: the owner's.
+ * */
 int hk_bridge_start(struct hk_bridge *bridge);
 void hk_bridge_take(struct hk_bridge *bridge, const struct hk_mqtt_rule *rule);
 void hk_bridge_end(struct hk_bridge *bridge);
-/* Waits up to so many s for the end of a stopping bridge. False: it still runs. May be called again. */
+/* Waits at most `seconds` for the end of a stopping bridge. False: it still runs. May be called again. */
 bool hk_bridge_join(struct hk_bridge *bridge, unsigned seconds);
 void hk_bridge_close(struct hk_bridge *bridge);
 
-/* Whether the bridge is to finish its work: to stop, or to take another rule. Thread: any. */
+/* Whether the bridge is to finish its work, because it must stop or adopt another rule. Thread: any. */
 bool hk_bridge_interrupted(struct hk_bridge *bridge);
 /* Empties the eventfd after a wake-up. Thread: the bridge's. */
 void hk_bridge_woken(struct hk_bridge *bridge);

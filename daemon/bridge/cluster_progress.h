@@ -1,13 +1,13 @@
-/* What others are told of the partitions that a scorer has (hk_cluster_parts). Thread: the cluster's. */
+/* Progress of the partitions of a scorer, for hk_cluster_parts. Thread: the cluster's. */
 #ifndef HK_CLUSTER_PROGRESS_H
 #define HK_CLUSTER_PROGRESS_H
 
 #include "daemon/bridge/cluster_internal.h"
 
-/* It is scored here from now on. epoch: 0: not by a lease; next: offset of the message that it waits for. */
+/* The partition is scored here from now on. epoch: 0: not by a lease; next: offset of the next expected message. */
 void hk_cluster_begins(struct hk_cluster *c, uint32_t partition, uint64_t epoch, uint64_t next);
 void hk_cluster_leaves(struct hk_cluster *c, uint32_t partition);
-/* So far it has got. lag: ns for which the last message had waited; 0: none waits. */
+/* Sets how far the partition was read. lag: ns for which the last message had waited; 0: no message waits. */
 void hk_cluster_reached(struct hk_cluster *c, uint32_t partition, uint64_t next, int64_t lag);
 
 #endif

@@ -1,29 +1,30 @@
-/* Engine: a broker that keeps logs, and what the daemon needs of one. Each kind of broker has an adapter, one file that fills a
- * struct hk_engine_kind; whoever uses it (cluster_gateway.c, cluster_scorer.c) knows no kind.
+/* Engine: a broker that keeps logs, and the functions of it that the daemon needs. Each kind of broker has an adapter, one file
+ * that fills a struct hk_engine_kind; its users (cluster_gateway.c, cluster_scorer.c) are independent of the kind.
  *
- * A log is a row of messages that the broker numbers as they come (offsets, which grow and may leave some out), keeps for the
- * configured time, and gives to anybody from any offset on, in order, as often as asked. There is one a partition: the points of
- * its sensors. What an adapter has to promise:
+ * A log is a sequence of messages. The broker numbers them as they come (offsets, which ascend and may have gaps), keeps them for
+ * the configured time, and sends them to any reader from any offset on, in order, as often as requested. Each partition has a log
+ * with the points of its sensors. An adapter guarantees:
  *
- *  - A message that was confirmed is in its log, whatever happens to us; with replicas, to a minority of the brokers. One that
- *    was not may be in it or not. Messages of one connection stand in a log in the order in which they were published.
- *  - Nothing waits for ever: a call may wait for the broker for WAIT s (below) at most, and a broker that says nothing for
- *    SILENCE s is lost. A broker that is lost says so by a negative status, and then there is nothing but `close`; who wants to
- *    go on opens another connection, and publishes again what was not confirmed.
- *  - A broker may forget a message, and then never confirms it: whoever publishes goes by the clock.
- *  - Nothing the broker sends makes it read or write beyond its memory, or keep more than a message.
+ *  - A confirmed message is in its log, whatever happens to us; with replicas, whatever happens to a minority of the brokers. An
+ *    unconfirmed message may be in it or not. Messages of one connection are in a log in the order in which they were published.
+ *  - Nothing waits for ever: a call may wait for the broker for at most HK_ENGINE_WAIT, and a broker that is silent for
+ *    HK_ENGINE_SILENCE is lost. A call reports a lost broker by a negative status, and then only `close` is allowed; to continue,
+ *    the user opens another connection, and publishes unconfirmed messages again.
+ *  - A broker may lose a message, and then never confirms it: so publishers use a timeout.
+ *  - Nothing that the broker sends makes the adapter access invalid memory, or keep more than one message.
  *
- * So there are two states, open and lost, and all that has to be remembered over a loss is with the caller.
+ * So there are two states, open and lost, and everything that must survive a loss is stored by the caller.
  *
  *     open -> log... -> publish -> next: CONFIRMED                      a gateway
- *     open -> log... -> follow... -> next: MESSAGE -> took              a scorer of partitions that it was told
- *     open -> lease -> next: LEASED -> follow -> next: MESSAGE -> took  one of a partition that it shares with others: each has a
- *                                                                       connection of its own, and gives it up by closing that
+ *     open -> log... -> follow... -> next: MESSAGE -> took              a scorer of configured partitions
+ *     open -> lease -> next: LEASED -> follow -> next: MESSAGE -> took  a scorer of a leased partition: each lease has its own
+ *                                                                       connection, and ends when that is closed
  *
- * A lease is one connection's at a time, and goes to the next that waits for it when that one is gone, or was silent for so long
- * that the broker takes it for gone. Who has lost it may not know for as long: what it does meanwhile has to be harmless.
+ * One connection at a time has a lease. It goes to the next waiting connection when its holder is closed, or has been silent for
+ * so long that the broker considers it dead. A holder that has lost its lease may not know this for as long, so what it does
+ * meanwhile must be harmless.
  *
- * Thread: that of whoever has opened it, but for `hk_engine_kind.fd`'s socket, which any may shut down to end a wait. */
+ * Thread: the one that opened it, except the socket of hk_engine_kind.fd, which any thread may shut down to end a wait. */
 #ifndef HK_BRIDGE_ENGINE_H
 #define HK_BRIDGE_ENGINE_H
 
@@ -36,17 +37,17 @@
 #define HK_ENGINE_WAIT 5u                        /* s */
 #define HK_ENGINE_SILENCE 20u                    /* s */
 #define HK_ENGINE_WHY 256                        /* bytes of a reason, with the 0 */
-#define HK_ENGINE_MESSAGE_MAX (8u << 20)         /* bytes of a message; one that is longer is no message of ours */
-#define HK_ENGINE_FIRST UINT64_MAX               /* the oldest message that there is */
-#define HK_ENGINE_OFFSET_MOST ((1ull << 50) - 1) /* no offset is higher */
+#define HK_ENGINE_MESSAGE_MAX (8u << 20)         /* maximum bytes of a message; the daemon writes no longer one */
+#define HK_ENGINE_FIRST UINT64_MAX               /* the oldest existing message */
+#define HK_ENGINE_OFFSET_MOST ((1ull << 50) - 1) /* maximum offset */
 
 enum hk_engine_what {
-  HK_ENGINE_NOTHING,   /* for now: wait until the socket can be read */
+  HK_ENGINE_NOTHING,   /* no event now: wait until the socket is readable */
   HK_ENGINE_CONFIRMED, /* message `number` is in its log; `all`: and all before it */
   HK_ENGINE_MESSAGE,   /* of `partition`, at `offset`; data is valid until the next call */
-  HK_ENGINE_LEASED,    /* the lease of `partition` is ours, until the connection is closed */
-  HK_ENGINE_BLOCKED,   /* the broker takes no messages for now, for `why` (its memory, its disk); what comes is kept by us */
-  HK_ENGINE_UNBLOCKED  /* it does again */
+  HK_ENGINE_LEASED,    /* we hold the lease of `partition`, until the connection is closed */
+  HK_ENGINE_BLOCKED,   /* the broker accepts no messages at present, for `why` (its memory, its disk); we keep new ones */
+  HK_ENGINE_UNBLOCKED  /* the broker accepts messages again */
 };
 
 struct hk_engine_event {
@@ -57,43 +58,43 @@ struct hk_engine_event {
   uint64_t offset;
   const void *data;
   size_t size;  /* at most HK_ENGINE_MESSAGE_MAX */
-  int64_t sent; /* ns, wall clock, to a second: when it was published; 0: it does not say */
+  int64_t sent; /* ns, wall clock, to a second: when it was published; 0: unknown */
 };
 
 struct hk_engine; /* each adapter's own begins with this */
 
 struct hk_engine_kind {
   const char *name;
-  /* Connects to one of the rule's brokers, which is read again: secrets may have changed. 0 and *out, or a negative errno with
-   * why. fd: room for the socket, for others to shut down; set before anything waits for it, and -1 before it is closed. */
+  /* Connects to one of the rule's brokers, reading its secrets again, since they may have changed. Returns 0 and *out, or a
+   * negative errno with why. */
   int (*open)(struct hk_engine **out, const struct hk_cluster_rule *rule, uint32_t broker, char why[HK_ENGINE_WHY]);
   int (*fd)(const struct hk_engine *engine); /* its socket, to wait for */
-  /* Makes the log of a partition where there is none, with the retention of the rule. */
+  /* Makes the log of a partition if there is none, with the retention of the rule. */
   int (*log)(struct hk_engine *engine, uint32_t partition);
   /* Sends a message. Messages of a connection are numbered 1, 2, 3..., and each is confirmed once, in any order. */
   int (*publish)(struct hk_engine *engine, uint32_t partition, const void *data, size_t size);
-  /* Messages of a partition are wanted, from an offset on, or HK_ENGINE_FIRST. Where there is none of that offset any more they
-   * begin with the next that there is. */
+  /* Requests messages of a partition from an offset on, or HK_ENGINE_FIRST. If that offset no longer exists, they begin with the
+   * next existing one. */
   int (*follow)(struct hk_engine *engine, uint32_t partition, uint64_t offset);
-  /* Waits for the lease of a partition, behind those that wait already; LEASED says when it is ours. Once on a connection, which
-   * has nothing to do with other partitions. */
+  /* Waits for the lease of a partition, after earlier requests; LEASED reports it. Once on a connection, which is used for no
+   * other partition. */
   int (*lease)(struct hk_engine *engine, uint32_t partition);
-  /* From the first call until the connection is closed this is one of those who share the partitions. *out: how many there are,
-   * with it. */
+  /* From the first call until the connection is closed, counts this connection as a member that shares the partitions. *out:
+   * number of members, including this one. */
   int (*members)(struct hk_engine *engine, uint32_t *out);
-  /* Tells the broker that we are there, whatever there is to read: for those who cannot call `next` for seconds. Waits for the
-   * broker at most. */
+  /* Sends a sign of life to the broker, regardless of data to read: for callers that cannot call `next` for seconds. Waits at
+   * most for the broker. */
   int (*alive)(struct hk_engine *engine);
-  /* What comes next; never waits. This, or `alive`, has to be called every few seconds at least. */
+  /* Returns the next event; never waits. This, or `alive`, must be called at least every few seconds. */
   int (*next)(struct hk_engine *engine, struct hk_engine_event *out);
-  /* The message that came last was taken: so many more may come as were. */
+  /* The last message was processed: lets the broker send as many more. */
   int (*took)(struct hk_engine *engine);
   void (*close)(struct hk_engine *engine);
 };
 
 struct hk_engine {
   const struct hk_engine_kind *kind;
-  char why[HK_ENGINE_WHY]; /* why it is lost, or blocked */
+  char why[HK_ENGINE_WHY]; /* reason of the loss, or of the block */
 };
 
 #ifdef HK_HAVE_RABBITMQ

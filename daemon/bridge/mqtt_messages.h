@@ -7,14 +7,14 @@
 
 #include <cjson/cJSON.h>
 
-/* PREFIX/KIND/SENSOR, followed by a 0. Characters that a topic cannot have are written as in URLs: + # % as %2B %23 %25.
- */
+/* Appends PREFIX/KIND/SENSOR, followed by a 0. Characters that a topic cannot have are encoded as in URLs: + # % as %2B %23 %25.
+ * */
 void hk_mqtt_topic_of(struct hk_buffer *out, const char *prefix, const char *kind, const char *sensor);
-/* The state of a sensor after an event, which is an object of the text protocol: {"sensor":...,"state":"alert","id":...}. False:
+/* Appends the state of a sensor after an event, an object of the text protocol: {"sensor":...,"state":"alert","id":...}. False:
  * the event changes no state. */
 bool hk_mqtt_state_of(struct hk_buffer *out, const cJSON *event);
-/* The topic, followed by a 0, and the payload that make the sensor a binary sensor of Home Assistant, which is on while an alert
- * stands. name: of the section. */
+/* Appends the topic, followed by a 0, and the payload that make the sensor a binary sensor of Home Assistant, which is on while
+ * an alert stands. name: of the section. */
 void hk_mqtt_discovery_of(struct hk_buffer *topic, struct hk_buffer *out, const char *discovery, const char *name,
                           const char *prefix, const char *sensor);
 
