@@ -106,24 +106,24 @@ struct hk_config {
   uint32_t max_failures;       /* failures of one address to authenticate, per minute; 0 = any */
   uint32_t max_subscriptions;  /* different ones at one time */
   uint32_t max_feeds_per_peer; /* named feeds of one owner (durable/named_feeds.h); 0 = any */
-  int64_t feed_expiry;    /* ns after which a feed without a connection, and committed completely, is forgotten; 0 = never */
-  uint32_t max_pending;   /* unscored points of one connection, above which no more is read from it */
-  uint32_t backlog;       /* unscored points of all connections; memory for as many is reserved */
-  uint64_t memory;        /* limit for the memory of sensors on a device, bytes; 0 = none */
-  uint64_t max_frame;     /* bytes */
-  uint64_t max_line;      /* bytes */
-  uint64_t queue;         /* bytes waiting for one subscriber */
-  int64_t busy_poll;      /* ns that the threads of the hot path look for work before they sleep */
-  int64_t device_timeout; /* ns without a sign of life from a GPU that has work, after which it is lost; 0 = never */
-  int64_t max_ahead;      /* ns that a point's time may lie in the future; 0 = any */
-  int64_t evict;          /* ns of silence after which a sensor is forgotten; 0 = never */
-  int64_t stale_alerts;   /* ns after a sensor was found silent, after which its alert is cleared; 0 = never */
-  int64_t handshake;      /* ns within which a HELLO must arrive */
-  int64_t idle;           /* ns without a byte after which a connection that feeds is closed; 0 = never */
-  int64_t stuck;          /* ns without progress after which a subscriber that does not read is closed; 0 = never */
-  int64_t keepalive;      /* ns of silence after which a peer is probed; 0 = never */
-  int64_t drain;          /* maximum duration of the shutdown, ns */
-  uint32_t durability;    /* enum hk_durability */
+  int64_t feed_expiry;         /* ns after which a feed without a connection, and committed completely, is forgotten; 0 = never */
+  uint32_t max_pending;        /* unscored points of one connection, above which no more is read from it */
+  uint32_t backlog;            /* unscored points of all connections; memory for as many is reserved */
+  uint64_t memory;             /* limit for the memory of sensors on a device, bytes; 0 = none */
+  uint64_t max_frame;          /* bytes */
+  uint64_t max_line;           /* bytes */
+  uint64_t queue;              /* bytes waiting for one subscriber */
+  int64_t busy_poll;           /* ns that the threads of the hot path look for work before they sleep */
+  int64_t device_timeout;      /* ns without a sign of life from a GPU that has work, after which it is lost; 0 = never */
+  int64_t max_ahead;           /* ns that a point's time may lie in the future; 0 = any */
+  int64_t evict;               /* ns of silence after which a sensor is forgotten; 0 = never */
+  int64_t stale_alerts;        /* ns after a sensor was found silent, after which its alert is cleared; 0 = never */
+  int64_t handshake;           /* ns within which a HELLO must arrive */
+  int64_t idle;                /* ns without a byte after which a connection that feeds is closed; 0 = never */
+  int64_t stuck;               /* ns without progress after which a subscriber that does not read is closed; 0 = never */
+  int64_t keepalive;           /* ns of silence after which a peer is probed; 0 = never */
+  int64_t drain;               /* maximum duration of the shutdown, ns */
+  uint32_t durability;         /* enum hk_durability */
   char state[HK_CONFIG_PATH_MAX]; /* folder of the state; "": none, which only durability = none allows */
   int64_t snapshot;               /* ns from the end of one snapshot to the beginning of the next */
   int64_t journal_wait;           /* ns that results wait for a failing or slow disk, before durability is given up */
