@@ -1,5 +1,5 @@
-/* The keys of a detector: their names, words and ranges, and where their values are kept. One table; everything else follows from
- * it. detector.h declares what others need of it. */
+/* The keys of a detector: one table of their names, words, ranges and fields, from which all else is derived. Internal;
+ * detector.h declares the public part. */
 #ifndef HK_DETECTOR_KEYS_H
 #define HK_DETECTOR_KEYS_H
 
@@ -52,23 +52,24 @@ _Static_assert(KEYS <= 64, "given: a bit for each key");
 
 enum hk_preset { PRESET_DEFAULT, PRESET_PAPER, PRESET_PRECISE };
 
-/* Writes a message of three parts, as `format` says; it is cut where it does not fit. -EINVAL. */
+/* Writes a message of three parts by `format`, truncated if it does not fit. Returns -EINVAL. */
 int hk_detector_fail(char *error, size_t size, const char *format, const char *key, const char *value, const char *allowed);
 
-/* Takes some of the keys that another draft was given, over what there is. */
+/* Copies the given ones of `keys` from another draft, and overrides those in `to`. */
 void hk_detector_take(struct hk_detector_draft *to, const struct hk_detector_draft *from, uint64_t keys);
 
-/* The name of a key; of the first of some keys, of which there is one. */
+/* Name of a key; hk_detector_key: name of the first of a set of keys, which is not empty. */
 const char *hk_detector_key_name(enum hk_key key);
 const char *hk_detector_key(uint64_t keys);
-/* Writes the names of all keys; whether `name` is among them. */
+/* Writes the names of all keys. Returns whether `name` is one of them. */
 bool hk_detector_key_names(const char *names[KEYS], const char *name);
-/* The word that stands for a value of a key that is one of a few words. */
+/* Returns the word for a value of a key whose values are words. */
 const char *hk_detector_word(enum hk_key key, uint8_t value);
-/* The value of the i-th field as a configuration has it, and its key; KEYS: there is no such field. Some keys have two. */
+/* Writes the value of the i-th field in the form of the configuration and returns its key; KEYS: no such field. Some keys have
+ * two fields. */
 enum hk_key hk_detector_field(const struct hk_detector *detector, uint32_t i, char *value, size_t size);
 
-/* The algorithm of a name, or -EINVAL. */
+/* Returns the algorithm with a name, or -EINVAL. */
 int hk_algorithm_find(const char *name);
 
 #endif

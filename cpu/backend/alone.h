@@ -1,6 +1,6 @@
-/* Sensors that a backend on the host scores alone, algorithm = graph, shift, novelty or limit: what it does for all alike when it
- * starts them anew, takes their points, exports and imports them. Written once, in hk_real; a state has a ring of float32
- * whatever hk_real is. */
+/* Sensors that a backend on the host scores one by one, algorithm = graph, shift, novelty or limit: common functions to reset
+ * them, process their points, export and import them. Written once, in hk_real; a state has a ring of float32 whatever hk_real
+ * is. */
 #ifndef HK_ALONE_H
 #define HK_ALONE_H
 
@@ -13,15 +13,15 @@
 #include "cpu/novelty/state.h"
 #include "cpu/shift/state.h"
 
-/* What a thread of the backend has for them. Zeroed first. */
+/* What a thread of the backend needs for such sensors. Zero-initialise. */
 struct hk_alone_means {
-  struct hk_graph_kind graph; /* the backend's own ways */
+  struct hk_graph_kind graph; /* functions of the backend */
   hk_novelty_pass *novelty;
   struct hk_graph_counts counts; /* work space */
   struct hk_novelty_waiting *waiting;
 };
 
-/* Makes the work space for any of the detectors. False: no memory. Free it with hk_alone_means_free either way. */
+/* Allocates the work space for any of the detectors. False: out of memory. Call hk_alone_means_free in both cases. */
 HK_INLINE bool hk_alone_means_new(struct hk_alone_means *means, const struct hk_detector *detectors, uint32_t n_detectors)
 {
   means->waiting = (struct hk_novelty_waiting *)calloc(1, sizeof *means->waiting);
@@ -39,7 +39,7 @@ HK_INLINE bool hk_alone(const struct hk_detector *d)
   return d->algorithm != HK_ALGORITHM_IKA && d->algorithm != HK_ALGORITHM_SVD;
 }
 
-/* What lies behind the ring becomes that of a sensor without points. */
+/* Resets the data after the ring to that of a sensor without points. */
 HK_INLINE void hk_alone_reset(struct hk_sensor *sensor, const struct hk_detector *d)
 {
   if (d->algorithm == HK_ALGORITHM_GRAPH) {
@@ -57,7 +57,7 @@ HK_INLINE void hk_alone_reset(struct hk_sensor *sensor, const struct hk_detector
   }
 }
 
-/* Takes all points of one sensor. */
+/* Processes all points of one sensor. */
 HK_INLINE void hk_alone_run(const struct hk_alone_means *means, struct hk_sensor *sensor, const struct hk_detector *d,
                             struct hk_batch *batch, uint32_t first, uint32_t *next)
 {
@@ -71,8 +71,7 @@ HK_INLINE void hk_alone_run(const struct hk_alone_means *means, struct hk_sensor
     hk_novelty_run(means->novelty, means->waiting, sensor, d, batch, first, next);
 }
 
-/* Writes the state of a sensor whose samples are in `ring`; returns its bytes, and writes nothing where they are more than
- * `size`. */
+/* Writes the state of a sensor whose samples are in `ring`. Returns its bytes, and writes nothing if they exceed `size`. */
 HK_INLINE int64_t hk_alone_export(struct hk_sensor *sensor, const struct hk_detector *d, const float *ring, void *state,
                                   size_t size)
 {
@@ -92,8 +91,9 @@ HK_INLINE int64_t hk_alone_export(struct hk_sensor *sensor, const struct hk_dete
   return hk_shift_export(&sensor->window, &sensor->alert, &v, ring, state, size);
 }
 
-/* Reads a state; its samples come into `ring`, room for hk_detector_span(d). The backend puts them into the sensor's ring, and
- * hk_alone_imported makes the rest fit them. 0, -EINVAL (no such state) or -ENOMEM; the sensor is then as it was. */
+/* Reads a state and copies its samples to `ring`, room for hk_detector_span(d). The backend then copies them into the sensor's
+ * ring and calls hk_alone_imported, which updates the rest. Returns 0, -EINVAL (not a valid state) or -ENOMEM; after an error the
+ * sensor is unchanged. */
 HK_INLINE int hk_alone_import(struct hk_sensor *sensor, const struct hk_detector *d, float *ring, const void *state, size_t size)
 {
   if (d->algorithm == HK_ALGORITHM_GRAPH) {

@@ -1,7 +1,8 @@
-/* Engine: what backends that compute on the host have in common. It binds sensors, tells batches apart by sensor, hands them
- * to worker threads and gives them back in order; a backend embeds it and adds what is done with the points of a sensor.
+/* Engine: the common part of the backends that compute on the host. It binds sensors, groups the points of batches by sensor,
+ * passes batches to worker threads and returns them in order; a backend embeds it and adds the processing of a sensor's
+ * points.
  *
- * The hk_engine_* functions of the second half stand in the backend's table of operations as they are.
+ * The hk_engine_* functions of the second half are entries of the backend's table of operations.
  *
  * Thread: as in backend.h. */
 #ifndef HK_ENGINE_H
@@ -15,23 +16,23 @@
 extern "C" {
 #endif
 
-/* What differs between such backends. */
+/* The functions in which such backends differ. */
 struct hk_engine_kind {
   size_t sample_size; /* bytes of a sample: sizeof(hk_real) of the backend */
-  /* Work space of one thread. 0 and *out, or -ENOMEM. */
+  /* Makes the work space of one thread. Returns 0 and *out, or -ENOMEM. */
   int (*worker_new)(void **out, const struct hk_detector *detectors, uint32_t n_detectors);
   void (*worker_free)(void *worker); /* NULL is allowed */
   /* Sets the feedback vector of a sensor that was just bound. */
   void (*reset)(struct hk_sensor *sensor, const struct hk_detector *d);
-  /* Takes the points of n sensors: fills in score and state of each, and hk_engine_event for those that cause one. Called
-   * from worker threads; no two calls at a time have a sensor in common. */
+  /* Processes the points of n sensors: fills in score and state of each, and calls hk_engine_event for those that cause an event.
+   * Called from worker threads; concurrent calls have no sensor in common. */
   void (*run)(void *worker, const struct hk_detector *detectors, struct hk_batch *batch, const struct hk_chain *chain,
               uint32_t *next, uint32_t n);
-  /* As export_ in struct hk_backend_ops, for a sensor. Called from worker threads too, as `run`. */
+  /* As export_ in struct hk_backend_ops, for a sensor. Also called from worker threads, like `run`. */
   int64_t (*export_)(struct hk_sensor *sensor, const struct hk_detector *d, void *state, size_t size);
 };
 
-/* A backend on the host. Owner: whoever opened it. */
+/* A backend on the host. Owner: the caller of hk_engine_open. */
 struct hk_engine {
   struct hk_backend backend;
   const struct hk_engine_kind *kind;
@@ -41,7 +42,7 @@ struct hk_engine {
   uint32_t threads;
 };
 
-/* Puts an event at a point, for `run`. The chain must not be followed through this point afterwards. */
+/* Records an event at a point, for `run`. The chain must not be followed through this point afterwards. */
 static inline void hk_engine_event(struct hk_batch *batch, uint32_t *next, uint32_t point, const struct hk_event *event)
 {
   batch->event[point] = *event;
@@ -50,7 +51,7 @@ static inline void hk_engine_event(struct hk_batch *batch, uint32_t *next, uint3
   next[point] = HK_CHAIN_EVENT;
 }
 
-/* Opens an engine of `threads` worker threads. 0 and *out, or a negative errno with a message. */
+/* Opens an engine with `threads` worker threads. Returns 0 and *out, or a negative errno with a message. */
 int hk_engine_open(struct hk_backend **out, const struct hk_backend_ops *ops, const struct hk_engine_kind *kind,
                    const struct hk_backend_config *config, uint32_t threads, char *error, size_t size);
 

@@ -1,18 +1,19 @@
-/* The points of a sensor with algorithm = graph in a backend on the host: from batch to scores, states and events. Written once,
- * in hk_real; a backend gives its own ways of adding a node and of finding the best split. */
+/* Processes the points of a sensor with algorithm = graph in a backend on the host: from batch to scores, states and events.
+ * Written once, in hk_real; a backend provides its own functions to add a node and to find the best split. */
 #ifndef HK_GRAPH_RUN_H
 #define HK_GRAPH_RUN_H
 
 #include "cpu/backend/engine.h"
 #include "cpu/graph/alert.h"
 
-/* What a backend does its own way. */
+/* The functions of a backend. */
 struct hk_graph_kind {
   hk_graph_add_node *add;
   struct hk_graph_split (*profile)(const struct hk_graph_view *v, const struct hk_graph_counts *counts);
 };
 
-/* Room for the counts of any of the detectors, in one piece that begins at `earlier`: free that. False: no memory. */
+/* Allocates the counts for any of the detectors, in one piece that begins at `earlier`, which the caller frees. False: out of
+ * memory. */
 HK_INLINE bool hk_graph_counts_new(struct hk_graph_counts *counts, const struct hk_detector *detectors, uint32_t n_detectors)
 {
   uint32_t room = 0;
@@ -29,7 +30,7 @@ HK_INLINE bool hk_graph_counts_new(struct hk_graph_counts *counts, const struct 
   return true;
 }
 
-/* The graph of a sensor: it lies behind the ring. */
+/* The graph of a sensor, which is after the ring. */
 HK_INLINE struct hk_graph_view hk_sensor_graph(struct hk_sensor *sensor, const struct hk_detector *d)
 {
   return hk_graph_view((hk_real *)hk_sensor_samples(sensor) + hk_detector_span(d), d);
@@ -46,7 +47,7 @@ HK_INLINE int32_t hk_graph_look_again(const struct hk_alert *a, const struct hk_
   return hk_graph_moved(v, nearest);
 }
 
-/* Takes all points of one sensor. */
+/* Processes all points of one sensor. */
 HK_INLINE void hk_graph_run(const struct hk_graph_kind *kind, const struct hk_graph_counts *counts, struct hk_sensor *sensor,
                             const struct hk_detector *d, struct hk_batch *batch, uint32_t first, uint32_t *next)
 {

@@ -38,7 +38,7 @@ HK_INLINE void hk_novelty_judge_all(hk_novelty_pass *pass, struct hk_sensor *sen
   waiting->n = 0;
 }
 
-/* Takes all points of one sensor. waiting: work space, of no points. */
+/* Processes all points of one sensor. waiting: work space, without points. */
 HK_INLINE void hk_novelty_run(hk_novelty_pass *pass, struct hk_novelty_waiting *waiting, struct hk_sensor *sensor,
                               const struct hk_detector *d, struct hk_batch *batch, uint32_t first, uint32_t *next)
 {
@@ -46,7 +46,7 @@ HK_INLINE void hk_novelty_run(hk_novelty_pass *pass, struct hk_novelty_waiting *
   for (uint32_t i = first, following; i != HK_CHAIN_END; i = following) {
     following = next[i];
     struct hk_novelty_point point;
-    if (sensor->window.anew) /* this point may take away what those before it are compared with */
+    if (sensor->window.anew) /* this point may overwrite what the earlier ones are compared with */
       hk_novelty_judge_all(pass, sensor, &v, waiting, batch, next);
     const struct hk_step step = hk_novelty_take(&v, &sensor->window, (hk_real *)hk_sensor_samples(sensor), batch->time[i],
                                                 batch->value[i], batch->arrival, &point);
@@ -54,7 +54,7 @@ HK_INLINE void hk_novelty_run(hk_novelty_pass *pass, struct hk_novelty_waiting *
     batch->score[i] = (float)NAN;
     if (step.state == HK_STATE_LATE || step.state == HK_STATE_REJECTED)
       continue;
-    if (point.age == 0) /* the lags start over with it, so those before it come first */
+    if (point.age == 0) /* the lags start over with this point, so the earlier ones are judged first */
       hk_novelty_judge_all(pass, sensor, &v, waiting, batch, next);
     waiting->point[waiting->n] = point;
     waiting->step[waiting->n] = step;

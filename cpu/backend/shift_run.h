@@ -1,18 +1,18 @@
-/* The points of a sensor with algorithm = shift in a backend on the host: from batch to scores, states and events. Written once,
- * in hk_real. */
+/* Processes the points of a sensor with algorithm = shift in a backend on the host: from batch to scores, states and events.
+ * Written once, in hk_real. */
 #ifndef HK_SHIFT_RUN_H
 #define HK_SHIFT_RUN_H
 
 #include "cpu/backend/engine.h"
 #include "cpu/shift/alert.h"
 
-/* The spans of a sensor: they lie behind the ring. */
+/* The spans of a sensor, which are after the ring. */
 HK_INLINE struct hk_shift_view hk_sensor_shift(struct hk_sensor *sensor, const struct hk_detector *d)
 {
   return hk_shift_view((hk_real *)hk_sensor_samples(sensor) + hk_detector_span(d), d);
 }
 
-/* Takes all points of one sensor. */
+/* Processes all points of one sensor. */
 HK_INLINE void hk_shift_run(struct hk_sensor *sensor, const struct hk_detector *d, struct hk_batch *batch, uint32_t first,
                             uint32_t *next)
 {

@@ -1,4 +1,4 @@
-/* How large states (cpu/rules/state.h) of a detector may be. */
+/* Maximum size of states (cpu/rules/state.h) of a detector. */
 #ifndef HK_STATE_SIZE_H
 #define HK_STATE_SIZE_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Bytes of a state at most, whatever the algorithm. */
+/* Maximum bytes of a state, for any algorithm. */
 size_t hk_state_most(const struct hk_detector *d);
 
 #ifdef __cplusplus

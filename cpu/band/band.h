@@ -1,18 +1,18 @@
-/* Many systems of linear equations A x = b with thin band matrices, all of one shape, in double precision, by Gaussian
- * elimination with partial pivoting: on the host by LAPACK's dgbtrf and dgbtrs, threads over systems; gpu/band/band_gpu.h is the
- * same on a GPU.
+/* Solves many systems of linear equations A x = b with narrow band matrices of one shape, in double precision, by Gaussian
+ * elimination with partial pivoting: on the host with LAPACK's dgbtrf and dgbtrs, threads over systems; gpu/band/band_gpu.h does
+ * the same on a GPU.
  *
- * A system's matrix is stored by rows: below + 1 + above numbers of a row, from column row - below on, so that A[row][column] is
- * number column - row + below; those of columns that do not exist are not looked at. Numbers of HK_BAND_LANES systems lie side by
- * side where there are several with up to HK_BAND_SIDE_BY_SIDE diagonals on a side (a thread of a GPU solves one, and
- * neighbouring threads read neighbouring numbers); else a system's numbers lie together. hk_band_at and hk_band_of say where a
- * number is.
+ * A system's matrix is stored by rows of below + 1 + above numbers, from column row - below on, so that A[row][column] is number
+ * column - row + below; those of columns that do not exist are not read. If there are several systems with at most
+ * HK_BAND_SIDE_BY_SIDE diagonals on a side, the numbers of HK_BAND_LANES systems are interleaved (each thread of a GPU solves
+ * one, and neighbouring threads read neighbouring numbers); otherwise those of a system are contiguous. hk_band_at and hk_band_of
+ * return the index of a number.
  *
- * Promise of each solution, else its outcome has a status: the backward error |b - A x| / (|A| |x| + |b|), in the maximum norm,
- * is at most HK_BAND_ERROR. A solution for which it is larger is refined once. A pivot below HK_BAND_PIVOT times the largest
- * number of its column of A is none.
+ * Promise of each solution, unless its outcome has a status: the backward error |b - A x| / (|A| |x| + |b|), in the maximum norm,
+ * is at most HK_BAND_ERROR. A solution with a larger error is refined once. A matrix with a pivot below HK_BAND_PIVOT times the
+ * largest number of its column of A is singular.
  *
- * The same numbers give the same bits, on one machine, however many threads there are. */
+ * On one machine the same numbers give the same bits, with any number of threads. */
 #ifndef HK_BAND_H
 #define HK_BAND_H
 
@@ -28,8 +28,8 @@ extern "C" {
 
 #define HK_BAND_HALF_MAX 16u     /* diagonals on a side */
 #define HK_BAND_N_MAX (1u << 25) /* equations */
-#define HK_BAND_SIDE_BY_SIDE 4u  /* diagonals on a side, up to which */
-#define HK_BAND_LANES 32u        /* so many systems lie side by side */
+#define HK_BAND_SIDE_BY_SIDE 4u  /* maximum diagonals on a side for interleaved systems */
+#define HK_BAND_LANES 32u        /* number of interleaved systems */
 #define HK_BAND_ERROR (8 * 2.220446049250313e-16)
 #define HK_BAND_PIVOT 9.094947017729282e-13 /* 2^-40 */
 
@@ -39,16 +39,16 @@ struct hk_band_shape {
   uint32_t below, above; /* diagonals; 0..HK_BAND_HALF_MAX */
 };
 
-/* What became of a system. */
+/* Result of a system. */
 struct hk_band_outcome {
   double error;      /* backward error of its solution */
-  int32_t status;    /* 0; -EDOM: A is singular; -ERANGE: no solution with a small backward error. Then x is not one. */
+  int32_t status;    /* 0; -EDOM: A is singular; -ERANGE: no solution with a small backward error. After an error x is invalid. */
   uint32_t singular; /* after -EDOM: the first column without a pivot */
   uint32_t refined;  /* 0 or 1 */
   uint32_t unused;
 };
 
-/* Whether it is within its limits. */
+/* Whether a shape is within its limits. */
 HK_INLINE bool hk_band_is_sound(const struct hk_band_shape *s)
 {
   return s->systems > 0 && s->n > 0 && s->n <= HK_BAND_N_MAX && s->below <= HK_BAND_HALF_MAX && s->above <= HK_BAND_HALF_MAX;
@@ -65,13 +65,13 @@ HK_INLINE uint32_t hk_band_lanes(const struct hk_band_shape *s)
   return s->systems > 1 && half <= HK_BAND_SIDE_BY_SIDE ? HK_BAND_LANES : 1;
 }
 
-/* Place of number `at` of a system's `numbers`. */
+/* Index of number `at` of a system with `numbers` numbers. */
 HK_INLINE size_t hk_band_place(uint32_t lanes, uint32_t system, size_t at, size_t numbers)
 {
   return (system / lanes * numbers + at) * lanes + system % lanes;
 }
 
-/* Place of b[row] and x[row], and of A[row][column], of a system. */
+/* Index of b[row] and x[row], and of A[row][column], of a system. */
 HK_INLINE size_t hk_band_of(const struct hk_band_shape *s, uint32_t system, uint32_t row)
 {
   return hk_band_place(hk_band_lanes(s), system, row, s->n);
@@ -83,7 +83,7 @@ HK_INLINE size_t hk_band_at(const struct hk_band_shape *s, uint32_t system, uint
   return hk_band_place(hk_band_lanes(s), system, row * width + column + s->below - row, s->n * width);
 }
 
-/* Numbers of all systems together: of the right sides or solutions, and of the matrices. */
+/* Size of all right sides or solutions, and of all matrices, in numbers. */
 HK_INLINE size_t hk_band_vector(const struct hk_band_shape *s)
 {
   const size_t lanes = hk_band_lanes(s);
@@ -95,24 +95,24 @@ HK_INLINE size_t hk_band_matrix(const struct hk_band_shape *s)
   return hk_band_vector(s) * hk_band_width(s);
 }
 
-/* Memory to solve one system after another in. */
+/* Work memory to solve systems one after another. */
 struct hk_band_work {
-  double *factor;             /* as dgbtrf has it */
-  double *x, *residual, *sum; /* of a system */
+  double *factor;             /* in the format of dgbtrf */
+  double *x, *residual, *sum; /* for one system */
   int *pivot;
 };
 
-/* 0 or -ENOMEM; hk_band_close: also one that is all zero. hk_band_need: bytes of it. */
+/* hk_band_open returns 0 or -ENOMEM. hk_band_close: all zero is allowed. hk_band_need: bytes of the work memory. */
 int hk_band_open(struct hk_band_work *work, const struct hk_band_shape *shape);
 void hk_band_close(struct hk_band_work *work);
 uint64_t hk_band_need(const struct hk_band_shape *shape);
 
-/* Solves one system: reads a and b and writes x at its places. */
+/* Solves one system: reads a and b, and writes x, at the system's indices. */
 struct hk_band_outcome hk_band_solve_one(struct hk_band_work *work, const struct hk_band_shape *shape, uint32_t system,
                                          const double *a, const double *b, double *x);
 
-/* Solves all, by so many threads (at least 1). outcome: of each. 0; -EINVAL: the shape is out of its limits; -ENOMEM. What came
- * of single systems their outcomes say. */
+/* Solves all systems with `threads` threads (at least 1). outcome: one for each. Returns 0; -EINVAL: the shape exceeds its
+ * limits; or -ENOMEM. Errors of single systems are in their outcomes. */
 int hk_band_solve(const struct hk_band_shape *shape, const double *a, const double *b, double *x, struct hk_band_outcome *outcome,
                   uint32_t threads);
 

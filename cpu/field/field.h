@@ -1,88 +1,89 @@
-/* Field: sensors each of which gets a derived series that says how it differs from what the others let expect. The operator is
- * the graph residual of many like sensors (residual.h), or the model of a line of pipes (cpu/model/model.h).
+/* Field: a set of sensors, each of which gets a derived series: its value less the value expected from the others. The operator
+ * is the graph residual of many similar sensors (residual.h) or the model of a line of pipes (cpu/model/model.h).
  *
- *   hk_field_new -> hk_field_attach, of a model -> hk_field_join, one for each member -> (hk_field_put, one point of a member;
- * hk_field_next until it gives no more)... -> hk_field_free
+ *   hk_field_new -> hk_field_attach, of a model -> hk_field_join, one for each member
+ *    -> (hk_field_put, one point of a member; hk_field_next until it returns false)... -> hk_field_free
  *
- * Points are put into rows of one interval as a group's are (group.h), by the same rules: row k holds the times from k intervals
- * on, and of a member the first value that falls into it. A row is closed, and given out by hk_field_next, once every member that
- * takes part has come as far, or once any member is `wait` rows ahead of it. A member that was silent for more than `wait` rows
- * does not hold rows up any more; it takes part, for the first time or again, from `wait` rows behind its first point on. Points
- * of rows that are closed, and values that are not finite or beyond 1e30, count for nothing. So what comes out depends only on
- * the members' points, not on how they are mixed, as long as no member is `wait` rows ahead of another one.
+ * Points are put into rows of one interval by the rules of a group (group.h): row k begins at k intervals, and contains of each
+ * member its first value in it. A row is closed, and returned by hk_field_next, once every participating member has reached its
+ * end, or once any member is `wait` rows ahead. A member that was silent for more than `wait` rows does not delay rows any more;
+ * it participates, for the first time or again, from `wait` rows after its first point. Points of closed rows, and values that
+ * are not finite or beyond 1e30, are ignored. So the output depends only on the members' points, not on how they are interleaved,
+ * as long as no member is `wait` rows ahead of another one.
  *
- * A model's members are sensors of its plan by hk_field_set_node, or none. Rows in which nobody has a point do not come.
+ * hk_field_set_node makes a member of a model a sensor of its plan. Rows without any point do not exist.
  *
- * Neighbours: from a graph, by the caller, who knows the names (hk_field_bind); or by the field itself (HK_FIELD_AUTO): those
- * rows before with which a member's values are correlated most, among the last HK_FIELD_RESIDENT rows, chosen when it has been
- * settled for HK_RESIDUAL_SETTLE rows, for four times and sixteen times as many; what was learned is learned anew from these
- * rows.
+ * Neighbours come from a graph, by the caller, who knows the names (hk_field_bind); or the field finds them itself
+ * (HK_FIELD_AUTO): those with the greatest correlation with a member among the last HK_FIELD_RESIDENT rows. They are chosen when
+ * the member has been settled for HK_RESIDUAL_SETTLE rows, for four times and for sixteen times as many; then the weights are
+ * learned anew from these rows.
  *
- * Costs O(1) a point and O(members * neighbours^2) a row. A field is plain memory: the same points give the same bits. Thread:
- * whoever owns it; nothing here locks. */
+ * Costs O(1) for each point and O(members * neighbours^2) for each row. A field is plain memory: the same points give the same
+ * bits. Thread: the owner's; nothing here locks. */
 #ifndef HK_FIELD_H
 #define HK_FIELD_H
 
 #include "cpu/field/offload.h"
 #include "cpu/field/rule.h"
 
-#define HK_FIELD_RESIDENT 512u /* rows that are kept for that */
+#define HK_FIELD_RESIDENT 512u /* rows kept for the choice of neighbours */
 
 struct hk_field;
 
-/* A row that was closed, until the next call. */
+/* A closed row; valid until the next call. */
 struct hk_field_row {
-  uint32_t n;          /* nodes are below */
-  const int64_t *time; /* ns, by node: of its point in the row */
-  const double *value; /* by node: the residual (residual.h); NaN: there is none */
-  int64_t latest;      /* ns: of all points in the row */
-  uint32_t said, out;  /* residuals that there are; and of these beyond clip times their mean error */
+  uint32_t n;          /* node numbers are < n */
+  const int64_t *time; /* ns, by node: time of its point in the row */
+  const double *value; /* by node: the residual (residual.h); NaN: none */
+  int64_t latest;      /* ns: latest time of all points in the row */
+  uint32_t said, out;  /* number of residuals, and of those beyond clip times their mean error */
 };
 
-/* 0 and *out, -EINVAL: the rule is out of its limits, or -ENOMEM. */
+/* Creates a field. Returns 0 and *out; -EINVAL: the rule exceeds its limits; or -ENOMEM. */
 int hk_field_new(struct hk_field **out, const struct hk_field_rule *rule);
 void hk_field_free(struct hk_field *field); /* NULL is allowed */
-/* Of operator = model: the plan of the rule's mark, before the first point; takes a reference. place: where it is computed. 0,
- * also of a field of another operator; -EBADMSG: the state that the field was read from is none of this plan; or what
- * hk_model_new says; with a message. It can be asked again. */
+/* Attaches the plan with the rule's mark to a field with operator = model, before the first point; takes a reference. place:
+ * where it is computed. Returns 0, also for other operators; -EBADMSG: the state that the field was read from is not of this
+ * plan; or an error of hk_model_new; with a message. Can be called again after an error. */
 int hk_field_attach(struct hk_field *field, const struct hk_model_plan *plan, const struct hk_pipelines_place *place, char *error,
                     size_t size);
-const struct hk_model *hk_field_model_of(const struct hk_field *field); /* NULL: there is none */
-/* Where residuals are computed from now on; the bits do not depend on it. At first on the host. */
+const struct hk_model *hk_field_model_of(const struct hk_field *field); /* NULL: none */
+/* Sets where residuals are computed from now on, initially on the host; the bits do not depend on it. */
 void hk_field_compute_at(struct hk_field *field, const struct hk_field_place *place);
-/* Bytes of a field of so many members, more or less. */
+/* Approximate bytes of a field with `members` members. */
 uint64_t hk_field_need(const struct hk_field_rule *rule, uint32_t members);
 
-/* One more member, with no points so far and no neighbours. 0 and its number, which is free, -ENOSPC: there are as many as may
- * be, or -ENOMEM. */
+/* Adds a member without points and neighbours. Returns 0 and a free number; -ENOSPC: the maximum number of members is reached; or
+ * -ENOMEM. */
 int hk_field_join(struct hk_field *field, uint32_t *member);
-/* A member goes, and is nobody's neighbour any more; its number is free. Rows that waited for it can be given out. */
+/* Removes a member, also as neighbour of others; its number becomes free. Rows that waited for it may become complete: call
+ * hk_field_next. */
 void hk_field_leave(struct hk_field *field, uint32_t member);
 uint32_t hk_field_members(const struct hk_field *field);
-bool hk_field_has(const struct hk_field *field, uint32_t member); /* whether that is one's number */
+bool hk_field_has(const struct hk_field *field, uint32_t member); /* whether it is the number of a member */
 
-/* Of a field that does not find neighbours itself: member i gets j as its neighbour k < q. */
+/* Makes j neighbour k < q of member i, in a field that does not find neighbours itself. */
 void hk_field_bind(struct hk_field *field, uint32_t i, uint32_t k, uint32_t j);
-/* Neighbour k of member i; HK_RESIDUAL_NONE: it has none. */
+/* Neighbour k of member i; HK_RESIDUAL_NONE: none. */
 uint32_t hk_field_neighbour(const struct hk_field *field, uint32_t i, uint32_t k);
 
-/* Which node of a graph, or sensor of a plan, a member is, for whoever binds it (binding.h); HK_RESIDUAL_NONE: none, as at first.
- * hk_field_top: numbers of members are below. */
+/* Node of the graph, or sensor of the plan, of a member, for binding.h; HK_RESIDUAL_NONE: none, the initial value. hk_field_top:
+ * member numbers are below it. */
 uint32_t hk_field_node(const struct hk_field *field, uint32_t member);
 void hk_field_set_node(struct hk_field *field, uint32_t member, uint32_t node);
 uint32_t hk_field_top(const struct hk_field *field);
 
-/* What came of the members. */
+/* Numbers of members by what is known of them. */
 struct hk_field_count {
-  uint32_t settled;   /* have a mean and a spread */
-  uint32_t explained; /* have a prediction; checks of a model that have said something */
-  uint64_t refused;   /* refits of all that are members */
+  uint32_t settled;   /* with a mean and a spread */
+  uint32_t explained; /* with a prediction; of a model: checks that had output */
+  uint64_t refused;   /* refused refits of all members */
 };
 struct hk_field_count hk_field_count(const struct hk_field *field);
 
-/* Takes a point of a member. Ask hk_field_next for all that it gives before the next one is put. */
+/* Adds a point of a member. Call hk_field_next until it returns false before adding the next point. */
 void hk_field_put(struct hk_field *field, uint32_t member, int64_t time, double value);
-/* True and *row: the next row that can be closed. */
+/* Returns true and *row, the next row that can be closed; or false. */
 bool hk_field_next(struct hk_field *field, struct hk_field_row *row);
 
 #endif

@@ -1,9 +1,9 @@
-/* Rows of a large field, computed by a device that has the columns of its residual (residual.h). The host has them as well, as
- * they were when somebody last looked at them or changed them there; what is read after every row (z, off, errors, error) comes
- * back with the row.
+/* Computes the rows of a large field on a device that has a copy of the columns of its residual (residual.h). The host's columns
+ * are as of the last hk_offload_look or hk_offload_change; what is read after each row (z, off, errors, error) is copied back
+ * with the row.
  *
- * The device gives the bits of hk_residual_row, so it does not matter which rows it has computed. One that fails is done without
- * from then on: the field goes on from the columns that the host has. Thread: the field's. */
+ * The device gives the same bits as hk_residual_row, so it does not matter which rows it computed. A device that fails is not
+ * used again: the field continues from the columns of the host. Thread: the field's. */
 #ifndef HK_FIELD_OFFLOAD_H
 #define HK_FIELD_OFFLOAD_H
 
@@ -13,47 +13,47 @@
 extern "C" {
 #endif
 
-#define HK_OFFLOAD_LEAST 4096u /* members; with fewer of them the host takes about as long as the copies */
+#define HK_OFFLOAD_LEAST 4096u /* members; for fewer the host takes about as long as the copies */
 
-/* What a device does for a field. Each but `close` may wait for seconds, and not for ever. */
+/* Functions of a device. All except `close` may block for seconds, but not forever. */
 struct hk_residual_device {
-  /* A copy of the columns of `host` on device `number`. 0 and *out, or a negative errno with a message. */
+  /* Copies the columns of `host` to device `number`. Returns 0 and *out, or a negative errno with a message. */
   int (*open)(void **out, const struct hk_residual *host, uint32_t number, char *error, size_t size);
   void (*close)(void *columns);
-  /* hk_residual_row, except for `rows` of `host`; columns now.z, now.off, errors and error of `host` are written, too. 0, or a
-   * negative errno with a message: nothing is said of the columns then. */
+  /* As hk_residual_row, without changing `rows` of `host`; also writes columns now.z, now.off, errors and error of `host`.
+   * Returns 0, or a negative errno with a message; then the columns are undefined. */
   int (*row)(void *columns, const struct hk_residual *host, const double *x, double *r, char *error, size_t size);
-  /* Copies all columns down into those of `host`, or up from them, with `rows` as `host` has it. As row. */
+  /* Copies all columns to `host` (read) or from it (write), without changing its `rows`. Returns as row. */
   int (*read)(void *columns, const struct hk_residual *host, char *error, size_t size);
   int (*write)(void *columns, const struct hk_residual *host, char *error, size_t size);
 };
 
-/* Where a field is computed. All zero: on the host. */
+/* Where a field is computed. All zero: the host. */
 struct hk_field_place {
   const struct hk_residual_device *device; /* NULL: the host */
-  uint32_t number;                         /* of it */
-  uint32_t least;                          /* members; below, the host computes */
-  /* The device has the columns now; or (why is not NULL) it does without them, and the host computes from now on. NULL: nobody is
-   * told. */
+  uint32_t number;                         /* number of the device */
+  uint32_t least;                          /* the host computes fields with fewer members */
+  /* Reports that the device now has the columns or, if why is not NULL, that the host computes from now on. NULL: no report. */
   void (*told)(void *arg, const char *why);
   void *arg;
 };
 
 struct hk_field_offload {
   struct hk_field_place place;
-  void *columns; /* on the device; NULL: none yet */
-  bool ahead;    /* the device has learned what the host's columns do not say */
-  bool behind;   /* the host's were changed since they were copied up */
+  void *columns; /* columns on the device; NULL: none */
+  bool ahead;    /* the device's columns are newer than the host's */
+  bool behind;   /* the host's columns are newer than the device's */
 };
 
-/* A row of so many members, wherever it is computed. */
+/* Computes a row of a field of `members` members, on the device or the host. */
 void hk_offload_row(struct hk_field_offload *offload, struct hk_residual *host, uint32_t members, const double *x, double *r);
-/* Before anybody reads other columns than those that come with a row, or writes to any. */
+/* hk_offload_look: call before reading columns of the host other than those that come with a row. hk_offload_change: call before
+ * writing to any. */
 void hk_offload_look(struct hk_field_offload *offload, const struct hk_residual *host);
 void hk_offload_change(struct hk_field_offload *offload, const struct hk_residual *host);
-/* Before the columns of the host get room for more nodes: as hk_offload_change, and the device lets go of its own. */
+/* Call before the host's columns are enlarged: as hk_offload_change, and frees the device's columns. */
 void hk_offload_grow(struct hk_field_offload *offload, const struct hk_residual *host);
-/* Lets go of the device's columns. */
+/* Frees the device's columns. */
 void hk_offload_close(struct hk_field_offload *offload);
 
 #ifdef __cplusplus

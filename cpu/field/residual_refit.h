@@ -1,10 +1,10 @@
-/* The weights of a node, of the sums that it has learned: the last step of residual.h, for host and device as that is. */
+/* Fits the weights of a node to the sums that it has learned: the last step of residual.h; for host and device, like that. */
 #ifndef HK_RESIDUAL_REFIT_H
 #define HK_RESIDUAL_REFIT_H
 
 #include "cpu/field/residual.h"
 
-/* Where the ridge is solved: (q + 1)(q + 2)/2 + q + 1 numbers, `step` apart. */
+/* Work memory of the ridge regression: (q + 1)(q + 2)/2 + q + 1 numbers, `step` apart. */
 struct hk_residual_ridge {
   double *at;
   uint32_t step, n; /* n = q + 1 */
@@ -29,7 +29,7 @@ HK_INLINE uint32_t hk_residual_ripe_ones(const struct hk_residual *f, uint32_t i
   return ones;
 }
 
-/* How many neighbours are. */
+/* Number of ripe neighbours. */
 HK_INLINE uint32_t hk_residual_ripe_count(const struct hk_residual *f, uint32_t ones)
 {
   uint32_t n = 0;
@@ -38,7 +38,8 @@ HK_INLINE uint32_t hk_residual_ripe_count(const struct hk_residual *f, uint32_t 
   return n;
 }
 
-/* What the ridge has at a and b, where the sums G have g; and on its right side, where b has t. What is not ripe gives 0. */
+/* Element a, b of the ridge matrix, where that of the sums G is g; hk_residual_ridge_target: element a of the right side, where
+ * that of the sums b is t. What is not ripe gives 0. */
 HK_INLINE double hk_residual_ridge_product(const struct hk_residual *f, uint32_t i, uint32_t ones, uint32_t a, uint32_t b,
                                            double g)
 {
@@ -55,7 +56,7 @@ HK_INLINE double hk_residual_ridge_target(const struct hk_residual *f, uint32_t 
   return a < f->rule.neighbours ? t + HK_RESIDUAL_RIDGE * f->total[i] / n_ripe : t;
 }
 
-/* Whether a node is to be fitted again. Where two neighbours are not ripe it has no w any more. */
+/* Whether a node is fitted again. With fewer than two ripe neighbours it loses its w. */
 HK_INLINE bool hk_residual_is_due(const struct hk_residual *f, uint32_t i, uint32_t n_ripe)
 {
   if (n_ripe < 2)
@@ -63,13 +64,13 @@ HK_INLINE bool hk_residual_is_due(const struct hk_residual *f, uint32_t i, uint3
   return n_ripe >= 2 && f->learned[i] >= HK_RESIDUAL_SETTLE;
 }
 
-/* Solves m x = v in place, m = L D L^T. False: a pivot is too small, and both are spoilt. */
+/* Solves m x = v in place, m = L D L^T. False: a pivot is too small, and both are overwritten. */
 HK_INLINE bool hk_residual_solve(const struct hk_residual_ridge *m)
 {
   for (uint32_t j = 0; j < m->n; j++) {
     const double diagonal = *hk_residual_matrix(m, j, j);
     double pivot = diagonal;
-    for (uint32_t k = 0; k < j; k++) { /* row j holds L D until here, and L behind */
+    for (uint32_t k = 0; k < j; k++) { /* row j holds L up to here, then L D */
       const double ld = *hk_residual_matrix(m, j, k), l = ld / *hk_residual_matrix(m, k, k);
       pivot -= l * ld;
       *hk_residual_matrix(m, j, k) = l;
@@ -99,7 +100,7 @@ HK_INLINE bool hk_residual_solve(const struct hk_residual_ridge *m)
   return true;
 }
 
-/* w of a node from its ridge. */
+/* Computes w of a node from its ridge regression. */
 HK_INLINE void hk_residual_settle_weights(const struct hk_residual *f, uint32_t i, const struct hk_residual_ridge *m)
 {
   if (!hk_residual_solve(m)) {
@@ -111,7 +112,7 @@ HK_INLINE void hk_residual_settle_weights(const struct hk_residual *f, uint32_t 
   f->made[i] = 1;
 }
 
-/* Behind pass 4: w of a node. */
+/* After pass 4: fits w of a node. */
 HK_INLINE void hk_residual_refit(const struct hk_residual *f, uint32_t i)
 {
   double room[(HK_RESIDUAL_NEIGHBOURS_MAX + 1) * (HK_RESIDUAL_NEIGHBOURS_MAX + 2) / 2 + HK_RESIDUAL_NEIGHBOURS_MAX + 1];

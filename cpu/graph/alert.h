@@ -1,7 +1,7 @@
 /* The alert rule of a sensor with algorithm = graph. Written once, for every backend (see window.h for how). cpu/rules/alert.h
  * has the rule of the other algorithms, and the structs.
  *
- * Deciding, once for each accepted point (late and rejected points never come here), in this order:
+ * Decision, once for each accepted point (not for late and rejected points), in this order:
  *  1. The window restarted before this point: over = 0; a raised alert is cleared. Nothing else.
  *  2. quiet, if over 0, is counted down by 1; the point still counts as quiet.
  *  3. Raised before this point: it is *cleared* once the new segment is about to be long enough for a score. Then quiet =
@@ -11,16 +11,16 @@
  *     score is over a. `over` counts consecutive scores that are over; any other score makes it 0.
  *  5. over >= hold, not quiet: *raised*, and the segment starts over at the split: what is older is dropped from the graph.
  *
- * The change instant is the time of the first sample of the split's node, taken `interval` apart from the last point. The levels
- * are the means of what is resident before and after it. With *raised* and *corrected* go the sketches of both segments
- * (sketch.h), whose numbers any thread may work out. */
+ * The change instant is the time of the first sample of the split's node, counted back in steps of `interval` from the last
+ * point. The levels are the means of the resident samples before and after it. *raised* and *corrected* carry the sketches of
+ * both segments (sketch.h), whose numbers any thread may compute. */
 #ifndef HK_GRAPH_ALERT_H
 #define HK_GRAPH_ALERT_H
 
 #include "cpu/graph/reestimate.h"
 #include "cpu/graph/split.h"
 
-/* Mean of n samples, the newest of which is `age` samples old, in the sensor's units, and their standard deviation. */
+/* Mean and standard deviation of n samples, the newest of which is `age` samples old, in the sensor's units. */
 HK_INLINE double hk_graph_level(const struct hk_window *w, const hk_real *ring, uint32_t span, uint32_t age, uint32_t n,
                                 float *spread)
 {
@@ -32,7 +32,7 @@ HK_INLINE double hk_graph_level(const struct hk_window *w, const hk_real *ring, 
   return sum / n + w->reference;
 }
 
-/* Puts the change between older and newer samples, and measures both. */
+/* Sets the instant of the change between older and newer samples, and the levels of both. */
 HK_INLINE void hk_graph_place_change(struct hk_alert *a, const struct hk_window *w, const hk_real *ring,
                                      const struct hk_detector *d, struct hk_graph_sides sides)
 {
@@ -65,7 +65,7 @@ HK_INLINE int hk_graph_go_on(struct hk_alert *a, const struct hk_graph_view *v, 
   return HK_EVENT_CLEARED;
 }
 
-/* Rules 1 to 5: the kind of event that happens at this point, 0 for none. sides: of a change that is raised or corrected. */
+/* Rules 1 to 5: returns the kind of event at this point, 0 for none. sides: set if it is raised or corrected. */
 HK_INLINE int hk_graph_judge(struct hk_alert *a, const struct hk_graph_view *v, const struct hk_window *w, const hk_real *ring,
                              struct hk_step step, const struct hk_graph_split *split, int32_t moved, struct hk_graph_sides *sides)
 {
@@ -98,10 +98,10 @@ HK_INLINE int hk_graph_judge(struct hk_alert *a, const struct hk_graph_view *v, 
   return HK_EVENT_RAISED;
 }
 
-/* Takes one accepted point (state warming, ok or gap). split: what the profile says, looked at when a score is due. moved: as
- * of hk_graph_moved, looked at where hk_graph_looks_again says so. Returns 1 when an event was written to *e (all fields but
- * index, slot and the sketches), else 0. After HK_EVENT_RAISED the graph is to be cut at the split, and it and HK_EVENT_CORRECTED
- * get sketches of `sides`. */
+/* Processes one accepted point (state warming, ok or gap). split: result of the profile, read if a score is due. moved: result of
+ * hk_graph_moved, read if hk_graph_looks_again. Returns 1 if an event was written to *e (all fields but index, slot and the
+ * sketches), else 0. After HK_EVENT_RAISED the caller cuts the graph at the split; that event and HK_EVENT_CORRECTED get sketches
+ * of `sides`. */
 HK_INLINE int hk_graph_decide(struct hk_alert *a, const struct hk_graph_view *v, const struct hk_window *w, const hk_real *ring,
                               struct hk_step step, const struct hk_graph_split *split, int32_t moved,
                               struct hk_graph_sides *sides, struct hk_event *e)
@@ -114,7 +114,7 @@ HK_INLINE int hk_graph_decide(struct hk_alert *a, const struct hk_graph_view *v,
   return 1;
 }
 
-#define HK_GRAPH_SKETCHES (2 * HK_SKETCH_NUMBERS) /* numbers of the sketches of both segments */
+#define HK_GRAPH_SKETCHES (2 * HK_SKETCH_NUMBERS) /* numbers in the sketches of both segments */
 
 /* Whether an event of hk_graph_decide has sketches. */
 HK_INLINE bool hk_graph_has_sketches(const struct hk_event *e)
@@ -122,7 +122,7 @@ HK_INLINE bool hk_graph_has_sketches(const struct hk_event *e)
   return e->kind == HK_EVENT_RAISED || e->kind == HK_EVENT_CORRECTED;
 }
 
-/* Works out number q of the event's sketches, q < HK_GRAPH_SKETCHES. */
+/* Computes number q of the event's sketches, q < HK_GRAPH_SKETCHES. */
 HK_INLINE void hk_graph_sketch(struct hk_event *e, const struct hk_graph_view *v, const struct hk_window *w, const hk_real *ring,
                                struct hk_graph_sides sides, uint32_t q)
 {

@@ -1,23 +1,22 @@
 /* The resident neighbour graph of one sensor: algorithm = graph. MATHEMATICS.md has the definition and its source.
  *
- * A node is a subsequence of w samples. All that are resident since the last change are linked with their nearest neighbours,
- * and where hardly a link crosses an instant, the sensor changed there. The window (window.h) takes a point; then
+ * A node is a subsequence of w samples. All nodes resident since the last change are linked with their nearest neighbours; where
+ * hardly any link crosses an instant, the sensor changed. The window (window.h) takes a point; then
  *
  *   hk_graph_take -> a node for each sample that came -> hk_graph_profile (split.h), when a score is due -> hk_graph_cut,
  *   on a change
  *
- * hk_graph_take calls the backend's own way of adding a node, `add`. A backend with many lanes to a sensor puts the same steps
- * together its own way: hk_graph_accept, hk_graph_enter (node.h), hk_graph_step. All of it is in hk_real (see window.h).
- * Cannot fail: samples that are all alike give similarities of 0, and what float32 cannot hold is kept from it by a power of two
- * on the lag products.
+ * hk_graph_take calls the backend's function for adding a node, `add`. A backend with many lanes for a sensor combines the same
+ * steps in its own way: hk_graph_accept, hk_graph_enter (node.h), hk_graph_step. All of it is in hk_real (see window.h). Cannot
+ * fail: constant samples give similarities of 0, and lag products are scaled by a power of two to fit into float32.
  *
- * w is the detector's, or (window = auto) found from the sensor's own samples once there are enough of them: window_search.h.
- * Then the nodes of all samples that are kept are added at once, as if w had been known all along.
+ * w is the detector's, or (window = auto) determined from the sensor's own samples once there are enough: window_search.h. Then
+ * the nodes of all kept samples are added at once, as if w had been known from the start.
  *
- * Node i lives at place i mod room of every column; i itself is known modulo 2^16 as its name, which tells nodes that can meet
- * apart: a neighbour is at most 2 * most nodes old.
+ * Node i is at place i mod room of every column. Its name is i modulo 2^16, which distinguishes the nodes that can occur
+ * together: a neighbour is at most 2 * most nodes old.
  *
- * Thread: whoever owns the sensor at the time; nothing here locks. */
+ * Thread: the current owner of the sensor; nothing here locks. */
 #ifndef HK_GRAPH_H
 #define HK_GRAPH_H
 
@@ -25,45 +24,45 @@
 
 #include <stdlib.h>
 
-#define HK_GRAPH_LANES 16   /* columns are made of whole vectors of so many numbers */
-#define HK_GRAPH_PARTS 32   /* of a sum */
+#define HK_GRAPH_LANES 16   /* columns consist of whole vectors of this many numbers */
+#define HK_GRAPH_PARTS 32   /* parts of a sum */
 #define HK_GRAPH_SPREAD 0.2 /* weight of the spreads in the similarity */
-#define HK_GRAPH_FLOOR 1e-3 /* least spread of a node, in running spreads */
-#define HK_GRAPH_LOCAL 2    /* windows: nodes less than that apart are of one time */
-#define HK_GRAPH_WORN 256   /* products are made anew when a node's spread is so many times below the largest that went in */
-#define HK_GRAPH_DRIFT 20   /* and when the running spread has left their scale by so many powers of two */
+#define HK_GRAPH_FLOOR 1e-3 /* minimum spread of a node, in running spreads */
+#define HK_GRAPH_LOCAL 2    /* windows: nodes closer than this are of one time */
+#define HK_GRAPH_WORN 256   /* products are computed anew when a node's spread is this many times below the largest one in them */
+#define HK_GRAPH_DRIFT 20   /* and when the running spread differs from their scale by this many powers of two */
 
-/* One sensor's graph: its numbers. All zero is an empty one. */
+/* The graph of one sensor, without its columns. All zero: empty. */
 struct hk_graph {
-  double spread;     /* running spread: of the samples in the ring, once a window */
-  double widest;     /* largest spread of a node since the products were made anew */
+  double spread;     /* running spread of the samples in the ring, measured once a window */
+  double widest;     /* largest spread of a node since the products were computed anew */
   uint32_t measured; /* nodes since the running spread was measured */
   uint32_t live;     /* nodes resident since the last change */
-  uint32_t head;     /* place of the newest */
+  uint32_t head;     /* place of the newest node */
   uint32_t hop;      /* nodes since a score was last due */
-  uint32_t renewed;  /* lag whose product was last made anew in turn */
-  int32_t exponent;  /* products are kept times 2^(-2 exponent) */
+  uint32_t renewed;  /* lag whose product was last computed anew in turn */
+  int32_t exponent;  /* products are scaled by 2^(-2 exponent) */
   uint32_t window;   /* w; 0: not found yet */
-  uint16_t name;     /* of the newest */
+  uint16_t name;     /* name of the newest node */
   uint16_t unused;
 };
 
-/* A graph and its columns, as they lie in memory. Column q of several begins at q * room. */
+/* A graph and its columns in memory. Column q of several begins at q * room. */
 struct hk_graph_view {
   struct hk_graph *graph;
   const struct hk_detector *detector;
   uint32_t window;     /* w; 0: not found yet */
-  uint32_t most;       /* nodes that may live */
-  uint32_t room;       /* of a column */
-  hk_real *product;    /* by lag: that of lag l at most - 1 - l, so that a later node stands behind an earlier one */
+  uint32_t most;       /* maximum number of live nodes */
+  uint32_t room;       /* places of a column */
+  hk_real *product;    /* by lag: that of lag l is at most - 1 - l, so that later nodes follow earlier ones */
   hk_real *half;       /* by place: (the sample that came with the node - the one that left) / 2 */
   hk_real *off;        /* the sample that came less the node's mean + the one that left less the mean before */
   hk_real *inverse;    /* 1 / (spread * sqrt(w)) */
-  hk_real *log;        /* of the spread, less that of the roughness where the detector counts it */
-  hk_real *mean;       /* where the detector gives levels a weight; else NULL */
-  hk_real *similarity; /* k columns, the best neighbour's first; -infinity: there is none */
-  uint16_t *neighbour; /* k columns: names; where there is none, that of a node which cannot live */
-  uint16_t *median;    /* of a node's neighbours */
+  hk_real *log;        /* log of the spread, less that of the roughness if hk_graph_counts_rough */
+  hk_real *mean;       /* if the detector weights levels; else NULL */
+  hk_real *similarity; /* k columns, the best neighbour first; -infinity: no neighbour */
+  uint16_t *neighbour; /* k columns of names; if there is none, the name of a node that cannot live */
+  uint16_t *median;    /* name of the median of a node's neighbours */
 };
 
 /* The newest node, as `add` needs it. */
@@ -74,26 +73,26 @@ struct hk_graph_node {
   hk_real level; /* root of the weight of (difference of means)^2 */
 };
 
-/* Samples of the ring, of which the newest node's are the last. */
+/* Samples of the ring, the last of which are those of the newest node. */
 struct hk_graph_samples {
   const hk_real *ring;
   uint32_t span;
-  uint32_t oldest, count; /* place of the oldest, and how many there are */
+  uint32_t oldest, count; /* place of the oldest, and their number */
   uint32_t first;         /* place of the newest node's first sample */
 };
 
-/* Brings the products from the node before to the newest one and offers it and every other node, at least the exclusion and less
- * than `live` nodes before it, to each other, the oldest first. Backends have their own, */
+/* Updates the products from the previous node to the newest one, and offers it and every other node, at least the exclusion and
+ * less than `live` nodes before it, to each other as neighbours, the oldest first. Each backend has its own, */
 typedef void hk_graph_link(const struct hk_graph_view *v, const struct hk_graph_node *node);
-/* and with it their own of adding the node whose samples begin at s->first: hk_graph_add (node.h). */
+/* and so its own function that adds the node whose samples begin at s->first: hk_graph_add (node.h). */
 typedef void hk_graph_add_node(const struct hk_graph_view *v, const struct hk_graph_samples *s);
 
-/* Nodes nearer than that are not compared. */
+/* Nodes closer than this are not compared. */
 HK_INLINE uint32_t hk_graph_exclusion(const struct hk_graph_view *v)
 {
   return v->window / 2;
 }
-/* Nodes nearer than that are of one time, and count as farther apart: hk_graph_locally. 0: none do. */
+/* Nodes closer than this are of one time, and count as less similar: hk_graph_locally. 0: none. */
 HK_INLINE uint32_t hk_graph_local(const struct hk_graph_view *v)
 {
   return v->detector->locality > 0 ? HK_GRAPH_LOCAL * v->window : 0;
@@ -103,7 +102,7 @@ HK_INLINE hk_real hk_graph_locally(hk_real similarity, hk_real locality)
 {
   return similarity - locality * (1 - similarity);
 }
-/* Nodes of the shortest segment. */
+/* Number of nodes of the shortest segment. */
 HK_INLINE uint32_t hk_graph_shortest(const struct hk_graph_view *v)
 {
   return v->detector->shortest * v->window;
@@ -113,18 +112,18 @@ HK_INLINE uint32_t hk_graph_stride(const struct hk_graph_view *v)
 {
   return v->detector->stride > 0 ? v->detector->stride : v->window / 4;
 }
-/* The narrowest window that may be: most nodes live with that. */
+/* The narrowest possible window, with which the most nodes live. */
 HK_INLINE uint32_t hk_graph_narrowest(const struct hk_detector *d)
 {
   return d->search ? HK_GRAPH_WINDOW_MIN : d->window;
 }
-/* Places of a column. */
+/* Number of places of a column. */
 HK_INLINE uint32_t hk_graph_room(const struct hk_detector *d)
 {
   return (d->resident - hk_graph_narrowest(d) + HK_GRAPH_LANES - 1) / HK_GRAPH_LANES * HK_GRAPH_LANES;
 }
 
-/* Columns of numbers: half, off, inverse, log, perhaps mean, and the similarities. */
+/* Number of columns: half, off, inverse, log, optionally mean, and the similarities. */
 HK_INLINE uint32_t hk_graph_columns(const struct hk_detector *d)
 {
   return 4 + (d->level > 0) + d->neighbours;
@@ -138,20 +137,20 @@ HK_INLINE size_t hk_graph_bytes(const struct hk_detector *d, size_t size)
          (d->neighbours + 1) * room * sizeof(uint16_t);
 }
 
-/* Bytes of memory that a graph fits, wherever that begins. */
+/* Bytes of memory for a graph, with any alignment. */
 HK_INLINE size_t hk_graph_size(const struct hk_detector *d, size_t size)
 {
   return 64 + hk_graph_bytes(d, size);
 }
 
-/* Makes w known. */
+/* Sets w. */
 HK_INLINE void hk_graph_set_window(struct hk_graph_view *v, uint32_t window)
 {
   v->graph->window = v->window = window;
   v->most = window > 0 ? v->detector->resident - window : 0;
 }
 
-/* The graph that begins at `at`; it may be one that was never reset. */
+/* The view of the graph that begins at `memory`, which need not have been reset. */
 HK_INLINE struct hk_graph_view hk_graph_view_at(void *memory, const struct hk_detector *d)
 {
   struct hk_graph_view v;
@@ -162,7 +161,7 @@ HK_INLINE struct hk_graph_view hk_graph_view_at(void *memory, const struct hk_de
   v.window = d->search ? v.graph->window : d->window;
   v.most = v.window > 0 ? d->resident - v.window : 0;
   hk_real *numbers = (hk_real *)(at + (sizeof(struct hk_graph) + 63) / 64 * 64);
-  v.product = numbers + HK_GRAPH_LANES; /* vectors may reach beyond both ends */
+  v.product = numbers + HK_GRAPH_LANES; /* vectors may extend beyond both ends */
   numbers += v.room + 2 * HK_GRAPH_LANES;
   v.half = numbers;
   v.off = numbers + v.room;
@@ -180,19 +179,19 @@ HK_INLINE struct hk_graph_view hk_graph_view_at(void *memory, const struct hk_de
   return v;
 }
 
-/* The graph that lies in `memory`, hk_graph_size bytes: at the first multiple of 64 there. */
+/* The view of the graph in `memory`, hk_graph_size bytes; the graph begins at the first multiple of 64. */
 HK_INLINE struct hk_graph_view hk_graph_view(void *memory, const struct hk_detector *d)
 {
   return hk_graph_view_at((void *)(((uintptr_t)memory + 63) / 64 * 64), d);
 }
 
-/* Bytes of the columns, which begin HK_GRAPH_LANES numbers before the products: all of them. */
+/* Bytes of all columns, which begin HK_GRAPH_LANES numbers before the products. */
 HK_INLINE size_t hk_graph_columns_size(const struct hk_graph_view *v)
 {
   return (size_t)((char *)(v->median + v->room) - (char *)(v->product - HK_GRAPH_LANES));
 }
 
-/* Empties a graph but for its columns. again: a window that was found stays. */
+/* Empties a graph except its columns. again: a determined window is kept. */
 HK_INLINE void hk_graph_reset_numbers(struct hk_graph_view *v, bool again)
 {
   const uint32_t window = !v->detector->search ? v->detector->window : again ? v->window : 0;
@@ -213,13 +212,13 @@ HK_INLINE uint32_t hk_graph_place(const struct hk_graph_view *v, uint32_t lag)
   return v->graph->head >= lag ? v->graph->head - lag : v->graph->head + v->room - lag;
 }
 
-/* Name of a node's neighbour that is not: too old to live as long as the node does. */
+/* Name for a missing neighbour of a node: of a node too old to live at the same time. */
 HK_INLINE uint16_t hk_graph_nobody(const struct hk_graph_view *v, uint16_t name)
 {
   return (uint16_t)(name - v->most);
 }
 
-/* Finds the median of a node's neighbours anew: of an even number, the later. */
+/* Updates the median of a node's neighbours: of an even number, the later one. */
 HK_INLINE void hk_graph_middle(const struct hk_graph_view *v, uint32_t place)
 {
   const uint32_t k = v->detector->neighbours;
@@ -237,7 +236,7 @@ HK_INLINE void hk_graph_middle(const struct hk_graph_view *v, uint32_t place)
   v->median[place] = name[k - (k + 1) / 2];
 }
 
-/* Makes `name` a neighbour of the node at `place` if it is more alike than the least alike that it has. */
+/* Makes `name` a neighbour of the node at `place` if it is more similar than the least similar one. */
 HK_INLINE void hk_graph_offer(const struct hk_graph_view *v, uint32_t place, uint16_t name, hk_real similarity)
 {
   uint32_t q = v->detector->neighbours - 1;
@@ -253,7 +252,7 @@ HK_INLINE void hk_graph_offer(const struct hk_graph_view *v, uint32_t place, uin
   neighbour[q * v->room] = name;
 }
 
-/* n samples from a place of the ring on, in one piece: theirs, or a copy. */
+/* n contiguous samples from a place of the ring on: in the ring, or copied to `copy`. */
 HK_INLINE const hk_real *hk_graph_samples_of(const struct hk_graph_samples *s, uint32_t place, uint32_t n, hk_real *copy)
 {
   if (place + n <= s->span)
@@ -264,8 +263,8 @@ HK_INLINE const hk_real *hk_graph_samples_of(const struct hk_graph_samples *s, u
   return copy;
 }
 
-/* Sum of the parts of a sum, of which number i is that of every HK_GRAPH_PARTS-th item from i on: the order in which the lanes of
- * a warp add up, so that every backend rounds alike. part is overwritten. */
+/* Adds the parts of a sum, of which part i is the sum of every HK_GRAPH_PARTS-th item from i on, in the order of the lanes of a
+ * warp, so that all backends round alike. part is overwritten. */
 HK_INLINE double hk_graph_sum(double *part)
 {
   for (uint32_t n = HK_GRAPH_PARTS / 2; n > 0; n /= 2)
@@ -279,18 +278,18 @@ HK_INLINE hk_real *hk_graph_product_at(const struct hk_graph_view *v, uint32_t l
   return v->product + (v->most - 1 - lag);
 }
 
-/* What a point brings to a graph. */
+/* Effect of a point on a graph. */
 struct hk_graph_brought {
   struct hk_step step;
-  uint32_t nodes; /* that its samples complete: the newest ones are to be added */
-  hk_real shift;  /* samples have become so much less */
-  bool fresh;     /* the graph is to be emptied before; */
-  bool again;     /* the window that was found stays then */
-  bool search;    /* and the window is to be found before */
+  uint32_t nodes; /* number of nodes that its samples complete: the newest ones, to be added */
+  hk_real shift;  /* amount by which all samples were reduced */
+  bool fresh;     /* the graph is to be emptied first; */
+  bool again;     /* then a determined window is kept */
+  bool search;    /* the window is to be determined first */
 };
 
-/* Takes a point into the window. As hk_window_take, but for what it says of the score: that is hk_graph_step's, once the nodes
- * are added. Where the point was not accepted there is nothing else to do. */
+/* Passes a point to the window. As hk_window_take, except that hk_graph_step determines whether a score is due, after the nodes
+ * are added. If the point was not accepted, nothing else is to be done. */
 HK_INLINE struct hk_graph_brought hk_graph_accept(const struct hk_graph_view *v, struct hk_window *w, hk_real *ring, int64_t time,
                                                   double value, int64_t arrival, bool alerted)
 {
@@ -310,7 +309,7 @@ HK_INLINE struct hk_graph_brought hk_graph_accept(const struct hk_graph_view *v,
   return b;
 }
 
-/* Prepares *s for the node that is `later` nodes before the newest. False: it has too few samples. */
+/* Prepares *s for the node that is `later` nodes before the newest. False: there are too few samples. */
 HK_INLINE bool hk_graph_samples(const struct hk_graph_view *v, const struct hk_window *w, const hk_real *ring, uint32_t later,
                                 struct hk_graph_samples *s)
 {
@@ -325,7 +324,8 @@ HK_INLINE bool hk_graph_samples(const struct hk_graph_view *v, const struct hk_w
   return true;
 }
 
-/* After the nodes: the sensor warms up until two shortest segments of nodes live, and a score is due on every stride-th. */
+/* Completes the step after the nodes: the sensor warms up until two shortest segments of nodes live, and then a score is due on
+ * every stride-th node. */
 HK_INLINE struct hk_step hk_graph_step(const struct hk_graph_view *v, const struct hk_window *w, struct hk_step step)
 {
   struct hk_graph *g = v->graph;
@@ -337,7 +337,7 @@ HK_INLINE struct hk_step hk_graph_step(const struct hk_graph_view *v, const stru
   return step;
 }
 
-/* Takes a point: the window's rules, then a node for every sample that came. */
+/* Processes a point: the window's rules, then a node for each new sample. */
 HK_INLINE struct hk_step hk_graph_take(struct hk_graph_view *v, struct hk_window *w, hk_real *ring, int64_t time, double value,
                                        int64_t arrival, bool alerted, hk_graph_add_node *add)
 {
@@ -357,7 +357,7 @@ HK_INLINE struct hk_step hk_graph_take(struct hk_graph_view *v, struct hk_window
   return hk_graph_step(v, w, b.step);
 }
 
-/* Drops the links of the node `lag` before the newest to nodes that live no more. */
+/* Drops the links of the node `lag` before the newest to nodes that no longer live. */
 HK_INLINE void hk_graph_cut_node(const struct hk_graph_view *v, uint32_t lag)
 {
   const struct hk_graph *g = v->graph;
@@ -378,7 +378,7 @@ HK_INLINE void hk_graph_cut_node(const struct hk_graph_view *v, uint32_t lag)
     hk_graph_middle(v, place);
 }
 
-/* The segment starts over with node `at`: older ones are dropped, and with them links to them. */
+/* Restarts the segment with node `at`: drops older nodes and the links to them. */
 HK_INLINE void hk_graph_cut(const struct hk_graph_view *v, uint32_t at)
 {
   v->graph->live -= at;

@@ -1,12 +1,13 @@
-/* A node of a neighbour graph: what is worked out of its samples, its place, and its links. See graph.h.
+/* A node of a neighbour graph: the numbers computed from its samples, its place, and its links. See graph.h.
  *
- * Thread: whoever owns the sensor at the time; nothing here locks. */
+ * Thread: the current owner of the sensor; nothing here locks. */
 #ifndef HK_GRAPH_NODE_H
 #define HK_GRAPH_NODE_H
 
 #include "cpu/graph/graph.h"
 
-/* The lag product of the newest node and the one `lag` before it, from their samples. centred: the newest's, less their mean. */
+/* The lag product of the newest node and the one `lag` before it, from their samples. centred: the samples of the newest node,
+ * less their mean. */
 HK_INLINE hk_real hk_graph_product(const struct hk_graph_view *v, const struct hk_graph_samples *s, const double *centred,
                                    uint32_t lag)
 {
@@ -19,7 +20,7 @@ HK_INLINE hk_real hk_graph_product(const struct hk_graph_view *v, const struct h
   return (hk_real)ldexp(hk_graph_sum(part), -2 * v->graph->exponent);
 }
 
-/* Standard deviation of the samples from the oldest to the newest node's last. */
+/* Standard deviation of the samples from the oldest one to the last one of the newest node. */
 HK_INLINE double hk_graph_spread(const struct hk_graph_samples *s)
 {
   double part[HK_GRAPH_PARTS] = { 0 }, square[HK_GRAPH_PARTS] = { 0 };
@@ -33,7 +34,7 @@ HK_INLINE double hk_graph_spread(const struct hk_graph_samples *s)
   return sqrt(hk_graph_sum(square) / s->count);
 }
 
-/* Mean square of the steps between w samples. */
+/* Mean square of the differences of successive samples, of w samples. */
 HK_INLINE double hk_graph_rough(const hk_real *x, uint32_t w)
 {
   double part[HK_GRAPH_PARTS] = { 0 };
@@ -49,12 +50,12 @@ HK_INLINE bool hk_graph_counts_rough(const struct hk_detector *d)
   return d->roughness > 0;
 }
 
-/* What the newest node is made of. */
+/* The numbers of the newest node. */
 struct hk_graph_piece {
-  double mean, square; /* its samples' mean, and their mean square about it */
-  double rough;        /* mean square of the steps between its samples, where hk_graph_counts_rough; else not looked at */
-  double spread;       /* hk_graph_spread, where hk_graph_measures; else not looked at */
-  double came, left;   /* its last sample, and the one before its first */
+  double mean, square; /* mean and variance of its samples */
+  double rough;        /* hk_graph_rough, if hk_graph_counts_rough; otherwise not read */
+  double spread;       /* hk_graph_spread, if hk_graph_measures; otherwise not read */
+  double came, left;   /* its last sample, and the sample before its first */
 };
 
 /* Whether the running spread is measured with the next node. */
@@ -63,16 +64,15 @@ HK_INLINE bool hk_graph_measures(const struct hk_graph_view *v)
   return v->graph->measured == 0;
 }
 
-/* Gives the newest node its place, with no neighbours. Returns the lag from which on products are to be made anew
- * (hk_graph_product) before it is linked: that of the oldest node, for what its product is made of is of no use any more, or all.
- */
+/* Enters the newest node at its place, without neighbours. Returns the lag from which on products must be computed anew
+ * (hk_graph_product) before it is linked: that of the oldest node, whose product has no predecessor any more, or of all nodes. */
 HK_INLINE uint32_t hk_graph_enter(const struct hk_graph_view *v, const struct hk_graph_piece *x, struct hk_graph_node *node)
 {
   const struct hk_detector *d = v->detector;
   struct hk_graph *g = v->graph;
   const uint32_t w = v->window;
 
-  /* The running spread, and the node's own above its floor. */
+  /* The running spread, and the node's own spread, at least its floor. */
   if (hk_graph_measures(v))
     g->spread = x->spread;
   g->measured = g->measured + 1 < w ? g->measured + 1 : 0;
@@ -87,10 +87,10 @@ HK_INLINE uint32_t hk_graph_enter(const struct hk_graph_view *v, const struct hk
   if (g->live > 1) {
     v->half[at] = (hk_real)((x->came - x->left) / 2);
     v->off[at] = (hk_real)((x->came - x->mean) + (x->left - x->mean) +
-                           (x->came - x->left) / w); /* the mean before was (came - left) / w less */
+                           (x->came - x->left) / w); /* the previous mean was less by (came - left) / w */
   }
-  /* Samples that are all the same: exactly like others of the kind, and like nothing else. Held to a floor that moves with the
-   * running spread, they would be most like those of their own time, and that looks like a change wherever one cares to look. */
+  /* Constant samples: such a node is equal to others of its kind, and similar to no other node. With a floor that follows the
+   * running spread, it would be most similar to those of its own time, and that resembles a change at any split. */
   const bool flat = own < least;
   v->inverse[at] = flat ? 0 : (hk_real)(1 / (spread * sqrt((double)w)));
   double log_spread = log(flat ? HK_ZERO_ABSOLUTE : spread);
@@ -124,8 +124,8 @@ HK_INLINE uint32_t hk_graph_enter(const struct hk_graph_view *v, const struct hk
   return anew ? hk_graph_exclusion(v) : g->live - 1;
 }
 
-/* The lag whose product is made anew in turn once the newest node is linked, so that rounding does not gather; `live` or more:
- * none. */
+/* The lag whose product is next in turn to be computed anew after the newest node is linked, so that rounding errors do not
+ * accumulate; `live` or more: none. */
 HK_INLINE uint32_t hk_graph_renew(const struct hk_graph_view *v)
 {
   struct hk_graph *g = v->graph;
@@ -134,7 +134,7 @@ HK_INLINE uint32_t hk_graph_renew(const struct hk_graph_view *v)
   return g->renewed;
 }
 
-/* Adds the node whose w samples stand at s->first, and its links. */
+/* Adds the node whose w samples begin at s->first, and its links. */
 HK_INLINE void hk_graph_add(const struct hk_graph_view *v, const struct hk_graph_samples *s, hk_graph_link *link)
 {
   const uint32_t w = v->window;

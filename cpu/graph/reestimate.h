@@ -1,34 +1,34 @@
-/* The change instant of a graph's alert, estimated again once the new segment has grown. Written once, for every backend (see
+/* Estimates the change instant of a graph's alert again after the new segment has grown. Written once, for every backend (see
  * window.h for how).
  *
- * An alert that is raised early knows its new segment by few samples, and its instant may be rough. When the segment is about to
- * be long enough for a score, and has grown since by half a window or more, nodes on a grid of w/8 samples, up to two windows to
- * either side of the first estimate, are looked at again: does the nearest neighbour of each, among all nodes on that grid of
- * both segments, lie before the change or after it? The instant is the place on the grid that has the fewest on the wrong side:
+ * An alert that is raised early has few samples of its new segment, and its instant may be inaccurate. When the segment is about
+ * to be long enough for a score, and has grown by half a window or more since, nodes on a grid of w/8 samples, up to two windows
+ * on either side of the first estimate, are examined: is the nearest neighbour of each, among all nodes on that grid of both
+ * segments, before or after the change? The instant is the place on the grid with the fewest neighbours on the wrong side:
  *
- *   wrong(u) / (u (R - u)) least, wrong(u) = #{r < u: its neighbour lies at u or later} + #{r >= u: it lies before u}, 0 < u < R
+ *   wrong(u) / (u (R - u)) minimal, wrong(u) = #{r < u: its neighbour is at u or later} + #{r >= u: it is before u}, 0 < u < R
  *
- * R is the number of nodes looked at; of several, the middle between the first and the last. The graph has let the old segment go
- * by then, so neighbours are found from the samples that are still kept, R passes over them in all, which any thread may take.
- * tests/bench/results/detection-instants.txt has what it is worth. The graph itself, and so later alerts, are not touched.
+ * R is the number of examined nodes; of several minima the middle between the first and the last. The graph has dropped the old
+ * segment by then, so neighbours are found from the samples that are still kept, in R passes over them, which any threads may do.
+ * tests/bench/results/detection-instants.txt has the results. The graph itself, and so later alerts, are not affected.
  *
- * Cannot fail. Thread: whoever owns the sensor at the time. */
+ * Cannot fail. Thread: the current owner of the sensor. */
 #ifndef HK_GRAPH_AGAIN_H
 #define HK_GRAPH_AGAIN_H
 
 #include "cpu/graph/node.h"
 #include "cpu/rules/alert.h"
 
-#define HK_AGAIN_REACH 2  /* windows to either side */
+#define HK_AGAIN_REACH 2  /* windows on either side */
 #define HK_AGAIN_LEAST 3  /* windows of the old segment that must still be kept */
-#define HK_AGAIN_ROWS 64u /* nodes looked at, at most */
+#define HK_AGAIN_ROWS 64u /* maximum number of examined nodes */
 
-/* Samples that are kept of the segment that has ended, and of the new one. */
+/* Numbers of kept samples of the ended segment and of the new one. */
 struct hk_graph_sides {
   uint32_t older, newer;
 };
 
-/* Behind a raised alert, by its first estimate. */
+/* The sides of a raised alert, by its first estimate. */
 HK_INLINE struct hk_graph_sides hk_graph_sides(const struct hk_alert *a, const struct hk_graph_view *v, const struct hk_window *w)
 {
   const uint32_t newer = v->graph->live + v->window - 1, kept = w->count > newer ? w->count - newer : 0;
@@ -36,7 +36,7 @@ HK_INLINE struct hk_graph_sides hk_graph_sides(const struct hk_alert *a, const s
   return sides;
 }
 
-/* Whether the instant is to be estimated again with this point. step: of hk_graph_step; the alert rule has not seen it yet. */
+/* Whether the instant is estimated again with this point. step: from hk_graph_step, before the alert rule. */
 HK_INLINE bool hk_graph_looks_again(const struct hk_alert *a, const struct hk_graph_view *v, const struct hk_window *w,
                                     struct hk_step step)
 {
@@ -50,7 +50,7 @@ HK_INLINE uint32_t hk_again_grid(const struct hk_graph_view *v)
   return v->window < 16 ? 1 : v->window / 8;
 }
 
-/* Nodes looked at: an even number, at most HK_AGAIN_ROWS. */
+/* Number of examined nodes: even, at most HK_AGAIN_ROWS. */
 HK_INLINE uint32_t hk_again_rows(const struct hk_graph_view *v)
 {
   return 2 * (HK_AGAIN_REACH * v->window / hk_again_grid(v));
@@ -68,12 +68,12 @@ HK_INLINE double hk_again_sample(const struct hk_again_samples *s, uint32_t i)
   return (double)s->ring[at < s->span ? at : at - s->span];
 }
 
-/* What similarity asks of a node beside the product. */
+/* The numbers of a node for the similarity, besides the product. */
 struct hk_again_node {
   double mean, spread, log;
 };
 
-/* Of a node whose samples' sums are known: of themselves, of their squares, and of the squares of their steps. */
+/* Computes the numbers of a node from the sums of its samples, of their squares, and of the squares of their steps. */
 HK_INLINE struct hk_again_node hk_again_node(const struct hk_graph_view *v, double sum, double squares, double steps)
 {
   const uint32_t w = v->window;
@@ -89,8 +89,8 @@ HK_INLINE struct hk_again_node hk_again_node(const struct hk_graph_view *v, doub
   return node;
 }
 
-/* How alike the nodes that begin at samples c and j are, as MATHEMATICS.md has it. c's is known, or, where c = j, not looked at
- * and returned. */
+/* The similarity of the nodes that begin at samples c and j, by MATHEMATICS.md. of_c: the numbers of c; if c = j, they are
+ * computed and written. */
 HK_INLINE double hk_again_similarity(const struct hk_graph_view *v, const struct hk_again_samples *s, uint32_t c, uint32_t j,
                                      struct hk_again_node *of_c)
 {
@@ -115,8 +115,8 @@ HK_INLINE double hk_again_similarity(const struct hk_graph_view *v, const struct
          (double)v->detector->level * levels * levels;
 }
 
-/* The nearest neighbour of node number `row` of those looked at: its place on the grid, in steps from the change's first
- * estimate, negative before it; of equals, the oldest. */
+/* The nearest neighbour of examined node number `row`: its place on the grid, in steps from the first estimate of the change,
+ * negative before it; of equals, the oldest. */
 HK_INLINE int32_t hk_graph_nearest(const struct hk_graph_view *v, const struct hk_window *w, const hk_real *ring,
                                    struct hk_graph_sides sides, uint32_t row)
 {
@@ -140,7 +140,7 @@ HK_INLINE int32_t hk_graph_nearest(const struct hk_graph_view *v, const struct h
   return (int32_t)(nearest / grid) - (int32_t)(sides.older / grid);
 }
 
-/* By how many samples the change came later than at first estimated. nearest: of all nodes that were looked at. */
+/* Returns by how many samples the change is later than first estimated. nearest: of all examined nodes. */
 HK_INLINE int32_t hk_graph_moved(const struct hk_graph_view *v, const int32_t *nearest)
 {
   const int32_t rows = (int32_t)hk_again_rows(v), half = rows / 2;

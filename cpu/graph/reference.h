@@ -1,4 +1,4 @@
-/* The neighbour graph in double, one node after the other: the oracle of the other backends. For sources with HK_REAL double. */
+/* The neighbour graph in double, node by node: the oracle for the other backends. For sources with HK_REAL double. */
 #ifndef HK_GRAPH_REFERENCE_H
 #define HK_GRAPH_REFERENCE_H
 

@@ -1,28 +1,28 @@
-/* Where the nodes of a graph fall apart: the profile of all splits, and the score of the best. See graph.h. */
+/* The profile of all splits of the nodes of a graph, and the score of the best one. See graph.h. */
 #ifndef HK_GRAPH_SPLIT_H
 #define HK_GRAPH_SPLIT_H
 
 #include "cpu/graph/graph.h"
 
-#define HK_GRAPH_THRESHOLD 16 /* statistic that scores 1/2 at w = 10, and how that grows with the window */
+#define HK_GRAPH_THRESHOLD 16 /* statistic with a score of 1/2 at w = 10, and its growth with the window */
 #define HK_GRAPH_GROWTH 0.15
-#define HK_GRAPH_DOUBT 0.4 /* of segments that are shorter than HK_GRAPH_SHORTEST windows */
+#define HK_GRAPH_DOUBT 0.4 /* reduction for segments shorter than HK_GRAPH_SHORTEST windows */
 
-/* What a profile says. */
+/* Result of a profile. */
 struct hk_graph_split {
   uint32_t at; /* nodes before the best split */
   double z;    /* its statistic */
 };
 
-/* Counts of nodes that fall to either side of a split, for all splits, and how well it tells them apart: room for
- * hk_graph_room + HK_GRAPH_LANES each. Owner: a thread. */
+/* Work memory, indexed by split: counts of nodes on either side, and how well the split separates them; room for hk_graph_room +
+ * HK_GRAPH_LANES numbers each. Owner: a thread. */
 struct hk_graph_counts {
   uint32_t *earlier, *later;
   float *f1;
 };
 
-/* Counts, for every split s, how many nodes stand with the median of their neighbours before s (earlier[s]), and how many have
- * one of the two before s (later[s]). */
+/* Counts for each split s the nodes that are, like the median of their neighbours, before s (earlier[s]), and those of which at
+ * least one of the two is before s (later[s]). */
 HK_INLINE void hk_graph_count(const struct hk_graph_view *v, const struct hk_graph_counts *c)
 {
   const uint32_t m = v->graph->live;
@@ -30,7 +30,7 @@ HK_INLINE void hk_graph_count(const struct hk_graph_view *v, const struct hk_gra
   memset(c->later, 0, (m + 2) * sizeof *c->later);
   for (uint32_t i = 0, at = hk_graph_place(v, m - 1); i < m; i++, at = at + 1 < v->room ? at + 1 : 0) {
     const uint16_t age = (uint16_t)(v->graph->name - v->median[at]);
-    const uint32_t own = i + 1, its = age < m ? m - age : 0; /* both 1 more than the index; no such neighbour: before all */
+    const uint32_t own = i + 1, its = age < m ? m - age : 0; /* both are index + 1; a neighbour that does not live: before all */
     c->earlier[own > its ? own : its]++;
     c->later[own > its ? its : own]++;
   }
@@ -40,27 +40,27 @@ HK_INLINE void hk_graph_count(const struct hk_graph_view *v, const struct hk_gra
   }
 }
 
-/* How well split s tells the nodes apart: the macro-F1 of calling every node by the side of its median neighbour. */
+/* How well split s separates the nodes: the macro-F1 of classifying each node by the side of its median neighbour. */
 HK_INLINE double hk_graph_f1(uint32_t left, uint32_t right, uint32_t m)
 {
-  const double wrong = m - left - right; /* `left` and `right` are called rightly */
+  const double wrong = m - left - right; /* `left` and `right` are classified correctly */
   return left / (2 * left + wrong + 1e-9) + right / (2 * right + wrong + 1e-9);
 }
 
-/* The statistic of a split s, 0 < s < m: do nodes to the right have their neighbours to the right more often than those to the
- * left? Two proportions, in standard deviations; where either side is a short segment, so much less: the best of many splits of
- * few nodes is good by chance. */
+/* The statistic of a split s, 0 < s < m: whether nodes on the right have their neighbours on the right more often than those on
+ * the left. The difference of two proportions, in standard deviations; reduced if either side is a short segment, because the
+ * best of many splits of few nodes is good by chance. */
 HK_INLINE double hk_graph_statistic(const struct hk_graph_view *v, uint32_t s, uint32_t left, uint32_t right)
 {
   const uint32_t m = v->graph->live, shorter = s < m - s ? s : m - s, whole = HK_GRAPH_SHORTEST * v->window;
-  const uint32_t crossing = s - left; /* on the left, called right */
+  const uint32_t crossing = s - left; /* on the left, classified as right */
   const double share = (double)(right + crossing) / m, of_left = 1.0 / s, of_right = 1.0 / (m - s);
   const double z = (right * of_right - crossing * of_left) / sqrt(share * (1 - share) * (of_left + of_right) + 1e-9);
   return shorter < whole ? z / (1 + HK_GRAPH_DOUBT * ((double)whole / shorter - 1)) : z;
 }
 
-/* The split of highest F1, the first of several, among those that leave a shortest segment on both sides. live must be at least
- * 2 shortest. */
+/* The split with the highest F1, the first of several, of those that leave a shortest segment on both sides. live must be at
+ * least 2 shortest. */
 HK_INLINE struct hk_graph_split hk_graph_profile(const struct hk_graph_view *v, const struct hk_graph_counts *c)
 {
   const uint32_t m = v->graph->live, shortest = hk_graph_shortest(v);
@@ -78,13 +78,13 @@ HK_INLINE struct hk_graph_split hk_graph_profile(const struct hk_graph_view *v, 
   return split;
 }
 
-/* What the statistic is measured in. */
+/* The unit of the statistic. */
 HK_INLINE double hk_graph_unit(uint32_t window)
 {
   return HK_GRAPH_THRESHOLD * pow(window / 10.0, HK_GRAPH_GROWTH);
 }
 
-/* The score of a statistic, [0, 1): 1/2 where it is one unit. */
+/* The score of a statistic, [0, 1): 1/2 for one unit. */
 HK_INLINE double hk_graph_score(double z, uint32_t window)
 {
   return z > 0 ? z / (z + hk_graph_unit(window)) : 0;

@@ -1,14 +1,14 @@
-/* A graph as bytes: what a sensor's state (cpu/rules/state.h) has in place of the feedback vector where algorithm = graph.
- * Written once, in hk_real. The reference backend's numbers are rounded to float32 on the way.
+/* A graph as bytes: the part of a sensor's state (cpu/rules/state.h) in place of the feedback vector for algorithm = graph.
+ * Written once, in hk_real. The reference backend's numbers are rounded to float32.
  *
- * Little-endian, no padding, numbers float32 but where said:
+ * Little-endian, no padding, numbers are float32 unless stated otherwise:
  *
  *   spread, widest f64; measured, live, hop, renewed, window u32, exponent i32
- *   for each of the `live` nodes, oldest first: half, off, inverse, log, mean where the detector gives levels a weight; and for
- * each of its neighbours, the best first: similarity, u16: how many nodes before the newest, 65535: none the products of the lags
- * from the exclusion to live - 1
+ *   for each of the `live` nodes, oldest first: half, off, inverse, log; mean if the detector weights levels; and for each of
+ *    its neighbours, the best first: similarity, u16: number of nodes before the newest, 65535: none
+ *   the products of the lags from the exclusion to live - 1
  *
- * Names and places are made anew. */
+ * Names and places are assigned anew. */
 #ifndef HK_GRAPH_STATE_H
 #define HK_GRAPH_STATE_H
 
@@ -74,8 +74,8 @@ HK_INLINE uint8_t *hk_graph_state_write(uint8_t *at, const struct hk_graph_view 
   return at;
 }
 
-/* Reads a graph into v, which must be empty: reset it before, and after an error. 0, or -EINVAL: no graph that hk_graph_take can
- * leave behind. */
+/* Reads a graph into v, which must be empty: reset it before, and after an error. Returns 0, or -EINVAL: hk_graph_take cannot
+ * produce this graph. */
 HK_INLINE int hk_graph_state_read(const uint8_t *at, size_t size, struct hk_graph_view *v)
 {
   struct hk_graph *g = v->graph;
@@ -98,7 +98,7 @@ HK_INLINE int hk_graph_state_read(const uint8_t *at, size_t size, struct hk_grap
       (g->renewed > 0 && g->renewed >= v->most) || g->exponent < -200 || g->exponent > 200 ||
       !(g->spread >= 0 && g->spread <= 2 * HK_VALUE_MAX) || !(g->widest >= 0 && g->widest <= 2 * HK_VALUE_MAX))
     return -EINVAL;
-  const uint32_t stride = hk_graph_stride(v); /* it may have been longer */
+  const uint32_t stride = hk_graph_stride(v); /* the former stride may have been longer */
   g->hop = stride > 0 ? g->hop % stride : 0;
   bool finite = true;
   g->name = (uint16_t)(g->live - 1);
@@ -127,7 +127,7 @@ HK_INLINE int hk_graph_state_read(const uint8_t *at, size_t size, struct hk_grap
   return finite ? 0 : -EINVAL;
 }
 
-/* As export_ in struct hk_backend_ops. ring: the sensor's samples in float32, as the window left them. */
+/* As export_ in struct hk_backend_ops. ring: the sensor's samples in float32, in the order of the window's ring. */
 HK_INLINE int64_t hk_graph_export(const struct hk_window *window, const struct hk_alert *alert, const struct hk_graph_view *v,
                                   const float *ring, void *state, size_t size)
 {
@@ -139,8 +139,8 @@ HK_INLINE int64_t hk_graph_export(const struct hk_window *window, const struct h
   return (int64_t)bytes;
 }
 
-/* As import_. v: the sensor's graph. ring: room for hk_detector_span(d) float32, samples of the sensor from its oldest on. After
- * an error the sensor is as it was; what `ring` holds is then of no meaning. */
+/* As import_. v: the sensor's graph. ring: room for hk_detector_span(d) float32, receives the samples, oldest first. After an
+ * error the sensor is unchanged, and the contents of `ring` are undefined. */
 HK_INLINE int hk_graph_import(struct hk_window *window, struct hk_alert *alert, const struct hk_graph_view *v, float *ring,
                               const void *state, size_t size)
 {

@@ -1,25 +1,26 @@
-/* window = auto: the window of a neighbour graph, found from a sensor's own first samples. MATHEMATICS.md has the definition.
+/* window = auto: determines the window of a neighbour graph from the first samples of the sensor. MATHEMATICS.md has the
+ * definition.
  *
- * Half the lag of the first peak of their autocorrelation, so that a node holds half a period of what the sensor does: the lag at
- * which it first rises again, by HK_GRAPH_RISE, over HK_GRAPH_PEAK. A sensor with no such peak gets HK_GRAPH_FALLBACK. Sums run
- * in double in the order of time, on every backend: those whose samples are equal find the same window. */
+ * The window is half the lag of the first peak of the samples' autocorrelation, so that a node contains half a period: the first
+ * lag at which it rises again, by HK_GRAPH_RISE, to more than HK_GRAPH_PEAK. A sensor without such a peak gets HK_GRAPH_FALLBACK.
+ * Sums are in double, in the order of time, on every backend: equal samples give the same window. */
 #ifndef HK_GRAPH_WINDOW_H
 #define HK_GRAPH_WINDOW_H
 
 #include "cpu/rules/window.h"
 
-#define HK_GRAPH_LEARN 500 /* samples that are looked at, where so many are kept */
-#define HK_GRAPH_PEAK 0.2  /* least height of a peak, in variances, */
-#define HK_GRAPH_RISE 0.1  /* and how far it stands over the lowest before it */
+#define HK_GRAPH_LEARN 500 /* samples used, if as many are kept */
+#define HK_GRAPH_PEAK 0.2  /* minimum height of a peak, in variances, */
+#define HK_GRAPH_RISE 0.1  /* and above the lowest value before it */
 #define HK_GRAPH_FALLBACK 20
 
-/* Samples that the window is found from. */
+/* Number of samples from which the window is determined. */
 HK_INLINE uint32_t hk_graph_learn(const struct hk_detector *d)
 {
   return d->resident < HK_GRAPH_LEARN ? d->resident : HK_GRAPH_LEARN;
 }
 
-/* Lags that are looked at: 0 .. hk_graph_lags - 1. d->window is the widest that may be found. */
+/* Number of lags: 0 .. hk_graph_lags - 1. d->window is the widest possible result. */
 HK_INLINE uint32_t hk_graph_lags(const struct hk_detector *d)
 {
   const uint32_t widest = 2 * d->window + 2, half = hk_graph_learn(d) / 2;
@@ -44,7 +45,7 @@ HK_INLINE double hk_graph_covariance(const hk_real *x, uint32_t n, double mean, 
   return sum / (n - lag);
 }
 
-/* The window that the autocovariances at lags 0 .. hk_graph_lags - 1 tell. */
+/* The window by the autocovariances at lags 0 .. hk_graph_lags - 1. */
 HK_INLINE uint32_t hk_graph_pick_window(const double *covariance, const struct hk_detector *d)
 {
   const uint32_t n = hk_graph_lags(d), least = 2 * HK_GRAPH_WINDOW_MIN;
@@ -60,7 +61,7 @@ HK_INLINE uint32_t hk_graph_pick_window(const double *covariance, const struct h
   return d->window < HK_GRAPH_FALLBACK ? d->window : HK_GRAPH_FALLBACK;
 }
 
-/* The window found from the samples x, hk_graph_learn of them in the order of time. */
+/* The window by the samples x, hk_graph_learn of them in the order of time. */
 HK_INLINE uint32_t hk_graph_find_window(const hk_real *x, const struct hk_detector *d)
 {
   double covariance[2 * HK_WINDOW_MAX + 2];

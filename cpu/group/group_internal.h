@@ -1,8 +1,7 @@
-/* The insides of a group, for its own files: group.c computes, state.c writes and reads.
+/* State of a group, for its own files: group.c computes, state.c writes and reads.
  *
- * A member's samples lie in a ring of as many places as there are rows at a time, resident or not closed yet; row r is at place
- * r % places in all of them, NaN where there is none. Closed rows in which nobody has a sample are not kept: so the resident rows
- * are those of a list of row numbers. */
+ * A member's samples are in a ring with a place for each resident or open row; row r is at place r % places in all rings, NaN if
+ * there is no sample. Closed rows without any sample are not kept, so a list of row numbers has the resident rows. */
 #ifndef HK_GROUP_PARTS_H
 #define HK_GROUP_PARTS_H
 
@@ -13,13 +12,13 @@
 
 struct hk_group_member {
   double *value;   /* ring of closed rows, NaN: none */
-  double *pending; /* ring of rows that are not closed: place row % (wait + 1) */
-  int64_t *time;   /* of these */
+  double *pending; /* ring of open rows: place row % (wait + 1) */
+  int64_t *time;   /* times of `pending` */
   int64_t last;    /* row of the newest point; NEVER: none */
-  int64_t from;    /* the row from which it takes part; INT64_MAX: there was no point */
+  int64_t from;    /* the row from which it participates; INT64_MAX: no point yet */
 };
 
-/* A point that was put and has no place yet; there is none once hk_group_next has given all that it gives. */
+/* A point that was put and is not in a row yet; none after hk_group_next has returned all rows. */
 struct hk_group_coming {
   struct hk_group_member *member; /* NULL: none */
   int64_t row, time;
@@ -29,26 +28,26 @@ struct hk_group_coming {
 struct hk_group {
   struct hk_group_rule rule;
   struct hk_group_member **member; /* NULL: the number is free */
-  uint32_t n_members, top;         /* top: numbers are below */
-  int64_t next;                    /* the row that is closed next; NEVER: there was no point */
-  int64_t newest;                  /* row of any point */
+  uint32_t n_members, top;         /* top: member numbers are below it */
+  int64_t next;                    /* the row that is closed next; NEVER: no point yet */
+  int64_t newest;                  /* newest row with a point */
   struct hk_group_coming coming;
-  uint32_t waiting;           /* samples of rows that are not closed */
-  uint32_t live, head;        /* closed rows that are kept; place of the next one */
-  uint64_t rows;              /* closed so far, that had samples */
+  uint32_t waiting;           /* samples in open rows */
+  uint32_t live, head;        /* number of kept closed rows; place of the next one */
+  uint64_t rows;              /* number of closed rows that had samples */
   int64_t *time;              /* ring of closed rows */
-  uint32_t since;             /* rows since a change that is not settled; 0: there is none */
+  uint32_t since;             /* rows since a change that is not settled; 0: none */
   double *entropy;            /* n ln n for n <= resident */
-  double *joint, *own, *most; /* by split: the statistic of all, of one member, and of the foremost so far, */
-  uint32_t *foremost;         /* which is this one */
-  double *error, *sorted;     /* of one member: prediction errors, and in order of size */
-  uint32_t *at;               /* and their rows, counted from the oldest */
+  double *joint, *own, *most; /* by split: the statistic of all, of one member, and of the foremost so far */
+  uint32_t *foremost;         /* by split: which member is foremost */
+  double *error, *sorted;     /* of one member: prediction errors, and these sorted */
+  uint32_t *at;               /* their rows, counted from the oldest */
 };
 
-/* Makes member `number`, which is free and below rule.members. 0 or -ENOMEM. */
+/* Adds member `number`, which must be free and below rule.members. Returns 0 or -ENOMEM. */
 int hk_group_add(struct hk_group *group, uint32_t number);
 
-/* Place of a row among those that are not closed. */
+/* Place of an open row. */
 static inline uint32_t hk_group_place(const struct hk_group *g, int64_t row)
 {
   const int64_t places = g->rule.wait + 1, rest = row % places;

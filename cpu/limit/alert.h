@@ -1,24 +1,25 @@
 /* The alert rule of a sensor with algorithm = limit. Written once, for every backend (see window.h for how). cpu/rules/alert.h
  * has the structs.
  *
- * Deciding, once for each accepted point (late and rejected points never come here), in this order:
- *  1. The window began anew: over = under = 0; a raised alert is cleared. Nothing else.
- *  2. No block has ended: nothing.
- *  3. The check is *near* if it has a score and the trend reaches a limit within the horizon. `over` counts checks running that
- * are; `under` those that are not, and whose last block lies beyond no limit: an alert of a disk that is full stands.
+ * Decision, once for each accepted point (not for late and rejected points), in this order:
+ *  1. The window began anew: over = under = 0; a raised alert is cleared. End.
+ *  2. No block has ended: end.
+ *  3. The check is *near* if it has a score and the trend reaches a limit within the horizon. `over` counts successive checks
+ *     that are near; `under` those that are not near, and whose last block is within the limits: so the alert of a full disk
+ *     stays raised.
  *  4. Not raised, over >= hold: *raised*. Its instant is the point's time: a trend has no instant of its own.
  *  5. Raised, under >= hold: *cleared*.
- *  6. Raised and near: *corrected*, when the time at which the limit is reached has moved by over a block and over half of what
- * is left. */
+ *  6. Raised and near: *corrected*, if the time at which the limit is reached has moved by more than a block and more than half
+ *     of the remaining time. */
 #ifndef HK_LIMIT_ALERT_H
 #define HK_LIMIT_ALERT_H
 
 #include "cpu/limit/limit.h"
 #include "cpu/rules/alert.h"
 
-#define HK_LIMIT_MARGIN_MAX 100.0 /* of what is left an alert's margin is told up to so many times nearer than the horizon */
+#define HK_LIMIT_MARGIN_MAX 100.0 /* an alert's margin is computed as if the limit were at least horizon / this away */
 
-/* Makes a check what the alert is told with. */
+/* Sets the values of the alert from a check. */
 HK_INLINE void hk_limit_stands_at(struct hk_alert *a, const struct hk_limit_view *v, const struct hk_window *w,
                                   const struct hk_limit_check *check)
 {
@@ -30,7 +31,7 @@ HK_INLINE void hk_limit_stands_at(struct hk_alert *a, const struct hk_limit_view
   a->spread_before = a->spread_after = (float)fmin(t->spread, (double)FLT_MAX);
 }
 
-/* The highest score, and how much nearer than the horizon the limit was. */
+/* Updates the highest score, and the margin: how much nearer than the horizon the limit was. */
 HK_INLINE void hk_limit_most(struct hk_alert *a, const struct hk_detector *d, const struct hk_limit_outlook *o)
 {
   const double horizon = (double)d->limit.horizon;
@@ -38,10 +39,10 @@ HK_INLINE void hk_limit_most(struct hk_alert *a, const struct hk_detector *d, co
   a->margin = fmaxf(a->margin, hk_alert_margin(horizon, fmax(o->eta, horizon / HK_LIMIT_MARGIN_MAX)));
 }
 
-/* Whether a check says something else than what was told last. */
+/* Whether a check differs enough from the last event. */
 HK_INLINE bool hk_limit_moved(const struct hk_limit_view *v, const struct hk_limit_outlook *o, int64_t time)
 {
-  const int64_t told = v->limit->told > time ? v->limit->told : time; /* what is reached is reached, however long */
+  const int64_t told = v->limit->told > time ? v->limit->told : time; /* a limit that was reached stays reached */
   const double moved = fabs((double)(o->reached - told));
   return moved > (double)hk_limit_length(v->detector) && 2 * moved > o->eta;
 }
@@ -84,7 +85,7 @@ HK_INLINE int hk_limit_judge(struct hk_alert *a, const struct hk_limit_view *v, 
   return HK_EVENT_CORRECTED;
 }
 
-/* What an event that was raised or corrected says of the limit. */
+/* Writes the note on the limit of a raised or corrected event. */
 HK_INLINE void hk_limit_note(struct hk_limit_note *note, const struct hk_limit_view *v, const struct hk_limit_check *check)
 {
   const double seconds = (double)hk_limit_length(v->detector) / 1e9;
@@ -97,8 +98,8 @@ HK_INLINE void hk_limit_note(struct hk_limit_note *note, const struct hk_limit_v
   note->blocks = (uint16_t)v->limit->there;
 }
 
-/* Takes one accepted point (state warming, ok or gap). Returns 1 when an event was written to *e (all fields but index and slot),
- * else 0. */
+/* Processes one accepted point (state warming, ok or gap). Returns 1 if an event was written to *e (all fields but index and
+ * slot), else 0. */
 HK_INLINE int hk_limit_decide(struct hk_alert *a, const struct hk_limit_view *v, const struct hk_window *w, struct hk_step step,
                               const struct hk_limit_check *check, struct hk_event *e)
 {

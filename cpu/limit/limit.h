@@ -1,69 +1,71 @@
 /* Time to a limit: algorithm = limit. MATHEMATICS.md has the definition.
  *
- * Time is cut into blocks of window / 24, from 1970 on. Of each block the median of its samples is kept; when a block ends, the
- * trend of the last 24 medians is found: whether there is one by the test of Mann and Kendall (H. B. Mann, Econometrica 13, 1945;
- * M. G. Kendall, Rank Correlation Methods, 1948, for ties), how steep it is by the median of all pairwise slopes (H. Theil, 1950;
- * P. K. Sen, J. Am. Stat. Assoc. 63, 1968). Where it leads to a limit, the time at which it gets there follows. alert.h decides.
+ * Time is divided into blocks of window / 24, from 1970 on. The median of the samples of each block is kept; when a block ends,
+ * the trend of the last 24 medians is computed: its significance by the test of Mann and Kendall (H. B. Mann, Econometrica 13,
+ * 1945; M. G. Kendall, Rank Correlation Methods, 1948, for ties), its slope by the median of all pairwise slopes (H. Theil, 1950;
+ * P. K. Sen, J. Am. Stat. Assoc. 63, 1968). If the trend leads to a limit, the time at which it reaches the limit follows.
+ * alert.h decides.
  *
- * A block with under a quarter of the samples that its length has room for is missing; with under 18 of 24 blocks nothing is
- * said. A block of more than HK_LIMIT_KEPT samples keeps every 2nd of them, every 4th and so on: at least 16, evenly apart.
+ * A block with less than a quarter of the samples that its length has room for is missing; with fewer than 18 of 24 blocks there
+ * is no result. Of a block of more than HK_LIMIT_KEPT samples every 2nd, 4th and so on is kept: at least 16, equally spaced.
  *
- * A block that has fallen back from the farthest one by over half of what the trend has grown begins anew: what was before it is
- * forgotten. So a disk that was tidied up, or a server that was restarted, is not judged by what it was.
+ * If a block falls back from the farthest one by more than half of the growth by the trend, the window begins anew with it:
+ * earlier blocks are forgotten. So a disk that was cleaned up, or a server that was restarted, is not judged by its former
+ * trend.
  *
- * Written once, in hk_real (see window.h), for every backend: all of it is the work of one thread. The window's own rules of
- * holes and spans do not apply; its ring holds the newest samples, for people to look at. Cannot fail.
+ * Written once, in hk_real (see window.h), for every backend, to be computed by one thread. The window's own rules of holes and
+ * spans do not apply; its ring holds the newest samples, for display. Cannot fail.
  *
- * Thread: whoever owns the sensor at the time; nothing here locks. */
+ * Thread: the current owner of the sensor; nothing here locks. */
 #ifndef HK_LIMIT_H
 #define HK_LIMIT_H
 
 #include "cpu/rules/window.h"
 
-#define HK_LIMIT_LEAST 18 /* blocks of HK_LIMIT_BLOCKS that must be there */
-#define HK_LIMIT_KEPT 32  /* samples of a block, even */
+#define HK_LIMIT_LEAST 18 /* minimum number of present blocks, of HK_LIMIT_BLOCKS */
+#define HK_LIMIT_KEPT 32  /* samples kept of a block; even */
 #define HK_LIMIT_SLOPES (HK_LIMIT_BLOCKS * (HK_LIMIT_BLOCKS - 1) / 2)
 
-/* One sensor's numbers, before its columns. All zero is a sensor with none. Blocks are counted from 1970 on. */
+/* State of one sensor, before its columns. All zero: no points. Blocks are counted from 1970 on. */
 struct hk_limit {
-  int64_t block;    /* the one under way */
-  int64_t first;    /* with which the window began: it is full HK_LIMIT_BLOCKS later */
-  int64_t told;     /* ns: when the limit is reached, as an event said last */
-  double slope;     /* of the trend that the last check found, a block; 0: there was none */
-  uint32_t present; /* bit number % HK_LIMIT_BLOCKS: that block, of those before the one under way, is not missing */
-  uint32_t there;   /* how many are present */
-  uint32_t came;    /* samples of the block under way, saturating */
-  uint32_t kept;    /* of these in `sample` */
-  uint32_t every;   /* so many came for one that is kept: a power of two; 0 before the first */
-  uint32_t under;   /* checks running that found no reason for an alert, saturating */
+  int64_t block;    /* the current block */
+  int64_t first;    /* the block with which the window began: the window is full HK_LIMIT_BLOCKS later */
+  int64_t told;     /* ns: when the limit is reached, by the last event */
+  double slope;     /* slope of the trend of the last check, per block; 0: no trend */
+  uint32_t present; /* bit b % HK_LIMIT_BLOCKS: block b before the current one is not missing */
+  uint32_t there;   /* number of present blocks */
+  uint32_t came;    /* samples of the current block, saturating */
+  uint32_t kept;    /* number of them in `sample` */
+  uint32_t every;   /* every so many-th sample is kept: a power of two; 0 before the first sample */
+  uint32_t under;   /* successive checks without a reason for an alert, saturating */
 };
 
 struct hk_limit_view {
   struct hk_limit *limit;
   const struct hk_detector *detector;
-  hk_real *median; /* of block b at b % HK_LIMIT_BLOCKS; as all that is kept, less the window's reference */
-  hk_real *sample; /* of the block under way, as they came: HK_LIMIT_KEPT */
+  hk_real *median; /* of block b at b % HK_LIMIT_BLOCKS; less the window's reference, like all that is kept */
+  hk_real *sample; /* samples of the current block, in order of time: HK_LIMIT_KEPT */
 };
 
-/* What the blocks say. */
+/* The trend of the blocks. */
 struct hk_limit_trend {
-  double z;         /* of Mann and Kendall: its sign is the trend's */
-  double slope;     /* a block, */
+  double z;         /* z of Mann and Kendall: its sign is that of the trend */
+  double slope;     /* per block, */
   double low, high; /* and the quartiles of the pairwise slopes */
   double level;     /* of the line where the last block ends */
   double spread;    /* of the medians about the line: 1.4826 times their median distance */
 };
 
-/* And where it leads. */
+/* The outlook: where the trend leads. */
 struct hk_limit_outlook {
-  double eta;                        /* ns from the point on until the limit is reached; infinity: it leads to none */
-  double limit;                      /* the one that it leads to */
+  double eta;                        /* ns from the point until the limit is reached; infinity: the trend leads to no limit */
+  double limit;                      /* the limit to which the trend leads */
   int64_t earliest, reached, latest; /* ns: when, by the steeper quartile, the slope, the gentler quartile; INT64_MAX: never */
 };
 
-/* What came of a point. */
+/* Result of a point. */
 struct hk_limit_check {
-  bool closed; /* a block has ended; all else is nothing where none has, and trend and outlook where the step has no score */
+  bool closed; /* a block has ended; otherwise all else is invalid; trend and outlook also if the step has no score */
   bool beyond; /* the last block lies at or beyond a limit */
   struct hk_limit_trend trend;
   struct hk_limit_outlook outlook;
@@ -75,13 +77,13 @@ HK_INLINE int64_t hk_limit_length(const struct hk_detector *d)
   return d->limit.window / HK_LIMIT_BLOCKS;
 }
 
-/* Bytes behind the ring with numbers of `size` bytes. */
+/* Bytes after the ring, with numbers of `size` bytes. */
 HK_INLINE size_t hk_limit_bytes(size_t size)
 {
   return sizeof(struct hk_limit) + (HK_LIMIT_BLOCKS + HK_LIMIT_KEPT) * size;
 }
 
-/* What lies in `memory`: hk_limit_bytes, aligned for a double. */
+/* The view of `memory`: hk_limit_bytes, aligned for a double. */
 HK_INLINE struct hk_limit_view hk_limit_view(void *memory, const struct hk_detector *d)
 {
   struct hk_limit_view v;
@@ -112,7 +114,7 @@ HK_INLINE void hk_limit_sort(double *x, uint32_t n)
   }
 }
 
-/* Quantile q of n sorted numbers, n > 0, between them linearly. */
+/* Quantile q of n sorted numbers, n > 0, with linear interpolation. */
 HK_INLINE double hk_limit_quantile(const double *x, uint32_t n, double q)
 {
   const double place = q * (n - 1);
@@ -120,8 +122,8 @@ HK_INLINE double hk_limit_quantile(const double *x, uint32_t n, double q)
   return fma(x[next] - x[at], place - at, x[at]);
 }
 
-/* The test statistic of n medians: of how many pairs the later is the larger, less of how many the smaller, in standard
- * deviations of what that is where there is no trend. */
+/* The test statistic of n medians: the number of pairs whose later one is larger, less the number of pairs whose later one is
+ * smaller, in standard deviations of this difference without a trend. */
 HK_INLINE double hk_limit_z(const double *m, uint32_t n)
 {
   int32_t score = 0, ties = 0;
@@ -140,8 +142,8 @@ HK_INLINE double hk_limit_z(const double *m, uint32_t n)
   return eighteen > 0 ? less / sqrt(eighteen / 18.0) : 0;
 }
 
-/* The trend of the blocks that are present, HK_LIMIT_LEAST at least. Places are 0, of the oldest block of the window, to
- * HK_LIMIT_BLOCKS - 1. */
+/* The trend of the present blocks, at least HK_LIMIT_LEAST. Places are 0, of the oldest block of the window, to HK_LIMIT_BLOCKS -
+ * 1. */
 HK_INLINE struct hk_limit_trend hk_limit_find(const struct hk_limit_view *v)
 {
   const struct hk_limit *s = v->limit;
@@ -166,7 +168,7 @@ HK_INLINE struct hk_limit_trend hk_limit_find(const struct hk_limit_view *v)
   for (uint32_t i = 0; i < n; i++)
     work[i] = fma(-t.slope, place[i], m[i]);
   hk_limit_sort(work, n);
-  const double begin = hk_limit_quantile(work, n, 0.5); /* where the oldest block has its middle */
+  const double begin = hk_limit_quantile(work, n, 0.5); /* value of the line at the middle of the oldest block */
   t.level = fma(t.slope, HK_LIMIT_BLOCKS - 0.5, begin);
   for (uint32_t i = 0; i < n; i++)
     work[i] = fabs(m[i] - fma(t.slope, place[i], begin));
@@ -175,7 +177,7 @@ HK_INLINE struct hk_limit_trend hk_limit_find(const struct hk_limit_view *v)
   return t;
 }
 
-/* The time when so many blocks will have passed since the one under way began, not before `time`; INT64_MAX beyond all times. */
+/* The time when `blocks` blocks will have passed since the current one began, at least `time`; INT64_MAX if out of range. */
 HK_INLINE int64_t hk_limit_when(const struct hk_limit_view *v, double blocks, int64_t time)
 {
   const int64_t length = hk_limit_length(v->detector), end = v->limit->block * length;
@@ -185,7 +187,7 @@ HK_INLINE int64_t hk_limit_when(const struct hk_limit_view *v, double blocks, in
   return end + (int64_t)ns > time ? end + (int64_t)ns : time;
 }
 
-/* Where a trend leads, at a time. */
+/* Computes where a trend leads, at a time. */
 HK_INLINE struct hk_limit_outlook hk_limit_look(const struct hk_limit_view *v, const struct hk_window *w,
                                                 const struct hk_limit_trend *t, int64_t time)
 {
@@ -205,7 +207,7 @@ HK_INLINE struct hk_limit_outlook hk_limit_look(const struct hk_limit_view *v, c
   return o;
 }
 
-/* Whether a median, of the block under way, has fallen back by over half of what the trend of the last check had grown. */
+/* Whether the median of the current block has fallen back by more than half of the growth by the trend of the last check. */
 HK_INLINE bool hk_limit_fell(const struct hk_limit_view *v, double median)
 {
   const struct hk_limit *s = v->limit;
@@ -223,8 +225,8 @@ HK_INLINE bool hk_limit_fell(const struct hk_limit_view *v, double median)
   return newest > oldest && farthest - way * median > 0.5 * fabs(s->slope) * (newest - oldest) && fabs(s->slope) > 0;
 }
 
-/* Ends the block under way and begins another. Returns whether the window begins anew with the one that ended. *median: of it,
- * NaN where it is missing. */
+/* Ends the current block and begins another. Returns whether the window begins anew with the ended block. *median: of the ended
+ * block; NaN: it is missing. */
 HK_INLINE bool hk_limit_close(const struct hk_limit_view *v, const struct hk_window *w, int64_t block, double *median)
 {
   struct hk_limit *s = v->limit;
@@ -262,7 +264,7 @@ HK_INLINE bool hk_limit_close(const struct hk_limit_view *v, const struct hk_win
   return anew;
 }
 
-/* Puts a sample into the block under way. */
+/* Puts a sample into the current block. */
 HK_INLINE void hk_limit_keep(const struct hk_limit_view *v, hk_real x)
 {
   struct hk_limit *s = v->limit;
@@ -271,14 +273,14 @@ HK_INLINE void hk_limit_keep(const struct hk_limit_view *v, hk_real x)
       for (uint32_t i = 0; i < HK_LIMIT_KEPT / 2; i++)
         v->sample[i] = v->sample[2 * i];
       s->kept = HK_LIMIT_KEPT / 2;
-      s->every *= 2; /* so many have come that this one is kept as well */
+      s->every *= 2; /* `came` is a multiple of the new `every`: this sample is kept as well */
     }
     v->sample[s->kept++] = x;
   }
   s->came += s->came < UINT32_MAX;
 }
 
-/* Looks at the trend once a block has ended: whether there are blocks enough. */
+/* Computes the trend after the end of a block. Returns whether there are enough blocks. */
 HK_INLINE bool hk_limit_look_again(const struct hk_limit_view *v, const struct hk_window *w, int64_t time,
                                    struct hk_limit_check *check)
 {
@@ -299,8 +301,8 @@ HK_INLINE bool hk_limit_beyond(const struct hk_limit_rule *rule, double value)
   return (rule->has_upper && value >= rule->upper) || (rule->has_lower && value <= rule->lower);
 }
 
-/* Takes a point: late and rejected ones as the window does; the others go into their block, and a score is due with the first
- * point behind the end of one. The step says `restarted` where the window began anew. */
+/* Processes a point: late and rejected ones as the window does; the others go into their block, and a score is due with the first
+ * point after the end of one. The step is `restarted` if the window began anew. */
 HK_INLINE struct hk_step hk_limit_take(const struct hk_limit_view *v, struct hk_window *w, hk_real *ring, int64_t time,
                                        double value, int64_t arrival, bool alerted, struct hk_limit_check *check)
 {
@@ -347,7 +349,7 @@ HK_INLINE struct hk_step hk_limit_take(const struct hk_limit_view *v, struct hk_
   return step;
 }
 
-/* The score of a check, [0, 1]: 1/2 where the limit is as far away as the horizon, 0 where the trend leads to none. */
+/* The score of a check, [0, 1]: 1/2 if the limit is as far away as the horizon, 0 if the trend leads to no limit. */
 HK_INLINE double hk_limit_score(const struct hk_detector *d, const struct hk_limit_outlook *o)
 {
   return (double)d->limit.horizon / ((double)d->limit.horizon + o->eta);

@@ -1,10 +1,10 @@
-/* What a sensor's state (cpu/rules/state.h) has in place of the feedback vector where algorithm = limit. Written once, in
- * hk_real. The reference backend's numbers are rounded to float32 on the way.
+/* The part of a sensor's state (cpu/rules/state.h) in place of the feedback vector for algorithm = limit. Written once, in
+ * hk_real. The reference backend's numbers are rounded to float32.
  *
  * Little-endian, no padding:
  *
  *   block, first, told i64; slope f64; present, came, kept, every, under u32
- *   medians, HK_LIMIT_BLOCKS f32, 0 where a block is missing; the samples that are kept, f32 */
+ *   medians, HK_LIMIT_BLOCKS f32, 0 for missing blocks; the kept samples, f32 */
 #ifndef HK_LIMIT_STATE_H
 #define HK_LIMIT_STATE_H
 
@@ -20,7 +20,7 @@ HK_INLINE size_t hk_limit_state_size(uint32_t kept)
   return HK_LIMIT_STATE_HEAD + 4 * ((size_t)HK_LIMIT_BLOCKS + kept);
 }
 
-/* As export_ in struct hk_backend_ops. ring: the sensor's samples in float32, as the window left them. */
+/* As export_ in struct hk_backend_ops. ring: the sensor's samples in float32, in the order of the window's ring. */
 HK_INLINE int64_t hk_limit_export(const struct hk_window *window, const struct hk_alert *alert, const struct hk_limit_view *v,
                                   const float *ring, void *state, size_t size)
 {
@@ -43,7 +43,7 @@ HK_INLINE int64_t hk_limit_export(const struct hk_window *window, const struct h
   return (int64_t)bytes;
 }
 
-/* Whether these are numbers that hk_limit_take can leave behind. */
+/* Whether hk_limit_take can produce these numbers. */
 HK_INLINE bool hk_limit_sound(const struct hk_limit *s, const struct hk_window *w, const struct hk_detector *d)
 {
   if (s->kept > HK_LIMIT_KEPT || s->present >> HK_LIMIT_BLOCKS != 0 || !isfinite(s->slope) || s->told < 0)
@@ -54,8 +54,8 @@ HK_INLINE bool hk_limit_sound(const struct hk_limit *s, const struct hk_window *
          (s->every & (s->every - 1)) == 0 && s->kept > 0 && s->kept <= s->came;
 }
 
-/* As import_. ring: room for hk_detector_span(d) float32, receives the samples from the oldest on. After an error the sensor is
- * as it was; what `ring` holds is then of no meaning. */
+/* As import_. ring: room for hk_detector_span(d) float32, receives the samples, oldest first. After an error the sensor is
+ * unchanged, and the contents of `ring` are undefined. */
 HK_INLINE int hk_limit_import(struct hk_window *window, struct hk_alert *alert, const struct hk_limit_view *v, float *ring,
                               const void *state, size_t size)
 {

@@ -1,22 +1,22 @@
-/* The process model: what the checks of lines of pipes read, less what the lines' equations say that they should.
+/* The process model: readings of the checks on lines of pipes, less the values by the equations of the lines.
  *
- * A model has the lines of a plan, which know nothing of each other and are computed together (pipelines.h). Driven by its
- * boundaries a line goes on from row to row (pipeline.h); of each check there is the difference
+ * A model has the lines of a plan, which are independent of each other and computed together (pipelines.h). A line is advanced
+ * from row to row (pipeline.h), driven by its boundaries; each check has the difference
  *
- *   nu = y - what the line has at its place
+ *   nu = y - the value of the line at the place of the check
  *
- * in the sensor's unit. It begins steady, when both boundaries have a value, and is silent for three times the transit. A
- * boundary without a value keeps its last one for `hold` rows, as both do in rows that do not come; then the line is lost, and
- * begins again. A step that fails is a row without output; three in a row, and the line is lost.
+ * in the sensor's unit. A line begins in the steady state, when both boundaries have a value, and gives no output for three times
+ * the transit. A boundary without a value keeps its last one for `hold` rows, and so do both in missing rows; then the line is
+ * lost and begins again. A row whose step fails has no output; after three in succession the line is lost.
  *
- * Friction adapts: all cells' is multiplied by phi, at first 1. With s_i = d y_i / d phi of a steady line and c_i a slow mean of
- * |nu_i - its own slow mean|, each row
+ * Friction adapts: that of all cells is multiplied by phi, initially 1. With s_i = d y_i / d phi of a steady line and c_i a slow
+ * mean of |nu_i - its own slow mean|, each row
  *
  *   phi += rate * sum (s_i / c_i) clip(nu_i / c_i, +-clip) / sum (s_i / c_i)^2,    rate = max(adapt, 1 / (rows + 3 transits))
  *
- * unless the sum of squares is below HK_MODEL_SEEN, where friction is not seen. phi stays, whatever is lost.
+ * unless the sum of squares is below HK_MODEL_SEEN, where friction is not observable. phi is kept when a line is lost.
  *
- * The same rows give the same bits, on one machine and one kind of pipelines.h, and so does a model that is read from its state.
+ * On one machine and one kind of pipelines.h the same rows give the same bits, also in a model that was read from its state.
  * Thread: the owner's. */
 #ifndef HK_MODEL_H
 #define HK_MODEL_H
@@ -29,59 +29,59 @@
 #define HK_MODEL_HOLD_MAX 1000000u
 
 struct hk_model_rule {
-  double interval; /* s of a row; over 0 */
-  double adapt;    /* 0..0.1; 0: friction stays as the file says */
-  double clip;     /* of c; over 0 */
+  double interval; /* s from row to row; > 0 */
+  double adapt;    /* 0..0.1; 0: friction is that of the file */
+  double clip;     /* in c; > 0 */
   uint32_t hold;   /* rows; up to HK_MODEL_HOLD_MAX */
 };
 
-/* What a row was for a line. */
+/* The effect of a row on a line. */
 enum hk_model_turn {
-  HK_MODEL_WAITS,    /* it has not begun, or was lost before */
-  HK_MODEL_BEGINS,   /* it began steady with this row */
-  HK_MODEL_SILENT,   /* it computes, and says nothing yet */
-  HK_MODEL_SAYS,     /* what the checks differ by */
+  HK_MODEL_WAITS,    /* the line has not begun, or was lost before */
+  HK_MODEL_BEGINS,   /* the line began in the steady state with this row */
+  HK_MODEL_SILENT,   /* the line computes, but gives no output yet */
+  HK_MODEL_SAYS,     /* the line gives the differences of its checks */
   HK_MODEL_GAP,      /* the step failed */
-  HK_MODEL_MISSED,   /* it is lost: a boundary has had no value for longer than `hold` */
-  HK_MODEL_UNSOLVED, /* it is lost: steps failed */
-  HK_MODEL_BROKEN,   /* it is lost: the device that computed it failed; it begins again on the host */
+  HK_MODEL_MISSED,   /* the line is lost: a boundary had no value for longer than `hold` */
+  HK_MODEL_UNSOLVED, /* the line is lost: steps failed */
+  HK_MODEL_BROKEN,   /* the line is lost: its device failed; the line begins again on the host */
 };
 
-/* What is known of a check. */
+/* Statistics of a check. */
 struct hk_model_check {
-  double mean, error;           /* slow means of nu, and of its distance from that: c */
-  double level, moves, differs; /* slow mean of the sensor; slow means of the squares that it and nu are away from theirs */
+  double mean, error;           /* slow means of nu, and of |nu - mean|: c */
+  double level, moves, differs; /* slow means: of the sensor y, of (y - level)^2, of (nu - mean)^2 */
   uint64_t values;
 };
 
 struct hk_model;
 
-/* 0 and *out, or -ENOMEM, and what the place's kind says where it cannot be opened, with a message. It takes a reference to the
- * plan. */
+/* Creates a model, which takes a reference to the plan. Returns 0 and *out, or -ENOMEM or the errors of `open` of the place's
+ * kind, with a message. */
 int hk_model_new(struct hk_model **out, const struct hk_model_plan *plan, const struct hk_model_rule *rule,
                  const struct hk_pipelines_place *place, char *error, size_t size);
 void hk_model_free(struct hk_model *model); /* NULL is fine */
-/* Bytes of one on the host, with one thread, more or less, without its plan. */
+/* Approximate bytes of a model on the host with one thread, without its plan. */
 uint64_t hk_model_need(const struct hk_model_plan *plan);
 const struct hk_model_plan *hk_model_plan_of(const struct hk_model *model);
-/* Where it is computed: what was said, or the host once a device has failed. */
+/* Where the model is computed: the place given to hk_model_new, or the host once a device has failed. */
 struct hk_pipelines_place hk_model_place(const struct hk_model *model);
 
-/* Takes a row, whose number is larger than that of the one before: y by sensor of the plan, NaN: none. Returns nu, by sensor,
- * until the next call: NaN: there is none. */
+/* Processes a row; row numbers must ascend. y: by sensor of the plan; NaN: no value. Returns nu by sensor, valid until the next
+ * call; NaN: no output. */
 const double *hk_model_row(struct hk_model *model, int64_t row, const double *y);
-enum hk_model_turn hk_model_turn_of(const struct hk_model *model, uint32_t line); /* the last row */
+enum hk_model_turn hk_model_turn_of(const struct hk_model *model, uint32_t line); /* of the last row */
 
 double hk_model_friction(const struct hk_model *model, uint32_t line); /* phi */
 const struct hk_model_check *hk_model_check_of(const struct hk_model *model, uint32_t sensor);
-/* How much of a check's movement the model explains: 1: all; 0 and less: none; NaN: it has said nothing of it yet. */
+/* Share of the variance of a check that the model explains: 1: all; <= 0: none; NaN: no output yet. */
 double hk_model_explains(const struct hk_model *model, uint32_t sensor);
-/* The boundary that had no value when a line was lost (0 or 1 of the line's), and the pipe at which equations were singular. */
+/* Why a line was lost: which of its boundaries, 0 or 1, had no value; and the pipe at which the equations were singular. */
 uint32_t hk_model_missing(const struct hk_model *model, uint32_t line);
 const struct hk_model_pipe *hk_model_fault(const struct hk_model *model, uint32_t line);
 
-/* All that it knows, as bytes in memory that is aligned to 8; as many as hk_model_state_size says, a multiple of 8.
- * hk_model_read: into a model that is new. False: it is no state of this plan. */
+/* The state of a model, as bytes in memory aligned to 8. hk_model_state_size: their number, a multiple of 8. hk_model_read: reads
+ * the state into a new model; false: it is not a state of this plan. */
 size_t hk_model_state_size(const struct hk_model_plan *plan);
 void hk_model_write(const struct hk_model *model, void *state);
 bool hk_model_read(struct hk_model *model, const void *state, size_t size);

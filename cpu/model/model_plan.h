@@ -1,17 +1,17 @@
-/* What a model file says: the pipes of a line, or of several, and the sensors on them.
+/* The contents of a model file: the pipes of one line or several, and the sensors on them.
  *
- *   fluid  DENSITY                                   kg/m^3; 1000 unless said
- *   units  Pa|kPa|bar|psi m3/s|m3/h|l/s              of all sensors; Pa and m3/s unless said
- *   line   NAME                                      what follows, up to the next one, is of this line
+ *   fluid  DENSITY                                   kg/m^3; default 1000
+ *   units  Pa|kPa|bar|psi m3/s|m3/h|l/s              units of all sensors; default Pa and m3/s
+ *   line   NAME                                      begins a line of pipes
  *   edge   A B LENGTH DIAMETER FRICTION WAVE CELLS   a pipe from node A to node B: m, m, Darcy's factor, m/s, a whole number
- *   height NODE HEIGHT                               m; 0 unless said, and pipes are straight
+ *   height NODE HEIGHT                               m; default 0; pipes are straight
  *   sensor NAME p|q NODE boundary|check              a pressure, or the flow along the line
  *
- * Words are divided by blanks and tabs; # begins a comment. A file with one line need not name it. Pipes of a line stand
- * one after the other, each begins where the one before ends, and flows count from the first node to the last; names of nodes are
- * the line's own. Each end of a line has one boundary, at least one of which is a pressure.
+ * Words are separated by blanks and tabs; # begins a comment. A file with only one line need not name it. The pipes of a line are
+ * in series, each begins where the previous one ends, and flows are positive from the first node to the last; names of nodes are
+ * local to the line. Each end of a line has one boundary; at least one of the two is a pressure.
  *
- * A plan never changes once it was read. Thread: any. */
+ * A plan is immutable. Thread: any. */
 #ifndef HK_MODEL_PLAN_H
 #define HK_MODEL_PLAN_H
 
@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define HK_MODEL_BYTES ((size_t)1 << 24) /* of a file, at most */
+#define HK_MODEL_BYTES ((size_t)1 << 24) /* maximum size of a file */
 #define HK_MODEL_LINES_MAX 65536
 #define HK_MODEL_PIPES_MAX 65536
 #define HK_MODEL_LINE_PIPES_MAX 4096    /* of a line */
@@ -29,7 +29,7 @@
 #define HK_MODEL_SENSORS_MAX 65536
 #define HK_MODEL_NONE UINT32_MAX
 
-/* A word of the file; no 0 stands behind it. */
+/* A word of the file, not terminated by 0. */
 struct hk_model_word {
   const char *text;
   uint32_t length;
@@ -39,7 +39,7 @@ struct hk_model_pipe {
   struct hk_model_word from, to; /* nodes */
   uint32_t first, cells;         /* of the line */
   double length, area;           /* m, m^2 */
-  double loss;                   /* of the line's pipes to its end, as struct hk_model_line has it */
+  double loss;                   /* loss of the line's pipes up to the end of this one, as in struct hk_model_line */
 };
 
 struct hk_model_sensor {
@@ -48,19 +48,19 @@ struct hk_model_sensor {
   uint32_t point; /* of the line */
   bool flow;      /* else a pressure */
   bool boundary;  /* else a check */
-  double unit;    /* Pa or m^3/s that one of its units is */
-  double loss;    /* of the line's pipes before it, as struct hk_model_line has it */
+  double unit;    /* one unit of the sensor in Pa or m^3/s */
+  double loss;    /* loss of the line's pipes before it, as in struct hk_model_line */
 };
 
 struct hk_model_line {
-  struct hk_model_word name; /* length 0: the file does not name it */
-  uint32_t pipe, pipes;      /* of the plan: the first, and how many */
+  struct hk_model_word name; /* length 0: unnamed */
+  uint32_t pipe, pipes;      /* the first in the plan, and their number */
   uint32_t cell, cells;      /* likewise */
-  uint32_t boundary[2];      /* sensors: of the first node, of the last one */
+  uint32_t boundary[2];      /* sensors at the first and at the last node */
   double impedance;          /* pipeline.h */
-  double loss;               /* Pa that friction takes of the whole line at 1 m^3/s, which grows as the flow squared */
-  double transit;            /* s that a wave takes from end to end */
-  double shortest;           /* s that it takes through the shortest cell */
+  double loss;               /* Pa of friction loss of the whole line at 1 m^3/s; proportional to the square of the flow */
+  double transit;            /* s of a wave from end to end */
+  double shortest;           /* s of a wave through the shortest cell */
 };
 
 struct hk_model_plan {
@@ -69,24 +69,24 @@ struct hk_model_plan {
   const struct hk_model_sensor *sensor; /* in the order of the file */
   const struct hk_pipeline_cell *cell;
   uint32_t lines, pipes, sensors, cells;
-  uint32_t longest; /* cells of the line that has most */
-  uint32_t mark;    /* two plans that differ do not share it, but for one in four billion; never 0 */
+  uint32_t longest; /* cells of the line with most cells */
+  uint32_t mark;    /* hash of the plan: different plans share it with a probability of one in four billion; never 0 */
 };
 
-/* hk_model_plan_parse: of a text in memory. 0 and *out with one reference, or a negative errno with a message, which names line
- * and column. */
+/* Reads a plan from a file; hk_model_plan_parse: from a text in memory. Returns 0 and *out with one reference, or a negative
+ * errno with a message that names line and column. */
 int hk_model_plan_read(const struct hk_model_plan **out, const char *path, char *error, size_t size);
 int hk_model_plan_parse(const struct hk_model_plan **out, const char *text, size_t length, char *error, size_t size);
-const struct hk_model_plan *hk_model_plan_hold(const struct hk_model_plan *plan); /* one reference more */
+const struct hk_model_plan *hk_model_plan_hold(const struct hk_model_plan *plan); /* adds a reference */
 void hk_model_plan_release(const struct hk_model_plan *plan);                     /* NULL is allowed */
 
-/* The sensor of a name; HK_MODEL_NONE: it is none of its. */
+/* Finds a sensor by its name; HK_MODEL_NONE: not in the plan. */
 uint32_t hk_model_plan_find(const struct hk_model_plan *plan, const char *name, size_t length);
-/* The pipe in which a point of a line lies; of two that meet there the first. */
+/* The pipe that contains a point of a line; the first of two that meet there. */
 const struct hk_model_pipe *hk_model_plan_pipe(const struct hk_model_plan *plan, uint32_t line, uint32_t point);
 
-/* Points of a line, and of all lines together; and of those before a line, which stand there first where all are in one column.
- */
+/* Number of points of a line, of all lines, and of all lines before a line: the index of its first point in a column of all
+ * points. */
 static inline uint32_t hk_model_points(const struct hk_model_line *line)
 {
   return line->cells + 1;

@@ -1,17 +1,17 @@
-/* One line of pipes, full of a liquid: pressure and flow at its points, from one time to the next.
+/* One line of pipes full of a liquid: computes the pressure and flow at its points for successive times.
  *
  * Water hammer (Wylie and Streeter, Fluid Transients in Systems, 1993, chapters 2 and 3): with the pressure p, the flow q along
  * the line, the density rho, the area A, the diameter D, the wave speed a, the height h and Darcy's friction factor f
  *
  *   dp/dt + (rho a^2 / A) dq/dx = 0      dq/dt + (A / rho) dp/dx + A g dh/dx + f q |q| / (2 D A) = 0
  *
- * by Preissmann's box scheme: both are taken at the middle of a cell, times with the weights HK_PIPELINE_WEIGHT (new) and
- * 1 - HK_PIPELINE_WEIGHT (old). It is stable for any step. A point has two unknowns, s = p / Z and q, with Z = rho a / A of the
- * first pipe; a cell gives two equations, each end of the line one; the matrix has two diagonals below the main one and two
- * above. HK_PIPELINE_NEWTON Newton steps; each is solved by partial pivoting, to a backward error of at most HK_BAND_ERROR
- * (cpu/band/band.h).
+ * by Preissmann's box scheme: both equations are evaluated at the middle of a cell, and times are weighted with
+ * HK_PIPELINE_WEIGHT (new) and 1 - HK_PIPELINE_WEIGHT (old). The scheme is stable for any step. A point has two unknowns,
+ * s = p / Z and q, with Z = rho a / A of the first pipe; each cell gives two equations, each end of the line one; the matrix has
+ * two diagonals below the main one and two above. A step makes HK_PIPELINE_NEWTON Newton steps; each is solved with partial
+ * pivoting, to a backward error of at most HK_BAND_ERROR (cpu/band/band.h).
  *
- * The same numbers give the same bits, on one machine. Thread: the owner's. */
+ * On one machine the same numbers give the same bits. Thread: the owner's. */
 #ifndef HK_PIPELINE_H
 #define HK_PIPELINE_H
 
@@ -32,35 +32,36 @@ struct hk_pipeline_cell {
   double lift;     /* A g dh/dx, m^3/s^2 */
 };
 
-/* What holds at an end: p P + q Q + square Q |Q| = is, with the pressure P in Pa and the flow Q along the line in m^3/s.
+/* The equation at an end: p P + q Q + square Q |Q| = is, with the pressure P in Pa and the flow Q along the line in m^3/s.
  * { 1, 0, 0, P } is a measured pressure, { 0, 1, 0, Q } a measured flow. */
 struct hk_pipeline_end {
   double p, q, square, is;
 };
 
 struct hk_pipeline {
-  const struct hk_pipeline_cell *cell; /* the caller's */
-  uint32_t points;                     /* one more than cells; at least 2 */
+  const struct hk_pipeline_cell *cell; /* owned by the caller */
+  uint32_t points;                     /* cells + 1; at least 2 */
   double impedance;                    /* Z, Pa s/m^3 */
   double *state;                       /* s, q of each point */
-  double *memory;                      /* of a step */
+  double *memory;                      /* work memory of a step */
   struct hk_band_work work;
   double error;      /* the largest backward error of the last step */
-  uint32_t refined;  /* solutions that were refined */
-  uint32_t singular; /* after -EDOM: the equations up to this point are singular, from one at or before it */
+  uint32_t refined;  /* number of refined solutions */
+  uint32_t singular; /* after -EDOM: the equations of the points up to this one are singular */
 };
 
-/* At rest at a pressure of zero. cells: 1..2^24. 0 or -ENOMEM. hk_pipeline_close: frees what a line that is zero or open has. */
+/* Makes a line at rest with a pressure of zero. cells: 1..2^24. Returns 0 or -ENOMEM. hk_pipeline_close frees the memory of a
+ * line, which may be zeroed. */
 int hk_pipeline_open(struct hk_pipeline *line, const struct hk_pipeline_cell *cell, uint32_t cells, double impedance);
 void hk_pipeline_close(struct hk_pipeline *line);
-/* Bytes of it, without the cells. */
+/* Bytes of a line, without its cells. */
 uint64_t hk_pipeline_need(uint32_t cells);
 
-/* The state in which nothing changes. friction: what that of all cells is multiplied by, over 0. 0, or -EDOM: there is none, or
- * any would do. */
+/* Computes the steady state. friction: factor of the friction of all cells, > 0. Returns 0, or -EDOM: there is no steady state,
+ * or it is not unique. */
 int hk_pipeline_steady(struct hk_pipeline *line, const struct hk_pipeline_end end[2], double friction);
-/* dt seconds on. sink: m^3/s that leave each cell by the way; NULL: none. 0; -EDOM: the equations are singular, at
- * line->singular; -ERANGE: there is no finite solution. Where it fails the state is as it was. */
+/* Advances the line by dt seconds. sink: m^3/s that leave each cell; NULL: none. Returns 0; -EDOM: the equations are singular, at
+ * line->singular; -ERANGE: there is no finite solution. After an error the state is unchanged. */
 int hk_pipeline_step(struct hk_pipeline *line, const struct hk_pipeline_end end[2], const double *sink, double dt,
                      double friction);
 

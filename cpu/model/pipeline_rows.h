@@ -1,8 +1,9 @@
-/* The equations of a line of pipes (pipeline.h) as rows of a band matrix, for one Newton step: written once for host and device.
+/* The equations of a line of pipes (pipeline.h) as rows of a band matrix, for one Newton step. Written once for host and
+ * device.
  *
- * Their order is: the first end, then continuity and momentum of each cell, then the last end; the unknowns' is s, q by point. A
- * row has HK_PIPELINE_WIDTH numbers, from the column HK_PIPELINE_BELOW before its own on, as cpu/band/band.h has it. `rest` is
- * what is left of the equation, with the opposite sign: the right side for the change of the unknowns. */
+ * Order of the equations: the first end, then continuity and momentum of each cell, then the last end. Order of the unknowns: s,
+ * q by point. A row has HK_PIPELINE_WIDTH numbers, the first of which is HK_PIPELINE_BELOW columns before the diagonal, as in
+ * cpu/band/band.h. `rest` is the negative residual of the equation: the right side for the change of the unknowns. */
 #ifndef HK_PIPELINE_ROWS_H
 #define HK_PIPELINE_ROWS_H
 
@@ -15,7 +16,7 @@
 #define HK_PIPELINE_ABOVE 2
 #define HK_PIPELINE_WIDTH (HK_PIPELINE_BELOW + 1 + HK_PIPELINE_ABOVE)
 
-/* Of an end where s and q are, divided by its largest coefficient: those of s and q alone. */
+/* The row of an end with the unknowns s and q, divided by its largest coefficient; only the coefficients of s and q. */
 HK_INLINE void hk_pipeline_end_row(const struct hk_pipeline_end *e, double impedance, double s, double q, double row[2],
                                    double *rest)
 {
@@ -26,7 +27,8 @@ HK_INLINE void hk_pipeline_end_row(const struct hk_pipeline_end *e, double imped
   *rest = -(by_s * s + e->q * q + e->square * q * fabs(q) - e->is) * scale;
 }
 
-/* Of a cell, times 2 dt. was, is: s, q of the points at its two sides, before the step and where the Newton step begins. */
+/* The two rows of a cell, times 2 dt. was, is: s, q of the points at its two sides, before the step and at the start of the
+ * Newton step. */
 HK_INLINE void hk_pipeline_cell_rows(const struct hk_pipeline_cell *cell, double sink, double dt, double friction,
                                      const double was[4], const double is[4], double row[2][HK_PIPELINE_WIDTH], double rest[2])
 {

@@ -1,5 +1,5 @@
-/* The lines of a model file (model_plan.h), before what can only be judged at its end: which nodes there are, and who stands at
- * them. Words point into the text, and know where in it they stand. Thread: the caller's. */
+/* Parses the lines of a model file (model_plan.h), without what needs the whole file: the nodes, and the sensors at them. Words
+ * point into the text and have their position. Thread: the caller's. */
 #ifndef HK_MODEL_PLAN_LINES_H
 #define HK_MODEL_PLAN_LINES_H
 
@@ -7,12 +7,12 @@
 
 struct hk_plan_word {
   struct hk_model_word is;
-  uint32_t line, column; /* from 1 on */
+  uint32_t line, column; /* from 1 */
 };
 
-/* Of pipes: those from `edge` on, up to the next line's. */
+/* A line of pipes: its edges begin at `edge` and end where those of the next line begin. */
 struct hk_plan_line {
-  struct hk_plan_word name; /* length 0: the only line, without a name */
+  struct hk_plan_word name; /* length 0: the only line, unnamed */
   uint32_t edge, cells;
 };
 
@@ -35,26 +35,26 @@ struct hk_plan_height {
 };
 
 struct hk_plan_lines {
-  struct hk_plan_line *line; /* ours, as the other columns */
+  struct hk_plan_line *line; /* owned, like the other columns */
   struct hk_plan_edge *edge;
   struct hk_plan_sensor *sensor;
   struct hk_plan_height *height;
   uint32_t lines, edges, sensors, heights;
   uint32_t cells;                 /* of all edges */
-  double density, pressure, flow; /* kg/m^3, and Pa and m^3/s that a unit is */
-  bool fluid, units;              /* were said */
-  char *error;                    /* the caller's, of size bytes: the fault, where there is one */
+  double density, pressure, flow; /* kg/m^3, and the units of pressure and flow in Pa and m^3/s */
+  bool fluid, units;              /* whether the file gives them */
+  char *error;                    /* buffer of the caller, `size` bytes, for the error message */
   size_t size;
 };
 
-/* Reads all lines of a text into an empty *out, of which error and size are set. 0, -EINVAL or -ENOMEM, with a message. It is
- * closed in any case. */
+/* Parses all lines of a text into an empty *out, in which error and size are set. Returns 0, -EINVAL or -ENOMEM, with a message.
+ * Call hk_plan_lines_close in all cases. */
 int hk_plan_lines_read(struct hk_plan_lines *out, const char *text, size_t length);
 void hk_plan_lines_close(struct hk_plan_lines *lines);
 
-/* Writes that a word is wrong, with its place, and returns -EINVAL. */
+/* Writes an error message about a word, with its position. Returns -EINVAL. */
 int hk_plan_complain(const struct hk_plan_lines *lines, const struct hk_plan_word *word, const char *what);
-int hk_plan_no_memory(const struct hk_plan_lines *lines); /* -ENOMEM */
+int hk_plan_no_memory(const struct hk_plan_lines *lines); /* writes a message, returns -ENOMEM */
 
 static inline bool hk_plan_same(const struct hk_model_word *a, const struct hk_model_word *b)
 {

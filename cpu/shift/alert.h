@@ -1,24 +1,24 @@
 /* The alert rule of a sensor with algorithm = shift. Written once, for every backend (see window.h for how). cpu/rules/alert.h
  * has the rule of ika and svd, and the structs.
  *
- * Deciding, once for each accepted point (late and rejected points never come here), in this order:
+ * Decision, once for each accepted point (not for late and rejected points), in this order:
  *  1. The window restarted before this point: over = 0; a raised alert is cleared. Nothing else.
  *  2. quiet, if over 0, is counted down by 1; the point still counts as quiet.
- *  3. Raised before this point: the highest score since goes with the alert. since is counted up, and the alert is *cleared* when
+ *  3. Raised before this point: the alert keeps the highest score. since is incremented, and the alert is *cleared* when
  *     it reaches two windows. Then quiet = cooldown and over = 0. Nothing else.
- *  4. A score: in state ok it is over if it is over the detector's fixed alert. `over` counts consecutive scores that are.
- *  5. The score before was over, with over >= hold, and this one is lower: that was a peak. In state ok, not quiet: *raised*,
+ *  4. A score in state ok is over if it exceeds the detector's fixed alert. `over` counts consecutive scores that are.
+ *  5. The previous score was over, with over >= hold, and this one is lower: a peak. In state ok, not quiet: *raised*,
  *     with the peak as the score.
  *
- * The change instant is the first sample of the newer span where the two differed most, of those that the smoothed value is made
- * of; it is not estimated again. The levels are the means of the samples kept before and after it. */
+ * The change instant is the first sample of the newer span at the greatest difference of the two spans, of the differences in the
+ * smoothed value; it is not estimated again. The levels are the means of the kept samples before and after it. */
 #ifndef HK_SHIFT_ALERT_H
 #define HK_SHIFT_ALERT_H
 
 #include "cpu/rules/alert.h"
 #include "cpu/shift/shift.h"
 
-/* Mean of n samples, the newest of which is `age` samples old, in the sensor's units, and their standard deviation. */
+/* Mean and standard deviation of n samples, the newest of which is `age` samples old, in the sensor's units. */
 HK_INLINE double hk_shift_level(const struct hk_window *w, const hk_real *ring, uint32_t span, uint32_t age, uint32_t n,
                                 float *spread)
 {
@@ -29,7 +29,7 @@ HK_INLINE double hk_shift_level(const struct hk_window *w, const hk_real *ring, 
   return sum / n + w->reference;
 }
 
-/* Scores since the spans differed most. */
+/* Number of scores since the greatest difference of the spans. */
 HK_INLINE uint32_t hk_shift_farthest(const struct hk_shift_view *v)
 {
   const uint32_t smooth = hk_shift_smooth(v->detector);
@@ -45,7 +45,7 @@ HK_INLINE uint32_t hk_shift_farthest(const struct hk_shift_view *v)
   return found;
 }
 
-/* Makes `above` what the alert is told with: as score, and as its share of what is asked. */
+/* Sets the score and the margin of the alert from `above`. */
 HK_INLINE void hk_shift_stands_at(struct hk_alert *a, const struct hk_detector *d, double above)
 {
   const double most = (double)d->threshold;
@@ -53,7 +53,7 @@ HK_INLINE void hk_shift_stands_at(struct hk_alert *a, const struct hk_detector *
   a->margin = hk_alert_margin(above * (1 - most), HK_SHIFT_UNIT * most);
 }
 
-/* Rules 1 to 5: the kind of event that happens at this point, 0 for none. above: as of hk_shift_take. */
+/* Rules 1 to 5: returns the kind of event at this point, 0 for none. above: from hk_shift_take. */
 HK_INLINE int hk_shift_judge(struct hk_alert *a, const struct hk_shift_view *v, const struct hk_window *w, const hk_real *ring,
                              struct hk_step step, double above)
 {
@@ -96,8 +96,8 @@ HK_INLINE int hk_shift_judge(struct hk_alert *a, const struct hk_shift_view *v, 
   return HK_EVENT_RAISED;
 }
 
-/* Takes one accepted point (state warming, ok or gap). Returns 1 when an event was written to *e (all fields but index and slot),
- * else 0. */
+/* Processes one accepted point (state warming, ok or gap). Returns 1 if an event was written to *e (all fields but index and
+ * slot), else 0. */
 HK_INLINE int hk_shift_decide(struct hk_alert *a, const struct hk_shift_view *v, const struct hk_window *w, const hk_real *ring,
                               struct hk_step step, double above, struct hk_event *e)
 {

@@ -1,11 +1,11 @@
 /* Level shifts and short events: algorithm = shift. MATHEMATICS.md has the definition.
  *
- * Two adjacent spans of w samples, each kept in order of size, are compared by ten quantiles; how far they differ, smoothed over
- * a span, is held against its own last 400 values. A peak far above them is an event. The window (window.h) takes a point; then
- * hk_shift_take brings the spans along and scores, and hk_shift_decide (alert.h) raises and clears. Written once, in
- * hk_real (see window.h), for every backend: all of it is the work of one thread. Cannot fail.
+ * Two adjacent spans of w samples, each kept sorted, are compared by ten quantiles; their difference, smoothed over a span, is
+ * compared with its own last 400 values. A peak far above them is an event. The window (window.h) takes a point; then
+ * hk_shift_take updates the spans and scores, and hk_shift_decide (alert.h) raises and clears. Written once, in hk_real (see
+ * window.h), for every backend, to be computed by one thread. Cannot fail.
  *
- * Thread: whoever owns the sensor at the time; nothing here locks. */
+ * Thread: the current owner of the sensor; nothing here locks. */
 #ifndef HK_SHIFT_H
 #define HK_SHIFT_H
 
@@ -17,37 +17,37 @@
 #define HK_SHIFT_FLOOR 0.02  /* least spread of these, in running spreads of the samples */
 #define HK_SHIFT_UNIT 5      /* spreads above the median that score 1/2 */
 
-/* One sensor's numbers, before its columns. All zero is a sensor with none. */
+/* State of one sensor, before its columns. All zero: no points. */
 struct hk_shift {
-  uint32_t late, early;   /* samples in the newest span, and in the one before */
-  uint32_t raws, raw;     /* differences kept, and the place of the next */
-  uint32_t values, value; /* values kept, and the place of the next */
-  float last;             /* spreads above the median at the score before; 0 where there was none */
+  uint32_t late, early;   /* samples in the newest span, and in the previous one */
+  uint32_t raws, raw;     /* number of differences kept, and the place of the next */
+  uint32_t values, value; /* number of values kept, and the place of the next */
+  float last;             /* spreads above the median at the previous score; 0: no score */
   uint32_t unused;
 };
 
 struct hk_shift_view {
   struct hk_shift *shift;
   const struct hk_detector *detector;
-  hk_real *late, *early; /* the spans' samples, in order of size: w each */
+  hk_real *late, *early; /* the spans' samples, sorted: w each */
   hk_real *raw;          /* differences, for the smoothing: hk_shift_smooth */
-  hk_real *value;        /* smoothed, as they came: HK_SHIFT_HISTORY */
-  hk_real *sorted;       /* and in order of size */
+  hk_real *value;        /* smoothed differences, a ring: HK_SHIFT_HISTORY */
+  hk_real *sorted;       /* the same, sorted */
 };
 
-/* Differences that a value is the mean of: those of one span. */
+/* Number of differences whose mean is a value: those of one span. */
 HK_INLINE uint32_t hk_shift_smooth(const struct hk_detector *d)
 {
   return (d->window + d->stride - 1) / d->stride;
 }
 
-/* Bytes behind the ring with numbers of `size` bytes. */
+/* Bytes after the ring, with numbers of `size` bytes. */
 HK_INLINE size_t hk_shift_bytes(const struct hk_detector *d, size_t size)
 {
   return sizeof(struct hk_shift) + (2 * (size_t)d->window + hk_shift_smooth(d) + 2 * HK_SHIFT_HISTORY) * size;
 }
 
-/* What lies in `memory`: hk_shift_bytes, aligned for a number. */
+/* The view of `memory`: hk_shift_bytes, aligned for a number. */
 HK_INLINE struct hk_shift_view hk_shift_view(void *memory, const struct hk_detector *d)
 {
   struct hk_shift_view v;
@@ -66,7 +66,7 @@ HK_INLINE void hk_shift_reset(const struct hk_shift_view *v)
   memset(v->shift, 0, sizeof *v->shift);
 }
 
-/* Numbers of a sorted list that are below x. */
+/* Number of elements of a sorted list that are below x. */
 HK_INLINE uint32_t hk_sorted_below(const hk_real *list, uint32_t n, hk_real x)
 {
   uint32_t low = 0, high = n;
@@ -80,7 +80,7 @@ HK_INLINE uint32_t hk_sorted_below(const hk_real *list, uint32_t n, hk_real x)
   return low;
 }
 
-/* Puts x into a sorted list of n in place of `gone`, which is in it; without one, the list grows. */
+/* Inserts x into a sorted list of n in place of its element `gone`; NULL: the list grows. */
 HK_INLINE void hk_sorted_put(hk_real *list, uint32_t n, hk_real x, const hk_real *gone)
 {
   uint32_t at = gone ? hk_sorted_below(list, n, *gone) : n;
@@ -98,7 +98,7 @@ HK_INLINE hk_real hk_shift_sample(const struct hk_window *w, const hk_real *ring
   return ring[(w->head + 2 * span - 1 - age) % span];
 }
 
-/* Brings the spans along by the sample of an age, once those before it were. */
+/* Updates the spans with the sample of an age; older samples must have been pushed before. */
 HK_INLINE void hk_shift_push(const struct hk_shift_view *v, const struct hk_window *w, const hk_real *ring, uint32_t age)
 {
   struct hk_shift *s = v->shift;
@@ -118,7 +118,7 @@ HK_INLINE void hk_shift_push(const struct hk_shift_view *v, const struct hk_wind
   hk_sorted_put(v->late, n, x, &passed);
 }
 
-/* Makes the spans anew from the samples. */
+/* Rebuilds the spans from the samples. */
 HK_INLINE void hk_shift_spans(const struct hk_shift_view *v, const struct hk_window *w, const hk_real *ring)
 {
   const uint32_t reach = 2 * v->detector->window;
@@ -127,7 +127,7 @@ HK_INLINE void hk_shift_spans(const struct hk_shift_view *v, const struct hk_win
     hk_shift_push(v, w, ring, age);
 }
 
-/* Quantile q of a sorted list, between its numbers linearly. */
+/* Quantile q of a sorted list, with linear interpolation. */
 HK_INLINE double hk_sorted_quantile(const hk_real *list, uint32_t n, double q)
 {
   const double place = q * (n - 1);
@@ -135,7 +135,7 @@ HK_INLINE double hk_sorted_quantile(const hk_real *list, uint32_t n, double q)
   return fma((double)list[at + 1] - (double)list[at], place - at, (double)list[at]);
 }
 
-/* How far the spans differ: the root-mean-square difference of their quantiles, in running spreads of the sensor. */
+/* The difference of the spans: the root-mean-square difference of their quantiles, in running spreads of the sensor. */
 HK_INLINE double hk_shift_difference(const struct hk_shift_view *v, const struct hk_window *w)
 {
   double sum = 0;
@@ -148,8 +148,8 @@ HK_INLINE double hk_shift_difference(const struct hk_shift_view *v, const struct
   return w->variance > least * least ? fmin(sqrt(sum / HK_SHIFT_QUANTILES / w->variance), 1e6) : 0;
 }
 
-/* How many spreads x stands above the median of the values that are kept. The spread is that of the upper half, from its far end:
- * of a normal distribution the standard deviation. What a body of such values looks like says little of how far they reach. */
+/* How many spreads x is above the median of the kept values. The spread is that of the upper half, from its upper end, scaled to
+ * the standard deviation of a normal distribution: the middle of such values is a poor predictor of their tail. */
 HK_INLINE double hk_shift_above(const struct hk_shift_view *v, double x)
 {
   const uint32_t n = v->shift->values;
@@ -157,8 +157,8 @@ HK_INLINE double hk_shift_above(const struct hk_shift_view *v, double x)
   return (x - median) / fmax((high - median) / 1.645, HK_SHIFT_FLOOR);
 }
 
-/* Takes in the newest difference. Returns how many spreads the smoothed one stands above the median of those before it; NaN: it
- * is not known yet. */
+/* Adds the newest difference. Returns how many spreads the smoothed one is above the median of the earlier ones; NaN: not known
+ * yet. */
 HK_INLINE double hk_shift_value(const struct hk_shift_view *v, double difference)
 {
   struct hk_shift *s = v->shift;
@@ -182,7 +182,7 @@ HK_INLINE double hk_shift_value(const struct hk_shift_view *v, double difference
   return above;
 }
 
-/* Takes a point: the window's rules, then the spans and, where a score is due, *above: as hk_shift_value. The sensor warms up
+/* Processes a point: the window's rules, then the spans and, if a score is due, *above: as hk_shift_value. The sensor warms up
  * until that is known. */
 HK_INLINE struct hk_step hk_shift_take(const struct hk_shift_view *v, struct hk_window *w, hk_real *ring, int64_t time,
                                        double value, int64_t arrival, bool alerted, double *above)
@@ -196,7 +196,7 @@ HK_INLINE struct hk_step hk_shift_take(const struct hk_shift_view *v, struct hk_
     return step;
   if (w->count == 1)
     hk_shift_reset(v);
-  if (w->count == 1 || w->reference != reference) /* then all samples have changed */
+  if (w->count == 1 || w->reference != reference) /* all samples have changed */
     hk_shift_spans(v, w, ring);
   else
     for (uint32_t came = (w->head + span - head) % span; came-- > 0;)
@@ -209,7 +209,7 @@ HK_INLINE struct hk_step hk_shift_take(const struct hk_shift_view *v, struct hk_
   return step;
 }
 
-/* The score of so many spreads, [0, 1): 1/2 at one unit. */
+/* The score of `above` spreads, [0, 1): 1/2 at one unit. */
 HK_INLINE double hk_shift_score(double above)
 {
   return above > 0 ? above / (above + HK_SHIFT_UNIT) : 0;

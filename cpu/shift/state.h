@@ -1,12 +1,12 @@
-/* What a sensor's state (cpu/rules/state.h) has in place of the feedback vector where algorithm = shift. Written once, in
- * hk_real. The reference backend's numbers are rounded to float32 on the way.
+/* The part of a sensor's state (cpu/rules/state.h) in place of the feedback vector for algorithm = shift. Written once, in
+ * hk_real. The reference backend's numbers are rounded to float32.
  *
  * Little-endian, no padding:
  *
  *   differences, values u32, last f32
  *   the differences, then the values, f32, the oldest first
  *
- * Spans are made anew from the samples. */
+ * Spans are rebuilt from the samples. */
 #ifndef HK_SHIFT_STATE_H
 #define HK_SHIFT_STATE_H
 
@@ -32,7 +32,7 @@ HK_INLINE uint8_t *hk_shift_put(uint8_t *at, const hk_real *ring, uint32_t room,
   return at;
 }
 
-/* As export_ in struct hk_backend_ops. ring: the sensor's samples in float32, as the window left them. */
+/* As export_ in struct hk_backend_ops. ring: the sensor's samples in float32, in the order of the window's ring. */
 HK_INLINE int64_t hk_shift_export(const struct hk_window *window, const struct hk_alert *alert, const struct hk_shift_view *v,
                                   const float *ring, void *state, size_t size)
 {
@@ -48,8 +48,8 @@ HK_INLINE int64_t hk_shift_export(const struct hk_window *window, const struct h
   return (int64_t)bytes;
 }
 
-/* As import_. ring: room for hk_detector_span(d) float32, receives the samples from the oldest on; once the sensor has them,
- * hk_shift_spans is due. After an error the sensor is as it was; what `ring` holds is then of no meaning. */
+/* As import_. ring: room for hk_detector_span(d) float32, receives the samples, oldest first; call hk_shift_spans once the sensor
+ * has them. After an error the sensor is unchanged, and the contents of `ring` are undefined. */
 HK_INLINE int hk_shift_import(struct hk_window *window, struct hk_alert *alert, const struct hk_shift_view *v, float *ring,
                               const void *state, size_t size)
 {
