@@ -42,7 +42,7 @@ struct hk_graph {
   uint32_t hop;      /* nodes since a score was last due */
   uint32_t renewed;  /* lag whose product was last computed anew in turn */
   int32_t exponent;  /* products are scaled by 2^(-2 exponent) */
-  uint32_t window;   /* w; 0: not found yet */
+  uint32_t window;   /* w; 0: not determined yet */
   uint16_t name;     /* name of the newest node */
   uint16_t unused;
 };
@@ -51,7 +51,7 @@ struct hk_graph {
 struct hk_graph_view {
   struct hk_graph *graph;
   const struct hk_detector *detector;
-  uint32_t window;     /* w; 0: not found yet */
+  uint32_t window;     /* w; 0: not determined yet */
   uint32_t most;       /* maximum number of live nodes */
   uint32_t room;       /* places of a column */
   hk_real *product;    /* by lag: that of lag l is at most - 1 - l, so that later nodes follow earlier ones */

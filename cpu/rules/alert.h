@@ -1,44 +1,45 @@
 /* The alert rule of one sensor: from scores to events. Written once, for every backend (see window.h for how).
  *
- * Two numbers come with a score: z, and share, the share of the present's energy that its leading direction holds. The
- * *evidence* is what the threshold is held against:
+ * A score has two numbers: z, and share, the share of the present's energy in its leading direction. The *evidence* is compared
+ * with the threshold:
  *
  *   alert = adaptive   evidence = sqrt(z * share / (1 - share)), with share at most 1 - 1e-6: the amplitude of what is new in the
  *                      present over that of the rest. A window of noise scores high for no reason, but weighs little
  *   alert = 0.8 ...    evidence = z
  *
- * Learning (adaptive). A sensor's own evidence is cut into blocks of one window, B = ceil(w / stride) scores; only scores of
- * state ok count. The maxima of blocks follow a Gumbel law (E. J. Gumbel, Statistics of Extremes, 1958), fitted by moments:
+ * Learning (adaptive). The evidence of a sensor is divided into blocks of one window, B = ceil(w / stride) scores; only scores of
+ * state ok count. The maxima of blocks follow a Gumbel distribution (E. J. Gumbel, Statistics of Extremes, 1958), fitted by
+ * moments:
  *
- *   p = min(false_alarms * B / 1e6, 1/2)               wanted chance of a false alarm a block
+ *   p = min(false_alarms * B / 1e6, 1/2)               desired probability of a false alarm in a block
  *   y = -ln(-ln(1 - p))                                reduced variate of the quantile 1 - p
  *   K = sqrt(6)/pi * (y - 0.5772156649) * (1 + (1.4 + y/2) / (n - 1))
  *   threshold = mean + K * sqrt(variance * n / (n - 1))
  *
  * mean and variance: over the n maxima so far, each with weight 1/n; from n = HK_ALERT_BLOCKS on, exponential with weight
- * 1/HK_ALERT_BLOCKS (mean += weight d; variance = (1 - weight) (variance + weight d^2), d = maximum - mean before). The second
- * factor of K makes p the chance for the *next* block when only n were seen (found by simulation, n from 4 to 64). From the
- * end of block HK_ALERT_LEARN on a threshold exists; before it, for 4 w points after the warm-up, there is no alert. A later
- * maximum over the threshold counts as the threshold itself, so that a change does not teach much. A new threshold holds from the
- * next score on. A restart of the window drops the block under way and keeps what was learned.
+ * 1/HK_ALERT_BLOCKS (mean += weight d; variance = (1 - weight) (variance + weight d^2), d = maximum - previous mean). The second
+ * factor of K makes p the probability for the *next* block when only n are known (determined by simulation, n from 4 to 64). A
+ * threshold exists from the end of block HK_ALERT_LEARN on; before, for 4 w points after the warm-up, there is no alert. A later
+ * maximum above the threshold counts as the threshold itself, so that a change has little influence. A new threshold holds from
+ * the next score on. A restart of the window drops the current block and keeps what was learned.
  *
- * Deciding, once for each accepted point (late and rejected points never come here), in this order:
+ * Decision, once for each accepted point (not for late and rejected points), in this order:
  *  1. The window restarted before this point: over = 0; a raised alert is cleared, with its last estimate. Nothing else.
- *  2. quiet, if over 0, is counted down by 1; the point still counts as quiet. While an alert is raised, `since` is counted up.
+ *  2. quiet, if > 0, is decremented; the point still counts as quiet. While an alert is raised, `since` is incremented.
  *  3. A score in state ok: it is *over* if evidence > threshold (adaptive) or >= threshold (fixed), z >= min_score, and
  *       share / (1 - share) >= signal * white / (1 - white),     white = (1.4 + 0.6 ln w) / w,
- *     the share that the leading direction holds in white noise on average (within 4 % for w = 8..320). `over` counts
+ *     the average share of the leading direction in white noise (within 4 % for w = 8..320). `over` counts
  *     consecutive scores that are over; any other score, and any in state gap, makes it 0. Points with no score leave it.
  *  4. Not raised, over >= hold on a score in state ok, not quiet: *raised*. since = 0, peak = z.
  *  5. Raised before this point: peak = max(peak, z) on a score. The alert is *cleared* on a score (state ok or gap) with
  *     evidence < clear * threshold, and on any point when since = span, since by then the past holds nothing older than
  *     the alert. Then quiet = cooldown and over = 0.
  *     Otherwise, when since = w, the change instant is estimated again: *corrected*, if it moved by more than w/8 samples.
- *  6. The score is learned from (adaptive, state ok).
+ *  6. The threshold learns from the score (adaptive, state ok).
  *
- * The change instant is estimated (instant.h) when the alert is raised, among the samples of [T-2w+2, T], and once more, in
- * the same interval, after w points or when the alert is cleared, whichever comes first. cooldown, since and w are counted
- * in accepted points; a filled sample is none. All arithmetic is in double. */
+ * The change instant is estimated (instant.h) when the alert is raised, among the samples of [T-2w+2, T], and once more, in the
+ * same interval, after w points or when the alert is cleared, whichever is first. cooldown, since and w are counted in accepted
+ * points, without filled samples. All arithmetic is in double. */
 #ifndef HK_ALERT_H
 #define HK_ALERT_H
 
@@ -50,38 +51,38 @@
 #include <stddef.h>
 
 #define HK_ALERT_LEARN 4   /* blocks before an adaptive threshold is used */
-#define HK_ALERT_BLOCKS 64 /* blocks that it remembers */
+#define HK_ALERT_BLOCKS 64 /* number of blocks that the threshold remembers */
 
 enum hk_event_kind {
   HK_EVENT_RAISED = 1,
-  HK_EVENT_CORRECTED = 2, /* the change instant of a raised alert is known better now */
+  HK_EVENT_CORRECTED = 2, /* the change instant of a raised alert was estimated more accurately */
   HK_EVENT_CLEARED = 3,
-  HK_EVENT_STALE = 4, /* notices: a sensor gone silent, or back */
+  HK_EVENT_STALE = 4, /* notices: a sensor became silent, or is back */
   HK_EVENT_BACK = 5,
   HK_EVENT_IDLE = 6,         /* silent for longer than the sweep's idle limit: may be evicted; not published */
-  HK_EVENT_FLAPPING = 7,     /* of the daemon, and no backend's: too many alerts, the next are held back; */
-  HK_EVENT_ACKNOWLEDGED = 8, /* somebody has taken note of an alert */
+  HK_EVENT_FLAPPING = 7,     /* only from the daemon, not from backends: too many alerts, further ones are suppressed; */
+  HK_EVENT_ACKNOWLEDGED = 8, /* an operator acknowledged an alert */
 };
 
-/* Which question an alert answers. */
+/* The question that an alert answers. */
 enum hk_channel {
   HK_CHANNEL_NONE = 0,    /* a notice */
-  HK_CHANNEL_SCORE = 1,   /* ika, svd: does the newest span look unlike the one before it? */
-  HK_CHANNEL_CHANGE = 2,  /* graph: does the sensor behave otherwise than in all that is resident since its last change? */
+  HK_CHANNEL_SCORE = 1,   /* ika, svd: does the newest span differ from the one before it? */
+  HK_CHANNEL_CHANGE = 2,  /* graph: does the behaviour differ from all that is resident since the last change? */
   HK_CHANNEL_SHIFT = 3,   /* shift: has the level moved, or was there a short event? */
-  HK_CHANNEL_GROUP = 4,   /* of the daemon: have the sensors of a machine changed, taken together? */
-  HK_CHANNEL_NOVELTY = 5, /* novelty: does the sensor do what it has not done before? */
-  HK_CHANNEL_LIMIT = 6,   /* limit: does its trend reach a limit soon? */
+  HK_CHANNEL_GROUP = 4,   /* of the daemon: have the sensors of a machine changed, jointly? */
+  HK_CHANNEL_NOVELTY = 5, /* novelty: is the behaviour of the sensor new? */
+  HK_CHANNEL_LIMIT = 6,   /* limit: will the trend of the sensor reach a limit soon? */
 };
 
-/* What is new, of an event of the channel `novelty` that was raised or corrected. The event's levels are what was expected and
- * what was observed, and spread_before how far these usually lie apart: of a value; of a mean of `reach` points; of a shape 0 and
- * the rms difference to the nearest. All zero: nothing is said. */
+/* Details of a raised or corrected event of the channel `novelty`. The event's levels are the expected and the observed one, and
+ * spread_before their usual distance: of a value; of a mean of `reach` points; for a shape 0 and the rms difference to the
+ * nearest. All zero: no details. */
 struct hk_novelty_note {
-  int64_t nearest;   /* ns: when something as near as possible was seen last */
-  int64_t oldest;    /* ns: beginning of what it was compared with */
+  int64_t nearest;   /* ns: time of the nearest earlier behaviour */
+  int64_t oldest;    /* ns: beginning of the data it was compared with */
   double low, high;  /* range of the resident values, in the sensor's units */
-  uint32_t compared; /* points: the values, else those back to the oldest */
+  uint32_t compared; /* points: number of values; for context and shape, number of points back to the oldest */
   uint16_t reach;    /* points */
   uint8_t channel;   /* 1 value, 2 context, 3 shape */
   uint8_t unused;
@@ -89,21 +90,21 @@ struct hk_novelty_note {
 
 #define HK_NOTE_LIMIT 4 /* `kind` of the note of a limit; 1 to 3 are the `channel` of the notes of novelty */
 
-/* When a limit is reached, of an event of the channel `limit` that was raised or corrected. The event's levels are those of the
- * trend's line: where its window began, and now; the spreads, how far blocks lie from it. Of the size and, up to where its kind
- * stands, the shape of the other note. All zero: nothing is said. */
+/* Details of a raised or corrected event of the channel `limit`: when the limit is reached. The event's levels are those of the
+ * trend's line, at the beginning of its window and now; the spreads are the distance of blocks from the line. Has the size of the
+ * other note and, up to `kind`, its layout. All zero: no details. */
 struct hk_limit_note {
   int64_t earliest; /* ns: when the limit is reached by the steeper quartile of the slopes, */
-  int64_t latest;   /* by the gentler, INT64_MAX: never, */
+  int64_t latest;   /* by the gentler quartile, INT64_MAX: never, */
   int64_t reached;  /* and by their median */
-  double limit;     /* the one of two that the trend leads to */
-  float slope;      /* units a second, below 0: it falls */
-  uint16_t blocks;  /* of 24 that the trend is of */
+  double limit;     /* the limit to which the trend leads */
+  float slope;      /* units per second; < 0: it falls */
+  uint16_t blocks;  /* number of blocks, of 24, in the trend */
   uint8_t kind;     /* HK_NOTE_LIMIT */
   uint8_t unused;
 };
 
-#define HK_NOTE_AT offsetof(struct hk_limit_note, kind) /* of both: whether a note says something, and which it is */
+#define HK_NOTE_AT offsetof(struct hk_limit_note, kind) /* in both notes: whether the note has details, and which note it is */
 #ifdef __cplusplus
 static_assert(HK_NOTE_AT == offsetof(struct hk_novelty_note, channel), "one of two notes is told by its kind");
 static_assert(sizeof(struct hk_limit_note) == sizeof(struct hk_novelty_note), "and both take the same room");
@@ -114,67 +115,66 @@ _Static_assert(sizeof(struct hk_limit_note) == sizeof(struct hk_novelty_note), "
 
 /* An event (raised, corrected, cleared) or a notice (stale, back). Plain data. */
 struct hk_event {
-  uint32_t index; /* of the point in its batch that caused it; UINT32_MAX for a notice */
+  uint32_t index; /* index in its batch of the point that caused it; UINT32_MAX for a notice */
   uint32_t slot;
   uint32_t number; /* n of the id `sensor:n`, counted from 1 for each sensor; 0 for a notice */
   uint8_t kind;    /* enum hk_event_kind */
   uint8_t channel; /* enum hk_channel */
-  uint8_t marks;   /* the daemon's; backends set none */
+  uint8_t marks;   /* for the daemon; backends set none */
   uint8_t unused;
-  int64_t time;    /* ns: of the point; for a notice, of the sensor's last point */
-  int64_t from;    /* ns: start of the interval [T-2w+2, T] that the alert was raised on; 0 for a notice */
+  int64_t time;    /* ns: time of the point; for a notice, of the sensor's last point */
+  int64_t from;    /* ns: start of the interval [T-2w+2, T] on which the alert was raised; 0 for a notice */
   int64_t instant; /* ns: estimate of the change instant; 0 for a notice */
-  float score;     /* raised: the score; corrected and cleared: the highest since it was raised */
-  float margin;    /* the same of what was held against the threshold, over the threshold: at least about 1 */
+  float score;     /* raised: the score; corrected and cleared: the highest score since raised */
+  float margin;    /* the same of evidence / threshold: at least about 1 */
   double before;   /* level (mean of the values) before and after the change, in the sensor's units */
   double after;
   float spread_before; /* standard deviation about these */
   float spread_after;
-  uint32_t held; /* the daemon's: alerts of the sensor that were held back before this one */
-  /* The daemon's, of the channel `change`: the most similar earlier segment. */
-  uint32_t similar;     /* number of the alert with which that began; 0: none, it is the first that is known */
+  uint32_t held; /* for the daemon: alerts of the sensor that were suppressed before this one */
+  /* For the daemon, for the channel `change`: the most similar earlier segment. */
+  uint32_t similar;     /* number of the alert with which that segment began; 0: none, it is the first known one */
   int64_t similar_from; /* ns: its beginning */
-  float likeness;       /* 0..1, grows with the similarity; 0: no earlier segment is alike */
-  /* Raised and corrected, of the channel `change`: sketches of the segment that has ended and of the new one. */
+  float likeness;       /* 0..1, increases with the similarity; 0: no earlier segment is similar */
+  /* Raised and corrected events of the channel `change`: sketches of the ended segment and of the new one. */
   struct hk_sketch sketch_before, sketch_after;
-  float severity; /* 0..HK_SEVERITY_MAX: how rare so grave an alert is, see severity.h; the highest since it was raised. 0: not
-                     known */
+  float severity; /* 0..HK_SEVERITY_MAX: rarity of such an alert, see severity.h; the highest since it was raised. 0: unknown */
   union {         /* one of them, by the channel */
     struct hk_novelty_note novelty;
     struct hk_limit_note limit;
   };
 };
 
-/* State of a sensor's alerts. All zero is a sensor with none, that has learned nothing. */
+/* State of a sensor's alerts. All zero: no alerts, nothing learned. */
 struct hk_alert {
-  int64_t from;    /* ns: start of the interval that the alert was raised on */
+  int64_t from;    /* ns: start of the interval on which the alert was raised */
   int64_t instant; /* ns: last estimate of the change instant, and the levels around it */
   double before, after;
-  double mean, variance; /* of the maxima of blocks */
+  double mean, variance; /* mean and variance of the maxima of blocks */
   double learned;        /* adaptive threshold; valid once blocks >= HK_ALERT_LEARN */
-  double top;            /* highest evidence in the block under way */
+  double top;            /* highest evidence in the current block */
   float peak;            /* highest score since the alert was raised */
-  float margin;          /* and the most that evidence was of its threshold */
+  float margin;          /* and the highest evidence / threshold */
   float spread_before, spread_after;
-  uint32_t number; /* of the last alert */
+  uint32_t number; /* number of the last alert */
   uint32_t over;   /* consecutive scores over the threshold, saturating */
   uint32_t quiet;  /* points of cool-down left */
   uint32_t since;  /* points since the alert was raised */
-  uint32_t scores; /* in the block under way; graph: samples of the segment that has ended, behind a raised alert */
+  uint32_t scores; /* scores in the current block; graph: samples of the ended segment, after a raised alert */
   uint8_t raised;
   uint8_t settled; /* the instant has been estimated again */
   uint8_t blocks;  /* maxima learned from, at most HK_ALERT_BLOCKS */
   uint8_t unused;
 };
 
-/* share/(1 - share) that a present must have to be more than white noise. */
+/* The minimum of share/(1 - share) for a present that is more than white noise. */
 HK_INLINE double hk_alert_signal(const struct hk_detector *d)
 {
   const double white = (1.4 + 0.6 * log((double)d->window)) / d->window;
   return (double)d->signal * white / (1 - white);
 }
 
-/* The time so many intervals before `time`, not before 1970 whatever the interval is. */
+/* The time `samples` intervals before `time`, at least 0 (1970). */
 HK_INLINE int64_t hk_alert_back(int64_t time, int64_t samples, int64_t interval)
 {
   return samples > 0 && interval > time / samples ? 0 : time - samples * interval;
@@ -208,7 +208,7 @@ HK_INLINE double hk_alert_estimate(struct hk_alert *a, const struct hk_window *w
   const int64_t span = hk_detector_span(d), reach = 2 * (int64_t)d->window - 2, oldest = (w->last_time - a->from) / interval + 1;
   const int64_t last = oldest < span ? oldest : span, newest = oldest - reach < 1 ? 1 : oldest - reach;
   const struct hk_instant found = hk_instant_estimate(w, ring, d, (uint32_t)(newest < last ? newest : last), (uint32_t)last);
-  /* Times need not be regular, and a ring may be too short to tell: the stated interval holds all the same. */
+  /* Times may be irregular, and the ring too short: the result is limited to the stated interval. */
   const int64_t told = hk_alert_back(w->last_time, (int64_t)found.age - 1, interval);
   const int64_t most = hk_alert_back(w->last_time, newest - 1, interval);
   const int64_t instant = told < a->from ? a->from : told > most ? most : told;
@@ -221,14 +221,14 @@ HK_INLINE double hk_alert_estimate(struct hk_alert *a, const struct hk_window *w
   return moved;
 }
 
-/* How far one sample lies behind the next, ns, where an alert is told back in samples: the interval in force, before it is known
- * what there is of it, 1 where there is nothing. */
+/* The distance of samples in ns, to count an alert's times back in samples: the interval in force; before it is known the
+ * interval learned so far; 1 if there is none. */
 HK_INLINE int64_t hk_alert_interval(const struct hk_window *w, const struct hk_detector *d)
 {
   return hk_window_interval(w, d) > 0 ? hk_window_interval(w, d) : w->interval > 0 ? w->interval : 1;
 }
 
-/* Standard deviation about `mean` of n samples of a ring, n > 0, from a place on. */
+/* Standard deviation about `mean` of n > 0 samples of a ring, from place `at` on. */
 HK_INLINE float hk_alert_spread(const hk_real *ring, uint32_t span, uint32_t at, uint32_t n, double mean)
 {
   double sum = 0;
@@ -239,14 +239,14 @@ HK_INLINE float hk_alert_spread(const hk_real *ring, uint32_t span, uint32_t at,
   return (float)sqrt(sum / n);
 }
 
-/* What a statistic is of its threshold, for an event. */
+/* The ratio of a statistic to its threshold, for an event. */
 HK_INLINE float hk_alert_margin(double statistic, double threshold)
 {
   return (float)fmin(statistic / fmax(threshold, 1e-9), 1e6);
 }
 
-/* The alert goes by no rule any more: the window began anew, or the detector's alerts are off now, as a restart may have made
- * them. The kind of event that happens then, 0 for none. */
+/* Ends the alert without a rule: the window began anew, or the detector's alerts were switched off by a restart. Returns the kind
+ * of event, 0 for none. */
 HK_INLINE int hk_alert_end(struct hk_alert *a)
 {
   const int kind = a->raised ? HK_EVENT_CLEARED : 0;
@@ -254,7 +254,7 @@ HK_INLINE int hk_alert_end(struct hk_alert *a)
   return kind;
 }
 
-/* Rules 1 to 5: the kind of event that happens at this point, 0 for none. */
+/* Rules 1 to 5: returns the kind of event at this point, 0 for none. */
 HK_INLINE int hk_alert_judge(struct hk_alert *a, const struct hk_window *w, const hk_real *ring, const struct hk_detector *d,
                              struct hk_step step, double z, double share, double evidence)
 {
@@ -304,7 +304,7 @@ HK_INLINE int hk_alert_judge(struct hk_alert *a, const struct hk_window *w, cons
   return 8 * moved > d->window ? HK_EVENT_CORRECTED : 0;
 }
 
-/* Severity of an alert of a channel with a margin, at least about 1; 0 of the channels that margins say nothing of. */
+/* Severity of an alert of a channel with a margin, at least about 1; 0 for channels without a rule by margin. */
 HK_INLINE float hk_alert_severity(int channel, float margin)
 {
   double at = 0, slope = 0;
@@ -327,7 +327,7 @@ HK_INLINE float hk_alert_severity(int channel, float margin)
   return (float)fmin(at + slope * log10(fmax((double)margin, 1.0)), HK_SEVERITY_MEASURED);
 }
 
-/* The event of a kind, as the alert and the last point have it: all fields but index and slot. */
+/* Makes an event of a kind from the alert and the last point: all fields but index and slot. */
 HK_INLINE struct hk_event hk_alert_event(const struct hk_alert *a, const struct hk_window *w, int kind, int channel)
 {
   struct hk_event e;
@@ -348,13 +348,13 @@ HK_INLINE struct hk_event hk_alert_event(const struct hk_alert *a, const struct 
   return e;
 }
 
-/* Takes one accepted point (state warming, ok or gap). z and share: the score and the share of the present's energy held by
- * its leading direction, both NaN when no score was due. ring: as the window left it. Returns 1 when an event was written
- * to *e (all fields but index and slot), else 0. At most one event a point. */
+/* Processes one accepted point (state warming, ok or gap). z and share: the score and the share of the present's energy in its
+ * leading direction, both NaN if no score was due. ring: the window's ring. Returns 1 if an event was written to *e (all fields
+ * but index and slot), else 0. At most one event for each point. */
 HK_INLINE int hk_alert_decide(struct hk_alert *a, const struct hk_window *w, const hk_real *ring, const struct hk_detector *d,
                               struct hk_step step, double z, double share, struct hk_event *e)
 {
-  share = share < 1 - 1e-6 ? share : 1 - 1e-6; /* when there is no score, z is NaN, and evidence is not looked at */
+  share = share < 1 - 1e-6 ? share : 1 - 1e-6; /* without a score z is NaN, and evidence is not read */
   const double evidence = d->alert == HK_ALERT_ADAPTIVE ? sqrt(z * share / (1 - share)) : z;
   const int kind = d->alert == HK_ALERT_OFF ? hk_alert_end(a) : hk_alert_judge(a, w, ring, d, step, z, share, evidence);
   if (d->alert == HK_ALERT_ADAPTIVE && step.score && step.state == HK_STATE_OK)

@@ -1,13 +1,13 @@
-/* When did it change? The change instant of an alert, estimated from the samples that the ring holds.
+/* Estimates the change instant of an alert from the samples in the ring.
  *
- * Every candidate instant cuts the span in two, and each part gets a linear predictor of its own: an intercept and
- * HK_INSTANT_LAGS earlier samples, up to a quarter of a window back, with Gaussian errors. The cut under which the prediction
- * errors of both parts are likeliest wins: the two-model likelihood ratio of M. Basseville and I. V. Nikiforov, Detection
- * of Abrupt Changes (1993), ch. 8, with a ridge and a prior on the error variance that keep short parts from fitting
- * themselves. It sees levels, frequencies and amplitudes.
+ * Each candidate instant splits the span, and each part gets its own linear predictor: an intercept and HK_INSTANT_LAGS earlier
+ * samples, up to a quarter of a window back, with Gaussian errors. The split with the highest likelihood of the prediction errors
+ * of both parts is chosen: the two-model likelihood ratio of M. Basseville and I. V. Nikiforov, Detection of Abrupt Changes
+ * (1993), ch. 8, with a ridge and a prior on the error variance that prevent short parts from overfitting. It detects changes of
+ * level, frequency and amplitude.
  *
- * Done only when an event happens: a coarse pass over the candidates, then a fine one around the best. Cannot fail; where
- * nothing changed, any candidate may win. */
+ * Called only for events: a coarse pass over the candidates, then a fine one around the best. Cannot fail; without a change any
+ * candidate may be chosen. */
 #ifndef HK_INSTANT_H
 #define HK_INSTANT_H
 
@@ -17,15 +17,15 @@
 #define HK_INSTANT_ROW (HK_INSTANT_LAGS + 2) /* 1, the earlier samples, the sample */
 #define HK_INSTANT_SUMS (HK_INSTANT_ROW * (HK_INSTANT_ROW + 1) / 2)
 #define HK_INSTANT_COARSE 64 /* candidates of the coarse pass */
-#define HK_INSTANT_RIDGE 10  /* predictions' worth of prior that a coefficient is 0, in units of the error variance */
+#define HK_INSTANT_RIDGE 10  /* weight of the prior that a coefficient is 0, in predictions, in units of the error variance */
 
 struct hk_instant {
   uint32_t age;         /* samples since the change: the first of the new behaviour came at T - (age - 1) intervals */
-  double before, after; /* levels: means over what the ring holds on either side, in the sensor's units */
-  double spread_before, spread_after; /* standard deviations there */
+  double before, after; /* levels: means of the ring's samples on either side, in the sensor's units */
+  double spread_before, spread_after; /* standard deviations on either side */
 };
 
-/* The span, as the predictors see it. */
+/* The span in the form for the predictors. */
 struct hk_instant_view {
   const hk_real *ring;
   uint32_t head, span;

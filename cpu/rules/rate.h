@@ -1,18 +1,19 @@
-/* Counters: what a counter's values say a second, and whether a sensor is one. Pure; any thread.
+/* Counters: converts a counter's values to rates per second, and decides whether a sensor is a counter. Pure functions; any
+ * thread.
  *
- * rate = yes: each value becomes its difference to the one before, a second. Where the counter fell it began anew, and the rate
- * is not known.
+ * rate = yes: each value becomes its difference from the previous one, per second. If the counter fell, it was restarted, and the
+ * rate is unknown.
  *
  * rate = auto: a sensor whose first values only rise, as those of collectd and Prometheus do, is a counter. A fall to at most
- * half of the value before, and not below 0, is a *reset*. Of the first HK_RATE_LOOK values
+ * half of the previous value, and not below 0, is a *reset*. Of the first HK_RATE_LOOK values
  *
- *   a fall that is no reset, a value below 0, a second reset                the sensor is a gauge: its values stay as they are
- *   HK_RATE_RISES of them lay above the one before                          it is a counter, from this value on
+ *   a fall without a reset, a value below 0, a second reset                  the sensor is a gauge: its values are unchanged
+ *   HK_RATE_RISES of them are above the previous one                         it is a counter, from this value on
  *   neither                                                                 a gauge
  *
- * A counter that falls without a reset was none: it is a gauge from then on, for good. Whenever that is decided the value is
- * replaced by hk_anew's (window.h), so that the window holds values or rates, and never both. All of it goes by the sensor's
- * accepted values alone, in their order. */
+ * A counter that falls without a reset becomes a gauge permanently. Whenever the kind is decided or changes, the value is
+ * replaced by hk_anew's (window.h), so that the window contains either values or rates, never both. Only the sensor's accepted
+ * values and their order matter. */
 #ifndef HK_RATE_H
 #define HK_RATE_H
 
@@ -23,13 +24,13 @@
 
 enum hk_rate_kind { HK_RATE_UNDECIDED, HK_RATE_COUNTER, HK_RATE_GAUGE }; /* the numbers are part of snapshots */
 
-/* Of one sensor. All zero: no value was seen. */
+/* State of one sensor. All zero: no value yet. */
 struct hk_rate {
-  int64_t time; /* ns: of the last value */
+  int64_t time; /* ns: time of the last value */
   double value;
-  uint8_t known;               /* 1: there was one */
-  uint8_t kind;                /* enum hk_rate_kind; with rate = yes it says nothing */
-  uint8_t seen, rises, resets; /* while it is undecided: values, those above the one before, those that were resets */
+  uint8_t known;               /* 1: there was a value */
+  uint8_t kind;                /* enum hk_rate_kind; unused with rate = yes */
+  uint8_t seen, rises, resets; /* while undecided: numbers of values, of rises, and of resets */
   uint8_t unused[3];
 };
 
@@ -42,7 +43,7 @@ static inline double hk_rate_anew(void)
   return value;
 }
 
-/* What is known of a sensor by its next value. */
+/* Updates and returns the kind of a sensor with its next value. */
 static inline uint8_t hk_rate_judge(struct hk_rate *rate, double value)
 {
   const bool fell = rate->known && value < rate->value, reset = fell && value >= 0 && value <= rate->value / 2;
@@ -58,13 +59,13 @@ static inline uint8_t hk_rate_judge(struct hk_rate *rate, double value)
                                                           : HK_RATE_UNDECIDED;
 }
 
-/* What goes into the window for the next value of a sensor of a detector with this `rate`, yes or auto. NAN, which no backend
- * takes: it is not known, for there is no value before, or the counter is below it and so began anew. What is not finite, before
- * 1970 or late comes back as no rate, for the backend to say so, and changes nothing. */
+/* Returns what is passed to the window for the next value of a sensor whose detector has rate = yes or auto. NAN, which every
+ * backend rejects: the rate is unknown, because there is no previous value, or the counter fell below it and so was restarted.
+ * Values that are not finite, before 1970 or late are returned unchanged, for the backend to reject, and change nothing. */
 static inline double hk_rate_next(struct hk_rate *rate, uint8_t how, int64_t time, double value)
 {
   if (!isfinite(value))
-    return isnan(value) ? (double)NAN : value; /* nobody else says anew */
+    return isnan(value) ? (double)NAN : value; /* only this function returns hk_anew's value */
   if (time < 0 || (rate->known && time <= rate->time))
     return value;
   const struct hk_rate before = *rate;

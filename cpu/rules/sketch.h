@@ -1,15 +1,15 @@
-/* A sketch of a segment: a few numbers by which a segment of a sensor is known again when it comes back.
+/* A sketch of a segment: a few numbers that identify similar segments of a sensor.
  *
- * What its samples x (mean m, standard deviation s, n of them) say beside level and spread, of the window w, with z = (x - m) / s
- * and e = z[t + h] - z[t], h = max(1, w/4), over the root of its mean square:
+ * It describes the samples x (mean m, standard deviation s, n of them) apart from level and spread, for the window w, with z = (x
+ * - m) / s and e = z[t + h] - z[t], h = max(1, w/4), divided by the root of its mean square:
  *
  *   the autocorrelations of z at lags of max(1, round(w * 0, 1/16, 1/8, 1/4, 1/2, 3/4, 1, 2))
  *   mean |z|, 0.22 mean z^3, mean |e|, 0.22 mean e^3
  *
- * each in hundredths, rounded, at most 127. A segment that does not move has autocorrelations of 1 and else 0. Sums run in double
- * in the order of time, so that all backends whose samples are equal find the same sketch.
+ * each in hundredths, rounded, at most 127. A constant segment has autocorrelations of 1 and otherwise 0. Sums are in double, in
+ * the order of time, so that all backends with equal samples compute the same sketch.
  *
- * Cannot fail. Thread: whoever owns the sensor at the time. */
+ * Cannot fail. Thread: the current owner of the sensor. */
 #ifndef HK_SKETCH_H
 #define HK_SKETCH_H
 
@@ -19,16 +19,16 @@
 #define HK_SKETCH_NUMBERS (HK_SKETCH_LAGS + 4)
 
 struct hk_sketch {
-  int8_t of[HK_SKETCH_NUMBERS]; /* all 0: nothing is known of it */
+  int8_t of[HK_SKETCH_NUMBERS]; /* all 0: unknown */
 };
 
-/* The samples of a segment, as they lie in a ring. */
+/* The samples of a segment in a ring. */
 struct hk_sketch_view {
   const hk_real *ring;
   uint32_t span;
-  uint32_t oldest, n; /* place of the oldest, and how many there are */
+  uint32_t oldest, n; /* place of the oldest, and their number */
   uint32_t window;
-  double mean, spread; /* of the numbers in the ring */
+  double mean, spread; /* of the samples in the ring */
 };
 
 /* Sample i, about the mean. */
@@ -54,7 +54,7 @@ HK_INLINE int8_t hk_sketch_autocorrelation(const struct hk_sketch_view *v, uint3
   return hk_sketch_round(sum / (v->n - lag) / (v->spread * v->spread));
 }
 
-/* Mean |x| or 0.22 mean x^3 of the samples, or of their differences over a lag, in terms of the root of their mean square. */
+/* Mean |x| or 0.22 mean x^3 of the samples, or of their differences over a lag, in units of their root mean square. */
 HK_INLINE int8_t hk_sketch_moment(const struct hk_sketch_view *v, uint32_t lag, bool cubes)
 {
   double square = 0, sum = 0;

@@ -1,29 +1,28 @@
-/* The window of one sensor: what is done with a point before it is scored. Written once, for every backend.
+/* The window of one sensor: the processing of a point before it is scored. Written once, for every backend.
  *
  * Inline functions that compile for the host (C) and for the device (CUDA). A backend stores samples as hk_real: float32
  * for the cpu and cuda backends; the reference backend defines HK_REAL as double before it includes this header.
  *
- * The rules, in the order in which they are applied to a point (time, value):
- *  1. not finite, or farther than 1e30 from the sensor's reference, or a time before 1970  -> rejected; changes nothing.
- *  2. time not after the last accepted one                                                  -> late; changes nothing.
- *  3. `missing` samples lie between the last one and this one (the distance in intervals, rounded, less one).
- *     None before the interval is known: given by the detector, or learned from HK_INTERVAL_LEARN spacings.
- *     0 < missing <= max_fill: the hole is filled (hold or linear). Longer: the window and the baseline start anew, and
- *     the sensor warms up again; the learned interval stays, and so does what alerts have learned. But the window goes on
- *     over the hole where less than HK_HOLE_MEMORY spans of points came since the last one so long, or since the first
- *     point: so holes cost at most one score of 20. Where HK_HOLES_MANY came one after the other, each less than a span of
- *     points after the one before, the sensor is irregular: samples count, not their times, and nothing is filled, until
- *     HK_HOLE_MEMORY spans of points came without one.
- *  4. the sample goes into the ring as value - reference; the slow baseline follows, unless held.
- *  5. until the ring holds a span: warming. Then a score is due every `stride` samples, given on a point that arrived,
- *     never on a filled one. gap (scored, but no alert): over 10 % of the span is filled; ika, svd, shift: a longer
- *     hole lies within it, and the sensor is not irregular; ika, svd: it is, and the threshold is a fixed one.
+ * The rules, in the order of application to a point (time, value):
+ *  1. not finite, or farther than 1e30 from the sensor's reference, or a time before 1970: rejected; changes nothing.
+ *  2. time not after the last accepted one: late; changes nothing.
+ *  3. `missing` samples are missing between the last point and this one (the distance in intervals, rounded, less one). None
+ *     before the interval is known: given by the detector, or learned from HK_INTERVAL_LEARN spacings. 0 < missing <= max_fill:
+ *     the gap is filled (hold or linear). More, a *hole*: the window and the baseline start anew, and the sensor warms up again;
+ *     the learned interval is kept, and so is what alerts have learned. But the window continues over the hole if fewer than
+ *     HK_HOLE_MEMORY spans of points came since the last such hole, or since the first point: so holes cost at most one score of
+ *     20. After HK_HOLES_MANY successive holes, each less than a span of points after the previous one, the sensor is irregular:
+ *     samples count, not their times, and nothing is filled, until HK_HOLE_MEMORY spans of points came without a hole.
+ *  4. the sample is put into the ring as value - reference; the slow baseline is updated, unless held.
+ *  5. until the ring holds a span: warming. Then a score is due every `stride` samples, on a point that arrived, never on a
+ *     filled one. gap (scored, but no alert): more than 10 % of the span is filled; or, for ika, svd and shift, it contains a
+ *     hole and the sensor is not irregular; or, for ika and svd, the sensor is irregular and the threshold is fixed.
  *
- * Ring: span samples, `head` is where the next one goes, so that the oldest is at head when the ring is full. The lowest
- * bit of a sample's mantissa tells that it was filled in: exact bookkeeping of the filled share with no memory of its own,
- * at the price of one unit in the last place.
+ * Ring: span samples; `head` is the place of the next one, and so of the oldest one when the ring is full. The lowest bit of a
+ * sample's mantissa marks it as filled in: this counts the filled share exactly without more memory, and costs one unit in the
+ * last place.
  *
- * Thread: whoever owns the sensor at the time; nothing here locks. */
+ * Thread: the current owner of the sensor; nothing here locks. */
 #ifndef HK_WINDOW_H
 #define HK_WINDOW_H
 
@@ -42,43 +41,43 @@
 typedef HK_REAL hk_real;
 typedef HK_REAL_BITS hk_real_bits; /* unsigned integer of the same size */
 
-#define HK_VALUE_MAX 1e30         /* farthest that a value may lie from the reference */
+#define HK_VALUE_MAX 1e30         /* maximum distance of a value from the reference */
 #define HK_INTERVAL_LEARN 8       /* spacings seen before a learned interval is used */
 #define HK_HOLE_MEMORY 20         /* spans of points for which a hole longer than max_fill is remembered */
-#define HK_HOLES_MANY 3           /* of them, close together, make a sensor irregular */
-#define HK_ZERO_ABSOLUTE 0x1p-100 /* a centred span below this is taken as constant: float32 has no digits left there */
-#define HK_ZERO_RELATIVE 0x1p-20  /* and so is one that lies in the rounding noise of what the ring holds */
+#define HK_HOLES_MANY 3           /* this many holes, close together, make a sensor irregular */
+#define HK_ZERO_ABSOLUTE 0x1p-100 /* a centred span below this counts as constant: float32 has no digits left */
+#define HK_ZERO_RELATIVE 0x1p-20  /* and so does one within the rounding noise of the ring's samples */
 
-/* What a result says of its point. The numbers are part of the wire format. */
+/* State of a point in a result. The numbers are part of the wire format. */
 enum hk_state { HK_STATE_WARMING = 0, HK_STATE_OK = 1, HK_STATE_GAP = 2, HK_STATE_LATE = 3, HK_STATE_REJECTED = 4 };
 
-/* State of one sensor's window, next to its ring. All zero, but for `seed`, is a sensor that has seen nothing. */
+/* State of one sensor's window, besides its ring. All zero except `seed`: a sensor without points. */
 struct hk_window {
   double reference;  /* subtracted from every value before it becomes a sample; 0 before the first */
   double mean;       /* slow baseline: exponential mean of the samples (value - reference) */
   double variance;   /* exponential variance about it */
   int64_t last_time; /* ns, of the last accepted point */
-  int64_t interval;  /* ns, learned spacing; 0 = nothing learned */
-  int64_t seen;      /* ns on the arrival clock: when the last point was accepted; before the first: when a sweep first
-                        found the sensor, 0 = not yet */
+  int64_t interval;  /* ns, learned spacing; 0 = not learned */
+  int64_t seen; /* ns on the arrival clock: when the last point was accepted; before the first point: when a sweep first found the
+                   sensor, 0 = not yet */
   uint64_t seed;     /* FNV-1a-64 of the sensor's name */
   uint32_t count;    /* samples in the ring, 0..span */
-  uint32_t head;     /* where the next sample goes, 0..span-1 */
+  uint32_t head;     /* place of the next sample, 0..span-1 */
   uint32_t filled;   /* samples in the ring that were filled in */
-  uint32_t spacings; /* spacings the learned interval has seen, saturating */
-  uint32_t age;      /* samples the baseline has seen, saturating */
+  uint32_t spacings; /* number of spacings learned from, saturating */
+  uint32_t age;      /* number of samples in the baseline, saturating */
   uint32_t due;      /* samples since the last score */
-  uint32_t rebase;   /* samples since the reference was last looked at */
-  uint32_t held;     /* samples for which the baseline has been held in the present alert */
+  uint32_t rebase;   /* samples since the reference was last checked */
+  uint32_t held;     /* samples for which the baseline has been held in the current alert */
   uint8_t started;   /* 1 once a point was accepted */
   uint8_t stale;     /* 1 while the sensor is reported silent (hk_window_sweep) */
-  uint8_t holes;     /* longer than max_fill, close together; HK_HOLES_MANY: or more, the sensor is irregular: see rule 3 */
+  uint8_t holes;     /* holes close together; HK_HOLES_MANY means this many or more, the sensor is irregular: see rule 3 */
   uint8_t anew;      /* 1: the window starts anew with the next point: see hk_anew */
-  uint32_t holed;    /* points for which the last such hole, or the sensor's beginning, is still remembered */
+  uint32_t holed;    /* points for which the last hole, or the sensor's first point, is still remembered */
 };
 
-/* A value that no sensor can have: of a detector with rate = auto it makes the window start anew with the next point, and is
- * itself rejected. Only whoever makes rates gives it (rate.h): of what peers send no such value is left by then. */
+/* A value that no sensor can have: with rate = auto it makes the window start anew with the next point, and is itself rejected.
+ * Only rate.h produces it: in the values of peers it has been replaced before. */
 #define HK_ANEW_BITS UINT64_C(0x7ff8000000616e77)
 HK_INLINE bool hk_anew(double value)
 {
@@ -87,7 +86,7 @@ HK_INLINE bool hk_anew(double value)
   return bits == HK_ANEW_BITS;
 }
 
-/* What became of a point. */
+/* Result of a point. */
 struct hk_step {
   uint8_t state;     /* enum hk_state */
   uint8_t score;     /* 1: a score is due now */
@@ -110,8 +109,8 @@ HK_INLINE bool hk_sample_filled(hk_real x)
   return bits & 1;
 }
 
-/* Learned interval: follows the median of the spacings, by at most a factor 2 a spacing at first, 1/64 later, so that one
- * hole moves it little. */
+/* Learned interval: follows the median of the spacings, by at most a factor of 2 for each spacing at first, by 1/64 later, so
+ * that one hole hardly moves it. */
 HK_INLINE void hk_interval_learn(struct hk_window *w, int64_t spacing)
 {
   if (w->spacings == 0) {
@@ -134,8 +133,8 @@ HK_INLINE int64_t hk_window_interval(const struct hk_window *w, const struct hk_
   return d->interval > 0 ? d->interval : w->spacings >= HK_INTERVAL_LEARN ? w->interval : 0;
 }
 
-/* Samples that lie between the last accepted point and one at `time`, as rule 3 counts them; at most 0 where there are none, and
- * before the interval is known. */
+/* Number of missing samples between the last accepted point and one at `time`, by rule 3; <= 0 if there are none, and before the
+ * interval is known. */
 HK_INLINE int64_t hk_window_missing(const struct hk_window *w, const struct hk_detector *d, int64_t time)
 {
   const int64_t spacing = time - w->last_time, interval = hk_window_interval(w, d);
@@ -145,13 +144,13 @@ HK_INLINE int64_t hk_window_missing(const struct hk_window *w, const struct hk_d
   return whole + (rest >= interval - rest) - 1;
 }
 
-/* Appends one sample (value - reference) and lets the baseline follow. */
+/* Appends one sample (value - reference) and updates the baseline. */
 HK_INLINE void hk_window_push(struct hk_window *w, hk_real *ring, const struct hk_detector *d, double sample, bool filled,
                               bool alerted)
 {
   const uint32_t span = hk_detector_span(d);
   if (fabs(sample) < FLT_MIN)
-    sample = 0; /* the same in every backend: float32 has no full precision below */
+    sample = 0; /* the same in every backend: float32 has no full precision below FLT_MIN */
   const hk_real x = hk_sample_tag((hk_real)sample, filled);
   if (w->count == span)
     w->filled -= hk_sample_filled(ring[w->head]);
@@ -178,8 +177,8 @@ HK_INLINE void hk_window_push(struct hk_window *w, hk_real *ring, const struct h
   w->variance = (1 - weight) * fma(weight * off, off, w->variance);
 }
 
-/* Moves the reference to the baseline when the samples have wandered far from it, so that a float32 ring keeps its digits.
- * Looked at once a span, so its cost a sample is small. */
+/* Moves the reference to the baseline if the samples have drifted far from it, so that a float32 ring keeps its digits. Checked
+ * once a span, so its cost for each sample is small. */
 HK_INLINE void hk_window_rebase(struct hk_window *w, hk_real *ring, const struct hk_detector *d)
 {
   const uint32_t span = hk_detector_span(d);
@@ -188,14 +187,14 @@ HK_INLINE void hk_window_rebase(struct hk_window *w, hk_real *ring, const struct
   w->rebase = 0;
   if (w->mean * w->mean <= 256 * w->variance)
     return;
-  const double shift = (double)(float)w->mean; /* few digits, so that reference + shift stays exact as long as it can */
+  const double shift = (double)(float)w->mean; /* few digits, so that reference + shift stays exact as long as possible */
   w->reference += shift;
   w->mean -= shift;
   for (uint32_t i = 0; i < span; i++)
     ring[i] = hk_sample_tag((hk_real)((double)ring[i] - shift), hk_sample_filled(ring[i]));
 }
 
-/* So many samples are missing before a point, or none: whether the window goes on over them. */
+/* Whether the window continues over `missing` samples before a point; updates the memory of holes. */
 HK_INLINE bool hk_window_bridge(struct hk_window *w, const struct hk_detector *d, int64_t missing)
 {
   const uint32_t span = hk_detector_span(d), memory = HK_HOLE_MEMORY * span;
@@ -211,8 +210,8 @@ HK_INLINE bool hk_window_bridge(struct hk_window *w, const struct hk_detector *d
   return recent;
 }
 
-/* Whether a hole that the window went on over keeps alerts off: it would look like a change, but where such holes are what the
- * sensor's threshold was learned from. A graph compares behaviour, which no hole changes. */
+/* Whether a hole over which the window continued prevents alerts: it would resemble a change, unless the sensor's threshold was
+ * learned with such holes. A graph compares behaviour, which a hole does not change. */
 HK_INLINE bool hk_window_holed(const struct hk_window *w, const struct hk_detector *d)
 {
   const uint32_t span = hk_detector_span(d);
@@ -223,14 +222,14 @@ HK_INLINE bool hk_window_holed(const struct hk_window *w, const struct hk_detect
   return HK_HOLE_MEMORY * span - w->holed + 1 < span;
 }
 
-/* A value that is rejected: it changes nothing, unless it says that the window starts anew. */
+/* Processes a rejected value: it changes nothing, unless it is hk_anew's. */
 HK_INLINE void hk_window_refuse(struct hk_window *w, const struct hk_detector *d, double value)
 {
   if (d->rate == HK_RATE_AUTO && hk_anew(value))
     w->anew = w->started;
 }
 
-/* Takes a point: rules 1 to 5 above. ring: hk_detector_span(d) samples. alerted: an alert of this sensor is raised. */
+/* Processes a point: rules 1 to 5 above. ring: hk_detector_span(d) samples. alerted: an alert of this sensor is raised. */
 HK_INLINE struct hk_step hk_window_take(struct hk_window *w, hk_real *ring, const struct hk_detector *d, int64_t time,
                                         double value, int64_t arrival, bool alerted)
 {
@@ -298,16 +297,16 @@ HK_INLINE void hk_window_copy(const struct hk_window *w, const hk_real *ring, ui
   memcpy(out + tail, ring, w->head * sizeof *out);
 }
 
-/* What hk_span_prepare found. */
+/* Result of hk_span_prepare. */
 struct hk_span_kind {
   uint8_t past_zero;    /* H1 = 0 after centring */
   uint8_t present_zero; /* H2 = 0 after centring: z = 0; if only H1 = 0, z = 1 */
 };
 
-/* Centres a span as the detector says and scales it by a power of two so that its largest magnitude lies in [1/2, 1).
- * x: span samples, oldest first, replaced by the result. The past reads x[0..2w-2], the present x[g..g+2w-2].
- * scale = window: where past and present overlap (g < 2w - 1) they need different means, so `past` (2w - 1 numbers)
- * receives the centred past, in every mode; the present is then x + g. */
+/* Centres a span by the detector's `scale` and scales it by a power of two so that its largest magnitude is in [1/2, 1). x: span
+ * samples, oldest first, replaced by the result. The past reads x[0..2w-2], the present x[g..g+2w-2]. With scale = window, past
+ * and present may overlap (g < 2w - 1) and need different means, so in all modes `past` (2w - 1 numbers) receives the centred
+ * past; the present is x + g. */
 HK_INLINE struct hk_span_kind hk_span_prepare(const struct hk_window *w, const struct hk_detector *d, hk_real *x, hk_real *past)
 {
   const uint32_t span = hk_detector_span(d), reach = 2 * d->window - 1;
@@ -336,7 +335,7 @@ HK_INLINE struct hk_span_kind hk_span_prepare(const struct hk_window *w, const s
   }
   const double zero = fmax(HK_ZERO_ABSOLUTE, held * HK_ZERO_RELATIVE);
   struct hk_span_kind kind = { (uint8_t)(past_top <= zero), (uint8_t)(present_top <= zero) };
-  /* Past and present have a power of two each: z depends on the scale of neither. */
+  /* Past and present have a power of two each: z does not depend on their scales. */
   if (!kind.past_zero) {
     int exponent;
     (void)frexp(past_top, &exponent);
@@ -374,8 +373,8 @@ HK_INLINE double hk_random_element(uint64_t seed, uint32_t i)
   return (double)(int64_t)(z >> 11) * 0x1p-52 - 1.0;
 }
 
-/* Silence. Called now and then with the arrival clock (ns). Returns 1 when the sensor has just been found silent, -1 when it
- * is just back, 0 otherwise. Touches neither window nor alert. */
+/* Detects silence; call periodically with the arrival clock (ns). Returns 1 if the sensor has become silent, -1 if it is back, 0
+ * otherwise. Does not change window or alert. */
 HK_INLINE int hk_window_sweep(struct hk_window *w, const struct hk_detector *d, int64_t now)
 {
   if (!w->started || d->silent < 0)
