@@ -1,26 +1,26 @@
-/* The points of a sensor with algorithm = novelty in a backend on the host: from batch to scores, states and events. Written
- * once, in hk_real; a backend gives its own pass over what is resident. */
+/* Processes the points of a sensor with algorithm = novelty in a backend on the host: from batch to scores, states and events.
+ * Written once, in hk_real; a backend provides its own pass over the resident data. */
 #ifndef HK_NOVELTY_RUN_H
 #define HK_NOVELTY_RUN_H
 
 #include "cpu/backend/engine.h"
 #include "cpu/novelty/alert.h"
 
-/* The columns of a sensor: they lie behind the ring. */
+/* The columns of a sensor, which are after the ring. */
 HK_INLINE struct hk_novelty_view hk_sensor_novelty(struct hk_sensor *sensor, const struct hk_detector *d)
 {
   return hk_novelty_view((hk_real *)hk_sensor_samples(sensor) + hk_detector_span(d), d);
 }
 
-/* Points of a sensor that were taken and wait for the pass. */
+/* Accepted points of a sensor that wait for the pass. */
 struct hk_novelty_waiting {
   struct hk_novelty_point point[HK_BATCH_PER_SENSOR];
   struct hk_step step[HK_BATCH_PER_SENSOR];
-  uint32_t index[HK_BATCH_PER_SENSOR]; /* in the batch */
+  uint32_t index[HK_BATCH_PER_SENSOR]; /* index in the batch */
   uint32_t n;
 };
 
-/* Passes over what is resident for the points that wait, and judges them one after the other. */
+/* Makes the pass over the resident data for the waiting points, and judges them one after the other. */
 HK_INLINE void hk_novelty_judge_all(hk_novelty_pass *pass, struct hk_sensor *sensor, const struct hk_novelty_view *v,
                                     struct hk_novelty_waiting *waiting, struct hk_batch *batch, uint32_t *next)
 {

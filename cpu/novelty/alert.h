@@ -1,23 +1,23 @@
-/* The alert rule of a sensor with algorithm = novelty, and what its events tell. Written once, for every backend (see window.h
- * for how). cpu/rules/alert.h has the rule of ika and svd, and the structs.
+/* The alert rule of a sensor with algorithm = novelty, and the contents of its events. Written once, for every backend (see
+ * window.h for how). cpu/rules/alert.h has the rule of ika and svd, and the structs.
  *
- * S of tail.h becomes a score z = S / (S + 2), so that `alert`, a score, says with which S an alert is raised: 0.5 is S = 2, 0.6
- * is 3.
+ * S of tail.h gives a score z = S / (S + 2), so the key `alert`, a score, determines the S that raises an alert: 0.5 is S = 2,
+ * 0.6 is S = 3.
  *
- * Deciding, once for each accepted point (late and rejected points never come here), in this order. Samples that are missing
- * before the point count as quiet points.
- *  1. Raised, and the missing samples alone have made it time to clear (rule 3): *cleared*. This point raises nothing.
- *  2. S at least the threshold: *raised* where no alert stands; where one does and S is HK_NOVELTY_ESCALATE over its peak,
- *     *corrected*: the alert is told again, with this point's instant and levels, and its time begins anew. S over the threshold
- *     less HK_NOVELTY_SLACK prolongs an alert that stands.
- *  3. Raised, and HK_NOVELTY_QUIET points have been quiet or it has stood for HK_NOVELTY_LONGEST: *cleared*.
- *  4. Raised, and the highest severity since has passed another multiple of HK_NOVELTY_GRAVER: *corrected*, with this point's
- *     instant and levels. So who is to be told from a severity on is told when it is reached, and not when all is over.
+ * Decision, once for each accepted point (not for late and rejected points), in this order. Missing samples before the point
+ * count as quiet points.
+ *  1. Raised, and the missing samples alone suffice to clear (rule 3): *cleared*. This point raises no alert.
+ *  2. S at least the threshold: *raised* if no alert is raised; if one is and S exceeds its peak by HK_NOVELTY_ESCALATE:
+ *     *corrected*, with this point's instant and levels, and its duration begins anew. S above the threshold less
+ *     HK_NOVELTY_SLACK prolongs a raised alert.
+ *  3. Raised, and HK_NOVELTY_QUIET points were quiet, or the alert is HK_NOVELTY_LONGEST points old: *cleared*.
+ *  4. Raised, and the highest severity so far has passed another multiple of HK_NOVELTY_GRAVER: *corrected*, with this point's
+ *     instant and levels. So receivers who want alerts from a severity on get this one when it reaches that severity, not only at
+ *     its end.
  *
  * No alert is raised in the states warming and gap. No other suppression is needed: what has happened is resident, so its
- * repetition is quiet by itself. Of struct hk_alert, `top` is the peak's S, `since` the points since the alert was told, `quiet`
- * those since the last one that was not, `mean` the highest severity
- * of its points. */
+ * repetition is quiet. In struct hk_alert, `top` is the peak's S, `since` the points since the alert was raised or corrected by
+ * rule 2, `quiet` the points since the last one that was not quiet, `mean` the highest severity of its points. */
 #ifndef HK_NOVELTY_ALERT_H
 #define HK_NOVELTY_ALERT_H
 
@@ -25,7 +25,7 @@
 #include "cpu/rules/alert.h"
 
 #define HK_NOVELTY_QUIET 60    /* quiet points after which an alert is cleared */
-#define HK_NOVELTY_LONGEST 300 /* points for which one stands at most */
+#define HK_NOVELTY_LONGEST 300 /* maximum duration of an alert, points */
 #define HK_NOVELTY_SLACK 0.3
 #define HK_NOVELTY_ESCALATE 1.5
 #define HK_NOVELTY_GRAVER 0.25
@@ -41,8 +41,7 @@ HK_INLINE double hk_novelty_s(double score)
   return HK_NOVELTY_UNIT * score / (1 - score);
 }
 
-/* Age, points before p, of the resident value or row, or the lag, that is nearest to p; of several, the newest. *row: the row's
- * place. */
+/* Age, in points before p, of the resident value, row or lag nearest to p; of several, the newest. *row: the row's place. */
 HK_INLINE uint32_t hk_novelty_nearest(const struct hk_novelty_view *v, const hk_real *ring, const struct hk_novelty_point *p,
                                       uint32_t channel, uint32_t *row)
 {
@@ -64,10 +63,10 @@ HK_INLINE uint32_t hk_novelty_nearest(const struct hk_novelty_view *v, const hk_
   }
 }
 
-/* What a note tells of the past. */
+/* The past in a note. */
 struct hk_novelty_past {
-  uint32_t age, row; /* of hk_novelty_nearest */
-  double low, high;  /* range of the values that a point is compared with; infinities, low above high, where there are none */
+  uint32_t age, row; /* from hk_novelty_nearest */
+  double low, high;  /* range of the values to compare with; infinities, low above high, if there are none */
 };
 
 HK_INLINE struct hk_novelty_past hk_novelty_past(const struct hk_novelty_view *v, const hk_real *ring,
@@ -84,7 +83,7 @@ HK_INLINE struct hk_novelty_past hk_novelty_past(const struct hk_novelty_view *v
   return past;
 }
 
-/* Says in an alert and in an event's note what is new about a point: what was expected of what was observed, from where. */
+/* Writes to an alert and to an event's note what is new about a point: the expected and the observed level, and since when. */
 HK_INLINE void hk_novelty_note(struct hk_alert *a, struct hk_novelty_note *note, const struct hk_novelty_view *v,
                                const struct hk_window *w, const hk_real *ring, const struct hk_novelty_point *p,
                                const struct hk_novelty_result *r, const struct hk_novelty_past *past)

@@ -1,31 +1,31 @@
-/* The three distances of a run of points to what is resident: the passes in their plain form, one point after the other. The
- * reference backend computes with these; cpu/sst/kernels_novelty.c has them for the CPU's vector registers.
+/* The three distances of a run of points to the resident data: the passes in plain form, point by point. The reference backend
+ * computes with these; cpu/sst/kernels_novelty.c has them for the CPU's vector registers.
  *
- * Everything is indexed by age: the sample `age` points before another stands `age` places before it in the ring. */
+ * Indices are ages: the sample `age` points before another is `age` places before it in the ring. */
 #ifndef HK_NOVELTY_DISTANCES_H
 #define HK_NOVELTY_DISTANCES_H
 
 #include "cpu/novelty/novelty.h"
 
-/* Distances of n points of one sensor, the last of which were taken one after the other and none of which but the first may have
- * age 0: fills in `nearest` and `has`. The lags begin anew at a point of age 0. ring: hk_detector_span(v->detector) samples. */
+/* Computes the distances of n successive points of one sensor, of which only the first may have age 0: fills in `nearest` and
+ * `has`. The lags begin anew at a point of age 0. ring: hk_detector_span(v->detector) samples. */
 typedef void hk_novelty_pass(const struct hk_novelty_view *v, const hk_real *ring, struct hk_novelty_point *p, uint32_t n);
 
-/* Values that a point is compared with: those of the ages HK_NOVELTY_RECENT.. on. */
+/* Number of values to compare a point with, from age HK_NOVELTY_RECENT on. */
 HK_INLINE uint32_t hk_novelty_values(const struct hk_detector *d, const struct hk_novelty_point *p)
 {
   const uint32_t old = p->before + 1 > HK_NOVELTY_RECENT ? p->before + 1 - HK_NOVELTY_RECENT : 0;
   return old < hk_novelty_resident(d) ? old : hk_novelty_resident(d);
 }
 
-/* Lags that a point brings along: those from HK_NOVELTY_LAG_MIN on that reach a sample. */
+/* Number of lags that a point updates: those from HK_NOVELTY_LAG_MIN on that reach a sample. */
 HK_INLINE uint32_t hk_novelty_lags_seen(const struct hk_detector *d, const struct hk_novelty_point *p)
 {
   const uint32_t most = p->before < hk_novelty_lag_max(d) ? p->before : hk_novelty_lag_max(d);
   return most >= HK_NOVELTY_LAG_MIN ? most - HK_NOVELTY_LAG_MIN + 1 : 0;
 }
 
-/* And how many of these count: the ones that have seen enough points. */
+/* Number of these lags that count: those with enough points. */
 HK_INLINE uint32_t hk_novelty_lags_counted(const struct hk_detector *d, const struct hk_novelty_point *p)
 {
   const uint32_t seen = p->before < HK_NOVELTY_OVERLAP ? 0 : p->before - HK_NOVELTY_OVERLAP;
@@ -44,14 +44,14 @@ HK_INLINE hk_real hk_novelty_value_distance(const hk_real *ring, uint32_t span, 
   return (hk_real)fabs((double)(hk_novelty_sample(ring, span, p, age) - p->value));
 }
 
-/* Place of the row that was admitted `ago` rows before the newest that a point is compared with; ago < p->rows. */
+/* Place of the row that was admitted `ago` rows before the newest one to compare with; ago < p->rows. */
 HK_INLINE uint32_t hk_novelty_row_place(const struct hk_detector *d, const struct hk_novelty_point *p, uint32_t ago)
 {
   const uint32_t room = hk_novelty_rows_room(d);
   return (p->row + room - 1 - ago) % room;
 }
 
-/* Square of the distance of a point's slow means to a row. */
+/* Squared distance of a point's slow means from a row. */
 HK_INLINE hk_real hk_novelty_row_distance(const struct hk_novelty_view *v, const struct hk_novelty_point *p, uint32_t place)
 {
   hk_real sum = 0;
@@ -62,7 +62,7 @@ HK_INLINE hk_real hk_novelty_row_distance(const struct hk_novelty_view *v, const
   return sum;
 }
 
-/* Brings the lag at a place along by a point and returns its variance. */
+/* Updates the lag at a place with a point, and returns its variance. */
 HK_INLINE hk_real hk_novelty_lag_take(const struct hk_novelty_view *v, uint32_t place, hk_real off)
 {
   const hk_real keep = HK_NOVELTY_FORGET, weight = (hk_real)(1 - (double)HK_NOVELTY_FORGET);
@@ -78,7 +78,7 @@ HK_INLINE void hk_novelty_lags_reset(const struct hk_novelty_view *v)
   memset(v->mean, 0, hk_novelty_lags(v->detector) * sizeof *v->mean);
 }
 
-/* The smaller of two distances; what is not a number is none. */
+/* The smaller of two distances; NaN is ignored. */
 HK_INLINE hk_real hk_novelty_nearer(hk_real a, hk_real b)
 {
   return b < a ? b : a;

@@ -1,20 +1,20 @@
-/* Novelty: algorithm = novelty. How far is the present from everything resident of the sensor's own past, and how rare is so
- * large a distance among the sensor's own past distances? MATHEMATICS.md has the definition.
+/* Novelty: algorithm = novelty. The distance of the present from the sensor's whole resident past, and how rare such a distance
+ * is among its earlier distances. MATHEMATICS.md has the definition.
  *
- * Three distances, in spreads of the sensor, each to the nearest of what is resident:
+ * Three distances, in spreads of the sensor, each to the nearest resident item:
  *
  *   value     |v - v_j| over the last H values that are at least HK_NOVELTY_RECENT points old
- *   context   of three slow means, to their rows; a row every HK_NOVELTY_ROW_EVERY points, at least HK_NOVELTY_ROW_AGE old
+ *   context   of three slow means to their rows; one row every HK_NOVELTY_ROW_EVERY points, at least HK_NOVELTY_ROW_AGE old
  *   shape     the exponentially weighted variance of v_t - v_{t-l}, over the lags l
  *
- * tail.h makes a score of each, alert.h decides, distances.h holds the passes over what is resident. Written once, in hk_real
- * (see window.h), for every backend; a backend may bring passes of its own that give the same bits (struct hk_novelty_passes).
+ * tail.h computes a score from each, alert.h decides, distances.h has the passes over the resident data. Written once, in hk_real
+ * (see window.h), for every backend; a backend may have its own passes with the same bits (hk_novelty_pass).
  *
- * Points go through in runs of up to HK_BATCH_PER_SENSOR: nothing that decides reaches back into a distance, so a run's values
- * are appended first, then one pass over the resident past serves them all, then each point is judged. A minimum does not depend
- * on its order and each lag sees the points one after the other, so the results do not depend on how points are cut into runs.
+ * Points are processed in runs of up to HK_BATCH_PER_SENSOR: distances do not depend on decisions, so the values of a run are
+ * appended first, then one pass over the resident past computes all distances, then each point is judged. A minimum does not
+ * depend on the order, and each lag gets the points in sequence, so the results do not depend on the division into runs.
  *
- * Cannot fail. Thread: whoever owns the sensor at the time; nothing here locks. */
+ * Cannot fail. Thread: the current owner of the sensor; nothing here locks. */
 #ifndef HK_NOVELTY_H
 #define HK_NOVELTY_H
 
@@ -24,7 +24,7 @@
 #define HK_NOVELTY_CHANNELS 3
 enum hk_novelty_channel { HK_NOVELTY_VALUE, HK_NOVELTY_CONTEXT, HK_NOVELTY_SHAPE };
 
-#define HK_NOVELTY_RECENT 10                       /* points so new are not compared */
+#define HK_NOVELTY_RECENT 10                       /* newer points are not compared */
 #define HK_NOVELTY_MEANS 3                         /* slow means, over 16, 64 and 256 points */
 #define HK_NOVELTY_FEATURES (1 + HK_NOVELTY_MEANS) /* the value first */
 #define HK_NOVELTY_ROW_EVERY 4
@@ -32,70 +32,70 @@ enum hk_novelty_channel { HK_NOVELTY_VALUE, HK_NOVELTY_CONTEXT, HK_NOVELTY_SHAPE
 #define HK_NOVELTY_PENDING (HK_NOVELTY_ROW_AGE / HK_NOVELTY_ROW_EVERY) /* rows not yet admitted */
 #define HK_NOVELTY_LAG_MIN 100
 #define HK_NOVELTY_LAG_MAX 5000
-#define HK_NOVELTY_OVERLAP 100    /* points that a lag must have seen before it counts */
+#define HK_NOVELTY_OVERLAP 100    /* minimum points of a lag before it counts */
 #define HK_NOVELTY_FORGET 0.98f   /* weight of the past in the distance at each lag */
-#define HK_NOVELTY_SPREAD 10000.0 /* points over which mean and spread of a feature forget */
-#define HK_NOVELTY_FAR 1e18       /* farther from the reference a value counts as so far: its square must fit in float32 */
-#define HK_NOVELTY_HOLE 256       /* missing samples after which means and lags begin anew */
-#define HK_NOVELTY_PROBATION 150  /* points without a score at first, and without an alert after such a hole */
+#define HK_NOVELTY_SPREAD 10000.0 /* time constant of mean and spread of a feature, points */
+#define HK_NOVELTY_FAR 1e18       /* limit of the distance of a value from the reference: its square must fit into float32 */
+#define HK_NOVELTY_HOLE 256       /* missing samples (a hole) after which means and lags begin anew */
+#define HK_NOVELTY_PROBATION 150  /* points without a score at first, and without an alert after a hole */
 
 #if HK_NOVELTY_SPARE < HK_NOVELTY_RECENT + HK_BATCH_PER_SENSOR
 #error "a run overwrites what its first point is compared with"
 #endif
 
-#define HK_NOVELTY_TOP 60 /* largest block maxima that are remembered */
+#define HK_NOVELTY_TOP 60 /* number of largest block maxima kept */
 
-/* Largest block maxima of one distance, and the block under way. */
+/* Largest block maxima of one distance, and the current block. */
 struct hk_novelty_tail {
   float top[HK_NOVELTY_TOP]; /* the largest first */
-  float most;                /* of the block under way */
-  uint32_t n;                /* of `top` */
-  uint32_t blocks;           /* closed, less those that are forgotten: tail.h */
-  uint32_t length;           /* points of the block under way */
+  float most;                /* maximum of the current block */
+  uint32_t n;                /* length of `top` */
+  uint32_t blocks;           /* closed blocks, less the forgotten ones: tail.h */
+  uint32_t length;           /* points of the current block */
 };
 
-/* One sensor's numbers, before its columns. All zero is a sensor without points. */
+/* State of one sensor, before its columns. All zero: no points. */
 struct hk_novelty {
   double feature[HK_NOVELTY_FEATURES]; /* exponential means of value - reference; the first is the value itself */
   double mean[HK_NOVELTY_FEATURES];    /* running mean and variance of each */
   double variance[HK_NOVELTY_FEATURES];
   double last;                                         /* value - reference of the last point */
-  double quantum;                                      /* the least step between two points that was not 0; 0: none yet */
-  uint32_t points;                                     /* accepted, saturating */
-  uint32_t age;                                        /* accepted since the last long hole, saturating */
+  double quantum;                                      /* smallest nonzero step between two points; 0: none yet */
+  uint32_t points;                                     /* accepted points, saturating */
+  uint32_t age;                                        /* points accepted since the last hole, saturating */
   uint32_t phase;                                      /* points since the last row was kept, 0..HK_NOVELTY_ROW_EVERY - 1 */
-  uint32_t rows, row;                                  /* rows admitted and resident, and the place of the next */
-  uint32_t pending;                                    /* place of the oldest row that waits to be admitted */
-  uint32_t unused[3];                                  /* to a multiple of 16 bytes */
-  uint32_t seen[HK_NOVELTY_CHANNELS];                  /* distances of each channel, saturating */
+  uint32_t rows, row;                                  /* number of admitted, resident rows, and the place of the next */
+  uint32_t pending;                                    /* place of the oldest pending row */
+  uint32_t unused[3];                                  /* padding to a multiple of 16 bytes */
+  uint32_t seen[HK_NOVELTY_CHANNELS];                  /* number of distances of each channel, saturating */
   struct hk_novelty_tail tail[HK_NOVELTY_CHANNELS][2]; /* two lists: the blocks of the second begin half a block later */
 };
 
 struct hk_novelty_view {
   struct hk_novelty *novelty;
   const struct hk_detector *detector;
-  hk_real *row[HK_NOVELTY_MEANS];     /* columns of rows, hk_novelty_rows_room each. Each column begins at four numbers */
+  hk_real *row[HK_NOVELTY_MEANS];     /* columns of rows, hk_novelty_rows_room each, aligned to four numbers */
   hk_real *pending[HK_NOVELTY_MEANS]; /* HK_NOVELTY_PENDING each */
   hk_real *square, *mean; /* D and M of each lag, hk_novelty_lags each; that of lag l stands at place hk_novelty_lag_max - l, so
                              that places and samples run the same way */
 };
 
-/* A point of a run: in, its numbers; out, its distances. */
+/* A point of a run. In: its numbers; out: its distances. */
 struct hk_novelty_point {
-  double off;                       /* value - reference, not farther than HK_NOVELTY_FAR */
-  hk_real value;                    /* sample, as the ring has it */
+  double off;                       /* value - reference, limited to HK_NOVELTY_FAR */
+  hk_real value;                    /* sample in the ring */
   hk_real mean[HK_NOVELTY_MEANS];   /* slow means, */
-  hk_real weight[HK_NOVELTY_MEANS]; /* and one over their spreads */
+  hk_real weight[HK_NOVELTY_MEANS]; /* and 1 / their spreads */
   double spread[HK_NOVELTY_FEATURES];
-  double unit;                          /* one over the value's spread */
-  double quantum;                       /* least step of the sensor so far, this point's with it; 0: none yet */
+  double unit;                          /* 1 / the value's spread */
+  double quantum;                       /* smallest step of the sensor so far, including this point's; 0: none yet */
   int64_t time;                         /* ns */
-  int64_t missing;                      /* samples that are missing before it */
+  int64_t missing;                      /* number of missing samples before it */
   uint32_t at;                          /* its place in the ring */
-  uint32_t before;                      /* samples before it that are resident, at most the ring's room less 1 */
-  uint32_t rows, row;                   /* rows that it is compared with, and the place behind the newest of them */
-  uint32_t phase;                       /* points since the newest of them was admitted */
-  uint32_t age;                         /* points since the last long hole, before it */
+  uint32_t before;                      /* resident samples before it, at most the ring's room less 1 */
+  uint32_t rows, row;                   /* number of rows to compare with, and the place after the newest of them */
+  uint32_t phase;                       /* points since the newest of these rows was admitted */
+  uint32_t age;                         /* points between the last hole and this point */
   hk_real nearest[HK_NOVELTY_CHANNELS]; /* least |v - v_j|; least square of the context's distance; least variance. Where `has` */
   bool has[HK_NOVELTY_CHANNELS];
   uint32_t lag; /* the lag of the least variance; of several, the shortest */
@@ -107,13 +107,13 @@ HK_INLINE uint32_t hk_novelty_resident(const struct hk_detector *d)
   return d->resident;
 }
 
-/* Columns have room for a multiple of four numbers, so that each begins where four can be read at once. */
+/* Room of a column: a multiple of four numbers, so that vectors of four are aligned. */
 HK_INLINE uint32_t hk_novelty_column(uint32_t n)
 {
   return (n + 3) & ~3u;
 }
 
-/* Rows that a point is compared with, at most; and room for them and those that a run admits. */
+/* Maximum number of rows to compare with; and room for them and the rows that a run admits. */
 HK_INLINE uint32_t hk_novelty_rows_most(const struct hk_detector *d)
 {
   return d->resident / HK_NOVELTY_ROW_EVERY;
@@ -134,7 +134,7 @@ HK_INLINE uint32_t hk_novelty_lags(const struct hk_detector *d)
   return hk_novelty_lag_max(d) - HK_NOVELTY_LAG_MIN + 1;
 }
 
-/* Bytes behind the ring with numbers of `size` bytes. */
+/* Bytes after the ring, with numbers of `size` bytes. */
 HK_INLINE size_t hk_novelty_bytes(const struct hk_detector *d, size_t size)
 {
   return sizeof(struct hk_novelty) +
@@ -143,7 +143,7 @@ HK_INLINE size_t hk_novelty_bytes(const struct hk_detector *d, size_t size)
              size;
 }
 
-/* What lies in `memory`: hk_novelty_bytes, aligned for a double; on a GPU to 16 bytes. */
+/* The view of `memory`: hk_novelty_bytes, aligned for a double; on a GPU to 16 bytes. */
 HK_INLINE struct hk_novelty_view hk_novelty_view(void *memory, const struct hk_detector *d)
 {
   struct hk_novelty_view v;
@@ -169,18 +169,17 @@ HK_INLINE uint32_t hk_novelty_next(uint32_t n)
   return n < UINT32_MAX ? n + 1 : n;
 }
 
-/* Points over which mean k - 1 is taken; of feature 0, the value, 1. */
+/* Points in mean `feature` - 1; 1 for feature 0, the value. */
 HK_INLINE uint32_t hk_novelty_reach(uint32_t feature)
 {
   return feature == 0 ? 1 : feature == 1 ? 16 : feature == 2 ? 64 : 256;
 }
 
-/* A point goes through three steps: hk_novelty_accept, which says whether it counts; hk_novelty_feature for each feature, in any
- * order or side by side; hk_novelty_append. */
+/* A point is processed in three steps: hk_novelty_accept, which decides whether it counts; hk_novelty_feature for each feature,
+ * in any order or in parallel; hk_novelty_append. */
 
-/* The rules 1 to 3 of window.h, of which a hole makes no samples. A point that makes the sensor begin anew (w->anew) is to come
- * when those before it were judged. Returns its state, HK_STATE_OK where it counts; *p has its
- * numbers of the window then. */
+/* Rules 1 to 3 of window.h, but gaps are not filled. Before a point that makes the sensor begin anew (w->anew) is accepted,
+ * earlier points must have been judged. Returns its state, HK_STATE_OK if it counts; then *p has its numbers from the window. */
 HK_INLINE uint8_t hk_novelty_accept(const struct hk_novelty_view *v, struct hk_window *w, int64_t time, double value,
                                     int64_t arrival, struct hk_novelty_point *p)
 {
@@ -226,7 +225,7 @@ HK_INLINE uint8_t hk_novelty_accept(const struct hk_novelty_view *v, struct hk_w
   return HK_STATE_OK;
 }
 
-/* Brings feature k along. Of a mean a row is kept every HK_NOVELTY_ROW_EVERY points, and admitted when it is HK_NOVELTY_ROW_AGE
+/* Updates feature k. For a mean, a row is kept every HK_NOVELTY_ROW_EVERY points, and admitted when it is HK_NOVELTY_ROW_AGE
  * points old. */
 HK_INLINE void hk_novelty_feature(const struct hk_novelty_view *v, const struct hk_window *w, struct hk_novelty_point *p,
                                   uint32_t k)
@@ -285,7 +284,7 @@ HK_INLINE struct hk_step hk_novelty_append(const struct hk_novelty_view *v, stru
   return step;
 }
 
-/* All three steps. Only where the step's state is warming, ok or gap has *p its numbers. */
+/* All three steps. *p is set only if the step's state is warming, ok or gap. */
 HK_INLINE struct hk_step hk_novelty_take(const struct hk_novelty_view *v, struct hk_window *w, hk_real *ring, int64_t time,
                                          double value, int64_t arrival, struct hk_novelty_point *p)
 {

@@ -1,14 +1,14 @@
-/* What a sensor's state (cpu/rules/state.h) has in place of the feedback vector where algorithm = novelty. Written once, in
- * hk_real. The reference backend's numbers are rounded to float32 on the way.
+/* The part of a sensor's state (cpu/rules/state.h) in place of the feedback vector for algorithm = novelty. Written once, in
+ * hk_real. The reference backend's numbers are rounded to float32.
  *
  * Little-endian, no padding:
  *
  *   features, their means, their variances: 3 x HK_NOVELTY_FEATURES f64
  *   points, age, phase u32; seen of each channel u32
  *   tails, value, context, shape, two each: n, blocks, length u32, most f32, then n f32, the largest first
- *   rows u32; rows, the oldest first: each mean after the other, f32; then the rows that are not admitted, HK_NOVELTY_PENDING
- *   lags u32: those that were brought along yet, from the shortest on; D of each f32, then M of each
- *   last value - reference f64, quantum f64: not in states of before there was a severity, whose quantum begins anew */
+ *   rows u32; rows, the oldest first: each mean after the other, f32; then the pending rows, HK_NOVELTY_PENDING
+ *   lags u32: the number of lags with points, from the shortest on; D of each f32, then M of each
+ *   last value - reference f64, quantum f64: missing in states from before there was a severity; then the quantum begins anew */
 #ifndef HK_NOVELTY_STATE_H
 #define HK_NOVELTY_STATE_H
 
@@ -17,10 +17,10 @@
 
 #include <errno.h>
 
-#define HK_NOVELTY_STATE_STEPS 16 /* bytes of what stands behind the lags */
+#define HK_NOVELTY_STATE_STEPS 16 /* bytes after the lags */
 #define HK_NOVELTY_STATE_FIXED (24 * HK_NOVELTY_FEATURES + 12 + 4 * HK_NOVELTY_CHANNELS + 8)
 
-/* Lags that have seen a point. */
+/* Number of lags with points. */
 HK_INLINE uint32_t hk_novelty_lags_begun(const struct hk_detector *d, uint32_t count)
 {
   const uint32_t longest = count > 0 ? count - 1 : 0, most = longest < hk_novelty_lag_max(d) ? longest : hk_novelty_lag_max(d);
@@ -52,7 +52,7 @@ HK_INLINE const uint8_t *hk_novelty_get(const uint8_t *at, hk_real *x)
   return at;
 }
 
-/* Rows that wait to be admitted, as a state has them: what was not kept yet is 0. ago: from 0, the oldest, on. */
+/* A pending row in a state; 0 if there is none yet. ago: from 0, the oldest. */
 HK_INLINE hk_real hk_novelty_row_waiting(const struct hk_novelty_view *v, uint32_t mean, uint32_t ago)
 {
   const struct hk_novelty *s = v->novelty;
@@ -60,7 +60,7 @@ HK_INLINE hk_real hk_novelty_row_waiting(const struct hk_novelty_view *v, uint32
   return ago + kept < HK_NOVELTY_PENDING ? 0 : v->pending[mean][(s->pending + ago) % HK_NOVELTY_PENDING];
 }
 
-/* As export_ in struct hk_backend_ops. ring: the sensor's samples in float32, as the window left them. */
+/* As export_ in struct hk_backend_ops. ring: the sensor's samples in float32, in the order of the window's ring. */
 HK_INLINE int64_t hk_novelty_export(const struct hk_window *window, const struct hk_alert *alert, const struct hk_novelty_view *v,
                                     const float *ring, void *state, size_t size)
 {
@@ -105,7 +105,7 @@ HK_INLINE int64_t hk_novelty_export(const struct hk_window *window, const struct
   return (int64_t)bytes;
 }
 
-/* Reads a tail; NULL: it is none. `end`: where the numbers end. */
+/* Reads a tail and returns the address after it; NULL: not valid. `end`: end of the numbers. */
 HK_INLINE const uint8_t *hk_novelty_get_tail(const uint8_t *at, const uint8_t *end, struct hk_novelty_tail *t)
 {
   if (end - at < 16)
@@ -115,7 +115,7 @@ HK_INLINE const uint8_t *hk_novelty_get_tail(const uint8_t *at, const uint8_t *e
       end - at < 4 * (ptrdiff_t)t->n)
     return NULL;
   at = hk_state_take_floats(at, t->top, t->n);
-  if (t->blocks >= HK_NOVELTY_BLOCKS_MOST) { /* of before lists forgot: begins anew */
+  if (t->blocks >= HK_NOVELTY_BLOCKS_MOST) { /* written before lists forgot: begins anew */
     memset(t->top, 0, sizeof t->top);
     t->n = t->blocks = 0;
   }
@@ -125,7 +125,7 @@ HK_INLINE const uint8_t *hk_novelty_get_tail(const uint8_t *at, const uint8_t *e
   return at;
 }
 
-/* Reads what stands before the columns into *s. NULL: no such state. */
+/* Reads the numbers before the columns into *s. NULL: not a valid state. */
 HK_INLINE const uint8_t *hk_novelty_get_numbers(const uint8_t *at, const uint8_t *end, struct hk_novelty *s)
 {
   if (end - at < HK_NOVELTY_STATE_FIXED)
@@ -149,8 +149,7 @@ HK_INLINE const uint8_t *hk_novelty_get_numbers(const uint8_t *at, const uint8_t
   return hk_state_take(at, &s->rows, 4);
 }
 
-/* Reads what stands behind the lags; where there is nothing, as states had it before, steps are learned from the next point on.
- */
+/* Reads the numbers after the lags; if there are none, as in older states, the steps are learned from the next point on. */
 HK_INLINE bool hk_novelty_get_steps(const uint8_t *at, const uint8_t *end, struct hk_novelty *s)
 {
   s->last = s->feature[0];
@@ -163,8 +162,8 @@ HK_INLINE bool hk_novelty_get_steps(const uint8_t *at, const uint8_t *end, struc
   return isfinite(s->last) && s->quantum >= 0 && isfinite(s->quantum);
 }
 
-/* As import_. ring: room for hk_detector_span(d) float32, receives the samples from the oldest on. After an error the sensor is
- * as it was; what `ring` holds is then of no meaning. */
+/* As import_. ring: room for hk_detector_span(d) float32, receives the samples, oldest first. After an error the sensor is
+ * unchanged, and the contents of `ring` are undefined. */
 HK_INLINE int hk_novelty_import(struct hk_window *window, struct hk_alert *alert, const struct hk_novelty_view *v, float *ring,
                                 const void *state, size_t size)
 {

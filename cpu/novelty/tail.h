@@ -1,33 +1,34 @@
-/* How rare is a distance among a sensor's own past distances? Block maxima and the predictive tail of a Pareto law.
+/* Computes how rare a distance is among a sensor's own past distances: block maxima and the predictive tail of a Pareto
+ * distribution.
  *
- * The largest maxima of blocks of HK_NOVELTY_BLOCK points are remembered. With n closed blocks, k = the largest 30 % of them (at
- * least 5, at most HK_NOVELTY_TOP), u the k-th largest:
+ * The largest maxima of blocks of HK_NOVELTY_BLOCK points are kept. With n closed blocks, k = the largest 30 % of them (at least
+ * 5, at most HK_NOVELTY_TOP), u the k-th largest:
  *
  *   s0 = -log10(k / (n + 1))
  *   h  = sum over the k largest of ln(top_i / u)
- *   S  = s0 + (k - 1 + 20) log10(1 + ln(Q / u) / (h + 20 xi0))   where Q > u,     max(0, s0 Q / u) elsewhere
+ *   S  = s0 + (k - 1 + 20) log10(1 + ln(Q / u) / (h + 20 xi0))   if Q > u,     otherwise max(0, s0 Q / u)
  *
- * which is the chance that a block's maximum is at least Q where exceedances over u follow a Pareto law whose index has a gamma
- * prior of weight 20 and mean xi0 (the mean of Hill's estimator, B. M. Hill, Annals of Statistics 3, 1975, with 20 observations
- * more). So of past blocks a share of 10^-S had so large a distance.
+ * 10^-S is the probability that a block's maximum is at least Q, if exceedances over u follow a Pareto distribution whose index
+ * has a gamma prior of weight 20 and mean xi0 (the mean of Hill's estimator, B. M. Hill, Annals of Statistics 3, 1975, with 20
+ * more observations). So a share of 10^-S of the past blocks had such a large distance.
  *
- * S raises alerts. How grave one is says its *severity*, from the same lists: a prior of weight 5 in place of 20, mean .25 for
- * value and .35 for context and shape, and the sensor's *quantum* g added to Q and to the maxima alike, min(w_0 g, 1000) in
- * spreads, g the least step between two points that was not 0. So a short history claims less, and a step of a counter is hardly
- * news:
+ * S raises alerts. Their *severity* is computed from the same lists, with two differences: a prior of weight 5 instead of 20,
+ * with mean 0.25 for value and 0.35 for context and shape; and the sensor's *quantum* g is added to Q and to the maxima, as q =
+ * min(w_0 g, 1000) in spreads, where g is the smallest nonzero step between two points. So a short history gives less severity,
+ * and a step of a counter hardly any:
  *
- *   h        = sum over the k largest of ln((top_i + q) / (u + q)),     q = min(w_0 g, 1000)
- *   severity = s0 + (k - 1 + 5) log10(1 + ln((Q + q) / (u + q)) / (h + 5 xi0))   where Q > u,     max(0, s0 (Q + q) / (u + q))
- * elsewhere
+ *   h = sum over the k largest of ln((top_i + q) / (u + q)), q = min(w_0 g, 1000)
+ *   severity = s0 + (k - 1 + 5) log10(1 + ln((Q + q) / (u + q)) / (h + 5 xi0)) if Q > u,
+ *              otherwise max(0, s0 (Q + q) / (u + q))
  *
- * the mean over the two lists, the largest of the channels, at most HK_SEVERITY_MAX. At most 2 x 10^-severity of the blocks of
- * data without changes peak so high: tests/bench/results/severity.txt.
+ * It is the mean over the two lists, the largest of the channels, at most HK_SEVERITY_MAX. At most 2 x 10^-severity of the blocks
+ * of data without changes have such a peak: tests/bench/results/severity.txt.
  *
- * Lists forget: with HK_NOVELTY_BLOCKS_MOST closed blocks every second of the maxima is dropped, and half of the blocks are
- * counted, as if these had been the maxima of every second block. So a sensor that was wild once has half of that behind it
- * each 20,480 points, and what is measured of it stays as it was: without, u would be of ever rarer blocks, and S where Q <= u,
- * which is no measure but a line from 0 to s0, would come to raise alerts. Which of the two of a pair is dropped alternates, and
- * is another in each of the two lists. tests/bench/results/detection-tails.txt.
+ * Lists forget: at HK_NOVELTY_BLOCKS_MOST closed blocks every second maximum is dropped, and the number of blocks is halved, as
+ * if these had been the maxima of every second block. So each 20,480 points the influence of an earlier unquiet time is halved,
+ * and the scale of the measure is kept: otherwise u would belong to ever rarer blocks, and S for Q <= u, which is only a line
+ * from 0 to s0, would begin to raise alerts. Which one of a pair is dropped alternates, and differs between the two lists.
+ * tests/bench/results/detection-tails.txt.
  *
  * Cannot fail. */
 #ifndef HK_NOVELTY_TAIL_H
@@ -35,16 +36,16 @@
 
 #include "cpu/novelty/distances.h"
 
-#define HK_NOVELTY_FLOOR 0.2 /* added to each distance: nothing below a fifth of a spread is worth an alert */
-#define HK_NOVELTY_SHARE 0.3 /* of the blocks, whose maxima the tail is fitted to */
+#define HK_NOVELTY_FLOOR 0.2 /* added to each distance: less than a fifth of a spread does not justify an alert */
+#define HK_NOVELTY_SHARE 0.3 /* share of the blocks to whose maxima the tail is fitted */
 #define HK_NOVELTY_SHARE_LEAST 5
-#define HK_NOVELTY_BLOCKS_LEAST 4   /* closed blocks without which nothing is rare */
-#define HK_NOVELTY_BLOCKS_MOST 1024 /* with which every second is forgotten; even */
-#define HK_NOVELTY_WEIGHT 20.0      /* of the prior, in observations */
+#define HK_NOVELTY_BLOCKS_LEAST 4   /* minimum closed blocks for a rating */
+#define HK_NOVELTY_BLOCKS_MOST 1024 /* closed blocks at which every second one is forgotten; even */
+#define HK_NOVELTY_WEIGHT 20.0      /* weight of the prior, in observations */
 #define HK_NOVELTY_SEVERITY_WEIGHT 5.0
-#define HK_NOVELTY_QUANTUM_MOST 1000.0 /* spreads that the quantum counts for at most */
+#define HK_NOVELTY_QUANTUM_MOST 1000.0 /* maximum of the quantum, in spreads */
 
-/* Mean of the prior of the tail index; and how many of the first distances are not learned. */
+/* Mean of the prior of the tail index; hk_novelty_skip: how many first distances are not learned. */
 HK_INLINE double hk_novelty_prior(uint32_t channel)
 {
   return channel == HK_NOVELTY_VALUE ? 0.2 : 0.3;
@@ -60,27 +61,27 @@ HK_INLINE uint32_t hk_novelty_skip(uint32_t channel)
   return channel == HK_NOVELTY_VALUE ? 100 : channel == HK_NOVELTY_SHAPE ? 50 : 0;
 }
 
-/* How many of the largest maxima the tail is fitted to. */
+/* Number of largest maxima to which the tail is fitted. */
 HK_INLINE uint32_t hk_novelty_tail_fitted(const struct hk_novelty_tail *t)
 {
   const double share = fmin((double)HK_NOVELTY_TOP, fmax((double)HK_NOVELTY_SHARE_LEAST, HK_NOVELTY_SHARE * (double)t->blocks));
   return (uint32_t)share < t->n ? (uint32_t)share : t->n;
 }
 
-/* u: the usual distance, the floor with it; 0 before the first block. */
+/* u: the usual distance, including the floor; 0 before the first block. */
 HK_INLINE double hk_novelty_tail_usual(const struct hk_novelty_tail *t)
 {
   const uint32_t k = hk_novelty_tail_fitted(t);
   return k > 0 ? (double)t->top[k - 1] : 0;
 }
 
-/* How rare a distance is by one list. */
+/* The rarity of a distance by one list. */
 struct hk_novelty_rating {
   double s;
   float severity;
 };
 
-/* Rates a distance with the floor. quantum: the least step of the sensor, in spreads. */
+/* Rates a distance that includes the floor. quantum: the smallest step of the sensor, in spreads. */
 HK_INLINE struct hk_novelty_rating hk_novelty_tail_score(const struct hk_novelty_tail *t, uint32_t channel, double q,
                                                          double quantum)
 {
@@ -106,7 +107,7 @@ HK_INLINE struct hk_novelty_rating hk_novelty_tail_score(const struct hk_novelty
   return r;
 }
 
-/* Forgets every second maximum, from the largest on or, with drop = 1, from the one behind it, and half of the blocks. */
+/* Forgets every second maximum, beginning with the largest or, with drop = 1, with the second, and half of the blocks. */
 HK_INLINE void hk_novelty_tail_thin(struct hk_novelty_tail *t, uint32_t drop)
 {
   uint32_t n = 0;
@@ -118,7 +119,7 @@ HK_INLINE void hk_novelty_tail_thin(struct hk_novelty_tail *t, uint32_t drop)
   t->blocks /= 2;
 }
 
-/* Takes a distance into the block under way. drop: of hk_novelty_tail_thin, should it come to that. */
+/* Adds a distance to the current block. drop: for hk_novelty_tail_thin, if it is called. */
 HK_INLINE void hk_novelty_tail_take(struct hk_novelty_tail *t, float q, uint32_t drop)
 {
   t->most = t->length == 0 || q > t->most ? q : t->most;
@@ -135,30 +136,29 @@ HK_INLINE void hk_novelty_tail_take(struct hk_novelty_tail *t, float q, uint32_t
   t->top[at] = t->most;
 }
 
-/* What a point's distances come to. */
+/* Result of a point's distances. */
 struct hk_novelty_result {
-  double s;         /* the largest of the channels' */
-  uint32_t channel; /* whose that is */
-  float severity;   /* the largest of the channels', which need not be that one's; 0..HK_SEVERITY_MAX */
-  double distance;  /* the channel's distance, with the floor, */
-  double usual;     /* and u of its first list, this point taken in */
+  double s;         /* the largest S of the channels */
+  uint32_t channel; /* the channel with this S */
+  float severity;   /* the largest severity of the channels, possibly of another channel; 0..HK_SEVERITY_MAX */
+  double distance;  /* the channel's distance, including the floor, */
+  double usual;     /* and u of its first list, including this point */
 };
 
-/* A distance as the tails take it, the floor with it. */
+/* A distance including the floor, for the tails. */
 HK_INLINE float hk_novelty_floored(const struct hk_novelty_point *p, uint32_t channel)
 {
   return (float)(hk_novelty_distance(p, channel) + HK_NOVELTY_FLOOR);
 }
 
-/* The sensor's least step at a point, in spreads. */
+/* The sensor's smallest step at a point, in spreads. */
 HK_INLINE double hk_novelty_quantum(const struct hk_novelty_point *p)
 {
   return fmin(p->unit * p->quantum, HK_NOVELTY_QUANTUM_MOST);
 }
 
-/* Rates a distance by one list of its channel, 0 or 1, which then takes it in. seen: distances of the channel, this one with
- * them.
- */
+/* Rates a distance by one list of its channel, 0 or 1, and then adds it to the list. seen: number of distances of the channel,
+ * including this one. */
 HK_INLINE struct hk_novelty_rating hk_novelty_tail_rate(struct hk_novelty_tail *t, uint32_t channel, uint32_t list, uint32_t seen,
                                                         float q, double quantum)
 {
@@ -171,7 +171,7 @@ HK_INLINE struct hk_novelty_rating hk_novelty_tail_rate(struct hk_novelty_tail *
   return r;
 }
 
-/* Makes a channel's rating the point's, where it is the largest yet. first, second: by its two lists. */
+/* Makes a channel's rating that of the point if it is the largest so far. first, second: by its two lists. */
 HK_INLINE void hk_novelty_result_take(struct hk_novelty_result *best, uint32_t channel, struct hk_novelty_rating first,
                                       struct hk_novelty_rating second, float q, double usual)
 {

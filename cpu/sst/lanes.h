@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-#ifndef HK_ISA /* the build gives both; so that the header compiles alone */
+#ifndef HK_ISA /* set by the build; these values let the header compile alone */
 #define HK_ISA portable
 #define HK_LANES 4
 #endif
@@ -20,7 +20,7 @@
 #define HK_PASTE(a, b) HK_PASTE2(a, b)
 #define FOR_ISA(name) HK_PASTE(name, HK_ISA)
 
-/* The sources are compiled with -fno-strict-aliasing: blocks of floats are read as these. */
+/* Blocks of floats are read as these types: the sources are compiled with -fno-strict-aliasing. */
 typedef float vec __attribute__((vector_size(4 * HK_LANES)));
 typedef int32_t mask __attribute__((vector_size(4 * HK_LANES))); /* all bits of a lane, or none */
 
@@ -123,7 +123,7 @@ ALWAYS_INLINE void scale(vec *y, const vec *x, vec factor, uint32_t w, uint32_t 
     y[i] = (vec){ 0 };
 }
 
-/* What is known of the matrices of a group. */
+/* Properties of the matrices of a group. */
 struct spans {
   mask past_zero;
   mask present_zero;
@@ -136,7 +136,7 @@ struct krylov {
   bool gram; /* on H H, not on H */
   bool reorthogonalise;
   vec top;       /* max |alpha_i| + beta_(i-1) */
-  mask complete; /* the Krylov space is: q is zero from here on */
+  mask complete; /* the Krylov space is complete: q is zero from here on */
 };
 
 #define spans_load FOR_ISA(hk_spans_load)
@@ -168,9 +168,9 @@ struct spans spans_load(struct hk_work *work, const struct hk_detector *d, const
 void spans_load_only(struct hk_work *work, const struct hk_detector *d, const struct hk_task *task, uint32_t n);
 /* |H|_F^2 of the matrix of x. */
 vec spans_energy(const float *x, uint32_t w);
-/* The feedback vectors into q_1. */
+/* Loads the feedback vectors into q_1. */
 void feedback_load(struct hk_work *work, const struct hk_task *task, uint32_t n, uint32_t span);
-/* a := normalise(mu + 1e-3 a0), but where `stays`. */
+/* a := normalise(mu + 1e-3 a0), except in lanes `stays`. */
 void feedback_store(struct hk_work *work, struct hk_task *task, uint32_t n, mask stays);
 
 /* kernels_hankel.c */
@@ -178,12 +178,12 @@ void hankel_split(float *tree, const float *x, const struct hk_shape *shape);
 void hankel_product(float *y, const float *x, const float *tree, const float *v, float *sum, const struct hk_shape *shape);
 
 /* kernels_krylov.c */
-/* Readies work for Lanczos on the matrix of x; q_1 is set by the caller. */
+/* Prepares work for Lanczos on the matrix of x; the caller sets q_1. */
 void krylov_begin(struct krylov *k, struct hk_work *work, const float *x, bool gram, bool reorthogonalise);
 /* Step s = 0, 1, ...: alpha[s], and unless it is the last step beta[s] and q_(s+1). */
 void krylov_step(struct krylov *k, uint32_t s, bool last);
-/* u -= Q (Q^T u) in the given lanes, all the products first: count vectors, each of w numbers, the next one stride farther on.
- * Returns |u|^2. */
+/* u -= Q (Q^T u) in the given lanes, with all products computed first: count vectors of w numbers each, `stride` apart. Returns
+ * |u|^2. */
 vec krylov_take_out(float *u, const float *q, size_t stride, float *dots, uint32_t w, uint32_t count, mask lanes);
 /* u := A v, v padded with zeros. */
 void krylov_operator(const struct krylov *k, float *u, const float *v);
@@ -202,11 +202,11 @@ vec svd_present(struct hk_work *work, const struct hk_detector *d);
 vec svd_score(struct hk_work *work, const struct hk_detector *d, uint32_t n);
 
 /* svd_missed.c */
-/* The given lanes in which numbers of x, or their second differences, come again so often, or nearly, that its matrix may have
- * repeated eigenvalues. Uses work->u and work->sum. */
+/* Returns those of the given lanes in which numbers of x, or their second differences, are repeated, exactly or nearly, so often
+ * that the matrix may have repeated eigenvalues. Uses work->u and work->sum. */
 mask svd_repeats(struct hk_work *work, const float *x, mask lanes);
-/* The given lanes in which k, after so many steps, may have missed an eigenvector whose |eigenvalue| is `least` or more. q is
- * zero behind a lane's own steps. */
+/* Returns those of the given lanes in which k, after `steps` steps, may have missed an eigenvector whose |eigenvalue| is `least`
+ * or more. q is zero after a lane's own steps. */
 mask svd_missed(struct krylov *k, uint32_t steps, mask lanes, vec least);
 
 /* kernels_graph.c */
