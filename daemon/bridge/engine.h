@@ -82,8 +82,8 @@ struct hk_engine_kind {
   /* From the first call until the connection is closed, counts this connection as a member that shares the partitions. *out:
    * number of members, including this one. */
   int (*members)(struct hk_engine *engine, uint32_t *out);
-  /* Sends a sign of life to the broker, regardless of data to read: for callers that cannot call `next` for seconds. Waits at
-   * most for the broker. */
+  /* Sends a sign of life to the broker, regardless of data to read: for callers that cannot call `next` for seconds. May wait
+   * for the broker only. */
   int (*alive)(struct hk_engine *engine);
   /* Returns the next event; never waits. This, or `alive`, must be called at least every few seconds. */
   int (*next)(struct hk_engine *engine, struct hk_engine_event *out);

@@ -1,8 +1,7 @@
-/* Alerts that somebody takes note of: from a loop to the shard that has the alert, and the answer back.
- *
- * An acknowledgement is caused by no point, so it has no place in the sensor's sequence: it is told with that of the event before
- * it. It is answered once it is in the event log on the disk, from which the next start has it again; where there is no log it
- * goes to the loops at once. */
+/* Acknowledgements of alerts: from a loop to the shard that has the alert, and the answer back.
+ * No point causes an acknowledgement, so it has no sequence of its own: it is published with that of the event before it. It
+ * is answered once it is in the event log on the disk, from which the next start restores it; without an event log it goes to
+ * the loops at once. */
 #include "daemon/scoring/acknowledge.h"
 
 #include "daemon/durable/durable.h"
@@ -50,7 +49,7 @@ static void answer(struct hk_shard *s, struct hk_note *n, int outcome)
   hk_shard_settled(s);
 }
 
-/* Tells loops of an event that is in no log. 0 or -ENOMEM. */
+/* Publishes an event that is in no log. Returns 0 or -ENOMEM. */
 static int tell(struct hk_shard *s, const struct hk_event *e, const char *by)
 {
   struct hk_delivery *p = calloc(1, sizeof *p);

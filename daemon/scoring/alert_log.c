@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALERT_LINES 50 /* in the log, in ten seconds */
-#define ORPHANS 256    /* events that are looked at together */
+#define ALERT_LINES 50 /* in the log, per ten seconds */
+#define ORPHANS 256    /* number of events examined at a time */
 
-/* The name of the sensor that a field's derived sensor is made of. False: it is none. */
+/* The name of the sensor from which a field's derived sensor is derived. False: it is no derived sensor of a field. */
 static bool of_field(const struct hk_registry *registry, uint32_t slot, struct hk_string *member)
 {
   const struct hk_string name = hk_registry_name(registry, slot);
@@ -30,7 +30,7 @@ static bool of_field(const struct hk_registry *registry, uint32_t slot, struct h
   return true;
 }
 
-/* Who is to blame for an alert of a field's derived sensor; the end of a name that is too long. */
+/* The sensor to blame for an alert of a field's derived sensor; of a name that is too long only the end. */
 static struct hk_string blamed(const struct hk_shard *s, const struct hk_delivery *p, const struct hk_event *e,
                                char name[HK_NAME_MAX])
 {
@@ -44,7 +44,7 @@ static struct hk_string blamed(const struct hk_shard *s, const struct hk_deliver
   return of;
 }
 
-/* Whether somebody works on a sensor at a time. What is said of a sensor is said of its companions and derived sensors, too. */
+/* Whether a sensor is in maintenance at a time. A window for a sensor also covers its companions and derived sensors. */
 static bool in_maintenance(struct hk_shard *s, uint32_t slot, int64_t time)
 {
   struct hk_registry *registry = s->all->registry;
@@ -71,7 +71,7 @@ bool hk_shard_pass_event(struct hk_shard *s, struct hk_event *e)
   return true;
 }
 
-/* A line in the daemon's log. What is replayed was in it before. */
+/* Writes a line to the daemon's log. Replayed events were logged before. */
 static void say(struct hk_shard *s, const struct hk_event *e, struct hk_string by)
 {
   static const char *const kinds[] = {
@@ -124,15 +124,15 @@ bool hk_shard_log_event(struct hk_shard *s, struct hk_delivery *p, const struct 
   return true;
 }
 
-/* Tells the end of an alert that no point says. */
+/* Publishes the end of an alert that no point causes. */
 static void tell_end(struct hk_shard *s, const struct hk_event *cleared)
 {
   struct hk_delivery nobody = { 0 };
-  (void)hk_alerts_note(s->alerts, cleared); /* an end asks for no memory */
+  (void)hk_alerts_note(s->alerts, cleared); /* an end needs no memory */
   (void)hk_shard_log_event(s, &nobody, cleared, hk_string(""));
 }
 
-/* Ends the alert that stands at a sensor, if one does, without a point that says so. */
+/* Ends the standing alert of a sensor, if it has one, without a point that causes this. */
 static void end_alert(struct hk_shard *s, uint32_t within)
 {
   struct hk_event cleared;
@@ -150,7 +150,7 @@ void hk_shard_forget_replayed(struct hk_shard *s, uint32_t slot)
   hk_scores_forget(s, hk_slot_within(s->all, slot));
 }
 
-/* An alert that stands was acknowledged in the run before. */
+/* Restores the acknowledgement of a standing alert from the previous run. */
 static void acknowledged_before(struct hk_shard *s, uint32_t slot)
 {
   const struct hk_registry *registry = s->all->registry;
@@ -161,14 +161,14 @@ static void acknowledged_before(struct hk_shard *s, uint32_t slot)
     (void)hk_alerts_acknowledge(s->alerts, hk_slot_within(s->all, slot), l.event.number, l.by, l.event.time, &told, before);
 }
 
-/* Goes on with the numbers of alerts behind this one, in the backend, too. */
+/* Continues the numbers of alerts after this one, in the backend, too. */
 static void go_on_numbering(struct hk_shard *s, uint32_t slot, uint32_t number)
 {
   struct hk_registry *registry = s->all->registry;
   const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, slot));
   int status = 0;
   pthread_mutex_lock(&s->lock);
-  if (s->device) { /* one that was lost has left the numbers to hk_alerts */
+  if (s->device) { /* a lost device has left the numbers to hk_alerts */
     pthread_mutex_lock(&s->device->calls);
     status = hk_device_carry_number(s->device->backend, &d->detector, hk_slot_within(s->all, slot), number);
     pthread_mutex_unlock(&s->device->calls);
@@ -184,7 +184,7 @@ static void take_event(void *arg, const struct hk_logged *l)
   *e = l->event;
 }
 
-/* Whether a sensor's alert of this number stands. */
+/* Whether the sensor's alert with this number stands. */
 static bool stands(const struct hk_shard *s, uint32_t within, uint32_t number)
 {
   struct hk_alerts_memory m;
@@ -192,7 +192,8 @@ static bool stands(const struct hk_shard *s, uint32_t within, uint32_t number)
   return m.stands && m.standing.event.number == number;
 }
 
-/* The log has more of a sensor than was restored and replayed: the points of that are lost. What stands is as was told last. */
+/* The log has more events of a sensor than were restored and replayed: their points are lost. The last published event
+ * determines the standing alert. */
 static void go_on_behind(struct hk_shard *s, uint32_t slot, const struct hk_eventlog_past *past)
 {
   const uint32_t within = hk_slot_within(s->all, slot);
@@ -202,10 +203,10 @@ static void go_on_behind(struct hk_shard *s, uint32_t slot, const struct hk_even
     go_on_numbering(s, slot, past->number);
   hk_alerts_reach(s->alerts, within, past->sequence, past->number);
   atomic_fetch_or(&s->all->durable->health.wants_snapshot,
-                  (uint64_t)1 << s->number); /* the journal alone would not bring that again */
+                  (uint64_t)1 << s->number); /* the journal alone would not restore that */
   if (past->open > 0 && stands(s, within, past->number))
     return;
-  (void)hk_alerts_clear(s->alerts, within, &event); /* as was told then */
+  (void)hk_alerts_clear(s->alerts, within, &event); /* as published then */
   if (past->open == 0 || hk_eventlog_read(s->all->events, &cursor, past->open, 1, take_event, &event) == 0)
     return;
   event.kind = HK_EVENT_CLEARED;
@@ -224,8 +225,8 @@ void hk_shard_events_replayed(struct hk_shard *s)
     const struct hk_eventlog_past past =
         hk_eventlog_past(s->all->events, hk_registry_handle(registry, slot), hk_registry_name(registry, slot));
     hk_registry_read_end(registry);
-    /* The sequences alone do not say: the end of an alert of a sensor that starts over may have the one of a correction that the
-     * log has. */
+    /* Sequences alone do not decide: the end of an alert of a sensor that starts over may have the sequence of a logged
+     * correction. */
     const bool lost = past.open > 0 && !stands(s, within, past.number);
     if (lost || past.sequence > hk_alerts_sequence(s->alerts, within))
       go_on_behind(s, slot, &past);
@@ -248,7 +249,7 @@ struct orphans {
   uint32_t n;
 };
 
-/* An event of the log: is it the last one of an alert that nobody watches any more? */
+/* Whether an event of the log is the last one of an alert whose sensor no longer exists. */
 static void look_for_sensor(void *arg, const struct hk_logged *l)
 {
   struct orphans *o = arg;

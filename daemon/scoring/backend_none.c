@@ -1,4 +1,4 @@
-/* No backend: of a gateway, which scores nothing. It takes every sensor and no batch, and needs no memory. */
+/* The backend of a gateway, which scores nothing: it accepts every sensor and no batch, and needs no memory. */
 #include "daemon/scoring/backend_none.h"
 
 #include <errno.h>

@@ -1,9 +1,8 @@
-/* How many points of a sensor a batch has is counted in 16 bits by slot: the round (one a batch) above, the number below. A count
- * of another round is none. Rounds are numbered from 1 to ROUNDS and over again; a part of the counts is set to 0 in every round,
- * so that none is as old as a whole turn of the numbers. A sensor whose next point must not go into the batch (it has as many as
- * it may, it has a chain, it is barred) has a count that says so, and the rest is left to the slow way.
- *
- * A chain is a circular list of cells, whose last one is known by slot; sensors that have one stand in a ring and take turns. */
+/* The number of a sensor's points in a batch is counted in 16 bits by slot: the round (one per batch) in the high bits, the
+ * count in the low ones. A count of another round is 0. Rounds are numbered cyclically from 1 to ROUNDS; each round clears a
+ * section of the counts, so that none is as old as a whole cycle. If the next point of a sensor must not go into the batch
+ * (the sensor has its maximum, has a chain, or is barred), its count says so, and the slow path decides.
+ * A chain is a circular list of cells, whose last cell is known by slot; sensors with a chain are in a ring and take turns. */
 #include "daemon/scoring/batch_stage.h"
 
 #include <errno.h>
@@ -28,18 +27,18 @@ struct cell {
 struct hk_stage {
   uint16_t *count; /* by slot */
   uint32_t n_slots;
-  uint32_t round, section;      /* section: of the counts, to be set to 0 next */
-  struct hk_delivery *delivery; /* whose batch was begun */
-  uint32_t limit;               /* its points */
+  uint32_t round, section;      /* section: the next section of the counts to clear */
+  struct hk_delivery *delivery; /* the delivery of the current batch */
+  uint32_t limit;               /* maximum number of its points */
   struct cell *cells;
-  uint32_t n_cells, free_cell, held; /* list of free cells; points in chains */
+  uint32_t n_cells, free_cell, held; /* list of free cells; number of points in chains */
   uint32_t *tail;                    /* by slot: 1 + the last cell of its chain; 0 = no chain */
   uint32_t *chains;                  /* ring of slots that have a chain */
   uint32_t mask, first_chain, n_chains;
   int64_t earliest;       /* ns: no point of a chain is before it */
-  const uint32_t *barred; /* slots of the registry: ours are that divided by `shards` */
+  const uint32_t *barred; /* slots of the registry: ours are these divided by `shards` */
   uint32_t n_barred, shards;
-  uint64_t *is_barred; /* bit for each slot */
+  uint64_t *is_barred; /* a bit for each slot */
   hk_counter *dropped;
 };
 
@@ -68,7 +67,7 @@ int hk_stage_new(struct hk_stage **out, uint32_t chained, uint32_t n_slots, hk_c
   return 0;
 }
 
-/* Takes the first point off a chain. */
+/* Removes the first point of a chain. */
 static struct cell pop_cell(struct hk_stage *s, uint32_t slot)
 {
   const uint32_t tail = s->tail[slot] - 1, head = s->cells[tail].next;
@@ -114,8 +113,8 @@ void hk_stage_free(struct hk_stage *s)
   free(s);
 }
 
-/* Puts a point at the end of its sensor's chain. A cell that was never used stands for "the one after it is free next", so that
- * memory is touched only when needed. */
+/* Appends a point to its sensor's chain. A cell that was never used means that the next cell is free, too, so that memory is
+ * touched only when needed. */
 static void hold(struct hk_stage *s, const struct cell *point)
 {
   const uint32_t index = s->free_cell, slot = point->slot;
@@ -135,7 +134,7 @@ static void hold(struct hk_stage *s, const struct cell *point)
   s->held++;
 }
 
-/* The next n points of the batch are the source's. */
+/* The next n points of the batch have this source. */
 static void note(struct hk_delivery *p, struct hk_source *source, uint32_t n)
 {
   if (p->n_runs > 0 && p->runs[p->n_runs - 1].source == source)
@@ -144,7 +143,7 @@ static void note(struct hk_delivery *p, struct hk_source *source, uint32_t n)
     p->runs[p->n_runs++] = (struct hk_run){ source, n };
 }
 
-/* The batch has a point that was decoded and sealed then. */
+/* Records when a point of the batch was decoded and sealed. */
 static void stamp(struct hk_delivery *p, int64_t decoded, int64_t sealed)
 {
   if (decoded < p->stamps.decoded) {
@@ -169,7 +168,7 @@ static void next_round(struct hk_stage *s, uint32_t slots)
     close_slot(s, s->barred[i] / s->shards);
 }
 
-/* Moves what it may of a chain into the batch. */
+/* Moves as many points of a chain as allowed into the batch. */
 static void unchain(struct hk_stage *s, uint32_t slot, uint32_t limit)
 {
   struct hk_batch *b = s->delivery->batch;
@@ -180,10 +179,10 @@ static void unchain(struct hk_stage *s, uint32_t slot, uint32_t limit)
     b->time[b->n] = c.time;
     b->value[b->n++] = c.value;
     note(s->delivery, c.source, 1);
-    stamp(s->delivery, c.decoded, c.decoded); /* all its time it has waited */
+    stamp(s->delivery, c.decoded, c.decoded); /* it has waited since it was decoded */
   }
   if (s->tail[slot] != 0)
-    close_slot(s, slot); /* what comes must wait behind it */
+    close_slot(s, slot); /* later points must wait in the chain */
   else
     s->count[slot] = (uint16_t)(s->round << COUNT_BITS | taken);
 }
@@ -208,7 +207,7 @@ void hk_stage_begin(struct hk_stage *s, struct hk_delivery *delivery, uint32_t m
   }
 }
 
-/* How many of the next points may go straight into the batch; they are counted. */
+/* Number of the next points that may go straight into the batch; counts them. */
 static uint32_t straight(struct hk_stage *s, const uint32_t *slot, uint32_t n)
 {
   uint16_t *count = s->count;
@@ -224,7 +223,7 @@ static uint32_t straight(struct hk_stage *s, const uint32_t *slot, uint32_t n)
   return n;
 }
 
-/* n points of the cursor's chunk go to the batch, or are dealt with otherwise (batch = NULL: one, whose source is returned). */
+/* Moves n points of the cursor's chunk to the batch; batch = NULL: takes one point for another use, and returns its source. */
 static struct hk_source *advance(struct hk_cursor *c, uint32_t n, struct hk_delivery *to)
 {
   struct hk_source *source = NULL;
@@ -290,7 +289,7 @@ bool hk_stage_take(struct hk_stage *s, struct hk_cursor *c)
     if (c->at == chunk->n || b->n == s->limit)
       break;
     if (s->held == s->n_cells)
-      return false; /* no more can be put aside: it waits until chains get shorter */
+      return false; /* chains are full: the point waits until they get shorter */
     put_aside(s, c);
   }
   if (c->at < chunk->n)

@@ -8,7 +8,7 @@ void hk_gate_begin(struct hk_commit_gate *g, uint64_t position, struct hk_journa
   atomic_store_explicit(&g->journal, journal, memory_order_release);
 }
 
-/* What the journal gets of a chunk. marks: room for HK_CHUNK_MARKS. */
+/* Writes a chunk to the journal. marks: room for HK_CHUNK_MARKS. */
 static struct hk_record_points record_of(const struct hk_chunk *c, struct hk_record_mark *marks)
 {
   for (uint32_t i = 0; i < c->n_marks; i++)
@@ -24,7 +24,7 @@ void hk_gate_take(struct hk_commit_gate *g, const struct hk_chunk *c)
   const struct hk_record_points points = record_of(c, marks);
   if (journal && hk_record_points(journal, &points, &position) != 0) {
     hk_durable_give_up(g->durable, "no memory for its journal");
-    (void)hk_record_points(journal, &points, &position); /* without the disk it needs no more memory than it has */
+    (void)hk_record_points(journal, &points, &position); /* without the disk it needs no additional memory */
   }
   g->position = position;
   for (uint32_t i = 0; i < c->n_marks; i++) {
@@ -55,7 +55,7 @@ bool hk_gate_has_room(const struct hk_commit_gate *g)
   return !journal || hk_journal_room(journal);
 }
 
-/* Whether a delivery may be shown. */
+/* Whether a delivery may be published. */
 static bool covered(const struct hk_commit_gate *g, const struct hk_delivery *p)
 {
   const struct hk_journal *journal = atomic_load_explicit(&g->journal, memory_order_acquire);
@@ -67,7 +67,7 @@ bool hk_gate_holds(struct hk_commit_gate *g, struct hk_delivery *p)
 {
   if (g->n == 0 && covered(g, p))
     return false;
-  if (p->device) /* which may be abandoned meanwhile, and must not go before its batches are shown */
+  if (p->device) /* the device may be abandoned meanwhile, but must not be freed before its batches are published */
     atomic_fetch_add_explicit(&p->device->lent, 1, memory_order_relaxed);
   g->held[(g->first + g->n++) % HK_HELD] = p;
   return true;

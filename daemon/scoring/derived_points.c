@@ -8,9 +8,9 @@
 
 #include <errno.h>
 
-#define OF_ONE (HK_COMPANIONS + HK_GROUPS_OF_ONE) /* points that are made of one, at most */
+#define OF_ONE (HK_COMPANIONS + HK_GROUPS_OF_ONE) /* maximum number of points derived from one */
 #define TIME 50000000                             /* ns of a turn, */
-#define LOOK 16                                   /* looked at every so many points */
+#define LOOK 16                                   /* checked after this number of points */
 
 int hk_derive_open(struct hk_derivation *d)
 {
@@ -26,7 +26,7 @@ void hk_derive_close(struct hk_derivation *d)
   hk_chunk_free(d->made);
 }
 
-/* Makes what is to be made of point i, from place `at` of the piece on. Returns the place behind it. */
+/* Makes the points derived from point i, from place `at` of the piece on. Returns the place after them. */
 static uint32_t derive(const struct hk_shard *s, const struct hk_chunk *from, uint32_t i, struct hk_chunk *to, uint32_t at)
 {
   const uint32_t slot = hk_slot_outside(s, from->slot[i]);
@@ -42,7 +42,7 @@ static uint32_t derive(const struct hk_shard *s, const struct hk_chunk *from, ui
   return s->taking.derivation.grouped ? hk_groups_put(s->groups, from, i, &columns, at) : at;
 }
 
-/* Makes what is to be made of the next point, or the rest of that. False: the piece is full, and there is more. */
+/* Makes the points derived from the next point, or the rest of them. False: the piece is full, and there are more. */
 static bool derive_next(const struct hk_shard *s, struct hk_derivation *d, struct hk_chunk *to, uint32_t *at)
 {
   const struct hk_columns columns = { to->slot, to->time, to->value };
@@ -52,8 +52,8 @@ static bool derive_next(const struct hk_shard *s, struct hk_derivation *d, struc
   return !d->making;
 }
 
-/* Whether the turn has had its time, and rests. Machines of many sensors and rows cost so much that a chunk may take half a
- * minute; companions cost next to nothing. */
+/* Whether the turn has used its time, and rests. Machines with many sensors and rows may need half a minute for a chunk;
+ * companions need almost nothing. */
 static bool is_enough(struct hk_derivation *d)
 {
   if ((!d->grouped && !d->fielded) || d->making || d->at % LOOK != 0)
@@ -64,7 +64,7 @@ static bool is_enough(struct hk_derivation *d)
   return d->rests;
 }
 
-/* Fills the piece from where the last one ended. False: nothing more is to be made, or in this turn. */
+/* Fills the piece from where the last one ended. False: there are no more points, or not in this turn. */
 static bool fill(const struct hk_shard *s, struct hk_derivation *d)
 {
   const struct hk_chunk *from = d->from;
@@ -94,7 +94,7 @@ void hk_derive_begin(struct hk_shard *s, struct hk_chunk *chunk)
     .from = chunk, .made = d->made, .grouped = grouped, .fielded = fielded, .any = grouped || fielded, .until = d->until
   };
   if (s->replaying || (!grouped && !fielded && hk_registry_count_derived(s->all->registry) == 0))
-    d->at = chunk->n; /* what is replayed comes with what was made of it */
+    d->at = chunk->n; /* a replayed chunk includes the points derived from it */
   hk_derive_go_on(s);
 }
 

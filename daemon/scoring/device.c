@@ -1,4 +1,4 @@
-/* Opening, closing, and giving up. */
+/* Opens, closes and abandons devices. */
 #include "daemon/scoring/device.h"
 
 #include "cpu/backend/state_size.h"
@@ -136,7 +136,7 @@ int hk_device_choose(struct hk_device **out, const struct hk_backend_kind *kinds
   return hk_device_open(out, &kinds[HK_BACKEND_CPU], config, config->memory, place, error, size);
 }
 
-/* All but the memory of the device itself. */
+/* Frees everything except the memory of the device itself. */
 static void release(struct hk_device *d)
 {
   for (unsigned i = 0; i <= d->batches; i++)
@@ -174,7 +174,7 @@ void hk_device_abandon(struct hk_device *d, uint32_t in_flight)
   d->wake = NULL;
   pthread_mutex_unlock(&d->lock);
   d->in_flight = in_flight;
-  d->closing = pthread_create(&d->closer, NULL, close_when_done, d) == 0; /* else it stays open, as one that hangs */
+  d->closing = pthread_create(&d->closer, NULL, close_when_done, d) == 0; /* else it stays open, like one that hangs */
 }
 
 bool hk_device_bury(struct hk_device *d, unsigned seconds)

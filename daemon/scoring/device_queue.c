@@ -1,9 +1,9 @@
 #include "daemon/scoring/device_queue.h"
 
-#define BATCH_TIME 250000000 /* ns that a batch should take at most, more or less */
-#define BATCH_LEAST 64       /* the part of its capacity below which it is not cut for that */
-#define BATCH_FIRST 16       /* the part of its capacity that the first one may have */
-#define REFUSALS 16          /* in a row, for want of memory: the device is as good as lost */
+#define BATCH_TIME 250000000 /* approximate maximum duration of a batch, ns */
+#define BATCH_LEAST 64       /* a batch is not reduced for that below this fraction of its capacity */
+#define BATCH_FIRST 16       /* the fraction of its capacity that the first batch may use */
+#define REFUSALS 16          /* consecutive ones for lack of memory, after which the device is lost */
 
 void hk_queue_adopt(struct hk_device_queue *q, struct hk_device *device)
 {
@@ -53,7 +53,7 @@ void hk_queue_pace(struct hk_device_queue *q, const struct hk_delivery *p, int64
 {
   const struct hk_batch *b = p->batch;
   const int64_t launched = p->stamps.submitted, reaped = p->stamps.reaped;
-  const int64_t busy = reaped - (launched > before ? launched : before); /* until then, it was at the batch before */
+  const int64_t busy = reaped - (launched > before ? launched : before); /* until then the device worked on the batch before */
   const uint32_t least = b->capacity / BATCH_LEAST;
   q->refusals = 0;
   hk_histogram_add(&q->took, reaped - launched, 1);

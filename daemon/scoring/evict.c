@@ -21,11 +21,11 @@
 struct hk_retired {
   struct hk_delivery delivery; /* the first member */
   uint32_t *slots;             /* of the registry */
-  uint32_t n, passed;          /* passed: of them, that have nothing in chains any more */
-  uint64_t number;             /* so many tokens must have come through each lane */
-  uint64_t behind;             /* so many batches must have gone to the loops */
-  uint64_t dropped;            /* points of barred sensors that had been dropped before */
-  uint32_t of;                 /* sensors that there were */
+  uint32_t n, passed;          /* passed: number of them without points in chains */
+  uint64_t number;             /* this many tokens must have come through each lane */
+  uint64_t behind;             /* this many batches must have gone to the loops */
+  uint64_t dropped;            /* points of barred sensors dropped before */
+  uint32_t of;                 /* number of sensors */
   enum phase { SEALING, PASSING, PUBLISHED, FORGETTING } phase;
   enum hk_retire why;
   struct hk_retired *next;
@@ -60,7 +60,7 @@ uint32_t hk_shard_clear(struct hk_shard *s, const uint32_t *slots, uint32_t n)
     if (!hk_alerts_clear(s->alerts, hk_slot_within(s->all, slots[i]), e))
       continue;
     cleared++;
-    (void)hk_alerts_note(s->alerts, e); /* an end asks for no memory */
+    (void)hk_alerts_note(s->alerts, e); /* an end needs no memory */
     if (hk_shard_log_event(s, p, e, hk_string("")))
       continue;
     e->slot = hk_slot_outside(s, e->slot);
@@ -111,7 +111,7 @@ void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, enum hk_re
   r->of = hk_registry_count(registry);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < n; i++) {
-    if (!hk_registry_holds(registry, slots[i])) /* there for two reasons, or on its way out already */
+    if (!hk_registry_holds(registry, slots[i])) /* listed for two reasons, or being evicted already */
       continue;
     hk_registry_retire(registry, slots[i]);
     hk_groups_ending(s->groups, hk_slot_within(s->all, slots[i]));
@@ -183,7 +183,7 @@ static void go_on_to(struct hk_shard *s, struct hk_retired *r, enum phase phase)
 
 void hk_shard_retire_step(struct hk_shard *s)
 {
-  struct hk_retired *r = s->evictions.first; /* those behind it come later */
+  struct hk_retired *r = s->evictions.first; /* later ones come after it */
   if (r->phase == SEALING && sealed(s, r))
     go_on_to(s, r, PASSING);
   if (r->phase == PASSING && passed(s, r)) {

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Under the lock: whether sensors are added to this very device. */
+/* Whether sensors are added to exactly this device. Under the lock. */
 static bool is_its(const struct hk_shard *s, const struct hk_slot_binding *device)
 {
   return device && s->device && &s->device->binding == device;
@@ -90,7 +90,7 @@ void hk_shard_count_lost(struct hk_shard *s, uint32_t batches, uint32_t points)
   pthread_mutex_unlock(&s->lock);
 }
 
-/* Tells every peer that can be told. */
+/* Sends an error to every peer whose protocol has errors. */
 static void tell_everyone(struct hk_shard *s, const char *what_now)
 {
   struct hk_delivery *p = calloc(1, sizeof *p);
@@ -116,7 +116,7 @@ uint32_t hk_shard_clear_alerts(struct hk_shard *s)
   return n;
 }
 
-/* Sensors that found no room. */
+/* Evicts sensors for which the device had no room. */
 struct refused {
   uint32_t *slots;
   uint32_t n, capacity;
@@ -132,7 +132,7 @@ static void refuse(void *arg, uint32_t slot)
   r->slots[r->n++] = slot;
 }
 
-/* Moves all sensors to the device, which is to be the shard's. */
+/* Moves all sensors to the device, which becomes the shard's. */
 static void move(struct hk_shard *s, struct hk_device *device)
 {
   struct hk_registry *registry = s->all->registry;
@@ -153,7 +153,7 @@ static void move(struct hk_shard *s, struct hk_device *device)
     hk_log(s->all->log, HK_LOG_WARNING, "the numbers of alerts start over: %s", strerror(-status));
 }
 
-/* The CPU's backend, if it is to go on and can; else NULL. */
+/* Opens the CPU's backend, if it is to replace the device; else NULL. */
 static struct hk_device *successor(struct hk_shard *s)
 {
   const struct hk_config *config = s->config;
@@ -174,7 +174,7 @@ static struct hk_device *successor(struct hk_shard *s)
   return NULL;
 }
 
-/* Gives the device up. No other thread looks at it after that. */
+/* Abandons the device. No other thread uses it after that. */
 static void abandon(struct hk_shard *s)
 {
   struct hk_device *d = s->device;
@@ -220,7 +220,7 @@ void hk_shard_lose(struct hk_shard *s, const char *format, ...)
     s->all->ended(s->all->arg);
   }
   pthread_mutex_lock(&s->lock);
-  s->failover.loss.time = lost; /* others hear of it when they can see what came of it */
+  s->failover.loss.time = lost; /* other threads learn of it when the consequences are visible */
   s->failover.moving = false;
   pthread_cond_broadcast(&s->failover.changed);
   pthread_mutex_unlock(&s->lock);

@@ -11,7 +11,7 @@
 
 /* --- derived sensors of members --------------------------------------------------------------------------------------- */
 
-/* The name of a member's derived sensor. Its length, or 0: it is too long, or the member is not there any more. */
+/* Writes the name of a member's derived sensor. Returns its length, or 0: it is too long, or the member no longer exists. */
 static size_t series_name(const struct hk_groups *g, const struct hk_machine *m, uint32_t member, uint32_t k,
                           char out[HK_NAME_MAX])
 {
@@ -54,7 +54,7 @@ static bool has_all(const struct hk_groups *g, const struct hk_machine *m, uint3
   return all;
 }
 
-/* Finds a member's derived sensor. False: it is not there. */
+/* Finds a member's derived sensor. False: it does not exist. */
 static bool find(struct hk_registry *registry, const char *name, size_t length, uint32_t number, uint32_t *slot)
 {
   hk_registry_read(registry);
@@ -63,8 +63,8 @@ static bool find(struct hk_registry *registry, const char *name, size_t length, 
   return found;
 }
 
-/* Finds or makes the derived sensors that a member lacks; they are not made where a journal is replayed. What fails is tried
- * again when another configuration is in force, or (replay) another series was registered. */
+/* Finds a member's derived sensors, or makes the missing ones, but not during replay of a journal. A failure is retried when
+ * another configuration is in force, or (replay) another series was registered. */
 static void complete(struct hk_groups *g, struct hk_machine *m, uint32_t member, bool replaying)
 {
   struct hk_registry *registry = g->shard->all->registry;
@@ -128,13 +128,13 @@ void hk_fields_replay(struct hk_groups *g, const struct hk_groups_replayed *poin
   hk_groups_unlock(g, locked);
 }
 
-/* A slot as the columns name it. */
+/* The slot as the columns name it. */
 static uint32_t slot_of(const struct hk_groups *g, uint32_t outside)
 {
   return g->shard->replaying ? outside : hk_slot_within(g->shard->all, outside);
 }
 
-/* Writes the points of one member of the row. Returns the place behind them. */
+/* Writes the points of one member of the row. Returns the place after them. */
 static uint32_t make_member(struct hk_groups *g, struct hk_machine *m, uint32_t member, const struct hk_columns *to, uint32_t at)
 {
   const struct hk_registry *registry = g->shard->all->registry;
@@ -151,7 +151,7 @@ static uint32_t make_member(struct hk_groups *g, struct hk_machine *m, uint32_t 
   return at;
 }
 
-/* The field's own series: which share of its sensors is out of its ways. */
+/* Writes the point of the field's own series: the share of its sensors that behave unusually. */
 static uint32_t make_own(const struct hk_groups *g, const struct hk_machine *m, const struct hk_columns *to, uint32_t at)
 {
   if (m->field.row.said == 0 || m->gone || m->ending)
@@ -162,7 +162,7 @@ static uint32_t make_own(const struct hk_groups *g, const struct hk_machine *m, 
   return at + 1;
 }
 
-/* The rest of a row. False: there is no room for it. */
+/* Writes the rest of a row. False: there is no room for it. */
 static bool make_row(struct hk_groups *g, struct hk_machine *m, const struct hk_columns *to, uint32_t *at, uint32_t room)
 {
   struct hk_field_row *row = &m->field.row;
@@ -181,7 +181,7 @@ static bool make_row(struct hk_groups *g, struct hk_machine *m, const struct hk_
   return true;
 }
 
-/* Says what became of some lines of a model: n, of which this is the first. */
+/* Logs the state of n lines of a model, of which this is the first. */
 static void tell_lines(const struct hk_groups *g, const struct hk_machine *m, enum hk_model_turn turn, uint32_t line, uint32_t n)
 {
   const struct hk_model *model = hk_field_model_of(m->field.model);
@@ -217,7 +217,7 @@ static void tell_lines(const struct hk_groups *g, const struct hk_machine *m, en
   hk_registry_read_end(registry);
 }
 
-/* What became of a model with the row that was closed; not where a journal is replayed, for that was logged before. */
+/* Logs the state of a model after the row that was closed; not during replay of a journal, since it was logged before. */
 static void tell_model(const struct hk_groups *g, const struct hk_machine *m)
 {
   static const enum hk_model_turn told[] = { HK_MODEL_BEGINS, HK_MODEL_MISSED, HK_MODEL_UNSOLVED, HK_MODEL_BROKEN };
@@ -253,7 +253,7 @@ bool hk_fields_make(struct hk_groups *g, const struct hk_columns *to, uint32_t *
 
 /* --- who goes ---------------------------------------------------------------------------------------------------------- */
 
-/* The derived sensors of a member, that are there. */
+/* Lists the existing derived sensors of a member. */
 static uint32_t list_series(const struct hk_groups *g, uint32_t slot, uint32_t *list)
 {
   const struct hk_groups_place *p = g->place ? &g->place[hk_slot_within(g->shard->all, slot)] : NULL;
@@ -297,7 +297,7 @@ void hk_fields_mark(struct hk_groups *g, struct hk_delivery *delivery)
   }
 }
 
-/* The member whose derived sensor that is. NULL: none of this machine's. */
+/* The member that has this derived sensor. NULL: none of this machine. */
 static bool member_of(const struct hk_machine *m, uint32_t handle, uint32_t *member)
 {
   for (*member = 0; *member < m->n_handles; ++*member)

@@ -1,13 +1,11 @@
-/* Machines over a restart: what a snapshot has of them, and the journal's points from there on.
- *
+/* Machines over a restart: restored from a snapshot, then from the journal's points from there on.
  *   hk_groups_restore     for each machine of the snapshot
  *   hk_groups_replay      for each point of the journal
  *   hk_groups_registered  for each sensor that the journal registers, and hk_groups_retired for each that it retires
  *   hk_groups_go_on       at the end
- *
- * A member is known by its handle: the slot and generation of its sensor, which the registry has again. Membership is found by
- * name as points come, because a slot may have had an older sensor before the machine's position, which the journal says. If the
- * journal has no series yet there is no machine: it was made with the series. */
+ * A member is identified by its handle: the slot and generation of its sensor, which the registry has restored. Membership is
+ * found by name as points come, because a slot may have had an older sensor before the machine's position, as the journal
+ * records. If the journal has no series yet there is no machine: it was made with the series. */
 #include "daemon/scoring/group_restore.h"
 #include "daemon/base/buffer.h"
 #include "daemon/scoring/groups.h"
@@ -116,7 +114,7 @@ int hk_groups_restore(struct hk_groups *g, const struct hk_machine_memory *memor
   return status;
 }
 
-/* The number of a member that the machine had at its position. False: it has none such. */
+/* Finds the number of a member that the machine had at its position. False: there is none. */
 static bool number_of(const struct hk_machine *m, uint32_t handle, uint32_t *number)
 {
   for (*number = 0; *number < m->n_handles; ++*number)
@@ -125,7 +123,7 @@ static bool number_of(const struct hk_machine *m, uint32_t handle, uint32_t *num
   return false;
 }
 
-/* Looks at the place of a sensor, as the journal has it now. */
+/* Determines the place of a sensor by the present state of the replay. */
 static struct hk_groups_place *place_of(struct hk_groups *g, uint32_t within)
 {
   struct hk_groups_place *p = &g->place[within];
@@ -204,7 +202,8 @@ void hk_groups_retired(struct hk_groups *g, uint32_t within)
 
 /* --- the end of it --------------------------------------------------------------------------------------------------- */
 
-/* Gives each member of a machine its place; those leave whose sensor is not there, or on another shard, or not of it any more. */
+/* Gives each member of a machine its place; removes members whose sensor does not exist, is on another shard, or belongs
+ * elsewhere. */
 static void give_places(struct hk_groups *g, struct hk_machine *m)
 {
   const struct hk_shards *all = g->shard->all;
@@ -249,7 +248,7 @@ void hk_groups_go_on(struct hk_groups *g)
   for (uint32_t i = 0; i < g->used; i++)
     if (g->place[i].machine && g->place[i].member == HK_GROUPS_UNSETTLED)
       hk_groups_let_go(g, &g->place[i]);
-  g->registered = 0; /* who had no series may have one made */
+  g->registered = 0; /* sensors without a series may get one now */
   g->era++;
   hk_groups_unlock(g, locked);
 }

@@ -1,5 +1,5 @@
-/* Rows of machines: what is made of them, and what of that is told when it comes back. A change is noted where the row is closed,
- * and told with the point of its time, which goes the road of all points in between. */
+/* Rows of machines: makes points of them, and events when these come back. A change is noted when the row is closed, and
+ * published with the point of its time, after all points before it. */
 #include "daemon/scoring/group_rows.h"
 #include "daemon/base/grow.h"
 #include "daemon/scoring/groups.h"
@@ -23,14 +23,14 @@ bool hk_groups_note(struct hk_machine *m, const struct hk_machine_change *change
   return true;
 }
 
-/* Takes a row of a machine. True: *score is one. */
+/* Takes a row of a machine. True: *score is valid. */
 static bool take_row(struct hk_machine *m, const struct hk_group_tick *t, double *score)
 {
   if (t->change == HK_GROUP_SETTLED)
     (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time });
   if (isnan(t->score))
     return false;
-  if (!m->told) /* what stood before a restart */
+  if (!m->told) /* the alert that stood before a restart */
     (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time });
   m->told = true;
   if (t->change == HK_GROUP_CHANGED)
@@ -73,13 +73,13 @@ uint32_t hk_groups_put(struct hk_groups *g, const struct hk_chunk *from, uint32_
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
-/* The end of the alert that stands, if one does. */
+/* Ends the standing alert, if there is one. */
 static bool end_alert(struct hk_groups *g, struct hk_machine *m, struct hk_event *e)
 {
   struct hk_alerts *alerts = g->shard->alerts;
   struct hk_alerts_memory memory;
   hk_alerts_get(alerts, m->slot, &memory);
-  const bool ours = m->alert.stands && (memory.stands || memory.number < m->alert.number); /* not cleared by others meanwhile */
+  const bool ours = m->alert.stands && (memory.stands || memory.number < m->alert.number); /* not cleared elsewhere meanwhile */
   m->alert.stands = false;
   *e = m->alert.standing;
   e->kind = HK_EVENT_CLEARED;
@@ -107,7 +107,7 @@ static void raise_alert(struct hk_groups *g, struct hk_machine *m, const struct 
   m->alert.stands = true;
 }
 
-/* Puts an event of point `index` into a batch, which has room for one a point. */
+/* Adds an event of point `index` to a batch, which has room for one event per point. */
 static void insert(struct hk_batch *b, const struct hk_event *e)
 {
   uint32_t at = b->n_events;
@@ -117,7 +117,7 @@ static void insert(struct hk_batch *b, const struct hk_event *e)
   b->event[at] = *e;
 }
 
-/* Tells the next change that is due at point i: one event a point, so what else is due is told with the next one. */
+/* Publishes the next change that is due at point i: one event per point, so further due changes follow with the next point. */
 static void tell(struct hk_groups *g, struct hk_machine *m, struct hk_batch *b, uint32_t i)
 {
   bool any = false;
@@ -138,13 +138,13 @@ static void tell(struct hk_groups *g, struct hk_machine *m, struct hk_batch *b, 
   insert(b, &e);
 }
 
-/* What an alert is told with is the highest score since it was raised. */
+/* An alert is published with the highest score since it was raised. */
 static void take_highest(struct hk_event *standing, double score)
 {
   if (!((float)score > standing->score))
     return;
   standing->score = (float)score;
-  standing->margin = hk_alert_margin(score, 1 - score); /* statistic and unit, but for a factor */
+  standing->margin = hk_alert_margin(score, 1 - score); /* statistic and unit, up to a factor */
   standing->severity = hk_alert_severity(HK_CHANNEL_GROUP, standing->margin);
 }
 

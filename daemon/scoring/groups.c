@@ -1,5 +1,5 @@
-/* Who is in which machine. Machines are found by the name of their series, in the registry; what a slot is to the groups is known
- * by slot, and good as long as the slot has the handle that it had then. */
+/* Membership of machines. Machines are found by the name of their series, in the registry; a slot's place is stored by slot,
+ * and valid as long as the slot keeps its handle. */
 #include "daemon/base/grow.h"
 #include "daemon/scoring/groups_internal.h"
 
@@ -104,7 +104,7 @@ static void tell_offload(void *shard, const char *why)
     hk_log(s->all->log, HK_LOG_INFO, "residuals of a large field are computed on the %s device", s->device->backend->ops->name);
 }
 
-/* Large fields are computed where their sensors are. */
+/* Large fields are computed on the device of their sensors. */
 static void place_field(const struct hk_groups *g, struct hk_machine *m)
 {
   const struct hk_device *device = g->shard->device;
@@ -141,7 +141,7 @@ void hk_groups_say_where(const struct hk_groups *g, const struct hk_machine_name
            name->file->plan->lines, at->why);
 }
 
-/* A new one, or NULL: no memory. */
+/* Makes a machine; NULL: no memory. */
 static struct hk_machine *make(struct hk_groups *g, uint32_t slot, const struct hk_machine_name *name)
 {
   struct hk_machine *m;
@@ -187,7 +187,7 @@ void hk_groups_leave(struct hk_groups *g, struct hk_groups_place *p)
   hk_groups_let_go(g, p);
 }
 
-/* A place is to be another sensor's, or nothing. */
+/* Clears a place for another sensor, or for none. */
 static void empty(struct hk_groups *g, struct hk_groups_place *p)
 {
   struct hk_machine *m = p->machine;
@@ -205,7 +205,7 @@ static void empty(struct hk_groups *g, struct hk_groups_place *p)
   *p = (struct hk_groups_place){ 0 };
 }
 
-/* The machine whose series that is; NULL: it cannot be, and *why says so. It and its series are made if they are not there. */
+/* The machine of a series, which is made with its series if missing. NULL: it cannot be made, for the reason in *why. */
 static struct hk_machine *find_or_make(struct hk_groups *g, const struct hk_machine_name *name, const char *series, size_t length,
                                        const char **why)
 {
@@ -223,8 +223,8 @@ static struct hk_machine *find_or_make(struct hk_groups *g, const struct hk_mach
   return make(g, slot, name);
 }
 
-/* The same where it is not to be made: its series is there, on whichever shard, for the number of shards may have been another
- * one. */
+/* As above during replay, when the machine is not made: its series exists, on any shard, since the number of shards may have
+ * changed. */
 static struct hk_machine *find(struct hk_groups *g, const struct hk_machine_name *name, const char *series, size_t length)
 {
   const struct hk_shard *s = g->shard;
@@ -307,7 +307,7 @@ void hk_groups_look(struct hk_groups *g, const struct hk_chunk *c)
 
 /* --- who goes -------------------------------------------------------------------------------------------------------- */
 
-/* The member of a slot; NULL: it is none, or not any more. */
+/* The place of a member's slot; NULL: the slot has no member, or no longer. */
 static struct hk_groups_place *member_of(struct hk_groups *g, uint32_t slot)
 {
   struct hk_groups_place *p = g->place ? &g->place[hk_slot_within(g->shard->all, slot)] : NULL;
@@ -316,7 +316,7 @@ static struct hk_groups_place *member_of(struct hk_groups *g, uint32_t slot)
   return is ? p : NULL;
 }
 
-/* A member goes. True and *series: it was the last one of a machine that is there. */
+/* A member leaves. True and *series: it was the last one of an existing machine. */
 static bool is_last(const struct hk_groups *g, const struct hk_groups_place *p, uint32_t *series)
 {
   *series = hk_slot_outside(g->shard, p->machine->slot);
@@ -351,7 +351,7 @@ void hk_groups_ending(struct hk_groups *g, uint32_t within)
 {
   struct hk_groups_place *p = g->place ? &g->place[within] : NULL;
   if (p && p->machine && p->member == HK_GROUPS_SERIES && !note_leaving(g, p))
-    p->machine->ending = true; /* at once, then: its slot is another's before long */
+    p->machine->ending = true; /* at once, since its slot will soon be another sensor's */
 }
 
 void hk_groups_forget(struct hk_groups *g, uint32_t within)
@@ -378,7 +378,7 @@ int hk_groups_adopt(struct hk_groups *g)
     hk_sections_release(g->sections);
     g->sections = g->next;
     g->next = NULL;
-    g->era++; /* who was nothing may be something */
+    g->era++; /* sensors without a machine may have one now */
   }
   return make_places(g);
 }
@@ -404,6 +404,6 @@ bool hk_groups_review(struct hk_groups *g, uint32_t slot, uint32_t *series)
     return false;
   const bool last = is_last(g, p, series);
   hk_groups_leave(g, p);
-  p->era = 0; /* it may be another's now */
+  p->era = 0; /* it may belong to another machine now */
   return last;
 }

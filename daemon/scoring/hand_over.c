@@ -1,4 +1,4 @@
-/* To the loops and back. Deliveries come back through a list that any thread puts them on and that the shard takes as a whole. */
+/* Hands deliveries to the loops. They come back through a list that any thread adds to and that the shard takes as a whole. */
 #include "daemon/scoring/hand_over.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ void hk_delivery_release(struct hk_delivery *p, struct hk_counters *counters)
 
 void hk_shard_hand_over(struct hk_shard *s, struct hk_delivery *p, bool all)
 {
-  uint32_t to = 1; /* this one */
+  uint32_t to = 1; /* this shard */
   bool wants[HK_LOOPS_MAX];
   for (uint32_t i = 0; i < s->all->n_loops; i++) {
     wants[i] = all || atomic_load_explicit(s->lanes[i].subscriptions, memory_order_acquire) > 0;
@@ -48,7 +48,7 @@ void hk_shard_hand_over(struct hk_shard *s, struct hk_delivery *p, bool all)
     if (hk_ring_put(&s->lanes[i].deliveries, p))
       hk_wake_up(s->lanes[i].loop, HK_WAKE_WORK);
     else
-      hk_delivery_release(p, &s->counters); /* cannot be: it holds as many as there are */
+      hk_delivery_release(p, &s->counters); /* cannot happen: the ring has room for all deliveries */
   }
   hk_delivery_release(p, &s->counters);
 }
@@ -66,7 +66,7 @@ static void take_back(struct hk_shard *s, struct hk_delivery *p)
     free(p->by);
     free(p);
   } else if (d != s->device) {
-    atomic_fetch_sub_explicit(&d->lent, 1, memory_order_release); /* it is abandoned, and may go now */
+    atomic_fetch_sub_explicit(&d->lent, 1, memory_order_release); /* the device is abandoned, and may be freed now */
   } else {
     atomic_fetch_sub_explicit(&d->lent, 1, memory_order_relaxed);
     if (p->kind == HK_DELIVERY_EXPORT) {

@@ -12,23 +12,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE 100000000 /* ns between two questions whether to wait on */
+#define PATIENCE 100000000 /* ns between two checks whether to go on waiting */
 
-/* What is known of a slot. */
+/* The partition of a slot. */
 struct place {
-  uint32_t handle; /* whose partition this is */
+  uint32_t handle; /* of the sensor whose partition this is */
   uint32_t partition;
 };
 
 struct hk_partitions {
   uint32_t n;
-  const struct hk_config *config; /* whose sections these are */
+  const struct hk_config *config; /* the configuration of these sections */
   struct hk_sections *sections;
   struct place *place; /* by slot within the shard */
 
-  pthread_mutex_t lock; /* of what follows */
+  pthread_mutex_t lock; /* protects the following */
   pthread_cond_t done;
-  struct hk_partition_order *_Atomic order; /* NULL: nothing is asked */
+  struct hk_partition_order *_Atomic order; /* NULL: none */
   struct hk_held_partition *held;           /* n_held of `room` */
   uint32_t n_held, room;
 };
@@ -93,7 +93,7 @@ int hk_partitions_ask(struct hk_shard *s, struct hk_partition_order *order, bool
 
 /* --- the shard's side ------------------------------------------------------------------------------------------------------ */
 
-/* The key of a derived sensor is that of those that it is made of. */
+/* A derived sensor has the partition of the sensors that it is derived from. */
 static uint32_t find_partition(const struct hk_shard *s, const struct hk_partitions *p, uint32_t slot)
 {
   const struct hk_registry *registry = s->all->registry;
@@ -127,7 +127,7 @@ uint32_t hk_shard_partition(struct hk_shard *s, uint32_t slot)
   return place->partition;
 }
 
-/* Under the lock. */
+/* To call under the lock. */
 static struct hk_held_partition *find(struct hk_partitions *p, uint32_t partition)
 {
   for (uint32_t i = 0; i < p->n_held; i++)
@@ -136,7 +136,7 @@ static struct hk_held_partition *find(struct hk_partitions *p, uint32_t partitio
   return NULL;
 }
 
-/* Its folder is ours from now on. */
+/* Takes over its folder. */
 static void hold(struct hk_partitions *p, const struct hk_held_partition *held)
 {
   struct hk_held_partition *there = find(p, held->partition);

@@ -1,4 +1,4 @@
-/* Copies of what the device has of a sensor. See look.h. */
+/* Copies a sensor's state from the device. See look.h. */
 #include "daemon/scoring/look.h"
 
 #include "cpu/backend/state_size.h"
@@ -63,7 +63,7 @@ static bool in_flight(const struct hk_shard *s, const struct hk_look *l)
   return false;
 }
 
-/* The sensor and its companions. */
+/* Lists the sensor and its companions. */
 static void name_parts(const struct hk_shard *s, struct hk_look *l, uint32_t slot)
 {
   const struct hk_registry *registry = s->all->registry;
@@ -95,12 +95,12 @@ static int copy(struct hk_shard *s, struct hk_look_part *part)
     part->size = (size_t)size;
     return 0;
   }
-  free(part->state); /* it has seen nothing yet, or is of no backend: a machine's */
+  free(part->state); /* it has no points yet, or has no backend, as a machine */
   part->state = NULL;
   return 0;
 }
 
-/* False: it has to wait. */
+/* Takes a look. False: it must wait. */
 static bool take(struct hk_shard *s, struct hk_look *l)
 {
   struct hk_registry *registry = s->all->registry;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On the host where the device does not take it. */
+/* Used on the host if the device does not compute it. */
 static int attach(struct hk_machine *m, const struct hk_machine_name *name, struct hk_machine_place *at)
 {
   const struct hk_pipelines_place host = { &hk_pipelines_host, 1 };
@@ -59,7 +59,7 @@ void hk_machine_free(struct hk_machine *m)
   free(m);
 }
 
-/* A list with room for more, the new places of which are `none`. False: no memory. */
+/* Enlarges a list; new places are `none`. False: no memory. */
 static bool lengthen(uint32_t **list, size_t before, size_t room, uint32_t none)
 {
   uint32_t *longer = realloc(*list, (room + 1) * sizeof *longer);

@@ -1,6 +1,6 @@
-/* Sensors of a partition that comes get their state: windows, alerts, sequences, rates of counters, machines. As at a start from
- * snapshots (server/load_snapshots.c); but others are there already and go on, so each gets a slot that is free, and what names
- * slots of the machine that has written the file is translated by the order's map. */
+/* Restores the sensors of a partition that comes: windows, alerts, sequences, rates of counters, machines. As at a start from
+ * snapshots (server/load_snapshots.c); but other sensors exist already and continue, so each gets a free slot, and the order's
+ * map translates slots of the machine that wrote the file. */
 #include "daemon/scoring/partition_import.h"
 #include "daemon/durable/snapshot_read.h"
 
@@ -16,7 +16,7 @@
 
 /* --- sensors --------------------------------------------------------------------------------------------------------------- */
 
-/* The shard that a derived sensor without a primary belongs to: that of its sensor, or of its machine. */
+/* The shard of a derived sensor without a primary: that of its sensor, or of its machine. */
 static uint32_t home_of(const struct hk_shard *s, const struct hk_config_detector *d, struct hk_string name)
 {
   uint32_t slot;
@@ -38,8 +38,8 @@ static uint32_t home_of(const struct hk_shard *s, const struct hk_config_detecto
   return home;
 }
 
-/* The slot of a name. Peers' sensors are there by now, with their companions; series of machines and of members of fields are
- * made here. False: it has none, or that of another shard; *gone: nowhere. */
+/* Finds the slot of a name. Peers' sensors exist by now, with their companions; series of machines and of members of fields
+ * are made here. False: none, or on another shard; *gone: on no shard. */
 static bool find_slot(struct hk_shard *s, struct hk_string name, const char *detector, uint32_t *slot, bool *gone)
 {
   struct hk_registry *registry = s->all->registry;
@@ -73,7 +73,7 @@ static bool import(struct hk_shard *s, uint32_t within, const struct hk_snapshot
   return status == 0;
 }
 
-/* Its alerts, and the numbers with which those of one that starts over go on. */
+/* Restores its alerts, and the numbers that a sensor continues if it starts over. */
 static int remember(struct hk_shard *s, uint32_t slot, const struct hk_snapshot_sensor *sensor, bool anew)
 {
   const uint32_t within = hk_slot_within(s->all, slot);
@@ -113,7 +113,7 @@ static int take_sensor(struct hk_shard *s, struct hk_partition_order *o, const s
 
 /* --- machines and counters ------------------------------------------------------------------------------------------------- */
 
-/* The slot of the shard that one of the file has become. False: it is not of this shard, or not there. */
+/* Finds the slot of the shard for one of the file. False: it is not of this shard, or does not exist. */
 static bool translate(const struct hk_shard *s, const struct hk_partition_order *o, uint32_t slot, uint32_t *out)
 {
   *out = slot < o->slots ? o->map[slot] : UINT32_MAX;

@@ -1,4 +1,4 @@
-/* Rates of counters. Where no detector in force asks for them a batch is not looked at. */
+/* Rates of counters. Batches are not examined if no detector in force needs rates. */
 #include "daemon/scoring/rates.h"
 
 #include "daemon/scoring/shard.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOLD 5 /* counters, in one stretch of the log: of a fleet the first are enough */
+#define TOLD 5 /* counters logged at a time: for many sensors the first are enough */
 
 static bool any(const struct hk_config *config)
 {
@@ -34,7 +34,7 @@ static struct hk_rate *last_of(struct hk_shard *s, uint32_t within)
   return &r->last[within];
 }
 
-/* Says what was found. When journals are replayed it was said before; and a companion's points are its sensor's. */
+/* Logs what was found. Not during replay, which repeats it, nor for companions, which get their sensor's points. */
 static void tell(struct hk_shard *s, uint32_t slot, uint8_t kind)
 {
   const struct hk_registry *registry = s->all->registry;

@@ -1,5 +1,5 @@
-/* See relay.h. Rounds are in one of four places: free (the shard's), the ring `made`, the publishing thread's, the ring `done`.
- */
+/* See relay.h. A round is in one of four places: free (the shard's), the ring `made`, the publishing thread's, the ring
+ * `done`. */
 #include "daemon/scoring/relay.h"
 
 #include "daemon/scoring/hand_over.h"
@@ -10,18 +10,18 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define EAGER 2u     /* rounds on their way, with fewer of which a point waits for nothing */
-#define MESSAGE 200u /* points a partition that make a round worth its while */
+#define EAGER 2u     /* with fewer rounds on their way a point is sent at once */
+#define MESSAGE 200u /* points per partition that are worth a round */
 
 struct hk_relay {
   struct hk_packer *packer;
-  const struct hk_config *config; /* that the packer goes by */
+  const struct hk_config *config; /* in force for the packer */
   struct hk_wake *shard;
   struct hk_ring made, done;
   int wake;                /* eventfd of the publishing thread */
   uint64_t enough;         /* points for full messages */
-  uint32_t away;           /* rounds that are not free */
-  struct hk_round *making; /* has its chunks, and not its messages: there was no memory for them; NULL: there is none */
+  uint32_t away;           /* number of rounds that are not free */
+  struct hk_round *making; /* has its chunks, but no messages yet for lack of memory; NULL: none */
   uint32_t n_free;
   struct hk_round *free[HK_RELAY_ROUNDS];
   struct hk_round round[HK_RELAY_ROUNDS];
@@ -82,7 +82,7 @@ bool hk_relay_waits(const struct hk_relay *r)
 
 /* --- the shard's thread ---------------------------------------------------------------------------------------------------- */
 
-/* The broker has it: its points are dealt with, and its chunks are their loops' again. */
+/* The broker has the round: its points are processed, and its chunks go back to their loops. */
 static void take_back(struct hk_shard *s, struct hk_round *round)
 {
   struct hk_relay *r = s->all->relay;
@@ -94,7 +94,7 @@ static void take_back(struct hk_shard *s, struct hk_round *round)
     for (uint32_t k = 0; k < c->n_runs; k++)
       hk_source_done(c->runs[k].source, c->runs[k].n);
     hk_chunk_clear(c);
-    (void)hk_ring_put(&lane->emptied, c); /* it holds all there are */
+    (void)hk_ring_put(&lane->emptied, c); /* the ring has room for all */
     hk_wake_up(lane->loop, HK_WAKE_ROOM);
   }
   round->n_chunks = 0;
@@ -138,20 +138,20 @@ static void fill(struct hk_shard *s, struct hk_round *round)
   }
 }
 
-/* Hands a round with its messages on. */
+/* Hands a round with its messages to the publishing thread. */
 static bool make(struct hk_relay *r, struct hk_round *round)
 {
   const uint64_t one = 1;
   r->making = hk_packer_pack(r->packer, round->chunk, round->n_chunks, &round->packed) == 0 ? NULL : round;
   if (r->making)
-    return false;                     /* it is tried again with the next look at the clock, and nothing is taken until then */
-  (void)hk_ring_put(&r->made, round); /* it holds all there are */
-  const ssize_t n = write(r->wake, &one, sizeof one); /* fails only where it is full, and so can be read */
+    return false;                                     /* retried at the next check of the clock; nothing is taken until then */
+  (void)hk_ring_put(&r->made, round);                 /* the ring has room for all */
+  const ssize_t n = write(r->wake, &one, sizeof one); /* fails only if the eventfd is full, and so readable */
   (void)n;
   return true;
 }
 
-/* Tokens need no round: whoever waits for them waits for no broker. */
+/* Tokens need no round: a thread that waits for them does not wait for the broker. */
 static bool take_tokens(struct hk_shard *s)
 {
   bool any = false;
@@ -219,6 +219,6 @@ struct hk_round *hk_relay_take(struct hk_relay *r)
 
 void hk_relay_give(struct hk_relay *r, struct hk_round *round)
 {
-  (void)hk_ring_put(&r->done, round); /* it holds all there are */
+  (void)hk_ring_put(&r->done, round); /* the ring has room for all */
   hk_wake_up(r->shard, HK_WAKE_WORK);
 }

@@ -1,8 +1,7 @@
 /* Points are sorted by partition (a counting sort, which keeps their order), then cut into messages: a REGISTER frame with the
- * names of its sensors, and a POINTS frame whose handles count these.
- *
- * The partition of a sensor is found once, and remembered by its slot for as long as the slot has that handle. Sensors of a
- * group's machine, or of a field, go by its name, so that they come to one machine. */
+ * names of the sensors, and a POINTS frame whose handles are indices of these names.
+ * The partition of a sensor is determined once, and stored by slot for as long as the slot has that handle. Sensors of a
+ * group's machine, or of a field, have the partition of the machine's name, so that they are on one machine of the cluster. */
 #include "daemon/scoring/relay_pack.h"
 
 #include "daemon/intake/chunk.h"
@@ -15,15 +14,15 @@
 
 #define POINTS HK_LOG_POINTS_MAX
 #define NAMES (256u << 10) /* bytes of names in a message */
-#define ROOM (64u << 10)   /* of a message at least: two heads, and a name */
+#define ROOM (64u << 10)   /* minimum room of a message: two heads, and a name */
 _Static_assert(NAMES + 20 * POINTS + ROOM <= HK_FRAME_MAX, "a frame of it can be read by whoever takes frames of usual length");
 
-/* What is known of a slot. */
+/* The partition of a slot. */
 struct place {
-  uint32_t handle; /* whose partition this is; HK_NO_HANDLE: it has to be found */
+  uint32_t handle; /* the sensor whose partition this is; HK_NO_HANDLE: not determined */
   uint32_t partition;
-  uint64_t message; /* that it was last put into, and */
-  uint32_t number;  /* where its name is in that */
+  uint64_t message; /* the last message that it was put into, and */
+  uint32_t number;  /* the index of its name in that message */
 };
 
 struct hk_packer {
@@ -31,11 +30,11 @@ struct hk_packer {
   struct hk_sections *sections;
   uint32_t partitions;
   struct place *place; /* by slot */
-  uint64_t message;    /* counts them */
+  uint64_t message;    /* number of the message */
   uint32_t *first;     /* partitions + 1: where the points of each begin in `order` */
   uint32_t *order;     /* number of a point within its chunk, | chunk << 16 */
   uint32_t most;       /* points in `order` */
-  uint32_t n_names, n; /* of the message that is being made */
+  uint32_t n_names, n; /* of the current message */
   size_t size;         /* bytes of the names */
   struct hk_string name[POINTS];
   uint32_t handle[POINTS];
@@ -99,7 +98,7 @@ static const struct place *place_of(struct hk_packer *p, uint32_t slot)
 {
   struct place *place = &p->place[slot];
   const uint32_t handle = hk_registry_handle(p->registry, slot);
-  if (place->handle != handle || handle == HK_NO_HANDLE) { /* of one that is being forgotten its points may still come */
+  if (place->handle != handle || handle == HK_NO_HANDLE) { /* points of a sensor that is being forgotten may still come */
     place->partition = hk_partition_of(p->sections, hk_registry_name(p->registry, slot), p->partitions);
     place->message = 0;
     place->handle = handle;
@@ -107,7 +106,7 @@ static const struct place *place_of(struct hk_packer *p, uint32_t slot)
   return place;
 }
 
-/* Which points each partition has, in their order. */
+/* Sorts points by partition, keeping their order. */
 static void sort(struct hk_packer *p, struct hk_chunk *const *chunks, uint32_t n)
 {
   memset(p->first, 0, (p->partitions + 1) * sizeof *p->first);
@@ -119,11 +118,11 @@ static void sort(struct hk_packer *p, struct hk_chunk *const *chunks, uint32_t n
   for (uint32_t c = 0; c < n; c++)
     for (uint32_t i = 0; i < chunks[c]->n; i++)
       p->order[p->first[p->place[chunks[c]->slot[i]].partition]++] = i | c << 16;
-  memmove(p->first + 1, p->first, p->partitions * sizeof *p->first); /* each has moved to where the next begins */
+  memmove(p->first + 1, p->first, p->partitions * sizeof *p->first); /* each has moved to the beginning of the next */
   p->first[0] = 0;
 }
 
-/* Puts a point into the message that is being made. False: it has no room. */
+/* Adds a point to the current message. False: it has no room. */
 static bool add(struct hk_packer *p, const struct hk_chunk *c, uint32_t i)
 {
   struct place *place = &p->place[c->slot[i]];
@@ -163,7 +162,7 @@ static int grow(struct hk_packed *out, size_t size)
   return 0;
 }
 
-/* Ends the message that is being made. */
+/* Ends the current message. */
 static int end(struct hk_packer *p, uint32_t partition, struct hk_packed *out)
 {
   const size_t at = out->n > 0 ? out->message[out->n - 1].at + out->message[out->n - 1].size : 0;
@@ -207,7 +206,7 @@ int hk_packer_pack(struct hk_packer *p, struct hk_chunk *const *chunks, uint32_t
         continue;
       status = end(p, k, out);
       begin(p);
-      (void)add(p, c, point); /* an empty one has room */
+      (void)add(p, c, point); /* an empty message has room */
     }
     if (status == 0 && p->n > 0)
       status = end(p, k, out);

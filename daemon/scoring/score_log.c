@@ -1,6 +1,6 @@
-/* See score_log.h. A block is only appended to, and its size published behind what was appended; so it is read without a lock,
- * while its count of readers keeps it from being used again. The lock is held for moments: by readers for each block, by the
- * shard for each new one. */
+/* See score_log.h. Blocks are only appended to, and a block's size is published after the entries, so it is read without a
+ * lock, while its count of readers prevents its reuse. The lock is held briefly: by readers for each block, by the shard for
+ * each new one. */
 #include "daemon/scoring/score_log.h"
 
 #include <math.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOGETHER 256u       /* slots that are compared at once */
-#define FORGOTTEN INT64_MIN /* time of an entry that says: what is before it was another sensor's */
+#define TOGETHER 256u       /* slots compared at a time */
+#define FORGOTTEN INT64_MIN /* time of an entry that separates the slot's next sensor from an earlier one */
 
 struct block {
   uint32_t slot[HK_SCORE_BLOCK];
@@ -19,18 +19,18 @@ struct block {
 };
 _Static_assert(sizeof(struct block) == HK_SCORE_BLOCK_BYTES, "as much as the header says");
 
-/* What is known of a block. */
+/* State of a block. */
 struct about {
-  _Atomic uint32_t n; /* entries */
+  _Atomic uint32_t n; /* number of entries */
   uint32_t readers;   /* under the lock */
 };
 
 struct hk_score_log {
   pthread_mutex_t lock;
   uint32_t blocks;
-  uint64_t newest; /* number of the block that is appended to; number % blocks is where it lies. Changed under the lock */
-  uint64_t oldest; /* number of the first that may be read; under the lock */
-  bool broken;     /* something could not be appended: what is before it is no longer read, as if there had been nothing */
+  uint64_t newest; /* number of the block that is appended to, at index number % blocks. Changed under the lock */
+  uint64_t oldest; /* number of the first readable block; under the lock */
+  bool broken;     /* an entry could not be appended: earlier ones are no longer read */
   struct about *about;
   struct block *block;
 };
@@ -64,7 +64,7 @@ void hk_score_log_free(struct hk_score_log *log)
 
 /* --- the shard's thread ------------------------------------------------------------------------------------------------- */
 
-/* Goes on to the next block. False: somebody still reads it. */
+/* Begins the next block. False: it has a reader. */
 static bool turn(struct hk_score_log *log)
 {
   pthread_mutex_lock(&log->lock);
@@ -83,7 +83,7 @@ static bool turn(struct hk_score_log *log)
   return free;
 }
 
-/* Room for at most n entries, how many; *at: where. 0: none, at the moment. */
+/* Makes room for at most n entries and returns their number; *at: where. 0: none at present. */
 static uint32_t room(struct hk_score_log *log, uint32_t n, struct block **block, uint32_t *at)
 {
   uint32_t used = atomic_load_explicit(&log->about[log->newest % log->blocks].n, memory_order_relaxed);
@@ -119,7 +119,7 @@ void hk_score_log_forget(struct hk_score_log *log, uint32_t slot)
   struct block *to;
   uint32_t at;
   if (room(log, 1, &to, &at) == 0)
-    return; /* nothing that is there now will be read */
+    return; /* no present entry will be read */
   to->slot[at] = slot;
   to->score[at] = NAN;
   to->time[at] = FORGOTTEN;
@@ -128,7 +128,7 @@ void hk_score_log_forget(struct hk_score_log *log, uint32_t slot)
 
 /* --- any thread ---------------------------------------------------------------------------------------------------------- */
 
-/* Which block was the newest. */
+/* The number of the newest block at present. */
 static uint64_t newest(struct hk_score_log *log)
 {
   pthread_mutex_lock(&log->lock);
@@ -137,8 +137,8 @@ static uint64_t newest(struct hk_score_log *log)
   return number;
 }
 
-/* Keeps a block from being used again. The one that is next to be is left alone, so that the shard hardly ever finds readers
- * there. False: there is no such block any more. */
+/* Prevents the reuse of a block. Not for the next block to be reused, so that the shard rarely finds readers there. False: the
+ * block no longer exists. */
 static bool hold(struct hk_score_log *log, uint64_t number)
 {
   pthread_mutex_lock(&log->lock);
@@ -156,7 +156,7 @@ static void let_go(struct hk_score_log *log, uint64_t number)
   pthread_mutex_unlock(&log->lock);
 }
 
-/* Written so that compilers compare many at once. */
+/* Written so that compilers vectorise the comparison. */
 static bool any_is(const uint32_t *slots, uint32_t n, uint32_t slot)
 {
   uint32_t found = 0;
@@ -165,14 +165,14 @@ static bool any_is(const uint32_t *slots, uint32_t n, uint32_t slot)
   return found;
 }
 
-/* Scores of a slot, the newest first, from the end of `out` on. */
+/* Collects scores of a slot, newest first, from the end of `out` on. */
 struct reading {
   uint32_t slot;
   struct hk_scored *out;
-  uint32_t left; /* places of `out` that are still free */
+  uint32_t left; /* number of free places of `out` */
 };
 
-/* False: there is nothing more to be read. */
+/* False: there are no more entries to read. */
 static bool read_block(struct reading *r, const struct block *block, uint32_t n)
 {
   while (n > 0) {

@@ -1,6 +1,6 @@
 #include "daemon/scoring/shard.h"
 
-#define CHECK_MOST 1000000000 /* ns between two looks at a device; a tenth of its timeout where that is less */
+#define CHECK_MOST 1000000000 /* ns between two checks of a device; a tenth of its timeout if that is less */
 
 int64_t hk_shard_stalled(const struct hk_shard *s)
 {
@@ -39,7 +39,7 @@ void hk_shard_watch(struct hk_shard *s)
 
 uint64_t hk_shard_host_memory(const struct hk_config *config)
 {
-  const uint64_t available = uv_get_free_memory() / 10 * 9; /* with what the system would give back from its caches */
+  const uint64_t available = uv_get_free_memory() / 10 * 9; /* including what the system would free from its caches */
   return config->memory > 0 && config->memory < available ? config->memory : available;
 }
 

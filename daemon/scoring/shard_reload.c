@@ -1,10 +1,8 @@
-/* A shard's part of a reload (reload.h has the whole): its backend learns detectors and forgets others, and sensors that are
- * another detector's now, or nobody's, are let go, to come again as new ones.
- *
- * Which waits for which of reloads, eviction and snapshots: tests/models/reload.pml, which is to say what stands here.
- *
- * Detectors come and go while nothing is in flight, so the shard launches nothing for the moment that the device takes to finish
- * what it has. Sensors are looked through a millisecond at a time, between batches. */
+/* A shard's part of a reload (see reload.h): its backend learns detectors and forgets others, and sensors whose detector has
+ * changed or gone are evicted, to come again as new ones.
+ * tests/models/reload.pml models which of reloads, eviction and snapshots waits for which; it must agree with this file.
+ * Detectors are added and removed while nothing is in flight, so the shard launches nothing until the device has finished.
+ * Sensors are checked for a millisecond at a time, between batches. */
 #include "daemon/scoring/shard_reload.h"
 #include "daemon/scoring/derived_points.h"
 #include "daemon/scoring/evict.h"
@@ -16,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK 256u       /* sensors between two looks at the clock */
-#define TIME 1000000    /* ns for them in one turn, more or less */
-#define TOGETHER 65536u /* sensors that are let go together */
+#define LOOK 256u       /* sensors between two checks of the clock */
+#define TIME 1000000    /* approximate ns for them in one turn */
+#define TOGETHER 65536u /* maximum number of sensors evicted together */
 
 static void answer(struct hk_shard *s)
 {
@@ -27,7 +25,7 @@ static void answer(struct hk_shard *s)
   atomic_store_explicit(&s->reload.answered, atomic_load_explicit(&s->reload.asked, memory_order_relaxed), memory_order_release);
 }
 
-/* False: something is in flight still. */
+/* False: something is still in flight. */
 static bool define(struct hk_shard *s, const struct hk_definition *definitions, uint32_t n)
 {
   struct hk_review *r = &s->reload.review;
@@ -38,7 +36,7 @@ static bool define(struct hk_shard *s, const struct hk_definition *definitions, 
   r->status = d ? 0 : -ENODEV;
   r->why[0] = 0;
   if (d && n > 0) {
-    pthread_mutex_lock(&s->lock); /* the status asks what detectors need */
+    pthread_mutex_lock(&s->lock); /* the status reads what detectors need */
     pthread_mutex_lock(&d->calls);
     r->status = d->backend->ops->define(d->backend, definitions, n, r->why, sizeof r->why);
     pthread_mutex_unlock(&d->calls);
@@ -65,7 +63,7 @@ static void begin(struct hk_shard *s)
   }
 }
 
-/* Whether a sensor has the detector that a new one of its name would get. */
+/* Whether a sensor has the detector that a new sensor of its name would get. */
 static bool stays(const struct hk_shard *s, uint32_t slot)
 {
   const struct hk_string name = hk_registry_name(s->all->registry, slot);
@@ -73,7 +71,7 @@ static bool stays(const struct hk_shard *s, uint32_t slot)
   return section && section->number == hk_registry_detector(s->all->registry, slot);
 }
 
-/* Lets a machine's series go whose group is gone, or is another one now. */
+/* Evicts a machine's series if its group is gone or has changed. */
 static void look_at_derived(struct hk_shard *s, uint32_t slot)
 {
   struct hk_review *r = &s->reload.review;
@@ -86,7 +84,7 @@ static void look_at_derived(struct hk_shard *s, uint32_t slot)
   r->machines++;
 }
 
-/* Looks at a sensor and its companions, which go with it, or alone. */
+/* Checks a sensor and its companions, which are evicted with it, or alone. */
 static void look_at(struct hk_shard *s, uint32_t slot)
 {
   struct hk_review *r = &s->reload.review;
@@ -106,7 +104,7 @@ static void look_at(struct hk_shard *s, uint32_t slot)
       r->leaving[r->n++] = companion;
 }
 
-/* Gives a sensor the companions that it lacks; where it is another machine's now, it leaves the one that it was in. */
+/* Adds a sensor's missing companions; removes it from its machine if it belongs to another one now. */
 static void complete(struct hk_shard *s, uint32_t slot)
 {
   struct hk_registry *registry = s->all->registry;
@@ -125,7 +123,7 @@ static void complete(struct hk_shard *s, uint32_t slot)
   s->reload.review.joined += added;
 }
 
-/* Looks at some sensors, or completes them. True when all have been. */
+/* Checks some sensors, or completes them. True once all are done. */
 static bool look(struct hk_shard *s)
 {
   struct hk_review *r = &s->reload.review;
@@ -144,16 +142,16 @@ static bool look(struct hk_shard *s)
   return r->slot >= slots;
 }
 
-/* True when anything was done. */
+/* Returns whether anything was done. */
 static bool review(struct hk_shard *s)
 {
   struct hk_review *r = &s->reload.review;
-  if (!r->begun && s->queue.sweeps.put_off && s->device) /* reloads one behind the other leave eviction its turn */
+  if (!r->begun && s->queue.sweeps.put_off && s->device) /* lets evictions proceed between consecutive reloads */
     return false;
   if (!r->begun)
     begin(s);
-  /* What companions have seen is said by where in the journal they come and go: not in the middle of a chunk. While sensors are
-   * forgotten, one crowd after the other, chunks have to come: the tokens that this waits for stand behind them. */
+  /* The journal position at which companions come and go says which points they have seen, so not within a chunk. During
+   * consecutive evictions chunks must be taken: the tokens that evictions wait for come after them. */
   r->waits = !hk_evictions_any(&s->evictions) && hk_derive_within(s);
   if (hk_evictions_any(&s->evictions) || r->waits)
     return false;
@@ -215,7 +213,7 @@ bool hk_shard_reviews(const struct hk_shard *s)
   return s->reload.review.begun &&
          atomic_load_explicit(&s->reload.asked, memory_order_acquire) !=
              atomic_load_explicit(&s->reload.answered, memory_order_relaxed) &&
-         s->reload.revision->what == HK_REVISE_REVIEW; /* main writes it only between an answer and the next question */
+         s->reload.revision->what == HK_REVISE_REVIEW; /* main writes it only between an answer and the next request */
 }
 
 const char *hk_shard_reload_why(const struct hk_shard *s)

@@ -1,4 +1,4 @@
-/* The life of a shard: its thread and its clocks. */
+/* The life of a shard: its thread and its timers. */
 #include "daemon/scoring/shard_thread.h"
 
 #include "daemon/base/thread.h"
@@ -25,7 +25,7 @@
 #define END 2             /* s that the thread gets to end, */
 #define BURIAL 2          /* and an abandoned device */
 
-/* However late this is called, no more than two periods count as time in which nothing was done. */
+/* However late this is called, at most two periods count as time without progress. */
 static void on_check(uv_timer_t *timer)
 {
   struct hk_shard *s = timer->data;
@@ -56,7 +56,7 @@ static void *run(void *arg)
 {
   struct hk_shard *s = arg;
   hk_thread_name("shard", s->number);
-  int64_t busy = hk_now(), looked = busy; /* when there was something to do; when the event loop last had its turn */
+  int64_t busy = hk_now(), looked = busy; /* when there was last work; when the event loop last ran */
   while (!s->life.quit) {
     const bool any = hk_shard_turn(s);
     const int64_t poll = s->config->busy_poll;
@@ -157,7 +157,7 @@ static void drop_runs(const struct hk_run *runs, uint32_t n)
     hk_source_done(runs[i].source, runs[i].n);
 }
 
-/* A device with batches in flight may not give them back: it is abandoned, and gets a moment. */
+/* A device with batches in flight may not return them: it is abandoned, and gets some time. */
 static void close_device(struct hk_shard *s)
 {
   struct hk_device *d = s->device;
@@ -208,7 +208,7 @@ bool hk_shard_close(struct hk_shard *s)
   hk_surveys_close(&s->requests.surveys);
   hk_shard_retire_free(s);
   hk_shard_drop_reload(s);
-  if (s->taking.cursor.chunk) { /* taken in part: the rest has nobody */
+  if (s->taking.cursor.chunk) { /* partly taken: nothing processes the rest */
     struct hk_run *run = &s->taking.cursor.chunk->runs[s->taking.cursor.run];
     run->n -= s->taking.cursor.of_run;
     drop_runs(run, s->taking.cursor.chunk->n_runs - s->taking.cursor.run);

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAUSE 3     /* times what a slice took */
-#define LOOK 65536u /* slots that one turn looks at */
+#define PAUSE 3     /* times the duration of a slice */
+#define LOOK 65536u /* slots examined in one turn */
 
 static bool reserve(void **list, uint32_t *room, uint32_t n, size_t each)
 {
@@ -51,11 +51,11 @@ static int feed_note(void *arg, struct hk_feed *feed)
   return 0;
 }
 
-/* Sensors are saved in this order: a machine has all its members by then, and what is made of a field's rows for its derived
- * sensors is in these, or made again of the points behind the field's position. */
+/* Sensors are saved in this order: a machine is saved after all its members, and points derived from a field's rows are in the
+ * state of its derived sensors, or derived again from the points after the field's position. */
 enum phase { PLAIN, SERIES, RESIDUALS };
 
-/* What feeds have given this shard, as it is now. */
+/* Copies how many points of each feed this shard has taken. */
 static int note_feeds(struct hk_saver *v)
 {
   v->n_feeds = 0;
@@ -110,7 +110,7 @@ static struct hk_slice *free_slice(struct hk_saver *v)
   return NULL;
 }
 
-/* The slice's place of a detector; -1: no memory. */
+/* The index of a detector within the slice; -1: no memory. */
 static int32_t detector_of(struct hk_slice *slice, const struct hk_config_detector *d)
 {
   for (uint32_t i = slice->n_detectors; i-- > 0;)
@@ -132,13 +132,13 @@ static uint32_t phase_of(const struct hk_config_detector *d)
   return d->residual ? RESIDUALS : d->group ? SERIES : PLAIN;
 }
 
-/* What has the machine of a series. */
+/* The groups or fields that have the machine of a series. */
 static struct hk_groups *machines_of(const struct hk_shard *s, uint32_t local)
 {
   return detector(s, hk_slot_outside(s, local))->field ? s->fields : s->groups;
 }
 
-/* Copies the machine of a series, if it is one's. False: no memory. */
+/* Copies the machine of a series, if the slot is one. False: no memory. */
 static bool add_machine(struct hk_shard *s, struct hk_slice *slice, uint32_t local, uint32_t image)
 {
   struct hk_saved_machine machine = { .image = image };
@@ -152,7 +152,7 @@ static bool add_machine(struct hk_shard *s, struct hk_slice *slice, uint32_t loc
   return true;
 }
 
-/* Adds a sensor to the slice. False: there is no room for it, or no memory. */
+/* Adds a sensor to the slice. False: no room, or no memory. */
 static bool add(struct hk_saver *v, struct hk_slice *slice, struct hk_batch *b, uint32_t outside, uint32_t local)
 {
   struct hk_shard *s = v->place.shard;
@@ -172,7 +172,7 @@ static bool add(struct hk_saver *v, struct hk_slice *slice, struct hk_batch *b, 
   return true;
 }
 
-/* Those that had points in chains, and have none any more. */
+/* Adds the sensors that had points in chains and no longer have. */
 static void fill_left(struct hk_saver *v, struct hk_slice *slice, struct hk_batch *b)
 {
   struct hk_shard *s = v->place.shard;
@@ -219,7 +219,7 @@ static void on_pace(uv_timer_t *timer)
   (void)timer; /* it wakes the thread, whose turn does the rest */
 }
 
-/* When the next slice is due, after one that took so long. */
+/* Determines when the next slice is due, by the duration of the last one. */
 static void pace(struct hk_saver *v, int64_t took)
 {
   const struct hk_shard *s = v->place.shard;
@@ -233,13 +233,13 @@ static void pace(struct hk_saver *v, int64_t took)
   v->progress.next_slice = v->progress.hurry || pause < 0 ? 0 : now + pause;
 }
 
-/* The device may have to become idle first: then it is tried again, and no batch goes ahead of it. */
+/* The device may have to become idle first: then this is tried again, and no batch goes before it. */
 static void submit(struct hk_saver *v, struct hk_delivery *p)
 {
   v->progress.stuck = hk_shard_submit(v->place.shard, p) == HK_AGAIN;
 }
 
-/* Launches the next slice if it is time; true when all have been. */
+/* Launches the next slice if it is due; true when all have been launched. */
 static bool slice(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
@@ -268,7 +268,7 @@ static bool slice(struct hk_saver *v)
   p->batch->n = p->n_runs = 0;
   fill(v, slice, p->batch);
   if (p->batch->n == 0)
-    return false; /* it is due still: those that are left have points in chains, which pass while no chunk is taken */
+    return false; /* it is still due: the remaining sensors have points in chains, which empty while no chunk is taken */
   v->progress.due = false;
   /* all points that were taken are in batches, or in chains of other sensors */
   slice->position = hk_shard_staged(s);
@@ -281,7 +281,7 @@ static bool slice(struct hk_saver *v)
   return false;
 }
 
-/* What was told of a machine up to the slice's position. */
+/* Adds what was published of a machine up to the slice's position. */
 static void note_machine(struct hk_saver *v, struct hk_slice *slice, struct hk_saved_machine *m, uint32_t local,
                          const struct hk_saved_sensor *series)
 {

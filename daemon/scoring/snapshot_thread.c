@@ -1,4 +1,4 @@
-/* The saver's thread: slices to a file, and files that are no more needed away. */
+/* The saver's thread: writes slices to a file, and removes files that are no longer needed. */
 #include "daemon/scoring/snapshot_thread.h"
 #include "cpu/backend/state_size.h"
 #include "daemon/durable/disk_health.h"
@@ -16,7 +16,7 @@
 
 #define END 2 /* s that the thread gets to end */
 #define KEEP 2
-#define PATIENCE 60000000000 /* ns that the journal gets to be written */
+#define PATIENCE 60000000000 /* ns within which the journal must be written */
 
 void hk_saver_send(struct hk_saver *v, struct hk_save_order *order)
 {
@@ -62,13 +62,13 @@ static int folder_of(const struct hk_saver *v)
   return v->place.durable->shard_folder[v->place.shard->number];
 }
 
-/* Whether a file has the sensors of a partition. */
+/* Whether a file contains the sensors of a partition. */
 static bool takes(const struct hk_save_file *f, uint32_t partition)
 {
   return !f->held || f->held->partition == partition;
 }
 
-/* What feeds have given the shard; of the file of a partition, its feed alone. */
+/* Writes the positions of feeds in the shard; to the file of a partition, its feed alone. */
 static int write_feeds(struct hk_saver *v, struct hk_save_file *f)
 {
   int status = 0;
@@ -118,7 +118,7 @@ static void begin(struct hk_saver *v)
     fail(v, "beginning the file", status);
 }
 
-/* Closes what was written, and removes what was not finished. */
+/* Closes the written files, and removes unfinished ones. */
 static void close_files(struct hk_saver *v)
 {
   for (uint32_t i = 0; i < v->output.n; i++)
@@ -132,7 +132,7 @@ static void close_files(struct hk_saver *v)
   v->output.n = v->n_held = 0;
 }
 
-/* Room for the state of any sensor of a slice. */
+/* Makes room for the state of any sensor of a slice. */
 static bool room_for(struct hk_saver *v, const struct hk_slice *slice)
 {
   size_t most = 0;
@@ -166,7 +166,7 @@ static int write_sensor(struct hk_saver *v, struct hk_save_file *f, const struct
   return hk_snapshot_add(f->writer, &sensor);
 }
 
-/* The machines whose series are in the slice. */
+/* Writes the machines whose series are in the slice. */
 static int write_machines(struct hk_save_file *f, const struct hk_slice *slice)
 {
   const char *data = slice->machines.data;
@@ -210,7 +210,7 @@ static int write_counters(struct hk_save_file *f, const struct hk_slice *slice)
 
 static int write_slice(struct hk_saver *v, struct hk_save_file *f, const struct hk_slice *slice)
 {
-  uint16_t detectors[HK_EXPORT_SENSORS]; /* the file's, by the slice's */
+  uint16_t detectors[HK_EXPORT_SENSORS]; /* numbers within the file, by those of the slice */
   int status = room_for(v, slice) ? 0 : -ENOMEM;
   for (uint32_t i = 0; i < slice->n_detectors && status == 0; i++)
     status = hk_snapshot_detector(f->writer, hk_string(slice->detectors[i].name), &detectors[i]);
@@ -243,7 +243,7 @@ static void save_slice(struct hk_saver *v, struct hk_slice *slice)
   hk_delivery_release(p, &v->output.counters);
 }
 
-/* Removes all but the newest. What cannot be removed is tried again with the next snapshot. */
+/* Removes all but the newest. Files that cannot be removed are tried again with the next snapshot. */
 static void remove_old(struct hk_saver *v, int folder)
 {
   uint64_t *numbers;
@@ -266,7 +266,8 @@ static bool covered(const struct hk_saver *v)
          (!s->all->events || hk_eventlog_shown(s->all->events) >= v->output.events);
 }
 
-/* That must be on the disk before the sensors are: until then a crash takes both back. False: it is given up. */
+/* Waits until points and events are on the disk, which must precede the sensors: until then a crash undoes both. False:
+ * abandoned. */
 static bool await_journal(struct hk_saver *v)
 {
   const struct timespec moment = { 0, 1000000 };
@@ -279,7 +280,7 @@ static bool await_journal(struct hk_saver *v)
   return !v->failed;
 }
 
-/* There is one more: what was before it may go. */
+/* Records a new snapshot, so that older ones may be removed. */
 static void keep(struct hk_saver *v)
 {
   v->output.kept[1] = v->output.kept[0];
@@ -292,7 +293,7 @@ static void keep(struct hk_saver *v)
     remove_old(v, folder_of(v));
 }
 
-/* Whole on the disk. What is held no more is another machine's to save. *bytes: of all files. */
+/* Completes the files on the disk. Partitions that are no longer held are another machine's to save. *bytes: of all files. */
 static int finish_files(struct hk_saver *v, uint64_t *bytes)
 {
   int status = 0;
@@ -321,7 +322,7 @@ static void finish(struct hk_saver *v)
   close_files(v);
   if (good && !v->place.shared) {
     hk_folder_saved(&v->place.durable->there, s->number, v->progress.about.number);
-    keep(v); /* before it is told: whoever sees it there can count on it */
+    keep(v); /* before it is reported, so that the report can be relied on */
   }
   pthread_mutex_lock(&v->lock);
   struct hk_saver_condition *c = &v->condition;
@@ -375,7 +376,7 @@ static void *run(void *arg)
   return NULL;
 }
 
-/* Leaves no file that a crash has left unfinished. *number: the highest of those that are there. */
+/* Removes unfinished files of a crash. *number: the highest of the existing files. */
 static int clean(struct hk_saver *v)
 {
   uint64_t *numbers;

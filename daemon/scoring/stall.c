@@ -13,7 +13,7 @@
 static struct hk_progress progress(const struct hk_shard *s)
 {
   struct hk_progress p;
-  memset(&p, 0, sizeof p); /* it is compared as a whole */
+  memset(&p, 0, sizeof p); /* it is compared bytewise */
   p.position = hk_gate_position(&s->gate);
   p.launched = s->counters.launched + s->counters.full;
   p.steps = hk_evictions_progress(&s->evictions);
@@ -27,7 +27,7 @@ static struct hk_progress progress(const struct hk_shard *s)
   return p;
 }
 
-/* Points that wait in chunks and chains, and chunks that loops have sent. */
+/* Number of points that wait in chunks and chains, and of chunks that loops have sent. */
 static uint64_t waiting(const struct hk_shard *s, uint32_t *chunks)
 {
   const struct hk_delivery *kept = hk_queue_kept(&s->queue);
@@ -85,7 +85,7 @@ bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
   return true;
 }
 
-/* Whether what it waits for is looked after elsewhere. */
+/* Whether another mechanism supervises what the shard waits for. */
 static bool excused(const struct hk_shard *s)
 {
   return hk_queue_in_flight(&s->queue) > 0 || hk_gate_held(&s->gate) > 0 || s->replaying || !s->device ||

@@ -17,7 +17,7 @@
 
 /* --- scores ----------------------------------------------------------------------------------------------------------- */
 
-/* Bits are kept inverted, so that memory of zeros, which is not there until it is written to, is NANs. */
+/* Bits are stored inverted, so that zeroed memory, which is committed only when written, is NANs. */
 static uint32_t packed(float score)
 {
   uint32_t bits;
@@ -93,7 +93,7 @@ void hk_survey_post(struct hk_shard *s, struct hk_survey *v)
   hk_wake_up(&s->life.wake, HK_WAKE_WORK);
 }
 
-/* Memory that one state after the other is read into. */
+/* Memory for reading one state after the other. */
 struct scratch {
   void *state;
   float *ring;
@@ -101,7 +101,7 @@ struct scratch {
   uint32_t span;
 };
 
-/* False: no memory. */
+/* Makes room. False: no memory. */
 static bool make_room(struct scratch *room, const struct hk_detector *d)
 {
   const size_t most = hk_state_most(d);
@@ -130,7 +130,7 @@ static double newest(const struct hk_window *w, const float *ring, uint32_t span
   return NAN;
 }
 
-/* Who is in a machine. 0 or -ENOMEM. */
+/* Lists the members of a machine. Returns 0 or -ENOMEM. */
 static int look_at_members(const struct hk_groups *groups, uint32_t within, struct hk_surveyed *one)
 {
   one->members = hk_groups_members(groups, within, NULL, 0);
@@ -144,7 +144,7 @@ static int look_at_members(const struct hk_groups *groups, uint32_t within, stru
   return 0;
 }
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 static int look_at(struct hk_shard *s, struct hk_surveyed *one, struct scratch *room)
 {
   struct hk_registry *registry = s->all->registry;

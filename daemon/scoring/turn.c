@@ -22,12 +22,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STALE_MOST 1024 /* stale alerts that are cleared in one sweep */
-#define AHEAD 16384u    /* points that are worth a batch while the device works on another */
+#define STALE_MOST 1024 /* maximum number of stale alerts cleared in one sweep */
+#define AHEAD 16384u    /* points that justify a batch while the device works on another */
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
-/* Tells the sources how many of their points were late or rejected. Derived ones are not counted. */
+/* Reports to the sources how many of their points were late or rejected. Derived points are not counted. */
 static void note_sources(const struct hk_shard *s, const struct hk_delivery *p)
 {
   const struct hk_batch *b = p->batch;
@@ -69,7 +69,7 @@ static void count(struct hk_shard *s, struct hk_delivery *p)
   }
 }
 
-/* Makes the slots of a batch's points the registry's. */
+/* Translates the slots of a batch's points to the registry's. */
 static void name_slots(const struct hk_shard *s, struct hk_batch *b)
 {
   for (uint32_t i = 0; s->all->n > 1 && i < b->n; i++)
@@ -82,14 +82,14 @@ static void hand_over(struct hk_shard *s, struct hk_delivery *p)
   hk_shard_hand_over(s, p, false);
 }
 
-/* Hands a batch over that has come back, as soon as the points that it may hold are committed. */
+/* Hands over a batch that has come back, once the points that it may contain are committed. */
 static void show(struct hk_shard *s, struct hk_delivery *p)
 {
   if (!hk_gate_holds(&s->gate, p))
     hand_over(s, p);
 }
 
-/* Those that have waited for that. True when there was any. */
+/* Hands over the held batches whose points are committed. Returns whether there were any. */
 static bool show_held(struct hk_shard *s)
 {
   bool any = false;
@@ -102,7 +102,7 @@ static bool show_held(struct hk_shard *s)
   return any;
 }
 
-/* What has come back, for good: remembers its alerts; makes its slots the registry's. */
+/* Processes a batch that has come back with results: records its alerts; translates its slots to the registry's. */
 static void publish(struct hk_shard *s, struct hk_delivery *p)
 {
   struct hk_batch *b = p->batch;
@@ -122,7 +122,7 @@ static void publish(struct hk_shard *s, struct hk_delivery *p)
     b->event[told++] = e;
   }
   b->n_events = told;
-  /* behind its events */
+  /* after its events */
   if (b->kind == HK_BATCH_POINTS && p->reached > atomic_load_explicit(&s->taking.reached, memory_order_relaxed))
     atomic_store_explicit(&s->taking.reached, p->reached, memory_order_release);
   name_slots(s, b); /* a sweep has no points */
@@ -130,7 +130,7 @@ static void publish(struct hk_shard *s, struct hk_delivery *p)
   show(s, p);
 }
 
-/* There will be no results of this batch. lost: with its device. */
+/* A batch will have no results. lost: with its device. */
 static void drop(struct hk_shard *s, struct hk_delivery *p, bool lost)
 {
   struct hk_batch *b = p->batch;
@@ -166,12 +166,12 @@ uint32_t hk_shard_drop_all(struct hk_shard *s)
   while (hk_queue_in_flight(&s->queue) > 0)
     lose(s, hk_queue_pop(&s->queue), true);
   if (hk_queue_kept(&s->queue))
-    lose(s, hk_queue_kept(&s->queue), false); /* it lies in the device's memory */
+    lose(s, hk_queue_kept(&s->queue), false); /* it is in the device's memory */
   hk_queue_abandon(&s->queue);
   return in_flight;
 }
 
-/* Deals with a batch that was not scored, for the reason `status`, and was not taken or has come back. */
+/* Handles a batch that was not scored for the reason `status`, whether it was refused or has come back. */
 static void failed(struct hk_shard *s, struct hk_delivery *p, int status)
 {
   struct hk_device *d = s->device;
@@ -188,7 +188,7 @@ static void failed(struct hk_shard *s, struct hk_delivery *p, int status)
   drop(s, p, false);
 }
 
-/* Ends alerts whose sensors have been silent for too long: nothing that comes would end them. The rest in the next sweep. */
+/* Ends alerts whose sensors have been silent for too long, since no point would end them. The rest follows in the next sweep. */
 static void clear_stale(struct hk_shard *s)
 {
   uint32_t slots[STALE_MOST];
@@ -205,12 +205,12 @@ static void clear_stale(struct hk_shard *s)
            (double)after * 1e-9);
 }
 
-/* Notices are published; sensors that were silent for too long are let go, and the alerts that stand there end. */
+/* Publishes notices; evicts sensors that were silent for too long, and ends their standing alerts. */
 static void swept(struct hk_shard *s, struct hk_delivery *p)
 {
   struct hk_batch *b = p->batch;
   const uint32_t n = b->n_events;
-  const bool reviews = hk_shard_reviews(s), busy = hk_evictions_any(&s->evictions) || reviews; /* one crowd after the other */
+  const bool reviews = hk_shard_reviews(s), busy = hk_evictions_any(&s->evictions) || reviews; /* one eviction at a time */
   uint32_t *idle = busy ? NULL : malloc((n + 1) * HK_LEAVING_MOST * sizeof *idle);
   uint32_t n_idle = 0, told = 0;
   s->queue.sweeps.put_off = false;
@@ -252,7 +252,7 @@ static struct hk_batch *reap_one(struct hk_shard *s)
   return b;
 }
 
-/* The device may change meanwhile, when it turns out to be lost. */
+/* The device may change meanwhile, if it is found lost. */
 static bool reap(struct hk_shard *s)
 {
   struct hk_batch *b;
@@ -286,7 +286,7 @@ static bool reap(struct hk_shard *s)
 
 /* --- batches --------------------------------------------------------------------------------------------------------- */
 
-/* What is next of the chunk that is being taken, or of the next one, of the loops in turn. */
+/* The next points of the current chunk, or of the next chunk, of the loops in turn. */
 static bool next_chunk(struct hk_shard *s)
 {
   const bool pauses = hk_reload_waits(&s->reload) || (s->saver && hk_saver_pauses(s->saver));
@@ -315,12 +315,12 @@ static bool next_chunk(struct hk_shard *s)
   return s->taking.cursor.chunk != NULL;
 }
 
-/* Where the data are with a batch that was filled just now: behind it come points of chains, the rest of the chunk that is being
- * taken, and what is made of it before that. */
+/* Position of the data with a batch that was just filled: points of chains, the rest of the current chunk, and points derived
+ * from it before that come later. */
 static int64_t reach(struct hk_shard *s, const struct hk_batch *b)
 {
   const struct hk_cursor *c = &s->taking.cursor;
-  const int64_t most = hk_now() + s->ahead; /* what is ahead of the clock may be rejected, and says nothing */
+  const int64_t most = hk_now() + s->ahead; /* points ahead of the clock may be rejected, and are ignored */
   for (uint32_t i = 0; i < b->n; i++)
     if (b->time[i] > s->taking.latest && b->time[i] <= most)
       s->taking.latest = b->time[i];
@@ -331,7 +331,7 @@ static int64_t reach(struct hk_shard *s, const struct hk_batch *b)
   return least < s->taking.latest ? least : s->taking.latest;
 }
 
-/* Fills a batch with what waits. NULL: there is none to fill, or nothing waits. */
+/* Fills a batch with waiting points. NULL: no batch is free, or no point waits. */
 static struct hk_delivery *fill(struct hk_shard *s)
 {
   struct hk_delivery *p = hk_queue_free(&s->queue);
@@ -348,14 +348,14 @@ static struct hk_delivery *fill(struct hk_shard *s)
     if (chunk == s->taking.derivation.made)
       continue;
     struct hk_lane *lane = &s->lanes[chunk->loop];
-    (void)hk_ring_put(&lane->emptied, chunk); /* it holds all there are */
+    (void)hk_ring_put(&lane->emptied, chunk); /* the ring has room for all */
     hk_wake_up(lane->loop, HK_WAKE_ROOM);
   }
   if (s->counters.full != dropped)
     hk_shard_settled(s);
   hk_count(&s->counters.launched, p->batch->n);
   if (p->batch->n == 0)
-    return NULL; /* all were dropped, or put aside */
+    return NULL; /* all were dropped, or put into chains */
   hk_rates_apply(s, p->batch);
   hk_queue_use(&s->queue);
   p->position = hk_gate_position(&s->gate);
@@ -363,7 +363,7 @@ static struct hk_delivery *fill(struct hk_shard *s)
   return p;
 }
 
-/* 0, or HK_AGAIN. */
+/* Returns 0 or HK_AGAIN. */
 int hk_shard_submit(struct hk_shard *s, struct hk_delivery *p)
 {
   struct hk_device *d = s->device;
@@ -388,7 +388,7 @@ static void launch_sweep(struct hk_shard *s)
   struct hk_delivery *p = s->queue.sweeps.delivery;
   p->batch->n = p->n_runs = 0;
   p->late = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
-  p->position = 0; /* it stands behind what was launched before */
+  p->position = 0; /* it comes after earlier launched batches */
   p->batch->idle = s->config->evict;
   s->queue.sweeps.delivery = NULL;
   s->queue.sweeps.due = false;
@@ -400,7 +400,7 @@ static void launch_sweep(struct hk_shard *s)
   hk_queue_count_sweep(&s->queue);
 }
 
-/* Whether so many points wait, in chunks and chains. */
+/* Whether this many points wait, in chunks and chains. */
 static bool so_many_wait(const struct hk_shard *s, uint64_t enough)
 {
   uint64_t n = hk_stage_chained(s->stage) + hk_taking_left(&s->taking);
@@ -413,8 +413,8 @@ static bool so_many_wait(const struct hk_shard *s, uint64_t enough)
   return n >= enough;
 }
 
-/* A device takes one batch after the other, and a small one hardly less long than one of thousands of points. So few points wait
- * here until the batch before has come back, where others may still join them, and not in a queue of small batches. */
+/* A device processes one batch after the other, and a small one takes almost as long as one of thousands of points. So few
+ * points wait here until the previous batch has come back, and others may join them, rather than in a queue of small batches. */
 static bool is_time(const struct hk_shard *s)
 {
   const uint32_t exports = hk_queue_exporting(&s->queue),
@@ -423,7 +423,7 @@ static bool is_time(const struct hk_shard *s)
   return flying == 0 || so_many_wait(s, (uint64_t)flying * (most < AHEAD ? most : AHEAD));
 }
 
-/* Batches of points that may be in flight. */
+/* Number of batches of points that may be in flight. */
 static unsigned places(const struct hk_shard *s)
 {
   return s->saver && hk_saver_due(s->saver) ? HK_IN_FLIGHT - 1 : HK_IN_FLIGHT;
