@@ -1,8 +1,8 @@
-/* What host side and kernels of the CUDA backend share: the layout of device memory and the launchers.
+/* The types shared by the host side and the kernels of the CUDA backend: the layout of device memory, and the launchers.
  *
- * Launchers put work on a stream, wait for nothing and return the launch error: 0 or a cudaError_t. The kernels' arithmetic is
- * that of cpu/MATHEMATICS.md; every sum is taken in an order that depends on the detector alone, so that a score does not depend
- * on how points were cut into batches.
+ * Launchers are asynchronous and return the launch error: 0 or a cudaError_t. The kernels' arithmetic is that of
+ * cpu/MATHEMATICS.md; the order of each sum depends only on the detector, so a score does not depend on the division of points
+ * into batches.
  *
  * A batch on the device:
  *
@@ -28,17 +28,17 @@ struct CUstream_st; /* a cudaStream_t points at one; said here so that this head
 #define HK_CUDA_NONE UINT32_MAX
 #define HK_CUDA_SECTOR 32u /* bytes that memory is read by, also where it is told what will be read */
 
-/* A sensor on the device: this header, then the feedback vector (hk_cuda_padded(w) floats), then the ring (span floats), then
- * what graphs, shifts, novelty and limits have of their own; the feedback vector of these is nothing.
- * Made ready by hk_cuda_apply when the sensor is added: all zero but the seed and the slot. */
+/* A sensor on the device: this header, then the feedback vector (hk_cuda_padded(w) floats), then the ring (span floats), then the
+ * data of a graph, shift, novelty or limit; for these the feedback vector is unused. Initialised by hk_cuda_apply when the sensor
+ * is added: all zero except the seed and the slot. */
 struct hk_cuda_record {
   struct hk_window window;
   struct hk_alert alert;
   uint32_t slot;
-  uint32_t anew; /* 1: no score was made since the window began; the feedback vector is a0, whatever stands there */
+  uint32_t anew; /* 1: no score since the window began; the feedback vector is a0, whatever is stored */
 };
 
-/* Vectors of w numbers are kept with zeros up to a multiple of 4. */
+/* Vectors of w numbers are padded with zeros to a multiple of 4. */
 HK_INLINE uint32_t hk_cuda_padded(uint32_t window)
 {
   return (window + 3) & ~3u;
@@ -98,7 +98,7 @@ HK_INLINE struct hk_limit_view hk_cuda_limit(struct hk_cuda_record *record, cons
   return hk_limit_view((char *)record + hk_cuda_own_at(d), d);
 }
 
-/* Which sensor a slot is. Device memory; owner: struct hk_records. */
+/* Maps slots to sensors. Device memory; owner: struct hk_records. */
 struct hk_cuda_directory {
   struct hk_cuda_record **record; /* by slot; NULL = not bound */
   uint16_t *detector;             /* by slot */
@@ -108,16 +108,16 @@ struct hk_cuda_directory {
   uint32_t n_detectors;
 };
 
-/* Bytes a slot of it. */
+/* Bytes of the directory for each slot. */
 #define HK_CUDA_SLOT_BYTES (sizeof(struct hk_cuda_record *) + sizeof(uint16_t) + sizeof(uint32_t))
 
-/* What a slot is to be from now on, or (slot = HK_CUDA_NONE) where a detector's list of tasks begins: at `seed`. */
+/* The new binding of a slot; or, with slot = HK_CUDA_NONE, where a detector's list of tasks begins: at `seed`. */
 struct hk_cuda_command {
   struct hk_cuda_record *record; /* on the device; NULL: the slot is free */
   uint64_t seed;
   uint32_t slot;
-  uint32_t image; /* where in the memory that has the commands the whole record stands; 0: the sensor is a new one */
-  uint32_t bytes; /* of the image */
+  uint32_t image; /* offset of the whole record in the memory of the commands; 0: a new sensor */
+  uint32_t bytes; /* bytes of the image */
   uint16_t detector;
   uint16_t unused;
 };
@@ -128,8 +128,8 @@ struct hk_cuda_task {
   uint32_t first, count;         /* its points, in order: columns.order[first .. first + count - 1] */
 };
 
-/* Columns of a batch. Score and state lie in device memory or, for small batches, in the host's pinned memory; the events, which
- * are few, always in the host's. */
+/* Columns of a batch. Score and state are in device memory or, for small batches, in pinned memory of the host; the events, which
+ * are few, always in that of the host. */
 struct hk_cuda_columns {
   const int64_t *time;
   const double *value;
@@ -138,37 +138,37 @@ struct hk_cuda_columns {
   uint8_t *state;
   struct hk_event *event;  /* in no order */
   uint32_t *n_events;      /* on the device; may exceed capacity, then the rest was not written */
-  uint32_t capacity;       /* of event */
+  uint32_t capacity;       /* capacity of `event` */
   int64_t arrival;         /* ns */
-  const uint32_t *refused; /* on the device; not 0: the batch is bad, score nothing of it */
+  const uint32_t *refused; /* on the device; not 0: the batch is malformed, nothing of it is scored */
 };
 
 /* Why a batch was refused. */
 enum hk_cuda_refusal {
   HK_CUDA_UNBOUND = 1, /* a slot is not bound */
-  HK_CUDA_TOO_MANY = 2 /* over HK_BATCH_PER_SENSOR points of a sensor */
+  HK_CUDA_TOO_MANY = 2 /* more than HK_BATCH_PER_SENSOR points of a sensor */
 };
 
-/* Counters of the batch under way, on the device; zero between batches. */
+/* Counters of the current batch, on the device; zero between batches. */
 struct hk_cuda_counters {
   uint32_t refused; /* enum hk_cuda_refusal */
   uint32_t events;
   uint32_t ordered; /* points that have a place in order */
-  uint32_t blocks;  /* that have ended, of all launches */
+  uint32_t blocks;  /* finished blocks, of all launches */
 };
 
-/* Work space of the batch under way, on the device. Owner: the backend. */
+/* Work space of the current batch, on the device. Owner: the backend. */
 struct hk_cuda_work {
   struct hk_cuda_counters *counters;
   uint32_t *n_tasks;          /* by detector; zero between batches */
   uint32_t *taken;            /* by family: portions that warps have taken; zero between batches */
-  uint32_t *next;             /* by point: one more of its sensor's */
+  uint32_t *next;             /* by point: another point of the same sensor */
   uint32_t *order;            /* see struct hk_cuda_columns */
   struct hk_cuda_task *tasks; /* detector d's begin at directory.list[d] */
 };
 
-/* What the host hears of a batch, once all else of it has been written: a word, which arrives whole. From the top: 2 bits refusal
- * (enum hk_cuda_refusal), 30 bits events, 32 bits number of the batch. */
+/* The answer of a batch to the host, written after all else: one word, written atomically. From the top: 2 bits refusal (enum
+ * hk_cuda_refusal), 30 bits events, 32 bits number of the batch. */
 #define HK_CUDA_EVENTS_MOST 0x3fffffffu
 HK_INLINE uint64_t hk_cuda_answer(uint64_t number, uint32_t events, uint32_t refused)
 {
@@ -188,73 +188,72 @@ HK_INLINE uint32_t hk_cuda_refused(uint64_t answer)
   return (uint32_t)(answer >> 62);
 }
 
-/* How a batch ends: what the last block does. */
+/* The end of a batch, which the last block writes. */
 struct hk_cuda_end {
   uint64_t *answer; /* pinned memory of the host */
-  uint64_t number;  /* of the batch */
-  uint32_t blocks;  /* of all its launches */
+  uint64_t number;  /* number of the batch */
+  uint32_t blocks;  /* blocks of all its launches */
   uint32_t n_detectors, n_families;
 };
 
 #define HK_CUDA_FEW 104 /* as many as a launch has room for: see struct hk_cuda_launch */
 
-/* A batch of few points, told apart by sensor on the host: it goes up with the launch. */
+/* A batch of few points, grouped by sensor on the host and passed as an argument of the launch. */
 struct hk_cuda_few {
-  uint32_t n; /* tasks; 0: the device tells the points apart */
+  uint32_t n; /* number of tasks; 0: the device groups the points */
   struct hk_cuda_task task[HK_CUDA_FEW];
-  int64_t time[HK_CUDA_FEW]; /* of the points, those of a task in a row */
+  int64_t time[HK_CUDA_FEW]; /* of the points; those of a task are contiguous */
   double value[HK_CUDA_FEW];
   uint8_t order[HK_CUDA_FEW]; /* their indices in the batch */
   uint16_t detector[HK_CUDA_FEW];
 };
 
-/* What a launch of a kernel is given: the tasks of the detectors that it scores. */
+/* The arguments of a kernel: the tasks of the detectors that it scores. */
 struct hk_cuda_launch {
   const struct hk_detector *detectors; /* all of them, on the device */
   const uint16_t *members;             /* those of this kernel, on the device */
   uint32_t n_members;
   uint32_t family;      /* number of the kernel's family */
-  uint32_t size;        /* of the family */
-  uint32_t warps;       /* among which the tasks are shared out: fewer than there are, where others run at the same time */
-  void *scratch;        /* on the device: what its blocks work in */
-  const uint32_t *list; /* of the directory */
+  uint32_t size;        /* size of the family */
+  uint32_t warps;       /* warps that share the tasks: not all of them if other kernels run concurrently */
+  void *scratch;        /* work memory of the blocks, on the device */
+  const uint32_t *list; /* `list` of the directory */
   struct hk_cuda_work work;
   struct hk_cuda_columns columns;
   struct hk_cuda_end end;
   struct hk_cuda_few few;
 };
 
-/* Loads the kernels below, so that the first batch does not wait for it. */
+/* Loads the kernels below, so that the first batch does not wait for that. */
 int hk_cuda_road_load(void);
 
-/* Carries out n commands, the first being number `first` at `memory`. That is pinned, has the images too, and must stay until the
- * stream has passed this. Each slot and each list is named once at most. */
+/* Executes n commands, from number `first` on at `memory`. That is pinned, also contains the images, and must remain until the
+ * stream has passed this launch. Each slot and each list may be named once. */
 int hk_cuda_apply(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const void *memory, uint32_t first,
                   uint32_t n);
 
-/* Points as they come. */
+/* The points in their order in the batch. */
 struct hk_cuda_points {
   uint32_t *slot;
   int64_t *time;
   double *value;
 };
 
-/* Tells n >= 1 points apart by sensor: fills in work's n_tasks, tasks and order; marks a bad batch as refused. points: on the
- * device. from: NULL, or pinned columns of the host that are brought to `points` first, by the same kernels: for small batches.
- */
+/* Groups n >= 1 points by sensor: fills in work's n_tasks, tasks and order; marks a malformed batch as refused. points: on the
+ * device. from: NULL, or pinned columns of the host that the same kernels copy to `points` first: for small batches. */
 int hk_cuda_group(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const struct hk_cuda_work *work,
                   const struct hk_cuda_points *from, const struct hk_cuda_points *points, uint32_t n);
 
-/* Ends a batch that scores nothing: end->blocks does not count. */
+/* Ends a batch that scores nothing; end->blocks is ignored. */
 int hk_cuda_finish(struct CUstream_st *stream, const struct hk_cuda_work *work, const struct hk_cuda_end *end);
 
-/* Looks for sensors gone silent or back among n records of one detector. Notices go to columns->event; a sensor for which
- * there is no place stays as it was. idle: as in struct hk_batch. */
+/* Finds sensors that became silent, or are back, among n records of one detector. Notices are written to columns->event; a sensor
+ * for which there is no room is unchanged. idle: as in struct hk_batch. */
 int hk_cuda_sweep(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_directory *directory,
                   void *records, uint32_t n, int64_t idle, const struct hk_cuda_columns *columns);
 
-/* Copies records as they are to where their images stand, from `to` on; those of size 0 are left out. images: pinned memory of
- * the host; to: on the device, or pinned too. */
+/* Copies records unchanged to the places of their images, relative to `to`; those of size 0 are omitted. images: pinned memory of
+ * the host; to: on the device, or also pinned. */
 int hk_cuda_fetch(struct CUstream_st *stream, const struct hk_image *images, uint32_t n, void *to);
 
 #ifdef __cplusplus

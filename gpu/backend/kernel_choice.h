@@ -1,7 +1,8 @@
-/* Families: the detectors that one kernel scores, in one launch however many they are, and what the kernel needs for them.
+/* Families: a family is the detectors that one kernel scores, in one launch whatever their number, and the resources of the
+ * kernel.
  *
- * A kernel is compiled for a number of vector elements and of lanes a sensor; a detector is scored by the smallest that holds its
- * window, so which family it is in, and with that every bit of a score, depends on the detector alone. */
+ * A kernel is compiled for a number of vector elements and of lanes for each sensor; a detector is scored by the smallest kernel
+ * that holds its window, so its family, and with it each bit of a score, depends only on the detector. */
 #ifndef HK_KERNEL_CHOICE_H
 #define HK_KERNEL_CHOICE_H
 
@@ -14,13 +15,13 @@ extern "C" {
 struct hk_cuda_family {
   const struct hk_cuda_kernel *kernel;
   uint32_t first, n; /* its detectors: members[first .. first + n - 1] */
-  uint32_t size;     /* the largest of theirs */
-  uint32_t shared;   /* bytes of shared memory a block */
-  uint32_t resident; /* blocks that may run at once: the device holds them, and there is memory for them to work in */
-  void *scratch;     /* on the device: where they do */
+  uint32_t size;     /* the largest size of its detectors */
+  uint32_t shared;   /* bytes of shared memory for each block */
+  uint32_t resident; /* maximum of concurrent blocks, limited by the device and by `scratch` */
+  void *scratch;     /* work memory of the blocks, on the device */
 };
 
-/* Owner: the road that embeds it. */
+/* Owner: the struct hk_road that embeds it. */
 struct hk_families {
   struct hk_cuda_family *family; /* the widest first */
   uint32_t n;
@@ -30,16 +31,16 @@ struct hk_families {
   unsigned char *scratch;        /* on the device */
 };
 
-/* Plans all detectors for the current device and takes the memory; one whose window is 0 is none. blocks: as in struct
- * hk_backend_config. f: all zero. 0, or a negative errno with a message; close is due either way. */
+/* Plans all detectors for the current device and allocates the memory; detectors with window 0 are undefined. blocks: as in
+ * struct hk_backend_config. f: all zero. Returns 0, or a negative errno with a message; call hk_families_close in both cases. */
 int hk_families_open(struct hk_families *f, const struct hk_detector *detectors, uint32_t n, uint32_t blocks, char *error,
                      size_t size);
 void hk_families_close(struct hk_families *f);
 
-/* About how much work a score is, compared with other detectors' alone. */
+/* Approximate work of a score, relative to other detectors. */
 double hk_family_work(const struct hk_detector *d);
 
-/* 0, or a negative errno for what CUDA said, a cudaError_t, with a message. */
+/* Converts a cudaError_t. Returns 0, or a negative errno with a message. */
 int hk_cuda_refuse(int failed, const char *what, char *error, size_t size);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Batches of few points, told apart by sensor on the host: that takes less time than a kernel of its own would to start. */
+/* Groups the points of small batches by sensor on the host, which takes less time than starting a kernel. */
 #ifndef HK_SMALL_BATCH_H
 #define HK_SMALL_BATCH_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Fills in the tasks of a batch of 1 to HK_CUDA_FEW points. False when it is a bad one (a slot that is not bound, too many points
- * of one sensor) or has more points: the device will see to it. Thread: the shard's. */
+/* Fills in the tasks of a batch of 1 to HK_CUDA_FEW points. Returns false if the batch is malformed (an unbound slot, too many
+ * points of a sensor) or has more points: then the device groups it. Thread: the shard's. */
 bool hk_few_make(struct hk_cuda_few *few, const struct hk_records *records, const struct hk_batch *batch);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
-/* The kernels of gpu/batched_svd/svd_batch.h and what they share with its host side.
+/* The kernels of gpu/batched_svd/svd_batch.h, and the types that they share with its host side.
  *
- * Inside, every matrix is `rows` x `columns` with rows >= columns: one with m < n is taken as its transpose. Leading
- * dimensions are whole warps; rows past the end are zero. Numbers are those of the matrix times a power of two that brings its
- * largest into [1, 2), so that squares neither overflow nor, where it matters, underflow. */
+ * Internally each matrix is `rows` x `columns` with rows >= columns: one with m < n is transposed. Leading dimensions are whole
+ * warps; rows past the end are zero. Numbers are scaled by a power of two that brings the largest one of the matrix into [1, 2),
+ * so that squares neither overflow nor, where it matters, underflow. */
 #ifndef HK_BIDIAGONAL_H
 #define HK_BIDIAGONAL_H
 
@@ -17,18 +17,18 @@ struct hk_bidiagonal {
   uint32_t rows, columns;         /* rows >= columns */
   uint32_t row_step, column_step; /* of an element in the caller's matrix */
   uint32_t ld_left, ld_right;     /* hk_bidiagonal_rows(rows), and columns rounded up to whole warps */
-  uint32_t shared_columns;        /* columns that live in shared memory: the last ones */
+  uint32_t shared_columns;        /* columns in shared memory: the last ones */
   /* A column a reflector. left: ld_left x columns a matrix, reflector t is zero above row t and 1 there; while the matrix is
    * being reduced, its first columns themselves live here. right: ld_right x columns, zero up to t, 1 at t + 1. */
   float *left, *right;
   float *tau_left, *tau_right; /* columns a matrix; 0: no reflection */
-  float *scale;                /* what the matrix was divided by */
+  float *scale;                /* divisor of the matrix */
 };
 
 /* Rows that the reduction works on when a matrix has so many; the rest is zero. */
 uint32_t hk_bidiagonal_rows(uint32_t rows);
 
-/* Gets the kernel for b ready and fills in shared_columns. A cudaError_t. */
+/* Prepares the kernel for b and fills in shared_columns. Returns a cudaError_t. */
 int hk_bidiagonal_plan(struct hk_bidiagonal *b);
 
 /* d: columns a matrix, e: columns - 1 a matrix; times scale if `scaled_back`. All launches answer a cudaError_t. */

@@ -24,7 +24,7 @@ extern "C" {
 struct CUstream_st; /* cudaStream_t points to it */
 struct hk_svd_batch;
 
-/* What became of a matrix. Matrices do not touch each other. */
+/* Status of a matrix. Matrices are independent. */
 enum hk_svd_status {
   HK_SVD_FINE = 0,
   HK_SVD_NOT_FINITE = 1, /* it has a NaN or an infinity: all its results are NaN */
@@ -33,16 +33,16 @@ enum hk_svd_status {
 
 struct hk_svd_config {
   uint32_t m, n;         /* 1..HK_SVD_SIDE_MAX */
-  uint32_t batch;        /* matrices of a call at most, >= 1 */
+  uint32_t batch;        /* maximum number of matrices in a call, >= 1 */
   bool vectors;          /* room for vectors; without it u and v must be NULL */
   uint32_t host_threads; /* 0: singular values by QR on the device; else on so many CPU threads, next to the device's work */
 };
 
-/* Bytes of device memory that a handle takes. */
+/* Bytes of device memory for a handle. */
 uint64_t hk_svd_batch_bytes(const struct hk_svd_config *config);
 
-/* 0 and *out, or a negative errno with a message: -EINVAL, -ENODEV no usable GPU (compute capability 8.0), -ENOMEM (with the
- * figure), -EIO. */
+/* Opens a handle. Returns 0 and *out, or a negative errno with a message: -EINVAL, -ENODEV no usable GPU (compute capability
+ * 8.0), -ENOMEM (with the number of bytes), -EIO. */
 int hk_svd_batch_open(struct hk_svd_batch **out, const struct hk_svd_config *config, char *error, size_t size);
 void hk_svd_batch_close(struct hk_svd_batch *b);
 

@@ -1,10 +1,10 @@
-/* The graph residual of a large field on the GPU: what cpu/field/residual.h computes, to the last bit, a thread to a node.
+/* The graph residual of a large field on the GPU: computes what cpu/field/residual.h does, to the last bit, with a thread for
+ * each node.
  *
- * A handle holds the columns of one field in device memory. Rows go up and residuals come down, 8 bytes a node each; all that is
- * learned stays on the device until it is asked for.
+ * A handle holds the columns of one field in device memory. Rows are copied to the device and residuals back, 8 bytes for each
+ * node; what is learned remains on the device until it is read.
  *
- * Handle: one thread at a time; calls wait until the device is done. There is no such routine in a build without nvcc: opening
- * says -ENODEV. */
+ * Handle: one thread at a time; calls wait for the device. In a build without nvcc hk_residual_gpu_open returns -ENODEV. */
 #ifndef HK_RESIDUAL_GPU_H
 #define HK_RESIDUAL_GPU_H
 
@@ -16,22 +16,22 @@ extern "C" {
 
 struct hk_residual_gpu;
 
-/* Bytes of device memory for a field of so many nodes. */
+/* Bytes of device memory for a field with room for `room` nodes. */
 uint64_t hk_residual_gpu_bytes(const struct hk_residual_rule *rule, uint32_t room);
 
-/* A copy of `host` on GPU number `device`. 0 and *out, or a negative errno with a message: -ENODEV no usable GPU (compute
- * capability 8.0) or a build without nvcc, -ENOMEM with the figure, -EIO. */
+/* Copies `host` to GPU number `device`. Returns 0 and *out, or a negative errno with a message: -ENODEV no usable GPU (compute
+ * capability 8.0) or a build without nvcc, -ENOMEM with the number of bytes, -EIO. */
 int hk_residual_gpu_open(struct hk_residual_gpu **out, const struct hk_residual *host, uint32_t device, char *error, size_t size);
 void hk_residual_gpu_close(struct hk_residual_gpu *g); /* NULL is allowed */
 
-/* hk_residual_row of n rows, one after the other: x and r have n times room values, a row after a row. 0, -ENOMEM or -EIO; then
- * nothing is said of what the device holds. */
+/* Processes n rows as hk_residual_row: x and r have n times room values, row after row. Returns 0, -ENOMEM or -EIO; after an
+ * error the columns on the device are undefined. */
 int hk_residual_gpu_rows(struct hk_residual_gpu *g, const double *x, double *r, uint32_t n);
-/* For who measures: the same with x and r in device memory; and the columns there. */
+/* For benchmarks: the same with x and r in device memory; and the columns there. */
 int hk_residual_gpu_rows_there(struct hk_residual_gpu *g, const double *x, double *r, uint32_t n);
 const struct hk_residual *hk_residual_gpu_columns(const struct hk_residual_gpu *g);
 
-/* Copies the columns up from, or down to, a field of the same rule and room. 0 or -EIO. */
+/* Copies the columns from (write) or to (read) a field with the same rule and room. Returns 0 or -EIO. */
 int hk_residual_gpu_write(struct hk_residual_gpu *g, const struct hk_residual *host);
 int hk_residual_gpu_read(struct hk_residual_gpu *g, struct hk_residual *host);
 

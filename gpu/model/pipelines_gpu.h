@@ -1,8 +1,8 @@
-/* The lines of a plan on a GPU (cpu/model/pipelines.h), a thread to each; number: of the GPU. States stay there; of a step, ends
- * go up, and what the sensors see comes down.
+/* The lines of a plan on a GPU (cpu/model/pipelines.h), with a thread for each line; number: of the GPU. States remain on the
+ * device; a step copies the ends to it, and the values of the sensors back.
  *
- * The values that it gives differ from the host's by rounding (sums are taken in another order, products are fused); backward
- * errors are as small. The same rows give the same bits on the same kind of GPU. In a build without nvcc opening says -ENODEV. */
+ * The values differ from the host's by rounding (sums in another order, fused products); backward errors are as small. The same
+ * rows give the same bits on the same model of GPU. In a build without nvcc `open` returns -ENODEV. */
 #ifndef HK_PIPELINES_GPU_H
 #define HK_PIPELINES_GPU_H
 
