@@ -17,7 +17,7 @@ void hk_cluster_rule_begin(struct hk_cluster_rule *r)
   memcpy(r->name, "hankeld", 8);
 }
 
-/* A number up to `most`; *end: behind it. False: there is none. */
+/* Parses a number up to `most`; *end: after it. False: there is none. */
 static bool take_number(const char *text, char **end, uint32_t most, uint32_t *out)
 {
   if (!isdigit((unsigned char)text[0]))
@@ -27,7 +27,7 @@ static bool take_number(const char *text, char **end, uint32_t most, uint32_t *o
   return number <= most;
 }
 
-/* Numbers and ranges with commas: 0-15, 40. */
+/* Numbers and ranges separated by commas: 0-15, 40. */
 static const char *take_read(void *field, const char *value)
 {
   struct hk_cluster_read *r = field;

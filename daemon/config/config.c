@@ -33,7 +33,7 @@ void hk_config_follow(struct hk_config *config, const struct hk_config *from)
 {
   if (config->follows.max_connections_per_address)
     config->max_connections_per_address = from->max_connections - from->max_connections / 2;
-  if (config->follows.on_device_failure) /* whoever insists on the GPU wants to know that it is gone */
+  if (config->follows.on_device_failure) /* a user who requires the GPU wants to know that it is lost */
     config->on_device_failure = from->backend == HK_BACKEND_CUDA ? HK_DEVICE_FAILURE_STOP : HK_DEVICE_FAILURE_CPU;
 }
 

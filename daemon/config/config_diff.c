@@ -1,4 +1,4 @@
-/* Comparing two configurations. */
+/* Compares two configurations. */
 #include "daemon/config/config_diff.h"
 
 #include "daemon/config/daemon_keys.h"
@@ -81,8 +81,7 @@ static const struct hk_config_field *field_of(const struct hk_config *c, const c
   return NULL;
 }
 
-/* Whether two fields' rows and residuals are the same. Which file says who is whose neighbour does not matter, what it says does.
- */
+/* Whether two fields' rows and residuals are equal. The contents of the file of neighbours matter, its name does not. */
 static bool same_field_rule(const struct hk_config_field *a, const struct hk_config_field *b)
 {
   const struct hk_field_rule *x = &a->rule, *y = &b->rule;
@@ -127,7 +126,7 @@ bool hk_change_of_groups(const struct hk_config *a, const struct hk_config *b)
   return !same || !same_fields(a, b);
 }
 
-/* Whether the detectors of two fields' derived sensors are the same. */
+/* Whether the detectors of two fields' derived sensors are equal. */
 static bool same_series(const struct hk_config *running, const struct hk_config_field *a, const struct hk_config *read,
                         const struct hk_config_field *b)
 {
@@ -139,7 +138,7 @@ static bool same_series(const struct hk_config *running, const struct hk_config_
   return same;
 }
 
-/* The series of a group or field go on only where its keys are what they were. */
+/* The series of a group or field continue only if its keys are unchanged. */
 static bool same_group(const struct hk_config *running, const struct hk_config *read, const struct hk_config_detector *d)
 {
   const char *name = d->residual ? d->name : d->name + 1;
@@ -159,7 +158,7 @@ static const struct hk_config_detector *detector_of(const struct hk_config *c, c
   return NULL;
 }
 
-/* Whether those that both have stand in another order. */
+/* Whether the order of common sections differs. */
 static bool reordered(const struct hk_config *running, const struct hk_config *read)
 {
   const struct hk_config_detector *last = running->detectors;
@@ -193,7 +192,7 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
       after->number = next++;
     }
     if (after->group)
-      continue; /* that is told as the group's */
+      continue; /* that is reported for the group */
     if (!before)
       hk_buffer_print(told, "[detector %s] is new\n", after->name);
     else if (!same)
@@ -228,7 +227,7 @@ static void compare_maintenance(const struct hk_config *running, const struct hk
       hk_buffer_print(told, "[maintenance %s] is gone\n", running->maintenance[i].name);
 }
 
-/* The budget changes at once; all else is of the start. */
+/* The budget changes at once; all other keys need a restart. */
 static void compare_incidents(const struct hk_config *running, struct hk_config *read, struct hk_buffer *told)
 {
   const struct hk_incidents_rule *before = &running->incidents;
@@ -284,7 +283,7 @@ static void compare_mqtt(const struct hk_config *running, const struct hk_config
       hk_buffer_print(told, "[mqtt %s] is gone\n", running->mqtt.rule[i].name);
 }
 
-/* What goes to which log, and who reads it, is settled at the start only. */
+/* The logs that points go to, and their readers, are fixed at the start. */
 static void compare_cluster(const struct hk_config *running, struct hk_config *read, struct hk_buffer *told)
 {
   if (memcmp(&running->cluster, &read->cluster, sizeof read->cluster) != 0)

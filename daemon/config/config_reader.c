@@ -1,7 +1,6 @@
-/* Reading the configuration. inih does the grammar; what it does not tell (line numbers, empty sections, lines that it
- * cannot read, several faults) is found out by the reader that hands it the lines.
- *
- * What sections there are, and their keys: config_section_kinds.c. */
+/* Reads configurations. inih parses the grammar; the reader that supplies it with lines determines what inih does not report
+ * (line numbers, empty sections, unreadable lines, several faults).
+ * config_section_kinds.c has the sections and their keys. */
 #include "daemon/config/config_reader.h"
 
 #include "daemon/base/address.h"
@@ -24,7 +23,7 @@
 static int take_key(void *arg, const char *section, const char *name, const char *value)
 {
   struct hk_config_reading *r = arg;
-  (void)section; /* the reader knows it, whole and with its line */
+  (void)section; /* the reader knows it, complete and with its line */
   r->expected = false;
   if (hk_config_seen(r, name)) {
     hk_config_complain(r, r->line, "`%.64s` is already in this section", name);
@@ -32,7 +31,7 @@ static int take_key(void *arg, const char *section, const char *name, const char
   }
   if (r->n_seen < HK_CONFIG_KEYS_MAX)
     snprintf(r->seen[r->n_seen++], sizeof r->seen[0], "%s", name);
-  if (strstr(value, " #") || strstr(value, "\t#")) { /* a glob or a path would take it for a part of itself */
+  if (strstr(value, " #") || strstr(value, "\t#")) { /* a glob or a path would include it */
     hk_config_complain(r, r->line, "%.64s = %.64s: a comment after a value begins with ; and one with # needs a line of its own",
                        name, value);
     return 1;
@@ -52,7 +51,7 @@ static void section_end(struct hk_config_reading *r)
   r->bad = false;
 }
 
-/* text: what stands between the brackets. [daemon], [incidents] and [cluster] have no name, all others have one. */
+/* text: the part between the brackets. [daemon], [incidents] and [cluster] have no name, all others have one. */
 static void no_such_section(struct hk_config_reading *r, const char *word)
 {
   size_t n = 0;
@@ -92,7 +91,7 @@ static void check_taken(struct hk_config_reading *r)
   r->expected = false;
 }
 
-/* inih's reader: hands out the next line, without blanks at its start (they would join it to the line before). */
+/* inih's reader: returns the next line, without leading blanks (they would join it to the line before). */
 static char *next_line(char *out, int size, void *arg)
 {
   struct hk_config_reading *r = arg;
@@ -112,7 +111,7 @@ static char *next_line(char *out, int size, void *arg)
       return out;
     }
   }
-  if (nul) { /* not an empty line: what stood there may have been what keeps strangers out */
+  if (nul) { /* not an empty line: its text may have restricted access */
     hk_config_complain(r, r->line, "a NUL byte: this is not text; the file is damaged");
     out[0] = 0;
     return out;
@@ -139,7 +138,7 @@ static char *next_line(char *out, int size, void *arg)
   return out;
 }
 
-/* systemd names the unit's StateDirectory=, the first of them where there are several. */
+/* systemd sets it to the unit's StateDirectory=, of which the first counts if there are several. */
 static void find_state(struct hk_config_reading *r)
 {
   struct hk_config *c = r->config;
@@ -212,7 +211,7 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   }
   hk_keys_default(out);
   *r = (struct hk_config_reading){ .config = out, .file = file, .name = name, .fault = fault, .arg = arg };
-  (void)ini_parse_stream(next_line, r, take_key, r); /* its status says no more than what was told by now */
+  (void)ini_parse_stream(next_line, r, take_key, r); /* its status adds nothing to the reported faults */
   check_taken(r);
   section_end(r);
   if (ferror(file))

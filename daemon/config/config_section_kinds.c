@@ -1,6 +1,6 @@
-/* The kinds of sections of a configuration: what each begins with, its keys, and what can be said when it is whole. The keys of
- * [daemon] are a table in daemon_keys.c; detectors, groups, maintenance windows and what listeners demand have theirs in files of
- * their own. */
+/* The kinds of sections of a configuration: the beginning of each, its keys, and the checks once it is complete. The keys of
+ * [daemon] are a table in daemon_keys.c; detectors, groups, maintenance windows and the security keys of listeners have files
+ * of their own. */
 #include "daemon/config/config_section_kinds.h"
 
 #include "cpu/detector_keys.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What names of files are made of. */
+/* The characters of names of files. */
 #define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 /* --- [daemon] ------------------------------------------------------------------------------------------------------------ */
@@ -35,15 +35,15 @@ static void daemon_key(struct hk_config_reading *r, const char *name, const char
     hk_config_complain(r, r->line, "%s", error);
 }
 
-/* The sections of a kind that there are. */
+/* The existing sections of a kind. */
 struct sections {
   const char *kind, *plural;
-  const char *names; /* n of them, `apart` bytes from each other */
+  const char *names; /* n of them, with a distance of `apart` bytes */
   size_t apart;
   uint32_t n, most;
 };
 
-/* The name of one more. False: it can be none. */
+/* Checks the name of a new section. False: invalid. */
 static bool one_more(struct hk_config_reading *r, struct sections s, const char *name, char out[HK_CONFIG_NAME_MAX])
 {
   bool taken = false;
@@ -115,7 +115,7 @@ static void listen_fault(void *arg, const char *message)
   hk_config_complain(r, r->section_line, "[listen %s]: %s", r->config->listeners[r->config->n_listeners - 1].name, message);
 }
 
-/* One address is for one listener, except port 0, which is whichever is free. */
+/* Each address has one listener, except port 0, which is any free port. */
 static void look_for_twin(struct hk_config_reading *r, const struct hk_config_listener *l)
 {
   char address[HK_ADDRESS_MAX], other[HK_ADDRESS_MAX];
@@ -132,7 +132,7 @@ static void look_for_twin(struct hk_config_reading *r, const struct hk_config_li
   }
 }
 
-/* What a listener cannot have that speaks HTTP. */
+/* Checks for keys that a listener of HTTP cannot have. */
 static void look_at_http(struct hk_config_reading *r, const struct hk_config_listener *l)
 {
 #ifndef HK_HAVE_HTTP
@@ -200,7 +200,7 @@ static void detector_key(struct hk_config_reading *r, const char *name, const ch
     hk_config_complain(r, r->line, "%s", error);
 }
 
-/* Each algorithm behind the first becomes a detector of its own, which stands behind its section's. */
+/* Each algorithm after the first becomes a detector of its own, after its section's. */
 static void make_companions(struct hk_config_reading *r, struct hk_config_detector *d)
 {
   struct hk_config *c = r->config;
@@ -335,7 +335,7 @@ static void maintenance_end(struct hk_config_reading *r)
 {
   struct hk_maintenance_rule *m = &r->config->maintenance[r->config->n_maintenance - 1];
   char error[256];
-  if (r->faults > r->faults_before) /* a key that was not taken would be missed */
+  if (r->faults > r->faults_before) /* a key that was not accepted would be reported as missing */
     return;
   if (hk_maintenance_finish(m, error, sizeof error) != 0)
     hk_config_complain(r, r->section_line, "[maintenance %s]: %s", m->name, error);
@@ -400,7 +400,7 @@ static void notify_end(struct hk_config_reading *r)
 {
   struct hk_notify_rule *rule = &r->config->notify[r->config->n_notify - 1];
   char error[512];
-  if (r->faults > r->faults_before) /* a key that was not taken would be missed */
+  if (r->faults > r->faults_before) /* a key that was not accepted would be reported as missing */
     return;
   if (hk_notify_rule_finish(rule, error, sizeof error) != 0)
     hk_config_complain(r, r->section_line, "[notify %s]: %s", rule->name, error);
@@ -439,7 +439,7 @@ static void mqtt_end(struct hk_config_reading *r)
 {
   struct hk_mqtt_rule *rule = &r->config->mqtt.rule[r->config->mqtt.n - 1];
   char error[512];
-  if (r->faults > r->faults_before) /* a key that was not taken would be missed */
+  if (r->faults > r->faults_before) /* a key that was not accepted would be reported as missing */
     return;
   if (hk_mqtt_rule_finish(rule, error, sizeof error) != 0)
     hk_config_complain(r, r->section_line, "[mqtt %s]: %s", rule->name, error);
@@ -476,7 +476,7 @@ static void cluster_key(struct hk_config_reading *r, const char *name, const cha
 static void cluster_end(struct hk_config_reading *r)
 {
   char error[512];
-  if (r->faults > r->faults_before) /* a key that was not taken would be missed */
+  if (r->faults > r->faults_before) /* a key that was not accepted would be reported as missing */
     return;
   if (hk_cluster_rule_finish(&r->config->cluster, error, sizeof error) != 0)
     hk_config_complain(r, r->section_line, "[cluster] %s", error);

@@ -22,7 +22,7 @@ static const char *const device_failures[] = { "auto", "cpu", "stop", NULL };
 static const char *const levels[] = { "", "", "", "error", "warning", "notice", "info", "debug", NULL };
 
 enum kind { WORD, NUMBER, BYTES, DURATION, PATH };
-enum when { START, LIVE }; /* read at the start only; a running daemon takes it over */
+enum when { START, LIVE }; /* read at the start only; a running daemon adopts it */
 
 /* WORD and NUMBER are uint32_t, BYTES uint64_t, DURATION int64_t, PATH char[HK_CONFIG_PATH_MAX]. */
 static const struct key {
@@ -31,7 +31,7 @@ static const struct key {
   enum when when;
   size_t offset;
   uint64_t standard;
-  uint64_t min, max;        /* of numbers and bytes; min of durations, but for off */
+  uint64_t min, max;        /* of numbers and bytes; min of durations, except off */
   const char *const *words; /* of words */
   bool off;                 /* "off" is 0 */
 } keys[] = {
@@ -79,7 +79,7 @@ static const struct key {
 #undef AT
 };
 
-/* A whole number with, for bytes, KiB, MiB, GiB or TiB behind. */
+/* A whole number, for bytes followed by KiB, MiB, GiB or TiB. */
 static int number_parse(const char *text, bool bytes, uint64_t *out)
 {
   if (!isdigit((unsigned char)text[0]))
@@ -193,7 +193,7 @@ int hk_key_set(struct hk_config *config, const char *name, const char *value, ch
   return 0;
 }
 
-/* A value as it may stand in the file, in the largest unit that divides it. */
+/* Formats a value as in the file, in the largest unit that divides it. */
 static void print(const struct key *key, uint64_t value, char out[HK_KEY_TEXT])
 {
   static const struct unit {
@@ -215,7 +215,7 @@ static void print(const struct key *key, uint64_t value, char out[HK_KEY_TEXT])
   }
 }
 
-/* As much of a path as there is room for. */
+/* As much of a path as fits. */
 static void path_text(const char *path, char out[HK_KEY_TEXT])
 {
   const size_t n = strnlen(path, HK_KEY_TEXT - 1);

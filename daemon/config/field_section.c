@@ -83,7 +83,7 @@ void hk_config_field_end(struct hk_config_reading *r)
   f->rule.given = 0;
 }
 
-/* One more detector. NULL: there are as many as may be. */
+/* Adds a detector. NULL: the maximum is reached. */
 static struct hk_config_detector *add(struct hk_config_reading *r, const struct hk_config_field *f)
 {
   struct hk_config *c = r->config;
@@ -97,7 +97,7 @@ static struct hk_config_detector *add(struct hk_config_reading *r, const struct 
   return d;
 }
 
-/* The detectors of a field's derived sensors: copies of a section's. */
+/* Adds the detectors of a field's derived sensors: copies of a section's. */
 static bool add_residuals(struct hk_config_reading *r, struct hk_config_field *f)
 {
   const struct hk_config *c = r->config;
@@ -116,7 +116,7 @@ static bool add_residuals(struct hk_config_reading *r, struct hk_config_field *f
     snprintf(d->name, sizeof d->name, "%.40s%c%s%s%.16s", f->name, HK_DERIVED_MARK,
              f->rule.kind == HK_FIELD_MODEL ? "model" : "residual", i == from ? "" : ".", algorithm);
     d->detector = c->detectors[i].detector;
-    d->detector.rate = false; /* the values that a field takes are rates by then, or none */
+    d->detector.rate = false; /* a field's input values are already rates, if that is required */
     d->residual = true;
     f->series[f->n_series++] = d->number;
   }
@@ -142,8 +142,8 @@ void hk_config_add_fields(struct hk_config_reading *r)
   }
 }
 
-/* Whether a field's rows are computed in good time: a row of a model takes at most half of its interval, unless a GPU may compute
- * it. 0, or a negative errno with a message. */
+/* Whether a field's rows are computed in time: a row of a model may take at most half of its interval, unless a GPU may
+ * compute it. Returns 0, or a negative errno with a message. */
 static int measure_row(const struct hk_config *config, struct hk_config_field *f, char *error, size_t size)
 {
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);

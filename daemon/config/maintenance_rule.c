@@ -11,7 +11,7 @@
 #define SECOND 1000000000ll
 #define DAY 86400
 
-/* 2026-03-01T06:00:00Z. NULL, or what is wrong. */
+/* Parses 2026-03-01T06:00:00Z. Returns NULL, or what is wrong. */
 static const char *parse_time(const char *text, int64_t *out)
 {
   struct tm utc = { 0 };
@@ -21,7 +21,7 @@ static const char *parse_time(const char *text, int64_t *out)
   if (seconds < 0 || seconds > INT64_MAX / SECOND)
     return "not a time such as 2026-03-01T06:00:00Z";
   const int wanted = day.tm_mday;
-  if (timegm(&day) < 0 || day.tm_mday != wanted) /* 29 February would be taken as 1 March */
+  if (timegm(&day) < 0 || day.tm_mday != wanted) /* 29 February would be taken for 1 March */
     return "there is no such day";
   *out = seconds * SECOND;
   return NULL;

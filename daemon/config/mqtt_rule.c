@@ -51,7 +51,7 @@ int hk_mqtt_rule_key(struct hk_mqtt_rule *r, const char *name, const char *value
   return hk_section_key_set("mqtt", keys, sizeof keys / sizeof *keys, r, name, value, error, size);
 }
 
-/* What is published goes under names that have no wildcards. */
+/* Names of published topics have no wildcards. */
 static bool is_prefix(const char *text)
 {
   const size_t length = strlen(text);
@@ -102,7 +102,7 @@ int hk_mqtt_rule_finish(struct hk_mqtt_rule *r, char *error, size_t size)
   return check_topics(r, error, size);
 }
 
-/* The first topic of `b` that `a` asks for, too; NULL: none. Both have passed hk_mqtt_topics_parse. */
+/* The first topic of `b` that `a` subscribes to, too; NULL: none. Both have passed hk_mqtt_topics_parse. */
 static const struct hk_mqtt_topic *find_common(const struct hk_mqtt_topics *a, const struct hk_mqtt_topics *b)
 {
   for (uint32_t i = 0; i < b->n; i++)
@@ -123,7 +123,7 @@ bool hk_mqtt_rules_meet(const struct hk_mqtt_rules *rules, uint32_t *at, char *l
       continue;
     const struct hk_mqtt_topic *both = find_common(&of_a, &of_b);
     const bool shared = both && both->match > 0, alike = strcmp(a->sensor, b->sensor) == 0 && strcmp(a->values, b->values) == 0;
-    if (!both || (!shared && !alike)) /* each may take something else out of the same messages */
+    if (!both || (!shared && !alike)) /* each may take other values from the same messages */
       continue;
     snprintf(
         line, size, "[mqtt %s] and [mqtt %s] subscribe to the same topic of one broker, %s: %s", a->name, b->name, both->filter,

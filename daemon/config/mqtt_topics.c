@@ -13,7 +13,7 @@ static bool is_word(const char *text, size_t length)
   return good;
 }
 
-/* A level of a topic: appends what is subscribed to. NULL, or what is wrong. */
+/* Parses a level of a topic: appends its part of the subscription. Returns NULL, or what is wrong. */
 static const char *take_level(struct hk_mqtt_topic *t, const char *level, size_t length, uint32_t number, bool last)
 {
   char *end = t->filter + strlen(t->filter);
@@ -46,7 +46,7 @@ static const char *take_level(struct hk_mqtt_topic *t, const char *level, size_t
   return NULL;
 }
 
-/* text: length bytes. NULL, or what is wrong. */
+/* Parses a topic. text: length bytes. Returns NULL, or what is wrong. */
 static const char *take_topic(struct hk_mqtt_topic *t, const char *text, size_t length)
 {
   static const char share[] = "$share/";
@@ -111,7 +111,8 @@ bool hk_mqtt_topics_have(const struct hk_mqtt_topics *topics, const char *word, 
   return all;
 }
 
-/* The rules of MQTT: + is one level, # all that follow and the level above; neither at the beginning stands for one with $. */
+/* The rules of MQTT: + matches one level, # all following levels and the one above; at the beginning neither matches a level
+ * with $. */
 static bool matches(const char *filter, const char *topic)
 {
   if (topic[0] == '$' && (filter[0] == '+' || filter[0] == '#'))

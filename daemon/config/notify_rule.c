@@ -10,7 +10,7 @@
 
 #define SECOND 1000000000ll
 #define RATE_MOST 6000
-#define RATE_MACHINES 60 /* messages a minute, of those that programs read */
+#define RATE_MACHINES 60 /* messages per minute, for receivers that are programs */
 #define RATE_PEOPLE 6
 #define LONGEST (30ll * 86400 * SECOND)
 
@@ -123,7 +123,7 @@ static const char *look_at_email(const struct hk_notify_rule *r)
   return r->url[0] ? "url is for the other types; email has server" : NULL;
 }
 
-/* Where a port begins in SCHEME://HOST:PORT, of one of two schemes; NULL: it is something else. */
+/* Offset of the port in SCHEME://HOST:PORT, with one of two schemes; NULL: another format. */
 static const char *port_of(const char *server, const char *plain, const char *secure)
 {
   const char *host = strstr(server, "://"), *port = host ? strrchr(host + 3, ':') : NULL;
@@ -161,7 +161,7 @@ static const char *look_at_mqtt(struct hk_notify_rule *r)
 #endif
 }
 
-/* Those that are posted to. */
+/* Types that get HTTP POST requests. */
 static const char *look_at_http(struct hk_notify_rule *r)
 {
   if (r->server[0] || r->from[0] || r->to[0] || r->user[0])
@@ -203,7 +203,7 @@ int hk_notify_rule_finish(struct hk_notify_rule *r, char *error, size_t size)
     why = "timeout is at least 100ms, give_up 1s, repeat 1s or off";
   if (r->rate == 0)
     r->rate = hk_notify_for_people(r) ? RATE_PEOPLE : RATE_MACHINES;
-  if (r->repeat < 0) /* the Alertmanager takes an alert for over that it does not hear of */
+  if (r->repeat < 0) /* the Alertmanager takes an alert for resolved if it is not repeated */
     r->repeat = r->type == HK_NOTIFY_ALERTMANAGER ? 60 * SECOND : 0;
   if (why)
     snprintf(error, size, "%s", why);

@@ -62,7 +62,7 @@ static bool take_duration(const struct hk_section_key *key, const char *value, i
   return hk_duration_parse(value, out) == 0 && (double)*out >= key->min && (double)*out <= key->max;
 }
 
-/* Whether the value is one of the key; sets it then. The fields are aligned, being members of the rule. */
+/* Whether the value is valid for the key; sets it then. The fields are aligned, being members of the rule. */
 static bool take(const struct hk_section_key *key, void *field, const char *value)
 {
   uint32_t word;

@@ -21,8 +21,8 @@
 #define FILE_MOST (4u << 20) /* bytes */
 
 struct entry {
-  struct hk_token token; /* first: what is given out is turned back into its entry */
-  struct hk_glob *feeds; /* NULL: it has none of its own */
+  struct hk_token token; /* first: a returned token is converted back to its entry */
+  struct hk_glob *feeds; /* NULL: none of its own */
 };
 
 struct hk_tokens {
@@ -83,7 +83,7 @@ static bool feeds_good(const char *glob)
   return length > 0 && length <= HK_TOKEN_FEEDS_MAX && strcspn(glob, " \t\r\n") == length;
 }
 
-/* One line, which is taken apart. NULL, or what is wrong with it. *feeds: the glob, NULL for none. */
+/* Parses a line, and modifies it. Returns NULL, or what is wrong with it. *feeds: the glob, NULL for none. */
 static const char *read_line(char *line, struct hk_token *t, const char **feeds)
 {
   char *rest, *name = strtok_r(line, " \t", &rest), *list = strtok_r(NULL, " \t", &rest), *proof = strtok_r(NULL, " \t", &rest);
@@ -172,7 +172,7 @@ int hk_tokens_load(struct hk_tokens **out, const char *path, char *error, size_t
     snprintf(error, size, "%s: %s", path, why);
     return status;
   }
-  if (length == 0) /* which fmemopen may refuse; there is room for the 0 behind */
+  if (length == 0) /* which fmemopen may refuse; there is room for the 0 after it */
     data[length++] = '\n';
   FILE *file = fmemopen(data, length, "r");
   status = file ? hk_tokens_read(out, file, path, error, size) : -errno;
@@ -199,7 +199,7 @@ uint32_t hk_tokens_count(const struct hk_tokens *t)
   return t->n;
 }
 
-/* All are looked at, whichever it is. */
+/* All are compared, so that the time does not depend on the token. */
 static const struct hk_token *find_hash(const struct hk_tokens *t, const uint8_t *shown)
 {
   const struct hk_token *found = NULL;

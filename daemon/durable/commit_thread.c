@@ -1,4 +1,4 @@
-/* The commit thread. It sleeps while nothing is to be committed; one failure is followed by another try a moment later. */
+/* The commit thread. It sleeps while there is nothing to commit; a failure is retried a moment later. */
 #include "daemon/durable/commit_thread.h"
 #include "daemon/durable/disk_health.h"
 #include "daemon/durable/durable.h"
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #define AGAIN 50000000   /* ns from a failure to the next try */
-#define LOOK 1000000000  /* ns between two looks at a disk that did not work; and between two beats */
+#define LOOK 1000000000  /* ns between two checks of a disk that did not work; and between two beats */
 #define END 2            /* s that the thread gets to end */
-#define PROBE (1u << 20) /* bytes for which a disk must have room to count as one that works */
+#define PROBE (1u << 20) /* bytes of room that a disk must have to count as working */
 
 void hk_durable_nudge(struct hk_durable *d)
 {
@@ -24,7 +24,7 @@ void hk_durable_nudge(struct hk_durable *d)
   pthread_mutex_unlock(&d->commit.sleep);
 }
 
-/* Until there is work, or for so long. at_least: even if there is. */
+/* Waits until there is work, at most for this time. at_least: minimum time, even if there is work. */
 static void rest(struct hk_durable *d, int64_t ns, bool at_least)
 {
   struct timespec until;
@@ -59,7 +59,7 @@ static void on_record(void *arg, const struct hk_record *record)
     hk_feeds_commit(d->feeds, points.marks[i].feed, c->shard, points.marks[i].upto);
 }
 
-/* Looks whether all that was committed is where a start would find it. */
+/* Checks that everything that was committed is where a start would find it. */
 static void look_around(struct hk_durable *d)
 {
   char why[sizeof d->health.condition.why];
@@ -68,11 +68,11 @@ static void look_around(struct hk_durable *d)
     hk_condition_lost(d, why, remedy);
 }
 
-/* Commits what all have appended. True when there was anything. */
+/* Commits everything that was appended. Returns whether there was anything. */
 static bool commit(struct hk_durable *d, int *status)
 {
-  look_around(d);      /* first: what is acknowledged is in the same files as what was before it */
-  bool behind = false; /* then this round writes what an earlier one could not, and newer events must wait for their points */
+  look_around(d);      /* first: new data must go to the same files as acknowledged data */
+  bool behind = false; /* whether this round writes what an earlier one could not; then newer events must wait for their points */
   for (uint32_t i = 0; i < d->shards; i++)
     behind |= d->journal[i] && hk_journal_behind(d->journal[i]);
   const bool settles = !behind && hk_condition_settles(d);
@@ -109,7 +109,7 @@ static bool commit(struct hk_durable *d, int *status)
       hk_feeds_commit_noted(d->feeds, i);
     hk_wake_up(d->wake[i], HK_WAKE_WORK);
   }
-  if (*status == -ESTALE) { /* the disk works, and a further try would hide it */
+  if (*status == -ESTALE) { /* the disk works, and a retry would hide it */
     hk_folder_doubt(&d->there);
     look_around(d);
     *status = hk_condition_degraded(d) ? 0 : *status;
@@ -118,7 +118,7 @@ static bool commit(struct hk_durable *d, int *status)
   return true;
 }
 
-/* How far the journals are stays known, whatever becomes of their files. */
+/* Keeps the positions of the journals on the disk, even if their files are lost. */
 static void keep_marks(struct hk_durable *d, bool degraded)
 {
   const bool unsure = degraded && hk_journal_sure(hk_eventlog_journal(d->events)) != UINT64_MAX;
@@ -126,19 +126,19 @@ static void keep_marks(struct hk_durable *d, bool degraded)
     return;
   d->commit.noted = d->commit.beat;
   d->commit.unsure = unsure;
-  /* Where either fails so does the journal, or it has, and is told of; it is tried again in a second. */
+  /* If either fails, the journal fails or has failed, and that is reported; this is retried in a second. */
   if (!degraded || hk_journal_note_apart(hk_eventlog_journal(d->events)) == 0)
     (void)hk_marks_sync(d->marks);
 }
 
-/* Whether the disk takes a file. */
+/* Whether files can be written to the disk. */
 static bool works(struct hk_durable *d)
 {
   static const char name[] = "probe";
   int file;
   void *zeros = calloc(1, PROBE);
   bool fine = zeros != NULL;
-  (void)hk_disk_remove(&d->disk, d->folder, name); /* of a try that could not be ended */
+  (void)hk_disk_remove(&d->disk, d->folder, name); /* of an attempt that could not be completed */
   if (fine && hk_disk_create(&d->disk, d->folder, name, &file) == 0) {
     fine = hk_disk_write(&d->disk, file, zeros, PROBE) == 0 && hk_disk_sync(&d->disk, file) == 0;
     close(file);
@@ -170,11 +170,11 @@ static void *run(void *arg)
     else if (!any)
       rest(d, LOOK, false);
   }
-  (void)commit(d, &status); /* nobody appends any more */
+  (void)commit(d, &status); /* no thread appends any more */
   if (status == 0)
-    (void)commit(d, &status); /* and what had not been taken because an older part failed */
+    (void)commit(d, &status); /* and the records that were not taken because older ones failed */
   if (hk_journal_note_end(hk_eventlog_journal(d->events)) == 0)
-    (void)hk_marks_sync(d->marks); /* without it a start goes by what was there before, and is careful */
+    (void)hk_marks_sync(d->marks); /* without it a start uses the former marks, which is safe */
   if (status != 0)
     hk_log(d->log, HK_LOG_ERROR, "ended with points that are not on the disk; they were neither acknowledged nor published");
   return NULL;

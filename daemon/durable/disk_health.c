@@ -1,4 +1,4 @@
-/* How the disk does, what that means for what is shown, and the words for it. */
+/* The condition of the disk, its consequences for publishing, and the log lines about it. */
 #include "daemon/durable/disk_health.h"
 #include "daemon/durable/commit_thread.h"
 #include "daemon/durable/durable.h"
@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-#define SLOW 1000000000 /* ns that a commit may take before it is said to take long */
+#define SLOW 1000000000 /* ns after which a commit counts as slow */
 #define LOOK "look at the disk of the state folder (df, and the kernel's log)"
 #define DISK LOOK ". It resumes by itself"
 
-/* Under the lock. */
+/* To call under the lock. */
 static void become(struct hk_durable *d, enum hk_durable_state state, const char *why)
 {
   d->health.condition.state = state;
@@ -18,13 +18,13 @@ static void become(struct hk_durable *d, enum hk_durable_state state, const char
   snprintf(d->health.condition.why, sizeof d->health.condition.why, "%s", why);
 }
 
-/* Under the lock: goes on without the disk. */
+/* To call under the lock: continues without the disk. */
 static void degrade(struct hk_durable *d, const char *why, const char *remedy)
 {
   for (uint32_t i = 0; i < d->shards; i++)
     if (d->journal[i])
       hk_journal_pause(d->journal[i]);
-  hk_journal_pause(hk_eventlog_journal(d->events)); /* events are shown all the same */
+  hk_journal_pause(hk_eventlog_journal(d->events)); /* events are still published */
   become(d, HK_DURABLE_DEGRADED, why);
   d->health.failing_since = 0;
   d->health.settling = false;
@@ -50,7 +50,7 @@ static int64_t waits(struct hk_durable *d)
   return most;
 }
 
-/* Under the lock, while it is FAILING: has it lasted too long? */
+/* To call under the lock, while FAILING: whether that has lasted too long. */
 static void look(struct hk_durable *d)
 {
   char why[sizeof d->health.condition.why + 64];
@@ -156,7 +156,7 @@ bool hk_durable_wants_snapshot(struct hk_durable *d, uint32_t shard)
          atomic_fetch_and(&d->health.wants_snapshot, ~bit) & bit;
 }
 
-/* Under the lock: what it was RECOVERING for may be there. */
+/* To call under the lock: whether everything that RECOVERING needs exists. */
 static void look_recovered(struct hk_durable *d)
 {
   for (uint32_t i = 0; i < d->shards; i++)
@@ -168,7 +168,7 @@ static void look_recovered(struct hk_durable *d)
   hk_durable_nudge(d);
 }
 
-/* Under the lock. */
+/* To call under the lock. */
 static bool all_saved(const struct hk_durable *d)
 {
   for (uint32_t i = 0; i < d->shards; i++)
@@ -190,7 +190,7 @@ bool hk_durable_together(struct hk_durable *d)
   return d->health.renews && !hk_durable_saved(d);
 }
 
-/* Under the lock: the event log need not keep what all shards have in all snapshots. */
+/* To call under the lock: the event log need not keep events that all snapshots of all shards contain. */
 static void let_events_go(struct hk_durable *d)
 {
   uint64_t least = UINT64_MAX;

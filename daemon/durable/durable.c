@@ -1,4 +1,4 @@
-/* The state folder, and what happens to it at the start and at the end. */
+/* Opens and closes the state folder. */
 #include "daemon/durable/durable.h"
 
 #include "daemon/durable/commit_thread.h"
@@ -18,7 +18,7 @@ static int say(char *error, size_t size, const struct hk_durable *d, int status,
   return status;
 }
 
-/* Whether a folder holds what an earlier run has left. */
+/* Whether a folder has files of an earlier run. */
 static bool any_state(const struct hk_durable *d, int folder)
 {
   uint64_t *numbers;
@@ -30,7 +30,7 @@ static bool any_state(const struct hk_durable *d, int folder)
   return journals + snapshots > 0;
 }
 
-/* With durability = none: says so where there is something that could have been restored. */
+/* With durability = none: logs if there is state that could have been restored. */
 static void look_for_state(const struct hk_durable *d, const char *path)
 {
   char name[HK_CONFIG_PATH_MAX + 16];
@@ -46,7 +46,7 @@ static void look_for_state(const struct hk_durable *d, const char *path)
   close(folder);
 }
 
-/* Opens the marks. Where there should be some and there are none, nobody knows what else is gone. */
+/* Opens the marks. If they should exist and do not, it is unknown what else is missing. */
 static int open_marks(struct hk_durable *d, char *error, size_t size)
 {
   const struct hk_journal_place events = hk_eventlog_place(&d->disk, d->folder, 0);
@@ -73,7 +73,7 @@ static int open_marks(struct hk_durable *d, char *error, size_t size)
   return status != 0 ? say(error, size, d, status, HK_MARKS_FILE) : 0;
 }
 
-/* The folder is this daemon's alone, and has one for each shard. 0, or a negative errno with a message. */
+/* Locks the folder for this daemon, and makes one for each shard. Returns 0, or a negative errno with a message. */
 static int take_folder(struct hk_durable *d, char *error, size_t size)
 {
   int status = hk_disk_folder(&d->disk, AT_FDCWD, d->path, &d->folder);
@@ -110,7 +110,7 @@ int hk_durable_open(struct hk_durable *d, const struct hk_config *config, uint32
   d->segment = config->journal_segment;
   d->journal_wait = config->journal_wait;
   pthread_mutex_init(&d->commit.sleep, NULL);
-  pthread_condattr_t monotonic; /* a wall clock that is set back must not make anybody wait */
+  pthread_condattr_t monotonic; /* so that setting back the wall clock delays no thread */
   pthread_condattr_init(&monotonic);
   pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
   pthread_cond_init(&d->commit.woken, &monotonic);
@@ -196,7 +196,7 @@ void hk_durable_forget_past(struct hk_durable *d)
   }
 }
 
-/* A change of the registry goes to the journal of the slot's shard. */
+/* Writes a change of the registry to the journal of the slot's shard. */
 static void on_change(void *arg, enum hk_registry_change change, const struct hk_registry_changed *s)
 {
   static const uint32_t types[] = {
@@ -215,7 +215,7 @@ static void on_change(void *arg, enum hk_registry_change change, const struct hk
 
 uint64_t hk_durable_order(struct hk_durable *d, struct hk_registry *registry)
 {
-  hk_registry_read(registry); /* no change is half done then */
+  hk_registry_read(registry); /* no change is incomplete then */
   const uint64_t order = d->order;
   hk_registry_read_end(registry);
   return order;

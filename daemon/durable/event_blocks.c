@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCKS 64 /* pieces of memory that all bytes are about */
+#define BLOCKS 64 /* approximate number of blocks */
 
 static void drop_oldest(struct hk_event_blocks *l)
 {
@@ -15,7 +15,7 @@ static void drop_oldest(struct hk_event_blocks *l)
   free(b);
 }
 
-/* Room for so many bytes in the newest block. NULL: no memory. */
+/* Makes room for this many bytes in the newest block. NULL: no memory. */
 static uint8_t *room(struct hk_event_blocks *l, uint64_t position, size_t bytes)
 {
   if (!l->newest || l->newest->capacity - l->newest->size < bytes) {

@@ -8,22 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PARTS 8                 /* files that all bytes are about */
-#define FAR (UINT64_C(1) << 30) /* positions that are passed over where nobody knows how many were told */
+#define PARTS 8                 /* approximate number of files */
+#define FAR (UINT64_C(1) << 30) /* positions skipped if it is unknown how many were published */
 
 #define RECORD_LEAST (HK_RECORD_HEADER + HK_SETTLED_LEAST)
 #define RECORD_MOST (HK_RECORD_HEADER + HK_LOGGED_MOST)
 
 struct hk_eventlog {
-  uint64_t lost; /* events that were told, and are gone */
+  uint64_t lost; /* events that were published, and are lost */
   struct hk_journal *journal;
-  atomic_uint_fast64_t keep; /* events behind this position are not to be removed */
-  pthread_mutex_t lock;      /* of all below */
+  atomic_uint_fast64_t keep; /* events after this position must not be removed */
+  pthread_mutex_t lock;      /* protects everything below */
   struct hk_event_blocks kept;
-  uint64_t settled;                   /* events up to this position have their incidents, where that is known; those behind it */
-  bool settles;                       /* will have: somebody sees to that */
-  struct hk_eventlog_cursor assigned; /* behind the last event that got one */
-  struct hk_past past;                /* until the replay is over */
+  uint64_t settled;                   /* events up to this position have their incidents, if known; later ones */
+  bool settles;                       /* will get them: there is a watch */
+  struct hk_eventlog_cursor assigned; /* after the last event that got one */
+  struct hk_past past;                /* until the end of the replay */
 };
 
 struct hk_journal_place hk_eventlog_place(const struct hk_disk *disk, int folder, uint64_t most)
@@ -39,7 +39,7 @@ struct hk_journal_place hk_eventlog_place(const struct hk_disk *disk, int folder
 
 /* --- memory ---------------------------------------------------------------------------------------------------------- */
 
-/* Events get their incidents. They mostly follow each other, so that the place of the last is where to look for the next. */
+/* Assigns incidents to events. These are mostly consecutive, so the search begins at the place of the last one. */
 static void assign(struct hk_eventlog *l, const struct hk_logged_settled *s)
 {
   struct hk_eventlog_cursor *c = &l->assigned;
@@ -89,7 +89,7 @@ void hk_eventlog_replayed(struct hk_eventlog *l)
 
 /* --- writing --------------------------------------------------------------------------------------------------------- */
 
-/* A record was written: it is kept before it can be shown. Returns its position. */
+/* Processes a written record: keeps it in memory before it can be shown. Returns its position. */
 static uint64_t append_end(struct hk_eventlog *l, enum hk_log_record type, const uint8_t *payload, size_t size)
 {
   hk_blocks_keep(&l->kept, hk_journal_position(l->journal) + 1, type, payload, size);
@@ -107,7 +107,7 @@ uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_st
     if (payload) {
       hk_logged_write(&logged, payload);
       logged.position = append_end(l, HK_RECORD_EVENT, payload, size);
-      if (hk_past_any(&l->past)) /* a replay's: what stands is another now. Without memory it is as if it had not been known */
+      if (hk_past_any(&l->past)) /* of a replay, which changes the standing alert. Without memory it is unknown, as before */
         (void)hk_past_reach(&l->past, &logged);
     }
   }
@@ -271,7 +271,7 @@ uint32_t hk_eventlog_visit(struct hk_eventlog *l, struct hk_eventlog_cursor *c, 
   pthread_mutex_lock(&l->lock);
   for (struct hk_event_block *b = hk_blocks_seek(&l->kept, c); more && n < most && c->next <= last;) {
     const struct hk_event_entry e = hk_blocks_entry(&b, c);
-    if (e.position > last) { /* there are no more of those */
+    if (e.position > last) { /* there are no more up to `last` */
       miss(c, last + 1);
       break;
     }
@@ -295,9 +295,9 @@ uint32_t hk_eventlog_visit(struct hk_eventlog *l, struct hk_eventlog_cursor *c, 
 struct opening {
   struct hk_log *log;
   struct hk_marks *marks;
-  uint64_t lost; /* positions that damaged parts of files, behind the last event, may have had, at most */
-  bool hole;     /* there was damage behind the last event, */
-  uint64_t gone; /* and so many positions in all that are missing there */
+  uint64_t lost; /* maximum number of positions in damaged parts of files after the last event */
+  bool hole;     /* there was damage after the last event, */
+  uint64_t gone; /* and this total number of positions is missing there */
 };
 
 static void on_damage(void *arg, const struct hk_journal_damaged *d)
@@ -315,7 +315,7 @@ static void on_damage(void *arg, const struct hk_journal_damaged *d)
   o->lost += d->bytes / (d->tail ? RECORD_MOST : RECORD_LEAST);
 }
 
-/* Takes into memory what the reader has. *position: of the last event. */
+/* Reads the records into memory. *position: of the last event. */
 static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, struct opening *o, uint64_t *position)
 {
   struct hk_record r;
@@ -325,7 +325,7 @@ static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, str
     struct hk_logged_settled settled;
     const uint64_t at = r.position + 1;
     if (at <= *position || r.count != 1 ||
-        !hk_log_record_valid(r.type, r.payload, r.size)) /* the same is written twice when the disk fails */
+        !hk_log_record_valid(r.type, r.payload, r.size)) /* records are written twice after a failure of the disk */
       continue;
     hk_blocks_keep(&l->kept, at, r.type, r.payload, r.size);
     o->gone += o->hole ? at - *position - 1 : 0;
@@ -344,14 +344,14 @@ static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, str
   return status < 0 ? status : hk_journal_mend(reader);
 }
 
-/* The position to go on behind, which is none that was told. last: of the last event that is there. */
+/* The position to continue after, which exceeds all published ones. last: of the last existing event. */
 static uint64_t go_on_behind(struct opening *o, uint64_t last)
 {
   struct hk_journal_mark mark;
   uint64_t behind = last + o->lost;
   if (!o->marks || !hk_marks_get(o->marks, HK_MARK_EVENTS, &mark))
     return behind;
-  if (mark.position > last) { /* what was told in the last second before a loss of power may be more than that */
+  if (mark.position > last) { /* more may have been published in the last second before a power loss */
     o->gone += mark.position - last;
     behind = mark.reserved > behind ? mark.reserved : behind;
   }

@@ -17,7 +17,7 @@ void hk_past_free(struct hk_past *p)
   p->n = p->size = 0;
 }
 
-/* Under a secret, so that nobody can prepare names that collide. */
+/* Keyed with a secret, so that no peer can prepare colliding names. */
 static uint64_t key_of(const struct hk_past *p, uint32_t handle, struct hk_string name)
 {
   const uint64_t both[2] = { XXH3_64bits_withSecret(name.data, name.length, p->secret, sizeof p->secret), handle };

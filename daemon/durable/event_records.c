@@ -1,4 +1,4 @@
-/* Numbers stand as the machine has them, which is little-endian. */
+/* Numbers are in the machine's byte order, little-endian. */
 #include "daemon/durable/event_records.h"
 
 #include "proto/wire/name.h"
@@ -20,12 +20,12 @@ struct payload {
   uint16_t name; /* bytes */
   uint8_t by;    /* bytes */
   uint8_t kind, channel, marks;
-  uint8_t note; /* bytes: all of what is new, or none */
+  uint8_t note; /* bytes: the whole novelty note, or none */
   uint8_t zero;
   float likeness;
   int64_t similar_from;
   uint32_t similar;
-  float severity; /* 0 in logs of before there was one */
+  float severity; /* 0 in logs from before it existed */
 };
 _Static_assert(sizeof(struct payload) == 104, "no padding");
 _Static_assert(sizeof(struct hk_novelty_note) == 40, "no padding");
@@ -124,12 +124,12 @@ void hk_logged_write(const struct hk_logged *l, uint8_t *data)
 
 /* --- incidents ---------------------------------------------------------------------------------------------------------- */
 
-/* The text, what is said about it, and the sensors follow. */
+/* The text, the object of JSON, and the sensors follow. */
 struct change {
   uint64_t number, id, into;
   int64_t time, since;
   double rank, severity;
-  uint32_t count, text, about, sensors; /* bytes, but for the first */
+  uint32_t count, text, about, sensors; /* bytes, except count */
   uint8_t kind, told, zero[6];
 };
 _Static_assert(sizeof(struct change) == 80, "no padding");
@@ -160,7 +160,7 @@ void hk_logged_incident_write(const struct hk_logged_incident *i, uint8_t *data)
   memcpy(data + sizeof c + c.text + c.about, i->sensors.data, c.sensors);
 }
 
-/* Names, each with a 0 behind it. */
+/* Names, each followed by a 0. */
 static bool names_valid(struct hk_string s)
 {
   for (size_t at = 0; at < s.length;) {
@@ -251,15 +251,15 @@ bool hk_logged_settled_read(const uint8_t *data, size_t size, struct hk_logged_s
 
 /* --- operations --------------------------------------------------------------------------------------------------------- */
 
-/* The subject, who, and the text follow. */
+/* The subject, `by`, and the text follow. */
 struct operation {
   int64_t time, until;
-  uint32_t kind, subject, by, text; /* bytes, but for the first */
-  uint64_t zero[3];                 /* no record of the log is shorter than HK_SETTLED_LEAST */
+  uint32_t kind, subject, by, text; /* bytes, except kind */
+  uint64_t zero[3];                 /* since no record of the log is shorter than HK_SETTLED_LEAST */
 };
 _Static_assert(sizeof(struct operation) == HK_SETTLED_LEAST, "no padding");
 
-/* Returns what is behind it. */
+/* Returns the place after it. */
 static uint8_t *put(uint8_t *at, struct hk_string s)
 {
   if (s.length > 0)

@@ -1,4 +1,4 @@
-/* Appending fills one buffer while the commit thread writes another; a take swaps them. */
+/* Records are appended to one buffer while the commit thread writes another; a take swaps them. */
 #include "daemon/base/log.h"
 #include "daemon/durable/journal_format.h"
 #include "daemon/durable/journal_internal.h"
@@ -79,7 +79,7 @@ void *hk_journal_begin(struct hk_journal *j, uint32_t type, size_t size)
   }
   j->record = b->size;
   memcpy(b->data + b->size, &head, sizeof head);
-  memset(b->data + b->size + bytes - 8, 0, 8); /* what pads it; a payload may be shorter than that, and is written after */
+  memset(b->data + b->size + bytes - 8, 0, 8); /* the padding; a payload may be shorter than that, and is written afterwards */
   b->size += bytes;
   return b->data + j->record + sizeof head;
 }
@@ -142,7 +142,7 @@ static int put_mark(struct hk_journal *j, uint64_t position, const struct hk_seg
   return status;
 }
 
-/* The last segment; all zero: there is none. */
+/* The last segment; all zero: none. */
 static struct hk_segment last_of(struct hk_journal *j)
 {
   pthread_mutex_lock(&j->lock);
@@ -154,7 +154,7 @@ static struct hk_segment last_of(struct hk_journal *j)
 int hk_journal_note(struct hk_journal *j)
 {
   const struct hk_segment last = last_of(j);
-  const bool shows = j->place.kind == HK_JOURNAL_EVENTS; /* points are acknowledged when they are on the disk only */
+  const bool shows = j->place.kind == HK_JOURNAL_EVENTS; /* points are acknowledged only when they are on the disk */
   return put_mark(j, shows ? hk_journal_committed(j) : j->marked, &last, false);
 }
 
@@ -206,7 +206,7 @@ bool hk_journal_behind(const struct hk_journal *j)
   return j->taken.size > 0;
 }
 
-/* Nothing more is written to the segment that is open, of which only what was committed is wanted. */
+/* Closes the open segment, of which only the committed part is needed. */
 static void leave_segment(struct hk_journal *j, bool broken)
 {
   char name[HK_DISK_NAME_MAX];
@@ -214,13 +214,13 @@ static void leave_segment(struct hk_journal *j, bool broken)
     return;
   close(j->file);
   j->file = -1;
-  if (broken) { /* a reader would cut it, too; this gives a full disk its room back at once */
+  if (broken) { /* a reader would cut it, too; this frees its room on a full disk at once */
     hk_segment_name(j, j->open.number, name);
     (void)hk_disk_cut(j->place.disk, j->place.folder, name, j->open.bytes);
   }
 }
 
-/* Makes room for one more in the list. */
+/* Makes room for another segment in the list. */
 static int list_segment(struct hk_journal *j, const struct hk_segment *s)
 {
   pthread_mutex_lock(&j->lock);
@@ -234,7 +234,7 @@ static int list_segment(struct hk_journal *j, const struct hk_segment *s)
   return segments ? 0 : -ENOMEM;
 }
 
-/* Says in a head which segment is before it. Without that one a reader knows that some is missing. */
+/* Records the previous segment in a head, so that a reader notices if that is missing. */
 static void name_before(struct hk_journal *j, struct hk_segment_head *head)
 {
   pthread_mutex_lock(&j->lock);
@@ -300,7 +300,7 @@ static void seal(struct hk_journal *j)
   }
 }
 
-/* Whether the open segment still has a name, and what was written to it and nothing else. -ESTALE: it has not. */
+/* Whether the open segment still has its name, and contains exactly what was written to it. -ESTALE: no. */
 static int check_open(struct hk_journal *j)
 {
   struct hk_disk_file now;
@@ -337,7 +337,7 @@ static int write_taken(struct hk_journal *j)
     status = put_mark(j, j->taken.end, &now, false);
   }
   if (status != 0) {
-    leave_segment(j, status != -ESTALE); /* under its name there may be another program's file */
+    leave_segment(j, status != -ESTALE); /* its name may be another program's file */
     return status;
   }
   j->open.bytes += j->taken.size;

@@ -1,5 +1,5 @@
-/* Setting damaged files of a journal aside. The order of the steps is such that a crash between any two leaves the damage to be
- * found, and the steps that were done to be found done: what is behind it goes first, the cut comes last. */
+/* Sets damaged files of a journal aside. The steps are ordered so that after a crash between any two the damage is found
+ * again, and completed steps are recognised: later segments are renamed first, the cut comes last. */
 #include "daemon/durable/journal.h"
 #include "daemon/durable/journal_format.h"
 
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define UNFINISHED "tmp"
-#define PIECE (1u << 20) /* bytes that are copied at a time */
+#define PIECE (1u << 20) /* bytes copied at a time */
 
 static int copy_bytes(const struct hk_disk *disk, int from, uint64_t size, int to)
 {
@@ -25,14 +25,14 @@ static int copy_bytes(const struct hk_disk *disk, int from, uint64_t size, int t
   return status != 0 ? status : hk_disk_sync(disk, to);
 }
 
-/* Copies a file; the copy has its name when it is whole. */
+/* Copies a file; the copy gets its name when it is complete. */
 static int copy(const struct hk_journal_place *place, uint64_t number, const char *name, const char *aside)
 {
   char unfinished[HK_DISK_NAME_MAX];
   uint64_t size;
   int from, to;
   hk_disk_name(unfinished, place->stem, number, UNFINISHED);
-  int status = hk_disk_remove(place->disk, place->folder, unfinished); /* of a start that a crash ended */
+  int status = hk_disk_remove(place->disk, place->folder, unfinished); /* of a start that ended by a crash */
   if (status == 0 || status == -ENOENT)
     status = hk_disk_open(place->disk, place->folder, name, &from, &size);
   if (status != 0)
@@ -48,7 +48,7 @@ static int copy(const struct hk_journal_place *place, uint64_t number, const cha
   return status;
 }
 
-/* Whether a file is there: one that was set aside is not to be overwritten. */
+/* Whether a file exists: a file that was set aside must not be overwritten. */
 static int is_there(const struct hk_journal_place *place, const char *name, bool *there)
 {
   uint64_t size;
@@ -67,7 +67,7 @@ int hk_journal_set_aside(const struct hk_journal_place *place, uint64_t number, 
   size_t n;
   bool there;
   int status = hk_disk_list(place->disk, place->folder, place->stem, place->suffix, &numbers, &n);
-  for (size_t i = n; i-- > 0 && status == 0;) { /* the last one first: what is left is never without what was before */
+  for (size_t i = n; i-- > 0 && status == 0;) { /* the last one first: the rest never lacks an earlier segment */
     if (numbers[i] < number || (numbers[i] == number && at > 0))
       break;
     hk_disk_name(name, place->stem, numbers[i], place->suffix);
@@ -79,7 +79,7 @@ int hk_journal_set_aside(const struct hk_journal_place *place, uint64_t number, 
     return status != 0 ? status : hk_disk_sync_folder(place->disk, place->folder);
   hk_disk_name(name, place->stem, number, place->suffix);
   hk_disk_name(aside, place->stem, number, HK_JOURNAL_ASIDE);
-  status = is_there(place, aside, &there); /* the copy was made, and the cut was not, or it was damaged a second time, before */
+  status = is_there(place, aside, &there); /* whether a copy exists: a crash preceded the cut, or there was damage here before */
   if (status == 0 && !there)
     status = copy(place, number, name, aside);
   if (status == 0)

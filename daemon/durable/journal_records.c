@@ -14,7 +14,7 @@ struct sensor_head {
   uint64_t order;
   uint32_t slot;
   uint8_t generation;
-  uint8_t detector; /* bytes of each */
+  uint8_t detector; /* length of each, bytes */
   uint16_t name;
 };
 
@@ -22,7 +22,7 @@ struct feed_head {
   uint32_t number, name;
 };
 
-/* Behind the name; not there in records of before there were owners. */
+/* After the name; missing in records from before there were owners. */
 struct feed_tail {
   uint64_t owner;
   int64_t used;

@@ -1,4 +1,4 @@
-/* The files of a journal: which there are, whether they are as they were written, and which may go. */
+/* The files of a journal: finds and checks them, and removes those that are no longer needed. */
 #include "daemon/durable/journal_segments.h"
 
 #include "daemon/durable/journal_format.h"
@@ -41,14 +41,14 @@ int hk_journal_find_segments(struct hk_journal *j)
   }
   j->number = n > 0 ? numbers[n - 1] + 1 : 1;
   free(numbers);
-  if (status == 0) /* the numbers of those that were set aside are not used again either */
+  if (status == 0) /* nor are the numbers of segments that were set aside used again */
     status = hk_disk_list(j->place.disk, j->place.folder, j->place.stem, HK_JOURNAL_ASIDE, &numbers, &n);
   if (status == 0) {
     j->number = n > 0 && numbers[n - 1] >= j->number ? numbers[n - 1] + 1 : j->number;
     free(numbers);
   }
   struct hk_journal_mark mark;
-  if (j->place.marks && hk_marks_get(j->place.marks, j->place.mark, &mark)) { /* nor are those that are gone */
+  if (j->place.marks && hk_marks_get(j->place.marks, j->place.mark, &mark)) { /* nor those of missing segments */
     j->number = mark.segment >= j->number ? mark.segment + 1 : j->number;
     const uint64_t position = atomic_load_explicit(&j->position, memory_order_relaxed);
     j->marked = mark.position < position ? mark.position : position;
@@ -58,7 +58,7 @@ int hk_journal_find_segments(struct hk_journal *j)
 
 /* --- what is gone ---------------------------------------------------------------------------------------------------- */
 
-/* How a segment is not as it was written. NULL: it is, or the disk does not say. */
+/* How a segment differs from what was written. NULL: it does not, or the disk gives no answer. */
 static const char *segment_fault(const struct hk_journal *j, const struct hk_segment *s, const char *name)
 {
   struct hk_disk_file now;
@@ -107,8 +107,8 @@ static uint64_t bytes_of(const struct hk_journal *j)
   return bytes;
 }
 
-/* Removes segments, oldest first and never the last one, as long as there are more than so many bytes and all that is in them is
- * below a position. Appending does not wait for that. */
+/* Removes segments, oldest first but never the last one, while there are more than this many bytes and all records of the
+ * segment are below a position. Appending does not wait for that. */
 static int remove_oldest(struct hk_journal *j, uint64_t bytes, uint64_t position)
 {
   int status = 0;
@@ -130,7 +130,7 @@ static int remove_oldest(struct hk_journal *j, uint64_t bytes, uint64_t position
 
 int hk_journal_trim(struct hk_journal *j, uint64_t position)
 {
-  /* Records that do not move the position may stand at the end of a segment, at the position at which the next one begins. */
+  /* Records that do not advance the position may be at the end of a segment, at the position at which the next one begins. */
   return remove_oldest(j, 0, position);
 }
 

@@ -1,5 +1,5 @@
-/* Feeds are found by name and by number through lists, under each of so many hashes. That of names is keyed, so that nobody can
- * prepare names that collide; numbers are given in a row. */
+/* Feeds are found by name and by number through lists, each for a range of hashes. The hash of names is keyed, so that no peer
+ * can prepare colliding names; numbers are consecutive. */
 #include "daemon/durable/named_feeds.h"
 
 #include "daemon/base/log.h"
@@ -12,18 +12,18 @@
 #include <xxhash.h>
 
 #define LISTS 65536u
-#define SWEPT 1000000000ll /* ns between two looks for feeds to forget, where a new one finds no room */
+#define SWEPT 1000000000ll /* ns between two searches for feeds to forget, when there is no room for a new one */
 
 struct hk_feeds {
-  pthread_rwlock_t lock; /* of all below */
-  uint32_t shards, n;    /* n: feeds */
-  uint32_t last;         /* number that was given, or seen in a file */
-  uint32_t most;         /* of one owner; 0: any number */
+  pthread_rwlock_t lock; /* protects everything below */
+  uint32_t shards, n;    /* n: number of feeds */
+  uint32_t last;         /* last number that was given, or read from a file */
+  uint32_t most;         /* limit for one owner; 0: any number */
   int64_t expiry, swept; /* ns */
   uint64_t refused, expired;
   uint64_t seed;
   struct hk_feed **by_name, **by_number; /* the first in each list */
-  struct hk_journal *const *journals;    /* NULL: there are none */
+  struct hk_journal *const *journals;    /* NULL: none */
 };
 
 int hk_feeds_new(struct hk_feeds **out, uint32_t shards)
@@ -91,7 +91,7 @@ static struct hk_feed *get(const struct hk_feeds *f, uint32_t number)
   return feed;
 }
 
-/* Makes the feed of a number that is free. NULL: no memory. */
+/* Makes the feed of an unused number. NULL: no memory. */
 static struct hk_feed *make(struct hk_feeds *f, const struct hk_record_feed *about)
 {
   const struct hk_string name = about->name;
@@ -119,7 +119,7 @@ static struct hk_feed *make(struct hk_feeds *f, const struct hk_record_feed *abo
   return feed;
 }
 
-/* Takes a feed that has no holds out of the lists, and frees it. */
+/* Removes a feed without holds from the lists, and frees it. */
 static void drop(struct hk_feeds *f, struct hk_feed *feed)
 {
   struct hk_feed **named = list_of(f, feed->name), **numbered = &f->by_number[feed->number % LISTS];
@@ -163,7 +163,7 @@ static uint32_t sweep(struct hk_feeds *f, int64_t now)
       if (!may_go(f, feed, now))
         continue;
       expired += has_points(feed);
-      /* A journal that has no memory for it keeps the feed: a restart brings it back, to be forgotten again. */
+      /* A journal without memory for the record keeps the feed: a restart restores it, to be forgotten again. */
       for (uint32_t i = 0; f->journals && i < f->shards; i++)
         (void)hk_record_feed_gone(f->journals[i], feed->number);
       drop(f, feed);
@@ -172,7 +172,7 @@ static uint32_t sweep(struct hk_feeds *f, int64_t now)
   return expired;
 }
 
-/* 0, -ENOSPC or -EDQUOT: room for one more of this owner. */
+/* Whether there is room for another feed of this owner. Returns 0, -ENOSPC or -EDQUOT. */
 static int room_for(const struct hk_feeds *f, uint64_t owner)
 {
   uint32_t owned = 0;
@@ -186,7 +186,7 @@ static int room_for(const struct hk_feeds *f, uint64_t owner)
   return owned < f->most ? 0 : -EDQUOT;
 }
 
-/* A new feed, which the journals hear of before any of its points. */
+/* Makes a feed, which is written to the journals before any of its points. */
 static int add(struct hk_feeds *f, struct hk_string name, uint64_t owner, struct hk_feed **out)
 {
   const int64_t now = hk_wall();
@@ -202,7 +202,7 @@ static int add(struct hk_feeds *f, struct hk_string name, uint64_t owner, struct
   const struct hk_record_feed record = { ++f->last, name, owner, now };
   for (uint32_t i = 0; f->journals && i < f->shards; i++)
     if (hk_record_feed(f->journals[i], &record) != 0)
-      return -ENOMEM; /* a journal that has it all the same names a feed that never was */
+      return -ENOMEM; /* a journal that has it nevertheless names a feed that never existed */
   *out = make(f, &record);
   return *out ? 0 : -ENOMEM;
 }
@@ -288,7 +288,7 @@ bool hk_feed_settled(struct hk_feed *feed, uint64_t turn)
   pthread_mutex_lock(&feed->lock);
   const bool mine = feed->turn == turn;
   if (mine)
-    atomic_store(&feed->awaited, true); /* before the look, so that what is taken behind it wakes */
+    atomic_store(&feed->awaited, true); /* before the check, so that points taken after it wake the connection */
   for (uint32_t i = 0; i < feed->shards; i++)
     settled &= atomic_load(&feed->part[i].taken) >= feed->received;
   if (mine && settled)
@@ -318,7 +318,7 @@ bool hk_feed_is_committed(struct hk_feed *feed)
 void hk_feed_taken(struct hk_feed *feed, uint32_t shard, uint64_t upto)
 {
   struct hk_wake *loop;
-  /* after a restart a shard may have more of it than the others, and what comes again says less */
+  /* after a restart a shard may have more points of the feed than the others, and a repeated mark is lower */
   if (atomic_load_explicit(&feed->part[shard].taken, memory_order_relaxed) >= upto)
     return;
   atomic_store(&feed->part[shard].taken, upto);
@@ -402,7 +402,7 @@ int hk_feeds_restore(struct hk_feeds *f, const struct hk_record_feed *record)
     status = there == same ? 0 : -EBADMSG;
     if (status == 0 && there->used < record->used)
       there->used = record->used;
-  } else if (!same || same->number < record->number) { /* else it is of before the name was forgotten */
+  } else if (!same || same->number < record->number) { /* else it is from before the name was forgotten */
     if (same)
       drop(f, same);
     status = make(f, record) ? 0 : -ENOMEM;
@@ -435,7 +435,7 @@ void hk_feeds_restore_part(struct hk_feeds *f, uint32_t number, uint32_t shard, 
     feed->part[shard].committed = feed->part[shard].taken = upto;
 }
 
-/* What hk_feeds_restored does of one feed. */
+/* Completes the restoring of one feed. */
 static void feed_restored(struct hk_feed *feed, uint32_t of, int64_t now)
 {
   uint64_t least = UINT64_MAX, most = 0;

@@ -15,7 +15,7 @@ struct image {
   char magic[8];
   uint32_t version, zero;
   uint64_t position, until, id;
-  uint64_t held; /* 0 before there were quiet hours */
+  uint64_t held; /* 0 in files from before there were quiet hours */
   uint64_t unused;
   uint64_t checksum; /* XXH3 of the bytes before */
 };

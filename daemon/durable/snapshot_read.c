@@ -1,5 +1,5 @@
-/* Reading a snapshot. Nothing of a section is looked at before its checksum was found good, and nothing of a file is to be used
- * before its end was: a file that was cut between two sections looks good until there. */
+/* Reads a snapshot. No section is used before its checksum was checked, and nothing of a file before its end was: a file that
+ * was cut between two sections looks valid until there. */
 #include "daemon/durable/snapshot_read.h"
 #include "daemon/base/limits.h"
 #include "daemon/durable/snapshot_format.h"
@@ -17,7 +17,7 @@ struct hk_snapshot_reader {
   const struct hk_disk *disk;
   int file;
   struct hk_snapshot_about about;
-  uint64_t salt, size, at; /* at: where the next section begins */
+  uint64_t salt, size, at; /* at: offset of the next section */
   uint64_t parts, sensors, chain;
   bool ended;
   uint8_t *payload;
@@ -98,7 +98,7 @@ static int damaged(const struct hk_snapshot_reader *r, const struct hk_part_head
   return -EBADMSG;
 }
 
-/* Reads, where the file must not end. */
+/* Reads; the file must not end within. */
 static int read_all(struct hk_snapshot_reader *r, const struct hk_part_head *head, uint64_t at, void *data, size_t size)
 {
   const int status = hk_disk_read(r->disk, r->file, at, data, size);
@@ -178,7 +178,7 @@ void hk_snapshot_read_close(struct hk_snapshot_reader *r)
   free(r);
 }
 
-/* A string behind `before` bytes, which end the payload with it. */
+/* A string after `before` bytes, which ends with the payload. */
 static int read_string(const struct hk_snapshot_part *p, size_t before, uint32_t length, struct hk_string *out)
 {
   if (hk_padded(length) != p->size - before)
@@ -201,7 +201,7 @@ int hk_snapshot_detector_read(const struct hk_snapshot_part *p, uint16_t *number
 
 int hk_snapshot_feed_read(const struct hk_snapshot_part *p, struct hk_record_feed *feed, uint64_t *upto)
 {
-  struct hk_snapshot_part named = *p; /* without what stands behind the name, which older files have not */
+  struct hk_snapshot_part named = *p; /* without the fields after the name, which older files lack */
   uint32_t words[2];
   const size_t before = sizeof words + sizeof *upto;
   if (p->size < before)

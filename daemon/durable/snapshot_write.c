@@ -1,5 +1,5 @@
-/* Writing a snapshot: a section is put together in memory and written whole. What was written is synced now and then, so that the
- * end does not wait for all of it, and others' syncs not for ours. */
+/* Writes a snapshot: a section is built in memory and written as a whole. Written data is synced from time to time, so that
+ * the end does not wait for all of it, nor other syncs for this one. */
 #include "daemon/durable/snapshot_write.h"
 #include "daemon/base/grow.h"
 #include "daemon/durable/snapshot_format.h"
@@ -20,9 +20,9 @@ struct hk_snapshot_writer {
   char unfinished[HK_DISK_NAME_MAX];
   bool renamed;
   uint64_t bytes, unsynced, parts, sensors, chain, last;
-  char **names; /* of detectors, by the file's number */
+  char **names; /* of detectors, by the number within the file */
   uint32_t n_names, room_names;
-  struct hk_part_head head; /* of the section under way */
+  struct hk_part_head head; /* of the current section */
   uint8_t *payload;
   size_t size, room;
 };
@@ -77,7 +77,7 @@ int hk_snapshot_create(struct hk_snapshot_writer **out, const struct hk_disk *di
   return 0;
 }
 
-/* Room for so many more bytes in the payload; they are zero. NULL: no memory. */
+/* Makes zeroed room for more bytes in the payload. NULL: no memory. */
 static uint8_t *extend(struct hk_snapshot_writer *w, size_t more)
 {
   if (w->size + more > w->room) {
@@ -101,7 +101,7 @@ static void begin(struct hk_snapshot_writer *w, uint32_t type, uint64_t position
   w->size = 0;
 }
 
-/* The section under way is whole. */
+/* Completes the current section. */
 static int end(struct hk_snapshot_writer *w)
 {
   w->head.size = w->size; /* a multiple of 8 */
@@ -112,7 +112,7 @@ static int end(struct hk_snapshot_writer *w)
   return status != 0 ? status : put(w, w->payload, w->size);
 }
 
-/* Copies bytes to the payload, with zeros up to a multiple of 8. */
+/* Copies bytes to the payload, padded with zeros to a multiple of 8. */
 static int put_padded(struct hk_snapshot_writer *w, const void *data, size_t size)
 {
   const size_t padded = hk_padded(size);
@@ -178,7 +178,7 @@ void hk_snapshot_begin(struct hk_snapshot_writer *w, uint32_t type, uint64_t pos
 
 _Static_assert(sizeof(struct hk_novelty_note) == 40, "no padding");
 
-/* An alert that stands and nobody has acknowledged. */
+/* A standing alert that is not acknowledged. */
 static struct hk_file_alert alert_of(const struct hk_event *e)
 {
   return (struct hk_file_alert){ .time = e->time,
@@ -316,7 +316,7 @@ int hk_snapshot_end(struct hk_snapshot_writer *w)
   return end(w);
 }
 
-/* Whether the file that was written has this name, and nothing else was written to it. */
+/* Whether the written file has this name, and was written by no other program. */
 static int check_name(const struct hk_snapshot_writer *w, const char *name)
 {
   struct hk_disk_file written, named;
@@ -352,7 +352,7 @@ void hk_snapshot_close(struct hk_snapshot_writer *w)
   if (w->file >= 0) {
     close(w->file); /* it was synced, or is removed */
     if (!w->renamed)
-      (void)hk_disk_remove(w->disk, w->folder, w->unfinished); /* else the next start does */
+      (void)hk_disk_remove(w->disk, w->folder, w->unfinished); /* else the next start removes it */
   }
   for (uint32_t i = 0; i < w->n_names; i++)
     free(w->names[i]);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TICK 50000000 /* ns: two changes of a folder that are so far apart have different times */
+#define TICK 50000000 /* ns: two changes of a folder at least this far apart have different times */
 #define MEMORY "until then a restart loses what is in memory alone"
 
 static void shard_name(uint32_t shard, char out[32])
@@ -20,13 +20,13 @@ static void shard_name(uint32_t shard, char out[32])
   snprintf(out, 32, "shard-%u", shard);
 }
 
-/* Whether no name in a folder can have changed since they were all looked at. */
+/* Whether no name in a folder can have changed since all were checked. */
 static bool folder_is_quiet(const struct hk_folder_seen *seen, const struct hk_disk_file *now)
 {
   return seen->quiet && seen->file.changed == now->changed;
 }
 
-/* All names in a folder were looked at, at a time (ns since the epoch), after it was as `now` says. */
+/* All names in a folder were checked at a time (ns since the epoch), after its state `now` was read. */
 static void folder_seen(struct hk_folder_seen *seen, const struct hk_disk_file *now, int64_t looked)
 {
   seen->file.changed = now->changed;
@@ -70,14 +70,14 @@ void hk_folder_saved(struct hk_state_folder *f, uint32_t shard, uint64_t number)
   char name[HK_DISK_NAME_MAX];
   hk_disk_name(name, HK_SNAPSHOT_STEM, number, HK_SNAPSHOT_SUFFIX);
   if (number > 0 && hk_disk_look(f->disk, f->shard_folder[shard], name, &now) != 0)
-    now.inode = 0; /* the next look finds it gone */
+    now.inode = 0; /* the next check finds it missing */
   atomic_store(&f->newest_inode[shard][number % 2], now.inode);
   atomic_store(&f->newest[shard], number);
 }
 
 /* --- what is gone ---------------------------------------------------------------------------------------------------- */
 
-/* What went with all of the folder, in words: points whose journals were there, and events. */
+/* Describes what was lost with the whole folder: points whose journals were there, and events. */
 static void tell_all(const struct hk_state_folder *f, char *out, size_t size)
 {
   struct hk_journal *events = f->events;
@@ -90,19 +90,19 @@ static void tell_all(const struct hk_state_folder *f, char *out, size_t size)
            (unsigned long long)(last > before ? last - before : 0));
 }
 
-/* Whether the path is the folder that is locked. */
+/* Whether the path is the locked folder. */
 static bool home_holds(const struct hk_state_folder *f, int status, const struct hk_disk_file *now, char *why, size_t size)
 {
   char had[96];
   if ((status != 0 && status != -ENOENT && status != -ENOTDIR) || (status == 0 && hk_disk_same(now, &f->home.file)))
-    return true; /* other errors are the disk's, and a commit's to tell */
+    return true; /* other errors are the disk's, and reported by a commit */
   tell_all(f, had, sizeof had);
   snprintf(why, size, "the state folder %.90s %s; %s", f->path, status == 0 ? "is another folder now" : "was removed or renamed",
            had);
   return false;
 }
 
-/* Makes the file `lock` again where it is not the one that is locked. False: another program has locked it. */
+/* Makes the file `lock` again if it is not the locked one. False: another program has locked it. */
 static bool lock_holds(struct hk_state_folder *f, char *why, size_t size)
 {
   struct hk_disk_file held, now;
@@ -139,7 +139,7 @@ static bool journal_holds(const struct hk_state_folder *f, struct hk_journal *jo
   return false;
 }
 
-/* Whether the newest snapshot of a shard is there. */
+/* Whether the newest snapshot of a shard exists. */
 static bool snapshot_holds(struct hk_state_folder *f, uint32_t shard, const char *folder, char *why, size_t size)
 {
   const uint64_t number = atomic_load(&f->newest[shard]);
@@ -157,12 +157,12 @@ static bool snapshot_holds(struct hk_state_folder *f, uint32_t shard, const char
   if (status == 0 && known->number == number && hk_disk_same(&now, &known->file) && now.size == known->file.size)
     return true;
   if (atomic_load(&f->newest[shard]) != number)
-    return true; /* another came meanwhile, and its own look will */
+    return true; /* a newer one came meanwhile, and has its own check */
   snprintf(why, size, "%.120s%s/%s, the newest snapshot, was removed or replaced", f->path, folder, name);
   return false;
 }
 
-/* Makes the file of marks again where it is gone. */
+/* Makes the file of marks again if it is missing. */
 static void mend_marks(const struct hk_state_folder *f)
 {
   const int made = hk_marks_mend(f->marks);
@@ -175,7 +175,7 @@ static void mend_marks(const struct hk_state_folder *f)
            strerror(-made));
 }
 
-/* The names in the state folder. */
+/* Checks the names in the state folder. */
 static bool names_hold(struct hk_state_folder *f, char *why, size_t size)
 {
   bool holds = lock_holds(f, why, size) && journal_holds(f, f->events, "", "events", why, size);
@@ -198,7 +198,7 @@ static bool names_hold(struct hk_state_folder *f, char *why, size_t size)
   return holds;
 }
 
-/* The files of a shard. */
+/* Checks the files of a shard. */
 static bool shard_holds(struct hk_state_folder *f, uint32_t shard, char *why, size_t size)
 {
   const int64_t looked = hk_wall();
@@ -235,7 +235,8 @@ bool hk_folder_holds(struct hk_state_folder *f, char *why, size_t size, const ch
 
 /* --- going on -------------------------------------------------------------------------------------------------------- */
 
-/* A descriptor's number is from now on what another one is open on, which is closed. All that hold the number follow. */
+/* Makes a descriptor's number refer to the file of another descriptor, which is closed. All holders of the number use the new
+ * file. */
 static int replace(int *number, int by)
 {
   int status = 0;
@@ -245,7 +246,7 @@ static int replace(int *number, int by)
   return status;
 }
 
-/* Opens what a name stands for, if it is an empty folder on the file system of the one that is gone. */
+/* Opens the folder of a name, if it is empty and on the file system of the missing one. */
 static int open_empty(const struct hk_state_folder *f, int in, const char *name, int *out)
 {
   struct hk_disk_file now;
@@ -265,14 +266,14 @@ static int open_empty(const struct hk_state_folder *f, int in, const char *name,
   return status;
 }
 
-/* Takes an empty folder that has the path now for the state folder, and locks it. */
+/* Takes an empty folder that has the path now as the state folder, and locks it. */
 static int adopt_home(struct hk_state_folder *f)
 {
   int folder, lock;
   int status = open_empty(f, AT_FDCWD, f->path, &folder);
   if (status != 0)
     return status;
-  status = hk_disk_lock(f->disk, folder, &lock); /* the lock on the folder goes with what is open, not with the number */
+  status = hk_disk_lock(f->disk, folder, &lock); /* the lock on the folder belongs to the open file, not to the number */
   if (status != 0) {
     close(folder);
     return status;
@@ -286,7 +287,7 @@ static int adopt_home(struct hk_state_folder *f)
   return status;
 }
 
-/* The folder of a shard: the one that was, or an empty one, or a new one. */
+/* The folder of a shard: the former one, or an empty one, or a new one. */
 static int resume_shard(struct hk_state_folder *f, uint32_t shard)
 {
   struct hk_disk_file now;

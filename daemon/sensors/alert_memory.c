@@ -1,5 +1,5 @@
-/* By slot: the last number, and where in the list of standing alerts the sensor's is. Other threads look at the list under a
- * lock. */
+/* By slot: the last number, and the index of the sensor's alert in the list of standing alerts. Other threads read the list
+ * under a lock. */
 #include "daemon/sensors/alert_memory.h"
 #include "daemon/base/grow.h"
 
@@ -8,34 +8,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* When a sensor's alerts were raised last, for the flap limit: as many as that may ask for. */
+/* When a sensor's alerts were last raised, for the flap limit: as many as the limit may need. */
 struct flaps {
-  struct flaps *next, **link; /* all there are */
+  struct flaps *next, **link; /* list of all */
   int64_t time[HK_FLAP_MAX];  /* the oldest first */
   uint32_t n;
-  uint32_t held; /* alerts held back since the last that was told; 0: it does not flap */
+  uint32_t held; /* alerts held back since the last published one; 0: it does not flap */
 };
 
-/* What a sensor's last segments were like. */
+/* A sensor's last segments. */
 struct past {
-  struct past *next, **link; /* all there are */
+  struct past *next, **link; /* list of all */
   struct hk_segments segments;
 };
 
 struct of_slot {
   uint64_t points, events; /* so far */
   uint32_t number;
-  uint32_t place;      /* 1 + index in `standing`; 0 = none stands */
-  struct flaps *flaps; /* NULL: none was raised while there was a limit */
-  struct past *past;   /* NULL: nothing is known of them */
+  uint32_t place;      /* 1 + index in `standing`; 0: none */
+  struct flaps *flaps; /* NULL: no alert was raised while there was a limit */
+  struct past *past;   /* NULL: no segments are known */
 };
 
 struct hk_alerts {
-  struct of_slot *slots; /* address space for all, memory for those touched */
+  struct of_slot *slots; /* address space for all slots, memory for the touched ones */
   int64_t *changed;      /* likewise: hk_alerts_changed; other threads read it */
   struct flaps *flaps;   /* list */
   struct past *past;     /* list */
-  pthread_mutex_t lock;  /* of these: the shard's thread changes them under it */
+  pthread_mutex_t lock;  /* protects the following; the shard's thread changes them under it */
   struct hk_standing *standing;
   uint32_t n_standing, capacity;
 };
@@ -161,7 +161,7 @@ static void fall(struct hk_alerts *a, uint32_t slot)
 
 /* --- the flap limit --------------------------------------------------------------------------------------------------- */
 
-/* An alert is raised. True: it is held back, or, where that begins with it, told as flapping. */
+/* An alert is raised. True: it is held back, or, if that begins with it, published as flapping. */
 static bool raise_too_many(struct flaps *f, struct hk_event *e, uint32_t limit, int64_t within)
 {
   const bool quiet = f->n == 0 || e->time - f->time[f->n - 1] > within;
@@ -180,8 +180,8 @@ static bool raise_too_many(struct flaps *f, struct hk_event *e, uint32_t limit, 
   return false;
 }
 
-/* Whether a backend goes on with an alert whose end was told without it. The daemon's own events, of groups too, come of what is
- * remembered here. */
+/* Whether a backend continues an alert whose end was published without it. The daemon's own events, also of groups, follow
+ * from this memory. */
 static bool is_over(const struct hk_alerts *a, const struct hk_event *e)
 {
   const struct hk_standing *standing = standing_of(a, e->slot);
@@ -194,7 +194,7 @@ bool hk_alerts_pass(struct hk_alerts *a, struct hk_event *e, uint32_t limit, int
   struct of_slot *s = &a->slots[e->slot];
   const struct hk_standing *standing = standing_of(a, e->slot);
   const bool segments = hk_segments_concerns(e);
-  if (segments && (s->past || (s->past = past_new(a)))) /* without memory nothing is told of them */
+  if (segments && (s->past || (s->past = past_new(a)))) /* without memory events lack their segments */
     hk_segments_take(&s->past->segments, e);
   if (e->kind == HK_EVENT_CORRECTED || e->kind == HK_EVENT_CLEARED) {
     if (standing && standing->event.number == e->number) {
@@ -213,14 +213,14 @@ bool hk_alerts_pass(struct hk_alerts *a, struct hk_event *e, uint32_t limit, int
   if (e->kind != HK_EVENT_RAISED || (limit == 0 && !s->flaps))
     return true;
   if (!s->flaps && !(s->flaps = flaps_new(a)))
-    return true; /* better one too many */
+    return true; /* better one alert too many */
   if (limit > 0) {
     const bool passes = !raise_too_many(s->flaps, e, limit, within);
     if (!passes || e->kind == HK_EVENT_FLAPPING)
-      s->number = e->number; /* that of one that is told is known once it is noted, which may fail */
+      s->number = e->number; /* the number of a published alert is recorded by hk_alerts_note, which may fail */
     return passes;
   }
-  e->held = s->flaps->held; /* there is none any more */
+  e->held = s->flaps->held; /* none is held back any more */
   flaps_free(s->flaps);
   s->flaps = NULL;
   return true;
@@ -246,7 +246,7 @@ int hk_alerts_note(struct hk_alerts *a, const struct hk_event *e)
   case HK_EVENT_RAISED:
     fall(a, e->slot);
     if (stand(a, &raised) != 0)
-      return -ENOMEM; /* its number stays unknown: so its end is told all the same */
+      return -ENOMEM; /* its number stays unknown, so that its end is still published */
     a->slots[e->slot].number = e->number;
     change(a, e->slot, e->time);
     return 0;
@@ -298,7 +298,7 @@ int hk_standing_order(const void *left, const void *right)
   return a->time < b->time ? 1 : a->time > b->time ? -1 : 0;
 }
 
-/* Puts one among the n that were chosen, in order; returns how many there are then, at most `most`. */
+/* Inserts an alert into the n chosen ones, in order; returns their new number, at most `most`. */
 static uint32_t choose(struct hk_standing *out, uint32_t n, uint32_t most, const struct hk_standing *one)
 {
   const struct hk_standing_key key = hk_standing_key(one);

@@ -1,5 +1,5 @@
-/* A sensor and its companions: the sensors in which further algorithms look at the same points. Each knows the next one of a ring
- * of them. A companion belongs to the sensor whose name its own begins with. */
+/* A sensor and its companions: sensors whose further algorithms get the same points. They form a ring by next pointers. A
+ * companion belongs to the sensor whose name begins its own name. */
 #include "daemon/sensors/registry_internal.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ size_t hk_registry_of(const struct hk_registry_sensor *s)
   return (size_t)(strrchr(s->text, HK_DERIVED_MARK) - s->text);
 }
 
-/* The slot after this one in its ring, which is itself where it is alone. */
+/* The slot after this one in its ring; itself if it is alone. */
 static uint32_t next_of(const struct hk_registry *r, uint32_t slot)
 {
   const uint32_t next = atomic_load_explicit(&r->slot.companion[slot], memory_order_acquire);
@@ -34,7 +34,7 @@ static const struct hk_registry_sensor *find(struct hk_registry *r, const struct
   return hk_registry_look(r, key, CK_HS_HASH(&r->table, hk_registry_hash, key));
 }
 
-/* companion: alone. */
+/* companion: not in a ring. */
 static void link_to(struct hk_registry *r, uint32_t slot, uint32_t companion)
 {
   atomic_store_explicit(&r->slot.companion[companion], 1 + next_of(r, slot), memory_order_release);
@@ -53,7 +53,7 @@ void hk_registry_join(struct hk_registry *r, const struct hk_registry_sensor *s)
       link_to(r, of->entry.slot, slot);
     return;
   }
-  /* When sensors are restored its companions may be there before it. */
+  /* During a restore its companions may exist before it. */
   const struct hk_section *section = r->restoring && r->n_derived > 0 ? hk_sections_of(r->sections, s->entry.detector) : NULL;
   for (uint32_t i = 0; section && i < section->n_companions; i++) {
     char text[HK_NAME_MAX];

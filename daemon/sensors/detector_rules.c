@@ -1,4 +1,4 @@
-/* Globs in a row, with a count of references. */
+/* An ordered list of globs, with a reference count. */
 #include "daemon/sensors/detector_rules.h"
 
 #include "daemon/base/glob.h"
@@ -9,14 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The glob of a group or field, in two at its capture. */
+/* The glob of a group or field, split at its capture. */
 struct cut {
   struct hk_glob *front, *back;
-  bool whole; /* there is no capture: front is all of it */
+  bool whole; /* without a capture: front is all of it */
   char name[HK_CONFIG_NAME_MAX];
   uint32_t number; /* of its detector */
   bool field;
-  struct cut *beside; /* another one with which it may share sensors, nearer to the one that stands for them all; NULL: it does */
+  struct cut *beside; /* another group or field with which it may share sensors, closer to their common representative; NULL: it
+                         is that itself */
   bool shares;
   struct hk_group_rule rule; /* of a group, else */
   struct hk_field_rule field_rule;
@@ -32,14 +33,14 @@ struct hk_sections {
   struct hk_section section[];
 };
 
-/* A glob for part of a pattern; an empty one matches every name, and is none here. */
+/* Makes a glob for part of a pattern; an empty part matches every name, and has none. */
 static int part_of(struct hk_glob **out, const char *pattern, size_t length)
 {
   *out = NULL;
   return length > 0 ? hk_glob_new(out, pattern, length) : 0;
 }
 
-/* The detector of the series that a group or field has of its own. */
+/* The detector of the own series of a group or field. */
 static uint32_t own_number(const struct hk_config *config, const char *name)
 {
   for (uint32_t i = 0; i < config->n_detectors; i++)
@@ -100,7 +101,7 @@ static int cut_fields(struct hk_sections *s, const struct hk_config *config)
   return status;
 }
 
-/* The glob of a group or field as it would be without a capture. */
+/* Writes the glob of a group or field without its capture. */
 static const char *whole_of(const char *match, uint32_t capture, char out[HK_GLOB_MAX + 2])
 {
   if (capture == HK_CONFIG_NO_CAPTURE)
@@ -124,7 +125,7 @@ static struct cut *representative(struct cut *c)
   return c;
 }
 
-/* Groups and fields that may share sensors are to find the same shard, and so are all that share with one of these. */
+/* Groups and fields that may share sensors, directly or through others, must find the same shard. */
 static void put_beside(struct hk_sections *s, const struct hk_config *config)
 {
   for (uint32_t i = 0; i < s->n_groups; i++)
@@ -156,7 +157,7 @@ int hk_sections_new(struct hk_sections **out, const struct hk_config *config)
     const struct hk_config_detector *d = &config->detectors[i];
     if (d->group)
       continue;
-    if (d->derived) { /* of the one before it */
+    if (d->derived) { /* a companion of the one before it */
       struct hk_section *of = &s->section[s->n - 1];
       of->companion[of->n_companions++] = d->number;
       continue;
@@ -203,7 +204,7 @@ static bool is_match(const struct hk_glob *glob, const char *text, size_t length
   return glob ? hk_glob_match(glob, text, length) : length == 0;
 }
 
-/* The first end of a capture that begins at `from`; 0: there is none. */
+/* The first end of a capture that begins at `from`; 0: none. */
 static size_t end_of(const struct cut *g, const char *name, size_t length, size_t from)
 {
   for (size_t to = from + 1; to <= length; to++)
@@ -228,7 +229,7 @@ static struct hk_machine_name name_of(const struct cut *g, const char *capture, 
                                    .beside = g->shares ? first->name : NULL };
 }
 
-/* Whether a name is of one of these. */
+/* Whether a name matches one of these. */
 static bool find_cut(const struct cut *all, uint32_t n, const char *name, size_t length, struct hk_machine_name *out)
 {
   static const char whole[] = "field";
@@ -241,7 +242,7 @@ static bool find_cut(const struct cut *all, uint32_t n, const char *name, size_t
     }
     while (!g->whole && from < length && !is_match(g->front, name, from))
       from++;
-    const size_t to = !g->whole && from < length ? end_of(g, name, length, from) : 0; /* a later begin has no more ends */
+    const size_t to = !g->whole && from < length ? end_of(g, name, length, from) : 0; /* a later beginning has no more ends */
     if (to == 0)
       continue;
     *out = name_of(g, name + from, to - from);
@@ -340,8 +341,8 @@ bool hk_sections_share(const struct hk_config *config, uint32_t *at, char *line,
   return false;
 }
 
-/* A glob without `?` that matches another one's text matches whatever that matches: only its own stars can stand for the other's
- * wildcards. */
+/* A glob without `?` that matches another glob's text matches everything that the other matches: only its own stars can match
+ * the other's wildcards. */
 bool hk_sections_unreached(const struct hk_config *config, uint32_t i, char *line, size_t size)
 {
   const struct hk_config_detector *d = &config->detectors[i];

@@ -1,5 +1,5 @@
-/* A list of windows under a lock. The file has a line for each that clients asked for, see maintenance_file.h. It is written
- * anew whenever they change. */
+/* A list of windows under a lock. The file has a line for each window that a client requested, see maintenance_file.h. It is
+ * rewritten at each change. */
 #include "daemon/sensors/maintenance.h"
 
 #include "daemon/base/glob.h"
@@ -14,21 +14,21 @@
 
 #define SECOND 1000000000ll
 #define DAY 86400
-#define KEPT (DAY * SECOND) /* ns that a window is kept when it is over: points may come late */
+#define KEPT (DAY * SECOND) /* ns that a window is kept after its end, since points may come late */
 
 struct window {
-  struct hk_maintenance_rule rule; /* of the configuration: its name; of a client: who asked */
+  struct hk_maintenance_rule rule; /* name: of the section, or of the client who requested it */
   struct hk_glob *glob;
 };
 
 struct hk_maintenance {
-  pthread_mutex_t lock; /* of the windows */
+  pthread_mutex_t lock; /* protects the windows */
   struct window *configured, *asked;
   uint32_t n_configured, n_asked;
-  pthread_mutex_t saving; /* one writes at a time */
+  pthread_mutex_t saving; /* held while writing the file */
   const struct hk_disk *disk;
   int folder; /* -1: none */
-  bool saved; /* under `saving`: there is a file, which is */
+  bool saved; /* under `saving`: there is a file, described by */
   struct hk_disk_file file;
 };
 
@@ -120,7 +120,7 @@ bool hk_maintenance_covers(struct hk_maintenance *m, struct hk_string sensor, in
   return found;
 }
 
-/* Those that ended before a time go. */
+/* Removes windows that ended before a time. */
 static void forget(struct hk_maintenance *m, int64_t before)
 {
   uint32_t n = 0;
@@ -133,7 +133,7 @@ static void forget(struct hk_maintenance *m, int64_t before)
   m->n_asked = n;
 }
 
-/* Those that have been over for long go, and where there is no room for another the one that has been over for longest. */
+/* Removes windows that ended long ago, and, if there is no room for another, the one that ended first. */
 static void make_room(struct hk_maintenance *m, int64_t now)
 {
   int64_t first = INT64_MAX;
@@ -267,7 +267,7 @@ void hk_maintenance_open(struct hk_maintenance *m, const struct hk_disk *disk, i
   const int status = hk_maintenance_saved_open(&saved, disk, folder);
   if (status == -ENOENT)
     return;
-  m->saved = hk_disk_look(disk, folder, HK_MAINTENANCE_FILE, &m->file) == 0; /* else it is not looked for */
+  m->saved = hk_disk_look(disk, folder, HK_MAINTENANCE_FILE, &m->file) == 0; /* else the file is not checked */
   if (status != 0)
     hk_log(log, HK_LOG_WARNING, "maintenance: client-requested windows cannot be read and are ignored: %s", strerror(-status));
   while (status == 0 && (more = hk_maintenance_saved_next(&saved, &line)) != 0) {

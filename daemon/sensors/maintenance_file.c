@@ -1,4 +1,4 @@
-/* See maintenance_file.h. A line has four fields with tabs between them: from, to, who, glob. */
+/* See maintenance_file.h. A line has four fields separated by tabs: from, to, by, glob. */
 #include "daemon/sensors/maintenance_file.h"
 
 #include "proto/wire/frame.h"
@@ -29,7 +29,7 @@ int hk_maintenance_saved_open(struct hk_maintenance_saved *out, const struct hk_
   return status;
 }
 
-/* A line without its end, with a 0 behind it, which is cut into its fields. */
+/* Cuts a line, without its newline and followed by a 0, into its fields. */
 static bool parse(char *line, struct hk_maintenance_line *out)
 {
   char *field[4], *end[2];
@@ -51,7 +51,7 @@ int hk_maintenance_saved_next(struct hk_maintenance_saved *s, struct hk_maintena
     return 0;
   char *line = s->text + s->at, *end = memchr(line, '\n', s->size - s->at);
   s->at = end ? (uint64_t)(end - s->text) + 1 : s->size;
-  if (!end) /* its glob may be cut off, and match others */
+  if (!end) /* its glob may be cut off, and match other names */
     return -EINVAL;
   *end = 0;
   return strlen(line) == (size_t)(end - line) && parse(line, out) ? 1 : -EINVAL;

@@ -1,4 +1,4 @@
-/* A table that is looked through from where an owner's hash says; behind one that goes the others move up. */
+/* A hash table with linear probing; after a removal the following entries move up. */
 #include "daemon/sensors/owners.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ static uint32_t home(const struct hk_owners *o, uint64_t owner)
   return (uint32_t)XXH3_64bits_withSeed(&owner, sizeof owner, o->key) & (o->room - 1);
 }
 
-/* Where an owner is, or would be. There is room. */
+/* The place of an owner, or for it. There is room. */
 static uint32_t find(const struct hk_owners *o, uint64_t owner)
 {
   uint32_t at = home(o, owner);
@@ -54,7 +54,7 @@ void hk_owners_remove(struct hk_owners *o, uint64_t owner)
   o->n--;
   for (uint32_t at = (hole + 1) & (o->room - 1); o->place[at].owner != 0; at = (at + 1) & (o->room - 1)) {
     const uint32_t from = home(o, o->place[at].owner);
-    if (((at - from) & (o->room - 1)) < ((at - hole) & (o->room - 1))) /* it is looked for from behind the hole on */
+    if (((at - from) & (o->room - 1)) < ((at - hole) & (o->room - 1))) /* it is searched for from after the hole on */
       continue;
     o->place[hole] = o->place[at];
     hole = at;

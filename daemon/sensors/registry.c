@@ -1,5 +1,5 @@
-/* The table is ck's hash set of sensors. The arrays by slot have room for max_sensors from the start, so that others can read
- * them at any time: their pages come as slots are used. */
+/* The table is ck's hash set of sensors. The arrays by slot have room for max_sensors from the start, so that other threads
+ * can read them at any time: their pages are committed as slots are used. */
 #include "daemon/sensors/registry_internal.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static void *table_malloc(size_t size)
 static void table_free(void *memory, size_t size, bool defer)
 {
   (void)size;
-  (void)defer; /* changed under the lock for writing: nobody else reads the old table */
+  (void)defer; /* changed under the write lock: no other thread reads the old table */
   free(memory);
 }
 
@@ -26,7 +26,7 @@ static const char *name_of(const struct hk_registry_entry *e)
                                     : ((const struct hk_registry_sensor *)(const void *)e)->text;
 }
 
-/* ck hands the seed through as a number: it is the address of the secret. */
+/* ck passes the seed as a number: it is the address of the secret. */
 unsigned long hk_registry_hash(const void *entry, unsigned long seed)
 {
   const struct hk_registry_entry *e = entry;
@@ -39,7 +39,7 @@ static bool same(const void *a, const void *b)
   return x->length == y->length && memcmp(name_of(x), name_of(y), x->length) == 0;
 }
 
-/* Readers come all the time: whoever wants to write must not wait until there happens to be none. */
+/* Readers come continuously: a writer must not wait for a moment without readers. */
 static void lock_init(pthread_rwlock_t *lock)
 {
   pthread_rwlockattr_t fair;

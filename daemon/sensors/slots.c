@@ -1,4 +1,4 @@
-/* Sensors come, go, move to another device, and come back at a start. */
+/* Adds, removes and restores sensors, and moves them to another device. */
 #include "daemon/sensors/registry_internal.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Says why a device refused a sensor, and what helps. */
+/* Writes why a device refused a sensor, and the remedy. */
 static void say_full(struct hk_registry *r, const struct hk_slot_binding *d, uint32_t detector, int status)
 {
   const char *words = d->words(d);
@@ -25,7 +25,7 @@ static void say_full(struct hk_registry *r, const struct hk_slot_binding *d, uin
              d->backend->ops->need(d->backend, detector, r->max_sensors) / r->max_sensors);
 }
 
-/* No room on the host, or for more sensors at all. */
+/* Writes that there is no room on the host, or for more sensors at all. */
 static int refuse(struct hk_registry *r, bool many)
 {
   r->crowded = many;
@@ -36,7 +36,8 @@ static int refuse(struct hk_registry *r, bool many)
   return HANKEL_FULL;
 }
 
-/* Binds a slot on its shard's device. 0, an enum hk_refusal, or the negative errno of the backend; *full says why. */
+/* Binds a slot on its shard's device. Returns 0, an enum hankel_refusal, or the negative errno of the backend; *full: the
+ * reason. */
 static int bind_slot(struct hk_registry *r, struct hk_slot_binding *d, uint32_t slot, uint32_t detector, uint64_t seed)
 {
   pthread_mutex_lock(d->calls);
@@ -57,7 +58,7 @@ static void unbind_slot(struct hk_registry *r, uint32_t slot)
   pthread_mutex_unlock(d->calls);
 }
 
-/* A companion computes what its algorithm alone would of the same sensor. */
+/* A companion computes what its algorithm alone would compute for the same sensor. */
 static uint64_t seed_of(const struct hk_registry *r, const struct hk_registry_sensor *s)
 {
   return hk_seed(s->text, hk_registry_is_derived(r, s) ? hk_registry_of(s) : s->entry.length);
@@ -78,8 +79,8 @@ static void tell(struct hk_registry *r, enum hk_registry_change change, uint32_t
                   &(struct hk_registry_changed){ slot, r->slot.generation[slot], hk_string(""), "", 0 });
 }
 
-/* Puts a name into the table, and binds its slot, which is free; nobody knows of it yet. The table does not have it. 0, or an
- * enum hankel_refusal. */
+/* Adds a name to the table, and binds its slot, which is free; no other thread knows of it yet. The table does not have the
+ * name. Returns 0, or an enum hankel_refusal. */
 static int prepare(struct hk_registry *r, uint32_t slot, const struct hk_registry_key *key, unsigned long hashed,
                    struct hk_registry_sensor **out, struct hk_registry_failure *failure)
 {
@@ -122,13 +123,13 @@ static void undo(struct hk_registry *r, struct hk_registry_sensor *s)
   free(s);
 }
 
-/* From here on it is a sensor. */
+/* Makes the slot a sensor. */
 static void enter(struct hk_registry *r, struct hk_registry_sensor *s)
 {
   const uint32_t slot = s->entry.slot;
   const bool derived = hk_registry_is_derived(r, s);
   struct hk_registry_part *part = &r->slot.part[slot % r->n_shards];
-  for (uint32_t between = r->slots; between < slot; between++) /* of other shards, or when sensors are restored */
+  for (uint32_t between = r->slots; between < slot; between++) /* slots of other shards, or during a restore */
     atomic_store_explicit(&r->slot.lookup[between], HK_NO_HANDLE, memory_order_relaxed);
   if (r->slots <= slot)
     r->slots = slot + 1;
@@ -146,7 +147,7 @@ static void enter(struct hk_registry *r, struct hk_registry_sensor *s)
   atomic_store_explicit(&r->slot.lookup[slot], derived ? HK_REGISTRY_DERIVED : r->slot.handle[slot], memory_order_release);
 }
 
-/* A sensor in a slot that is known. */
+/* Makes a sensor in a given slot. */
 static int add_at(struct hk_registry *r, uint32_t slot, const struct hk_registry_key *key, unsigned long hashed,
                   struct hk_registry_failure *failure)
 {
@@ -162,7 +163,7 @@ static uint32_t room(const struct hk_registry_part *p)
   return p->capacity - p->fresh + p->n_free;
 }
 
-/* The shard with the fewest sensors of those that have room for n more. -1: none has. */
+/* The shard with the fewest sensors among those that have room for n more. -1: none. */
 static int32_t roomiest(const struct hk_registry *r, uint32_t n)
 {
   int32_t best = -1;
@@ -178,7 +179,7 @@ static int32_t roomiest(const struct hk_registry *r, uint32_t n)
   return best;
 }
 
-/* The i-th slot of a shard that is free. */
+/* The i-th free slot of a shard. */
 static uint32_t free_slot(const struct hk_registry *r, uint32_t shard, uint32_t i)
 {
   const struct hk_registry_part *p = &r->slot.part[shard];
@@ -186,14 +187,14 @@ static uint32_t free_slot(const struct hk_registry *r, uint32_t shard, uint32_t 
   return within * r->n_shards + shard;
 }
 
-/* A sensor counts for this owner, not for nobody any more. */
+/* Gives a sensor without an owner this owner, for whom it counts. */
 static void give(struct hk_registry *r, struct hk_registry_sensor *s, uint64_t owner)
 {
   if (s->owner == 0 && owner != 0 && hk_owners_add(&r->owners, owner) == 0)
     s->owner = owner;
 }
 
-/* Makes sensors of n names in slots of one shard: all, or none. owner: of the first; the others are nobody's. */
+/* Makes sensors of n names in slots of one shard: all, or none. owner: of the first; the others have none. */
 static int add_together(struct hk_registry *r, uint32_t shard, const struct hk_registry_key *keys, uint32_t n, uint64_t owner,
                         struct hk_registry_failure *failure)
 {
@@ -210,12 +211,12 @@ static int add_together(struct hk_registry *r, uint32_t shard, const struct hk_r
   }
   p->n_free -= n < p->n_free ? n : p->n_free;
   give(r, made[0], owner);
-  while (i-- > 0) /* who has points comes last */
+  while (i-- > 0) /* the sensor that gets points comes last */
     enter(r, made[i]);
   return 0;
 }
 
-/* Where a machine's, or field's, series is, or is to be. True in *there: it is. */
+/* Finds the place of the series of a machine or field. *there: whether it exists. */
 static uint32_t home_of(struct hk_registry *r, const struct hk_machine_name *machine, bool *there)
 {
   char text[HK_NAME_MAX];
@@ -229,7 +230,7 @@ static uint32_t home_of(struct hk_registry *r, const struct hk_machine_name *mac
   return (uint32_t)((machine->beside ? hk_seed(machine->beside, strlen(machine->beside)) : hk_seed(text, length)) % r->n_shards);
 }
 
-/* The shard on which n more are to come: where the machine is, where the sensor is of one, else where its field is. */
+/* The shard for n more sensors: that of the machine, if the sensor has one, else that of its field. */
 static int32_t home(struct hk_registry *r, const struct hk_registry_key *key, uint32_t n)
 {
   struct hk_machine_name machine, field;
@@ -246,7 +247,7 @@ static int32_t home(struct hk_registry *r, const struct hk_registry_key *key, ui
   return room(&r->slot.part[shard]) >= n ? (int32_t)shard : -1;
 }
 
-/* The companions that a sensor lacks. Those whose name is another's, or too long, it does not get. Returns how many there are. */
+/* Lists a sensor's missing companions, except those whose name is taken or too long. Returns their number. */
 static uint32_t find_lacking(struct hk_registry *r, const struct hk_registry_key *of, const struct hk_section *section,
                              char text[HK_COMPANIONS][HK_NAME_MAX], struct hk_registry_key *keys)
 {
@@ -328,7 +329,7 @@ static bool rebind(struct hk_registry *r, struct hk_slot_binding *device, uint32
   return bind_slot(r, device, slot, s->entry.detector, seed_of(r, s)) == 0;
 }
 
-/* Whether it is a companion of a sensor that is there. */
+/* Whether it is a companion of an existing sensor. */
 static bool has_primary(const struct hk_registry *r, uint32_t slot)
 {
   return hk_registry_derived(r, slot) && hk_registry_primary(r, slot) != slot;
@@ -340,7 +341,7 @@ void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_slot_bind
   pthread_rwlock_wrlock(&r->lock);
   r->device[shard] = device;
   for (uint32_t slot = shard; device && slot < r->slots; slot += r->n_shards) {
-    if (!r->slot.sensor[slot] || has_primary(r, slot)) /* companions come with theirs, and go with it */
+    if (!r->slot.sensor[slot] || has_primary(r, slot)) /* companions come and go with their sensor */
       continue;
     const bool there = rebind(r, device, slot);
     for (uint32_t companion = slot; (companion = hk_registry_next_companion(r, companion)) != slot;)
@@ -352,7 +353,7 @@ void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_slot_bind
   pthread_rwlock_unlock(&r->lock);
 }
 
-/* Under the lock. */
+/* To call under the lock. */
 static void retire(struct hk_registry *r, uint32_t slot)
 {
   struct hk_registry_sensor *s = r->slot.sensor[slot];
@@ -399,7 +400,7 @@ void hk_registry_release(struct hk_registry *r, uint32_t slot)
   pthread_rwlock_unlock(&r->lock);
 }
 
-/* Frees a slot, whatever there is in it. */
+/* Frees a slot with its content. */
 static void clear_slot(struct hk_registry *r, uint32_t slot)
 {
   if (!r->slot.sensor[slot])
@@ -409,8 +410,8 @@ static void clear_slot(struct hk_registry *r, uint32_t slot)
   release(r, slot);
 }
 
-/* The number of a detector of the configuration, by its name; else by that of the sensor. A companion's is one by that name, or
- * none. */
+/* The number of a detector of the configuration, by its name; else by the name of the sensor. A companion's is one with that
+ * name, or none. */
 static bool find_detector(const struct hk_registry *r, struct hk_string name, struct hk_string detector, uint32_t *number)
 {
   for (uint32_t i = 0; i < r->config->n_detectors; i++) {
