@@ -1,4 +1,4 @@
-/* What all backends share: batches, and the numbers of detectors. */
+/* Common to all backends: batches, and the numbers of detectors. */
 #include "cpu/backend.h"
 
 #include <errno.h>

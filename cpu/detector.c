@@ -1,4 +1,4 @@
-/* Which keys say something of an algorithm, what they are by default, and how they fit together. */
+/* The keys that apply to each algorithm, their defaults, and the checks of their consistency. */
 #include "cpu/detector_keys.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static uint32_t larger(uint32_t a, uint32_t b)
       d.field = (value);                                                                                                         \
   } while (0)
 
-/* Keys that say nothing of a graph, and keys that say something of nothing else. */
+/* Keys that do not apply to a graph, and keys that apply only to it; likewise for the other algorithms. */
 static const uint64_t not_of_graph = KEY_BIT(KEY_PRESENT) | KEY_BIT(KEY_OPERATOR) | KEY_BIT(KEY_SCALE) | KEY_BIT(KEY_SOLVER) |
                                      KEY_BIT(KEY_REORTHOGONALISE) | KEY_BIT(KEY_GAP) | KEY_BIT(KEY_RANK) | KEY_BIT(KEY_KRYLOV) |
                                      KEY_BIT(KEY_PRODUCTS) | KEY_BIT(KEY_BASELINE) | KEY_BIT(KEY_MIN_SCORE) | KEY_BIT(KEY_CLEAR) |
@@ -60,7 +60,7 @@ uint64_t hk_detector_strange(const struct hk_detector_draft *draft, uint8_t algo
   return draft->given & strange;
 }
 
-/* Refuses keys that say nothing of an algorithm. */
+/* Refuses keys that do not apply to an algorithm. */
 static int refuse_others(const struct hk_detector_draft *draft, uint64_t others, const char *algorithm, char *error, size_t size)
 {
   for (enum hk_key k = 0; k < KEYS; k++) {
@@ -124,13 +124,14 @@ static int finish_shift(const struct hk_detector_draft *draft, struct hk_detecto
   return status;
 }
 
-/* The S that is exceeded by chance at a wanted rate a point: there are three channels and a block has HK_NOVELTY_BLOCK points. */
+/* The S that is exceeded by chance at a desired rate per point: there are three channels, and a block has HK_NOVELTY_BLOCK
+ * points. */
 static double novelty_threshold(double rate)
 {
   return log10(3 / (HK_NOVELTY_BLOCK * rate));
 }
 
-/* The threshold of a stated rate of false alarms, if one was stated. */
+/* Sets the threshold by the rate of false alarms, if it was given. */
 static int novelty_alarms(const struct hk_detector_draft *draft, struct hk_detector *d, char *error, size_t size)
 {
   char value[40], allowed[120];
@@ -174,7 +175,7 @@ static int finish_novelty(const struct hk_detector_draft *draft, struct hk_detec
   return 0;
 }
 
-/* What a window and a horizon of algorithm = limit may be. */
+/* Checks the window and the horizon of algorithm = limit. */
 static int check_limit_times(const struct hk_detector *d, char *error, size_t size)
 {
   const int64_t block = d->limit.window / HK_LIMIT_BLOCKS;
@@ -211,11 +212,11 @@ static int finish_limit(const struct hk_detector_draft *draft, struct hk_detecto
   DEFAULT(KEY_HOLD, hold, 3);
   d.limit.window -= d.limit.window % HK_LIMIT_BLOCKS;
   status = check_limit_times(&d, error, size);
-  d.window = HK_LIMIT_BLOCKS; /* samples are what every detector has: here they are the blocks */
+  d.window = HK_LIMIT_BLOCKS; /* every detector has a window in samples: here it is the number of blocks */
   d.stride = d.baseline = 1;
   if (d.alert != HK_ALERT_OFF) {
     d.alert = HK_ALERT_FIXED;
-    d.threshold = 0.5f; /* the score where the limit is as far away as the horizon */
+    d.threshold = 0.5f; /* the score when the limit is as far away as the horizon */
   }
   if (status == 0)
     *out = d;
@@ -233,7 +234,7 @@ static int finish_graph(const struct hk_detector_draft *draft, struct hk_detecto
   DEFAULT(KEY_WINDOW, search, 1);
   DEFAULT(KEY_RESIDENT, resident, larger(1500, smaller(15 * d.window, HK_RESIDENT_MAX)));
   if (d.search)
-    d.window = d.resident / HK_GRAPH_WINDOWS; /* the widest that may be found */
+    d.window = d.resident / HK_GRAPH_WINDOWS; /* the widest that may be determined */
   DEFAULT(KEY_NEIGHBOURS, neighbours, 3);
   DEFAULT(KEY_SHORTEST, shortest, HK_GRAPH_SHORTEST);
   DEFAULT(KEY_LEVEL, level, 0);
@@ -269,7 +270,7 @@ static int finish_graph(const struct hk_detector_draft *draft, struct hk_detecto
   return status;
 }
 
-/* How the keys of ika and svd fit together. */
+/* Checks the keys of ika and svd. */
 static int check_sst(const struct hk_detector *d, char *error, size_t size)
 {
   const uint32_t span = hk_detector_span(d);

@@ -23,7 +23,7 @@ static const char *const words[][6] = {
   [KEY_REORTHOGONALISE] = { "no", "yes" },
 };
 
-/* Name and range of each key; where max is 0 the key is no number. */
+/* Name and range of each key; max = 0: the key is not a number. */
 static const struct {
   const char *name;
   double min, max;
@@ -61,7 +61,7 @@ static const struct {
   [KEY_ROUGHNESS] = { "roughness", 0, 100 },
   [KEY_LOCALITY] = { "locality", 0, 100 },
   [KEY_FALSE_ALARMS] = { "false_alarms", 0.001, 100000 } /* log(1 - p) of a block keeps its digits */,
-  [KEY_CONFIDENCE] = { "confidence", 0, 6.5 }, /* 24 medians that only rise have 6.82 */
+  [KEY_CONFIDENCE] = { "confidence", 0, 6.5 }, /* the maximum of z, for 24 medians that only rise, is 6.82 */
   [KEY_LIMIT] = { "limit", -1e30, 1e30 },
   [KEY_LOWER] = { "lower", -1e30, 1e30 },
 };
@@ -136,7 +136,7 @@ static int set_alert(struct hk_detector *d, const char *value, char *error, size
   return 0;
 }
 
-/* Where the value of a key goes that is one of a few words, a whole number, a real; NULL: it is another one. */
+/* Address of a key's value: of words, whole numbers and reals; NULL: the key is of another kind. */
 static uint8_t *word_field(struct hk_detector_draft *draft, enum hk_key key)
 {
   struct hk_detector *d = &draft->detector;
@@ -175,7 +175,7 @@ static float *real_field(struct hk_detector *d, enum hk_key key)
 
 static int set_whole(struct hk_detector *d, enum hk_key key, const char *value, char *error, size_t size)
 {
-  const bool search = key == KEY_WINDOW && strcmp(value, "auto") == 0; /* finish says how wide it may be */
+  const bool search = key == KEY_WINDOW && strcmp(value, "auto") == 0; /* hk_detector_finish determines the widest window */
   const bool lasts = key == KEY_WINDOW && strpbrk(value, "nushmdwM") && hk_duration_parse(value, &d->limit.window) == 0;
   double number = 0;
   const int status = search || lasts ? 0 : set_number(&number, key, value, true, error, size);
@@ -243,7 +243,7 @@ const char *hk_algorithm_name(uint8_t algorithm)
   return algorithm <= HK_ALGORITHM_LAST ? words[KEY_ALGORITHM][algorithm] : "?";
 }
 
-/* Where a key's value is kept; some are kept in two places. */
+/* The field of a key's value; some keys have two fields. */
 #define FIELD(key, field)                                                                                                        \
   {                                                                                                                              \
     key, offsetof(struct hk_detector, field), sizeof((struct hk_detector *)0)->field                                             \
@@ -358,7 +358,7 @@ static void write_duration(int64_t ns, char *out, size_t size)
   snprintf(out, size, "%lld%s", (long long)(ns / units[i].ns), units[i].name);
 }
 
-/* A field's value, as a configuration has it. */
+/* Writes a field's value in the form of the configuration. */
 static void write_key(const struct hk_detector *d, enum hk_key key, const void *field, size_t field_size, char *out, size_t size)
 {
   uint32_t whole = 0;

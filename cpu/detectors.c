@@ -1,5 +1,5 @@
-/* Keys of a section are sorted into those of all its algorithms and those of one; each algorithm then gets the detector that it
- * would have with those that say something of it. */
+/* Sorts the keys of a section into those for all its algorithms and those for one; each algorithm then gets the detector that the
+ * keys that apply to it define. */
 #include "cpu/detectors.h"
 #include "cpu/detector_keys.h"
 
@@ -22,7 +22,7 @@ static int fail(char *error, size_t size, const char *format, ...)
   return -EINVAL;
 }
 
-/* Without the blanks around it. */
+/* Removes leading and trailing blanks. */
 static char *trim(char *s)
 {
   while (*s == ' ' || *s == '\t')
@@ -80,7 +80,7 @@ static bool has(const struct hk_detectors_draft *draft, uint32_t algorithm)
   return draft->n == 0 && algorithm == HK_ALGORITHM_IKA;
 }
 
-/* Keys that are for nobody. */
+/* Refuses keys that apply to none of the algorithms. */
 static int check_used(const struct hk_detectors_draft *draft, char *error, size_t size)
 {
   uint64_t strange = draft->shared.given;
@@ -131,7 +131,7 @@ int hk_detectors_parse(const char *text, struct hk_detector out[HK_ALGORITHMS], 
     *equals = 0;
     item = trim(item);
     size_t length = (size_t)snprintf(list, sizeof list, "%s", trim(equals + 1));
-    while (strcmp(item, "algorithm") == 0 && rest && !memchr(rest, '=', strcspn(rest, ","))) /* the list goes on */
+    while (strcmp(item, "algorithm") == 0 && rest && !memchr(rest, '=', strcspn(rest, ","))) /* the list continues */
       length += (size_t)snprintf(list + length, sizeof list - length, ",%s", trim(strsep(&rest, ",")));
     const int status = hk_detectors_set(&draft, item, list, error, size);
     if (status < 0)

@@ -1,13 +1,14 @@
 /* The cpu backend: hk_cpu_open. float32, worker threads, scores computed in groups.
  *
- * A thread is given a run of sensors with their points. It goes through them in rounds, the first point of every sensor,
- * then the second, and so on, and collects the scores that fall due until a group is full, so that the small eigenproblems
- * of several sensors run side by side. What comes after a score (the alert, and with it the hold of the baseline) needs the
- * score, so a sensor with a score pending is not touched before its group is done.
+ * A thread gets a run of sensors with their points. It processes them in rounds, the first point of every sensor, then the
+ * second, and so on, and collects due scores until a group is full, so that the small eigenproblems of several sensors are solved
+ * side by side. What follows a score (the alert, and with it the hold of the baseline) needs the score, so a sensor with a
+ * pending score waits until its group is scored. Sensors with algorithm = graph, shift, novelty or limit are scored one by one,
+ * each with all of its points.
  *
  * Sensors with algorithm = graph, shift, novelty or limit are scored alone, one after the other, each with all of its points.
  *
- * A score does not depend on its group, so neither the number of threads nor the cut into batches shows in any result. */
+ * A score does not depend on its group, so results depend neither on the number of threads nor on the division into batches. */
 #include "cpu/backend/alone.h"
 #include "cpu/sst/kernels.h"
 
@@ -26,7 +27,7 @@ struct pending {
 struct worker {
   struct hk_scorer *scorer;
   struct hk_alone_means alone;
-  uint32_t n; /* in the group */
+  uint32_t n; /* tasks in the group */
   struct hk_task task[HK_GROUP];
   struct pending pending[HK_GROUP];
 };
@@ -44,7 +45,7 @@ static void worker_free(void *worker)
 static int worker_new(void **out, const struct hk_detector *detectors, uint32_t n_detectors)
 {
   const size_t lines = (sizeof(struct worker) + 63) / 64;
-  struct worker *self = aligned_alloc(64, lines * 64); /* no cache line is shared with another thread's */
+  struct worker *self = aligned_alloc(64, lines * 64); /* shares no cache line with another thread's */
   if (!self)
     return -ENOMEM;
   memset(self, 0, sizeof *self);
@@ -79,7 +80,7 @@ static void decide(struct hk_sensor *sensor, const struct hk_detector *d, struct
     hk_engine_event(batch, next, point, &event);
 }
 
-/* Scores the group and decides for each of its points. All are of detector d. */
+/* Scores the group and applies the alert rule to each of its points. All are of detector d. */
 static void flush(struct worker *self, const struct hk_detector *d, struct hk_batch *batch, uint32_t *next)
 {
   hk_score(self->scorer, d, self->task, self->n);
@@ -91,8 +92,8 @@ static void flush(struct worker *self, const struct hk_detector *d, struct hk_ba
   self->n = 0;
 }
 
-/* Takes one point; its score, when one is due, joins the group. Returns whether it did. Flat, for hk_window_take has other users
- * and would be called otherwise: 70 instructions a point. */
+/* Processes one point; adds its score, if due, to the group. Returns whether a score was added. Flattened, because hk_window_take
+ * has other callers and would not be inlined: 70 instructions for each point. */
 __attribute__((flatten)) static bool take(struct worker *self, struct hk_sensor *sensor, const struct hk_detector *d,
                                           struct hk_batch *batch, uint32_t *next, uint32_t point)
 {
@@ -115,7 +116,7 @@ __attribute__((flatten)) static bool take(struct worker *self, struct hk_sensor 
   return true;
 }
 
-/* Sensors of one detector. */
+/* Processes sensors of one detector. */
 static void run_detector(struct worker *self, const struct hk_detector *d, struct hk_batch *batch, const struct hk_chain *chain,
                          uint32_t *next, uint32_t n)
 {
@@ -144,7 +145,7 @@ static void run_detector(struct worker *self, const struct hk_detector *d, struc
     flush(self, d, batch, next);
 }
 
-/* Sensors of one detector that are scored alone. */
+/* Processes sensors of one detector that are scored one by one. */
 static void run_alone(struct worker *self, const struct hk_detector *d, struct hk_batch *batch, const struct hk_chain *chain,
                       uint32_t *next, uint32_t n)
 {
@@ -193,7 +194,7 @@ static int import_(struct hk_backend *b, uint32_t slot, const void *state, size_
   return hk_state_read(state, size, d, &sensor->window, &sensor->alert, hk_sensor_samples(sensor), feedback_of(sensor, d));
 }
 
-/* Cores that this process may use. */
+/* Number of cores that this process may use. */
 static uint32_t cores(void)
 {
   cpu_set_t set;

@@ -1,5 +1,5 @@
-/* The road of a batch through a backend on the host: see engine.h. What can go wrong does so in submit (a bad batch, no place)
- * or in add (no memory); a batch that was taken always comes back with status 0. */
+/* The way of a batch through a backend on the host: see engine.h. Errors occur in submit (a malformed batch, no place) or in add
+ * (no memory); an accepted batch always returns with status 0. */
 #include "cpu/backend/engine.h"
 #include "cpu/backend/state_size.h"
 #include "cpu/rules/state.h"
@@ -14,7 +14,7 @@
 static_assert(sizeof(struct hk_chain) + 2 * sizeof(uint32_t) <= HK_BATCH_WORK, "the work column holds the chains");
 static_assert(sizeof(struct hk_image) <= HK_BATCH_WORK, "and the images");
 
-/* Images are states as cpu/rules/state.h has them: they are made by the worker threads. */
+/* Images are states in the format of cpu/rules/state.h, made by the worker threads. */
 static void export_some(struct hk_engine *e, struct hk_batch *batch, uint32_t from, uint32_t to)
 {
   struct hk_image *image = batch->work;
@@ -24,11 +24,11 @@ static void export_some(struct hk_engine *e, struct hk_batch *batch, uint32_t fr
     struct hk_sensor *sensor = image[i].record;
     const int64_t size =
         e->kind->export_(sensor, hk_sensor_detector(&e->sensors, sensor), (char *)batch->bulk + image[i].at, image[i].size);
-    image[i].size = (uint32_t)size; /* at most what was there */
+    image[i].size = (uint32_t)size; /* at most the planned size */
   }
 }
 
-/* Where each image is to stand. 0, or -EINVAL: there is no room for all. */
+/* Assigns the place of each image. Returns 0, or -EINVAL: they do not fit. */
 static int plan_export(const struct hk_engine *e, struct hk_batch *batch)
 {
   struct hk_image *image = batch->work;
@@ -46,7 +46,7 @@ static int plan_export(const struct hk_engine *e, struct hk_batch *batch)
   return 0;
 }
 
-/* Pieces of a batch of points are its sensors, and of an export; a sweep is one piece. */
+/* The pieces of a batch of points, or of an export, are its sensors; a sweep is one piece. */
 static void run(void *owner, uint32_t worker, const struct hk_job *job, uint32_t from, uint32_t to)
 {
   struct hk_engine *e = owner;
@@ -83,7 +83,7 @@ static void workers_free(const struct hk_engine *e, void **workers)
 int hk_engine_open(struct hk_backend **out, const struct hk_backend_ops *ops, const struct hk_engine_kind *kind,
                    const struct hk_backend_config *config, uint32_t threads, char *error, size_t size)
 {
-  openblas_set_num_threads(1); /* the threads are ours */
+  openblas_set_num_threads(1); /* the threads are the engine's */
   struct hk_engine *e = calloc(1, sizeof *e);
   if (!e) {
     snprintf(error, size, "no memory for a backend");
@@ -140,7 +140,7 @@ int hk_engine_add(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64
   return 0;
 }
 
-/* Work space for all threads, for the detectors of a table. NULL: no memory. */
+/* Makes the work space of all threads for the detectors of a table. NULL: out of memory. */
 static void **workers_new(const struct hk_engine *e, const struct hk_detector *detectors, uint32_t n_detectors)
 {
   void **workers = calloc(e->threads, sizeof *workers);
@@ -215,7 +215,7 @@ int hk_engine_submit(struct hk_backend *b, struct hk_batch *batch)
   } else {
     job.pieces = job.chains.n;
   }
-  job.pieces += job.pieces == 0; /* a sweep, or nothing at all, passes through the queue like the others */
+  job.pieces += job.pieces == 0; /* a sweep, or an empty batch, passes through the queue as one piece */
   batch->status = 0;
   batch->n_events = 0;
   hk_queue_submit(e->queue, &job);

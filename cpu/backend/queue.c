@@ -14,8 +14,8 @@
 
 struct place {
   struct hk_job job;
-  uint32_t inside;                     /* threads at work on it; under the lock */
-  _Alignas(64) _Atomic uint32_t taken; /* pieces handed out */
+  uint32_t inside;                     /* threads that process it; protected by the lock */
+  _Alignas(64) _Atomic uint32_t taken; /* pieces taken by threads */
 };
 
 struct worker {
@@ -35,17 +35,17 @@ struct hk_queue {
   _Atomic uint64_t finished;  /* written under the lock */
   pthread_mutex_t lock;
   pthread_cond_t work_came, work_done;
-  bool closing; /* under the lock */
+  bool closing; /* protected by the lock */
 };
 
-/* How many pieces to take when so many are left: a fair share of half of them, so that the end is even. */
+/* Number of pieces to take when `left` are left: a fair share of half of them, so that all threads end together. */
 static uint32_t run_length(const struct hk_queue *q, uint32_t left)
 {
   const uint32_t fair = left / (2 * q->threads);
   return fair > HK_RUN_MAX ? HK_RUN_MAX : fair < HK_RUN_MIN ? HK_RUN_MIN : fair;
 }
 
-/* Takes pieces of a job until none is left. */
+/* Takes and processes pieces of a job until none is left. */
 static void work_on(struct hk_queue *q, uint32_t worker, struct place *place)
 {
   const uint32_t pieces = place->job.pieces;
@@ -75,7 +75,7 @@ static void wake(struct hk_queue *q, const struct hk_job *job)
     pthread_cond_signal(&q->work_came);
 }
 
-/* The last thread has left a job. Under the lock, which is let go meanwhile. */
+/* Finishes a job after its last thread has left. Called under the lock, which is released meanwhile. */
 static void finish(struct hk_queue *q, const struct place *place)
 {
   pthread_mutex_unlock(&q->lock);
@@ -119,7 +119,7 @@ static void *worker_main(void *arg)
   return NULL;
 }
 
-/* Signals are the program's; its other threads take them. Returns an errno. */
+/* Starts a worker with all signals blocked: other threads of the program handle them. Returns an errno. */
 static int start_worker(struct hk_queue *q, uint32_t number)
 {
   struct worker *worker = &q->worker[number];

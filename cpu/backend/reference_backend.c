@@ -57,7 +57,7 @@ static void reset(struct hk_sensor *sensor, const struct hk_detector *d)
     hk_reference_random(feedback_of(sensor, d), sensor->window.seed, d->window);
 }
 
-/* Scores a sensor's window as it is. */
+/* Scores a sensor's current window. */
 static int score(struct worker *self, struct hk_sensor *sensor, const struct hk_detector *d, struct hk_reference_score *out)
 {
   hk_window_copy(&sensor->window, hk_sensor_samples(sensor), hk_detector_span(d), self->x);
@@ -102,7 +102,7 @@ static void run(void *worker, const struct hk_detector *detectors, struct hk_bat
   }
 }
 
-/* A sample in the other precision, with the bit that marks it as filled in. */
+/* Converts the precision of a sample, with the bit that marks it as filled in. */
 static float narrow(double x)
 {
   float y = (float)x;

@@ -1,10 +1,10 @@
 /* Slots, slabs and chains: see sensor_store.h.
  *
- * The slot table is reserved whole and touched as slots are bound. A slot remembers the last point that a batch had for it;
- * nothing is cleared between batches, because a stale memory shows itself: it points at no earlier point of this batch that
- * has the same slot (Briggs and Torczon, "An efficient representation for sparse sets", 1993).
+ * The slot table is reserved as a whole and touched as slots are bound. A slot remembers the last point that a batch had for it;
+ * nothing is cleared between batches, because an outdated value is recognised: it does not refer to an earlier point of this
+ * batch with the same slot (Briggs and Torczon, "An efficient representation for sparse sets", 1993).
  *
- * Failure modes: no memory is -ENOMEM and changes nothing; a bad batch is -EINVAL and changes nothing that matters. */
+ * Errors: -ENOMEM, out of memory, changes nothing; -EINVAL, a malformed batch, has no lasting effect. */
 #include "cpu/backend/sensor_store.h"
 #include "cpu/graph/graph.h"
 #include "cpu/limit/limit.h"
@@ -21,8 +21,8 @@
 #define ALIGNMENT 16u
 
 struct hk_slot {
-  struct hk_sensor *_Atomic sensor; /* NULL = free; a sweep may look while the shard binds */
-  uint32_t last;                    /* index of the sensor's latest point in the batch last looked through */
+  struct hk_sensor *_Atomic sensor; /* NULL = free; a sweep may read it while the shard binds */
+  uint32_t last;                    /* index of the sensor's latest point in the last examined batch */
   uint32_t count;                   /* its points in that batch */
 };
 
@@ -31,17 +31,17 @@ struct slab {
   uint64_t unused; /* keeps the records 16-byte aligned */
 };
 
-/* A record in nobody's hands. */
+/* A free record. */
 struct spare {
   struct spare *next;
 };
 
 struct hk_pool {
   struct slab *slabs;
-  struct spare *spare; /* records given back */
-  uint32_t fresh;      /* records of the newest slab never handed out */
+  struct spare *spare; /* freed records */
+  uint32_t fresh;      /* records of the newest slab that were never allocated */
   uint32_t bound;      /* sensors */
-  uint32_t in_batch;   /* sensors in the batch being looked through, then where its next chain goes */
+  uint32_t in_batch;   /* number of sensors in the batch being examined, then the place of its next chain */
 };
 
 static size_t record_size(const struct hk_sensors *s, uint32_t detector)
@@ -133,7 +133,7 @@ uint32_t hk_sensors_bound(const struct hk_sensors *s, uint32_t detector)
   return detector < s->n_detectors ? s->pools[detector].bound : 0;
 }
 
-/* Whether a number means a detector. */
+/* Whether a detector number is defined. */
 static bool defined(const struct hk_sensors *s, uint32_t detector)
 {
   return detector < s->n_detectors && s->detectors[detector].window > 0;
@@ -147,7 +147,7 @@ uint64_t hk_sensors_need(const struct hk_sensors *s, uint32_t detector, uint64_t
   return slabs * slab_size(s, detector);
 }
 
-/* A record that is in nobody's hands: one that was given back, or the next fresh one. NULL when a slab is needed. */
+/* Takes a free record: a freed one, or the next fresh one. NULL: a new slab is needed. */
 static struct hk_sensor *record_take(struct hk_sensors *s, uint32_t detector)
 {
   struct hk_pool *pool = &s->pools[detector];
@@ -250,7 +250,7 @@ int hk_sensors_chains(struct hk_sensors *s, const struct hk_batch *batch, struct
   uint32_t *heads = out->next + batch->capacity;
   s->n_touched = 0;
   const int64_t n = link_points(s, batch, out->next, heads);
-  /* Second pass: sensors of a detector side by side, so that they can be scored in groups. */
+  /* Second pass: makes the sensors of a detector contiguous, so that they can be scored in groups. */
   uint32_t place = 0;
   for (uint32_t i = 0; i < s->n_touched; i++) {
     struct hk_pool *pool = &s->pools[s->touched[i]];
@@ -281,7 +281,7 @@ void hk_sensors_sweep(struct hk_sensors *s, struct hk_batch *batch)
   const uint32_t high = atomic_load_explicit(&s->high, memory_order_acquire);
   uint32_t slot = s->sweep_from < high ? s->sweep_from : 0;
   batch->n_events = 0;
-  /* a sensor may give two notices at once: silent, and silent for too long */
+  /* a sensor may have two notices at once: stale and idle */
   for (uint32_t i = 0; i < high && batch->n_events + 2 <= batch->capacity; i++) {
     struct hk_sensor *sensor = hk_sensors_at(s, slot);
     slot = slot + 1 == high ? 0 : slot + 1;
@@ -291,7 +291,7 @@ void hk_sensors_sweep(struct hk_sensors *s, struct hk_batch *batch)
     if (change)
       notice(batch, sensor, change > 0 ? HK_EVENT_STALE : HK_EVENT_BACK);
     if (!sensor->window.started && sensor->window.seen == 0)
-      sensor->window.seen = batch->arrival; /* a name that never gives a point must not hold its place for ever */
+      sensor->window.seen = batch->arrival; /* a sensor that never gets a point must not keep its slot forever */
     if (batch->idle > 0 && batch->arrival - sensor->window.seen > batch->idle)
       notice(batch, sensor, HK_EVENT_IDLE);
   }

@@ -1,4 +1,4 @@
-/* Warming up: see warmup.h. What it counts is in window.h (the span), graph.h (hk_graph_step) and shift.h (hk_shift_value). */
+/* The warm-up: see warmup.h. The rules are in window.h (the span), graph.h (hk_graph_step) and shift.h (hk_shift_value). */
 #include "cpu/backend/warmup.h"
 
 #include "cpu/graph/graph.h"
@@ -13,8 +13,8 @@ static uint32_t larger(uint32_t a, uint32_t b)
   return a > b ? a : b;
 }
 
-/* A graph with a window. Nodes are counted from the first on: a score is due with every stride-th, once there are two shortest
- * segments of them. Where the window is found, all nodes of the samples that are there come at once. */
+/* A graph with a window. Nodes are counted from the first one: a score is due with every stride-th, once there are two shortest
+ * segments of nodes. If the window is determined from the data, all nodes of the existing samples are added at once. */
 static uint32_t of_graph(const struct hk_detector *d, uint32_t window)
 {
   const struct hk_graph_view v = { .detector = d, .window = window };
@@ -25,14 +25,14 @@ static uint32_t of_graph(const struct hk_detector *d, uint32_t window)
   return (needed + stride - 1) / stride * stride + window - 1;
 }
 
-/* The widest window that can be found. */
+/* The widest window that can be determined. */
 static uint32_t widest(const struct hk_detector *d)
 {
   const uint32_t told = (hk_graph_lags(d) - 2) / 2, most = larger(told, HK_GRAPH_FALLBACK);
   return most < d->window ? most : d->window;
 }
 
-/* Blocks begin with the clock: the first one may be over with the second point. */
+/* Blocks are aligned to the clock: the first one may end with the second point. */
 static struct hk_warmup of_limit(const struct hk_detector *d)
 {
   struct hk_warmup w = { 0, 0, d->limit.window };

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers of a column, as dgbtrf has them: it needs room for what row exchanges fill in. */
+/* Numbers of a column in the format of dgbtrf, with room for the fill-in of row exchanges. */
 static uint32_t stride_of(const struct hk_band_shape *s)
 {
   return 2 * s->below + s->above + 1;
@@ -39,7 +39,7 @@ static struct system system_of(const struct hk_band_shape *s, uint32_t i, const 
                           hk_band_lanes(s) };
 }
 
-/* A[row][0], were it there. */
+/* Address of A[row][0], if it existed. */
 static const double *row_of(const struct hk_band_shape *s, const struct system *is, uint32_t row)
 {
   return is->a + ((ptrdiff_t)row * hk_band_width(s) + s->below - row) * (ptrdiff_t)is->lanes;
@@ -75,7 +75,7 @@ uint64_t hk_band_need(const struct hk_band_shape *s)
   return (uint64_t)s->n * ((stride_of(s) + 3) * sizeof(double) + sizeof(int));
 }
 
-/* The band as dgbtrf wants it, and the largest number of each column. */
+/* Copies the band to the format of dgbtrf, and finds the largest number of each column. */
 static void lay_out(struct hk_band_work *w, const struct hk_band_shape *s, const struct system *is)
 {
   const size_t stride = stride_of(s);
@@ -89,7 +89,7 @@ static void lay_out(struct hk_band_work *w, const struct hk_band_shape *s, const
     }
 }
 
-/* The first column without a pivot; n: each has one. */
+/* Returns the first column without a pivot; n: all have one. */
 static uint32_t find_singular(const struct hk_band_work *w, const struct hk_band_shape *s)
 {
   const uint32_t stride = stride_of(s);
@@ -100,7 +100,7 @@ static uint32_t find_singular(const struct hk_band_work *w, const struct hk_band
   return s->n;
 }
 
-/* `right` becomes what the factors make of it. */
+/* Solves with the factors, in place of `right`. */
 static bool substitute(const struct hk_band_work *w, const struct hk_band_shape *s, double *right)
 {
   const lapack_int n = (lapack_int)s->n, below = (lapack_int)s->below, above = (lapack_int)s->above;
@@ -108,7 +108,7 @@ static bool substitute(const struct hk_band_work *w, const struct hk_band_shape 
                              n) == 0;
 }
 
-/* The backward error of w->x; w->residual becomes b - A x. */
+/* Returns the backward error of w->x, and sets w->residual to b - A x. */
 static double backward_error(struct hk_band_work *w, const struct hk_band_shape *s, const struct system *is)
 {
   double matrix = 0, solution = 0, right = 0, largest = 0;
@@ -125,7 +125,7 @@ static double backward_error(struct hk_band_work *w, const struct hk_band_shape 
     solution = fmax(solution, fabs(w->x[row]));
     largest = isnan(rest) ? INFINITY : fmax(largest, fabs(rest));
   }
-  return largest > 0 ? largest / (matrix * solution + right) : 0; /* infinite or NaN where there is no finite solution */
+  return largest > 0 ? largest / (matrix * solution + right) : 0; /* infinite or NaN if there is no finite solution */
 }
 
 struct hk_band_outcome hk_band_solve_one(struct hk_band_work *w, const struct hk_band_shape *s, uint32_t system, const double *a,
@@ -152,7 +152,7 @@ struct hk_band_outcome hk_band_solve_one(struct hk_band_work *w, const struct hk
       w->x[i] += w->residual[i];
     out.error = backward_error(w, s, &is);
   }
-  out.status = out.error <= HK_BAND_ERROR ? 0 : -ERANGE; /* also where it is NaN */
+  out.status = out.error <= HK_BAND_ERROR ? 0 : -ERANGE; /* also if it is NaN */
   for (uint32_t row = 0; row < s->n; row++)
     is.x[row * is.lanes] = w->x[row];
   return out;
@@ -165,7 +165,7 @@ struct all {
   const double *a, *b;
   double *x;
   struct hk_band_outcome *outcome;
-  atomic_uint next; /* system that nobody has taken */
+  atomic_uint next; /* next system to take */
 };
 
 struct worker {
@@ -183,7 +183,7 @@ static void *work_on(void *argument)
   return NULL;
 }
 
-/* The first worker works itself; where a thread cannot begin, those that there are do its part. */
+/* The calling thread is the first worker; if a thread cannot be started, the others do its part. */
 static void run(struct worker *worker, uint32_t workers)
 {
   uint32_t begun = 1;
@@ -191,7 +191,7 @@ static void run(struct worker *worker, uint32_t workers)
     begun++;
   work_on(&worker[0]);
   for (uint32_t i = 1; i < begun; i++)
-    (void)pthread_join(worker[i].thread, NULL); /* it was begun, and is joined once */
+    (void)pthread_join(worker[i].thread, NULL); /* it was started, and is joined once */
 }
 
 int hk_band_solve(const struct hk_band_shape *s, const double *a, const double *b, double *x, struct hk_band_outcome *outcome,

@@ -1,11 +1,11 @@
-/* Names of a graph to members of a field: see binding.h. */
+/* Maps the names of a graph to members of a field: see binding.h. */
 #include "cpu/field/binding.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Nodes of the graph, or sensors of the model. */
+/* Number of nodes of the graph, or of sensors of the model. */
 static uint32_t nodes_of(const struct hk_field_file *file)
 {
   return file->graph ? hk_field_graph_nodes(file->graph) : file->plan ? file->plan->sensors : 0;
@@ -55,7 +55,7 @@ void hk_field_binding_close(struct hk_field_binding *b)
   *b = (struct hk_field_binding){ 0 };
 }
 
-/* Binds all neighbours of a node that are there. */
+/* Binds all neighbours of a node that are members. */
 static void bind_own(const struct hk_field_binding *b, struct hk_field *f, uint32_t node)
 {
   for (uint32_t k = 0; k < b->q; k++) {

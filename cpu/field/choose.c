@@ -1,16 +1,16 @@
-/* Neighbours that a field finds itself: those with whose values the ones of a member are correlated most. */
+/* Chooses the neighbours of a field that finds them itself: those with the greatest correlation with a member. */
 #include "cpu/field/choose.h"
 #include "cpu/field/field_internal.h"
 #include "cpu/field/residual_refit.h"
 
 #include <stdlib.h>
 
-#define LANES 16 /* partial sums: so the order of a sum does not hang on the machine's */
-#define TIMES 3  /* that a member chooses: settled for so many rows, */
+#define LANES 16 /* partial sums, so that the order of a sum does not depend on the machine */
+#define TIMES 3  /* number of times that a member chooses: when settled for so many rows: */
 static const uint32_t times[TIMES] = { HK_RESIDUAL_SETTLE, 4 * HK_RESIDUAL_SETTLE, 16 * HK_RESIDUAL_SETTLE };
-#define LEAST (HK_RESIDUAL_SETTLE / 2) /* values that a correlation is of at least */
+#define LEAST (HK_RESIDUAL_SETTLE / 2) /* minimum number of values for a correlation */
 
-/* Counts the row for a member. True: it is to choose. */
+/* Counts the row for a member. Returns whether the member is due to choose. */
 static bool is_due(const struct hk_field *f, uint32_t i)
 {
   struct hk_field_member *m = &f->member[i];
@@ -23,8 +23,8 @@ static bool is_due(const struct hk_field *f, uint32_t i)
   return false;
 }
 
-/* The z of a member in the rows that are kept, about their mean and of length 1, 0 where there is none. False: too few, or they
- * stand still. */
+/* Writes the z of a member in the kept rows, less their mean and scaled to length 1; 0 if there is none. False: there are too
+ * few, or they are constant. */
 static bool normalise(const struct hk_field *f, uint32_t i, float *out)
 {
   double sum = 0, square = 0;
@@ -60,7 +60,8 @@ static float product(const float *a, const float *b)
   return sum;
 }
 
-/* The q members with the greatest correlations over 0, the greatest first; of equal ones the lower number. Returns how many. */
+/* Finds the q members with the greatest positive correlations, the greatest first; of equal ones the lower number. Returns their
+ * number. */
 static uint32_t nearest(const struct hk_field *f, uint32_t i, const float *all, const bool *fit, uint32_t out[])
 {
   float best[HK_RESIDUAL_NEIGHBOURS_MAX];
@@ -88,7 +89,7 @@ static bool has(const struct hk_field *f, uint32_t i, uint32_t j)
   return false;
 }
 
-/* What a member has learned is learned anew, from the rows that are kept. */
+/* Drops what a member has learned, and learns it anew from the kept rows. */
 static void learn_again(struct hk_field *f, uint32_t i)
 {
   struct hk_residual *r = &f->residual;

@@ -83,7 +83,7 @@ uint64_t hk_field_need(const struct hk_field_rule *r, uint32_t members)
   return hk_residual_need(&residual, members) + members * (rows + own + ring);
 }
 
-/* A column with room for more; what it had stays. NULL: no memory, and it is as it was. */
+/* Enlarges a column and keeps its contents. NULL: out of memory, and the column is unchanged. */
 static void *longer(void *column, size_t before, size_t room, size_t bytes)
 {
   char *memory = realloc(column, room * bytes);
@@ -106,7 +106,7 @@ static bool longer_times(int64_t **column, size_t before, size_t room)
   return memory;
 }
 
-/* Rows of the ring get as long as the residual's. */
+/* Enlarges the rows of the ring to the room of the residual. */
 static int grow_ring(struct hk_field *f, uint32_t before)
 {
   const uint32_t room = f->residual.room;
@@ -122,7 +122,7 @@ static int grow_ring(struct hk_field *f, uint32_t before)
   return 0;
 }
 
-/* Room for so many nodes in every column. The residual's grows last: so a field without memory is as it was. */
+/* Enlarges all columns to `nodes` nodes. The residual grows last, so the field is unchanged if there is no memory. */
 static int grow(struct hk_field *f, uint32_t nodes)
 {
   const size_t before = f->room, room = (nodes + HK_RESIDUAL_LANES - 1) / HK_RESIDUAL_LANES * HK_RESIDUAL_LANES;
@@ -155,7 +155,7 @@ int hk_field_add(struct hk_field *f, uint32_t number)
   return 0;
 }
 
-/* Those that have left are nobody's neighbours any more. */
+/* Removes members that have left from the neighbours of all others. */
 static void sweep(struct hk_field *f)
 {
   if (f->n_left == 0)
@@ -242,7 +242,7 @@ uint32_t hk_field_top(const struct hk_field *f)
   return f->top;
 }
 
-/* The sensor of the plan that a member is; HK_MODEL_NONE: none. */
+/* The plan's sensor of a member; HK_MODEL_NONE: none. */
 static uint32_t sensor_of(const struct hk_field *f, uint32_t member)
 {
   const uint32_t node = hk_field_node(f, member);
@@ -277,7 +277,7 @@ struct hk_field_count hk_field_count(const struct hk_field *f)
 
 /* --- rows ------------------------------------------------------------------------------------------------------------ */
 
-/* Whether the next row may still get a sample of a member that is to be waited for. */
+/* Whether the next row waits for a sample of a member. */
 static bool holds(const struct hk_field *f, const struct hk_field_member *m)
 {
   return m->status == HK_FIELD_MEMBER && m->from <= f->next && m->last < f->next && f->next - m->last <= f->rule.wait;
@@ -320,7 +320,7 @@ void hk_field_put(struct hk_field *f, uint32_t number, int64_t time, double valu
   }
 }
 
-/* The point that came last gets its place, once the rows that it drives out are gone. */
+/* Puts the last point into its row, after the rows that it forces to close were closed. */
 static void settle_in(struct hk_field *f)
 {
   if (!f->coming)
@@ -332,7 +332,7 @@ static void settle_in(struct hk_field *f)
   f->coming = false;
 }
 
-/* Keeps z of the row that was taken. */
+/* Keeps z of the last row. */
 static void keep(struct hk_field *f)
 {
   memcpy(f->ring + (size_t)f->at * f->residual.room, f->residual.now.z, f->residual.room * sizeof *f->ring);
@@ -340,7 +340,7 @@ static void keep(struct hk_field *f)
   f->kept += f->kept < HK_FIELD_RESIDENT;
 }
 
-/* Residuals of a row. */
+/* Computes the residuals of a row. */
 static void compute_residuals(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
 {
   hk_offload_row(f->offload, &f->residual, f->n_members, open->value, f->value);
@@ -355,7 +355,7 @@ static void compute_residuals(struct hk_field *f, const struct hk_field_open *op
   }
 }
 
-/* What the model says of a row, which is the one before `next`. */
+/* Computes the model's output for a row, the one before `next`. */
 static void compute_model(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
 {
   const uint32_t sensors = f->model.is ? hk_model_plan_of(f->model.is)->sensors : 0;
@@ -369,7 +369,7 @@ static void compute_model(struct hk_field *f, const struct hk_field_open *open, 
     nu = hk_model_row(f->model.is, f->next - 1, f->model.value);
   for (uint32_t i = 0; i < f->top; i++) {
     const uint32_t k = sensor_of(f, i);
-    f->value[i] = k != HK_MODEL_NONE && nu && !isnan(nu[k]) ? hk_residual_tag(nu[k], 0) : NAN; /* nobody else is to blame */
+    f->value[i] = k != HK_MODEL_NONE && nu && !isnan(nu[k]) ? hk_residual_tag(nu[k], 0) : NAN; /* no neighbour is to blame */
     if (isnan(f->value[i]))
       continue;
     const struct hk_model_check *check = hk_model_check_of(f->model.is, k);
@@ -378,7 +378,7 @@ static void compute_model(struct hk_field *f, const struct hk_field_open *open, 
   }
 }
 
-/* Closes the next row. False: nobody has a sample, and it is none. */
+/* Closes the next row. False: it has no sample, and does not count as a row. */
 static bool close_row(struct hk_field *f, struct hk_field_row *out)
 {
   struct hk_field_open *open = hk_field_open_row(f, f->next++);

@@ -1,5 +1,5 @@
-/* Files of neighbours: see graph.h. Names stand in order, so that they are found by halves; edges are sorted by the node that
- * they begin at, then by how near the other one is. */
+/* Files of neighbours: see graph.h. Names are sorted for binary search; edges are sorted by their first node, then by the
+ * distance of the other one. */
 #include "cpu/field/graph.h"
 #include "cpu/whole_file.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WORDS 4 /* of a line */
+#define WORDS 4 /* maximum number of words in a line */
 
 struct word {
   const char *text;
@@ -17,29 +17,29 @@ struct word {
 
 struct edge {
   uint32_t from, to;
-  double far; /* the nearer the smaller */
+  double far; /* a distance: smaller is nearer */
   size_t line;
 };
 
 struct hk_field_graph {
   atomic_uint references;
   uint32_t q, n;
-  char *text; /* of names */
+  char *text; /* text of the names */
   struct word *name;
-  uint32_t *neighbour; /* q a node */
-  uint32_t *users;     /* of node i from users_at[i] to users_at[i + 1] */
+  uint32_t *neighbour; /* q for each node */
+  uint32_t *users;     /* those of node i are at users_at[i] .. users_at[i + 1] - 1 */
   uint32_t *users_at;
 };
 
-/* What is being read. */
+/* State of the parser. */
 struct reading {
   struct hk_field_graph *graph;
   uint32_t kind;
   const char *at, *end;
   size_t line;
-  struct word *named; /* all words that are names, as they come */
+  struct word *named; /* all words that are names, in the order of the file */
   size_t n_named, room_named;
-  double *number; /* graph: a weight a line; nearest: X Y Z */
+  double *number; /* graph: a weight for each line; nearest: X Y Z */
   size_t n_numbers, room_numbers;
   char *error;
   size_t size;
@@ -64,7 +64,7 @@ static bool is_apart(char c)
   return c == ' ' || c == '\t' || c == ',' || c == '\r';
 }
 
-/* The words of the next line. Returns how many there are, at most WORDS + 1. */
+/* Splits the next line into words. Returns their number, at most WORDS + 1. */
 static uint32_t next_line(struct reading *r, struct word out[WORDS + 1])
 {
   uint32_t n = 0;
@@ -110,7 +110,7 @@ static bool add_number(struct reading *r, double number)
   return true;
 }
 
-/* False: it is none. */
+/* Parses a number. False: it is not a number. */
 static bool to_number(struct word w, double *out)
 {
   char copy[64], *end;
@@ -168,7 +168,7 @@ static int compare_words(const void *a, const void *b)
   return order ? order : (x->length > y->length) - (x->length < y->length);
 }
 
-/* Each name once, in order, with a copy of its text. */
+/* Collects the names, each once and sorted, with copies of their text. */
 static int take_names(struct reading *r)
 {
   struct hk_field_graph *g = r->graph;
@@ -221,7 +221,7 @@ static int compare_edges(const void *a, const void *b)
   return (x->line > y->line) - (x->line < y->line);
 }
 
-/* Puts a node among the nearest of another one, n of which are known; twice the same is once. Returns how many there are. */
+/* Inserts a node into the n known nearest of another one; a duplicate is ignored. Returns their number. */
 static uint32_t put_near(uint32_t *neighbour, uint32_t n, uint32_t q, uint32_t to)
 {
   for (uint32_t k = 0; k < n; k++)
@@ -256,7 +256,7 @@ static int take_edges(struct reading *r)
   return 0;
 }
 
-/* The nearest places of place i. */
+/* Finds the nearest places of place i. */
 static void find_nearest(const struct reading *r, const uint32_t *node, size_t i)
 {
   struct hk_field_graph *g = r->graph;
@@ -291,7 +291,7 @@ static int take_places(struct reading *r)
   return 0;
 }
 
-/* Who has whom. */
+/* Makes the table of users: by node, the nodes that have it as neighbour. */
 static int take_users(struct reading *r)
 {
   struct hk_field_graph *g = r->graph;

@@ -1,7 +1,7 @@
-/* Rows of a field on a device: see offload.h. */
+/* Computes rows of a field on a device: see offload.h. */
 #include "cpu/field/offload.h"
 
-/* The device failed, or would not have the field: the host goes on. */
+/* The device failed, or could not open the field: the host computes from now on. */
 static void give_up(struct hk_field_offload *o, const char *why)
 {
   const struct hk_field_place place = o->place;
@@ -11,7 +11,7 @@ static void give_up(struct hk_field_offload *o, const char *why)
     place.told(place.arg, why);
 }
 
-/* Whether the device is to compute the next row, and has the columns. */
+/* Whether the device computes the next row, and has the columns. */
 static bool ready(struct hk_field_offload *o, const struct hk_residual *host, uint32_t members)
 {
   char why[256] = "";

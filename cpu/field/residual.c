@@ -47,7 +47,7 @@ static char *number_at(const struct hk_residual *f, const struct hk_residual_col
 
 /* --- life ------------------------------------------------------------------------------------------------------------ */
 
-/* Nodes from..room-1 are nobody's. */
+/* Clears nodes from..room-1. */
 static void clear(const struct hk_residual *f, uint32_t from)
 {
   for (uint32_t i = from; i < f->room; i++)
@@ -166,7 +166,7 @@ size_t hk_residual_state_size(const struct hk_residual_rule *rule, uint32_t n)
   return size;
 }
 
-/* Of n nodes those that lie together from node i on, a multiple of HK_RESIDUAL_LANES. */
+/* Number of contiguous nodes, of n, from node i on; i is a multiple of HK_RESIDUAL_LANES. */
 static uint32_t lanes(uint32_t n, uint32_t i)
 {
   return n - i < HK_RESIDUAL_LANES ? n - i : HK_RESIDUAL_LANES;
@@ -186,7 +186,7 @@ void hk_residual_write(const struct hk_residual *f, uint32_t n, void *state)
         memcpy(at + ((size_t)k * n + i) * column[c].bytes, number_at(f, &column[c], k, i), lanes(n, i) * column[c].bytes);
 }
 
-/* Whether a node may be as it was read. */
+/* Whether a node that was read is valid. */
 static bool is_sound(const struct hk_residual *f, uint32_t i, uint32_t n)
 {
   bool sound = f->settled[i] <= HK_RESIDUAL_SETTLE && f->made[i] <= 1 && isfinite(f->mean[i]) && isfinite(f->spread[i]) &&

@@ -66,7 +66,7 @@ static int set_operator(struct hk_field_rule *r, const char *value, char *error,
   return 0;
 }
 
-/* Notes that a key was given which only one operator has. */
+/* Records that a key that only one operator has was given. */
 static void note_operator(struct hk_field_rule *r, const char *key)
 {
   static const struct {
@@ -132,7 +132,7 @@ int hk_field_set(struct hk_field_rule *r, const char *key, const char *value, ch
   return -EINVAL;
 }
 
-/* The keys of the operator fit together, and there is none of another. */
+/* Checks the keys of the operator, and that none of the other operator was given. */
 static int check_operator(const struct hk_field_rule *r, char *error, size_t size)
 {
   const bool model = r->kind == HK_FIELD_MODEL;
@@ -172,7 +172,7 @@ int hk_field_check(const struct hk_field_rule *r, char *error, size_t size)
   return -EINVAL;
 }
 
-/* Without the blanks around it. */
+/* Removes leading and trailing blanks. */
 static char *trimmed(char *text)
 {
   while (*text == ' ')

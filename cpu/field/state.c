@@ -1,11 +1,10 @@
-/* The state of a field: see field.h. Rows that are not closed are written in order; nothing of what is read is believed before it
- * was looked at. */
+/* The state of a field: see state.h. Open rows are written in order; everything that is read is checked before use. */
 #include "cpu/field/state.h"
 #include "cpu/field/field_internal.h"
 
 #include <errno.h>
 
-/* All numbers are as they are in memory, which is little-endian. */
+/* Numbers have the representation of memory, little-endian. */
 struct head {
   uint32_t neighbours, q, refit, blame, wait, members;
   uint32_t n_members, top;
@@ -25,16 +24,16 @@ _Static_assert(sizeof(struct head) == 80, "no padding");
  * (cpu/model/model.h). */
 struct point {
   int64_t time;
-  double value; /* NaN: there is none */
+  double value; /* NaN: none */
 };
 
-/* Rows that have points and are not closed. */
+/* Number of open rows with points. */
 static uint32_t open_rows(int64_t next, int64_t newest)
 {
   return next == HK_FIELD_NEVER ? 0 : (uint32_t)(newest - next + 1);
 }
 
-/* floats of the ring, to 8 bytes */
+/* floats of the ring, padded to 8 bytes */
 static size_t ring_size(const struct head *h)
 {
   return ((size_t)h->kept * h->top * sizeof(float) + 7) / 8 * 8;
@@ -82,7 +81,7 @@ static uint8_t *put(uint8_t *at, const void *data, size_t size)
   return at + size;
 }
 
-/* Row `back` rows before the next one of the ring. */
+/* The ring's row that is `back` rows before the next one. */
 static float *ring_row(const struct hk_field *f, uint32_t back)
 {
   return f->ring + (size_t)((f->at + HK_FIELD_RESIDENT - back) % HK_FIELD_RESIDENT) * f->residual.room;
@@ -134,7 +133,7 @@ static struct hk_field_rule rule_of(const struct head *h)
                                  .modelled = model,
                                  .placed = h->neighbours == HK_FIELD_NEAREST,
                                  .mark = h->mark,
-                                 .file = { h->neighbours == HK_FIELD_AUTO ? 0 : '-' }, /* that there is one is enough */
+                                 .file = { h->neighbours == HK_FIELD_AUTO ? 0 : '-' }, /* only whether there is a file matters */
                                  .q = h->q,
                                  .refit = h->refit,
                                  .blame = h->blame,
@@ -145,7 +144,7 @@ static struct hk_field_rule rule_of(const struct head *h)
                                  .clip = h->clip };
 }
 
-/* Whether a head is one that a field may have. */
+/* Whether a head is valid. */
 static bool is_good(const struct head *h, size_t size)
 {
   const struct hk_field_rule rule = rule_of(h);
@@ -173,7 +172,7 @@ static int read_members(struct hk_field *f, const struct head *h, const uint8_t 
   struct hk_field_member member;
   if (h->top == 0)
     return 0;
-  if (hk_field_add(f, h->top - 1) != 0) /* makes room for all */
+  if (hk_field_add(f, h->top - 1) != 0) /* allocates for all */
     return -ENOMEM;
   f->n_members = f->n_left = 0;
   for (uint32_t i = 0; i < h->top; i++) {

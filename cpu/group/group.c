@@ -135,7 +135,7 @@ void hk_group_put(struct hk_group *g, uint32_t number, int64_t time, double valu
     g->coming = (struct hk_group_coming){ m, row, time, value };
 }
 
-/* The point that came last gets its place, once the rows that it drives out are gone. */
+/* Puts the last point into its row, after the rows that it forces to close were closed. */
 static void settle_in(struct hk_group *g)
 {
   const struct hk_group_coming *c = &g->coming;
@@ -148,7 +148,7 @@ static void settle_in(struct hk_group *g)
   g->coming.member = NULL;
 }
 
-/* Whether the next row may still get a sample that is to be waited for. */
+/* Whether the next row waits for a sample of a member. */
 static bool is_held(const struct hk_group *g)
 {
   for (uint32_t i = 0; i < g->top; i++) {
@@ -159,7 +159,7 @@ static bool is_held(const struct hk_group *g)
   return false;
 }
 
-/* Closes the next row. False: nobody has a sample, and it is not kept. */
+/* Closes the next row. False: it has no sample, and is not kept. */
 static bool close_row(struct hk_group *g)
 {
   const uint32_t place = hk_group_place(g, g->next++);
@@ -194,8 +194,8 @@ static int ascending(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* The prediction errors of a member: how its samples differ from what their mean and the one before let expect. Returns how many
- * there are; `at` says in which rows, counted from the oldest. */
+/* Computes the prediction errors of a member: the differences of its samples from the prediction by their mean and the previous
+ * sample. Returns their number; `at`: their rows, counted from the oldest. */
 static uint32_t predict(struct hk_group *g, const struct hk_group_member *m)
 {
   double mean = 0, square = 0, product = 0, before;
@@ -228,13 +228,13 @@ static uint32_t predict(struct hk_group *g, const struct hk_group_member *m)
   return n - 1;
 }
 
-/* Log-likelihood of so many of n, at their own share. */
+/* Log-likelihood of `some` of n, at their own share. */
 static double likelihood(const struct hk_group *g, uint32_t some, uint32_t n)
 {
   return g->entropy[some] + g->entropy[n - some] - g->entropy[n];
 }
 
-/* Adds what one member says of every split. False: it has too few samples. */
+/* Adds the contribution of one member to every split. False: it has too few samples. */
 static bool add_member(struct hk_group *g, uint32_t number)
 {
   const uint32_t n = predict(g, g->member[number]), shortest = g->rule.shortest;
@@ -255,7 +255,7 @@ static bool add_member(struct hk_group *g, uint32_t number)
         g->own[i] += likelihood(g, left, i) + likelihood(g, all - left, n - i) - whole;
     }
   }
-  /* A row begins the newer part for every member; the first of its errors there may stand in a later row. */
+  /* A row begins the newer part for all members; a member's first error in it may be in a later row. */
   for (uint32_t row = 1, i = 0; row < g->live; row++) {
     while (i < n && g->at[i] < row)
       i++;
@@ -268,7 +268,7 @@ static bool add_member(struct hk_group *g, uint32_t number)
   return true;
 }
 
-/* Mean of what a member has in `n` rows from the one on that is `back` before the next, and the standard deviation about it. */
+/* Mean and standard deviation of a member's samples in `n` rows, from the one that is `back` before the next. */
 static double level(const struct hk_group *g, uint32_t number, uint32_t back, uint32_t n, float *spread)
 {
   const struct hk_group_member *m = g->member[number];
@@ -288,7 +288,7 @@ static double level(const struct hk_group *g, uint32_t number, uint32_t back, ui
   return mean;
 }
 
-/* Compares all splits of what is resident, and drops what is older than a change. */
+/* Compares all splits of the resident rows, and drops those before a change. */
 static void compare(struct hk_group *g, struct hk_group_tick *t)
 {
   uint32_t best = 0;
@@ -319,8 +319,8 @@ static void compare(struct hk_group *g, struct hk_group_tick *t)
   g->since = 1;
 }
 
-/* A change is settled at the first comparison behind two shortest parts, which accepts no other one yet: so the end of an alert
- * and the beginning of the next are of two rows, and each has a score. */
+/* A change is settled at the first comparison that is two shortest parts later, which does not accept another change: so the end
+ * of an alert and the beginning of the next are in different rows, and each has a score. */
 static void settle(struct hk_group *g, struct hk_group_tick *t)
 {
   if (g->since <= 2 * g->rule.shortest)

@@ -78,7 +78,7 @@ int hk_group_check(const struct hk_group_rule *r, char *error, size_t size)
   return -EINVAL;
 }
 
-/* Without the blanks around it. */
+/* Removes leading and trailing blanks. */
 static char *trimmed(char *text)
 {
   while (*text == ' ')

@@ -1,12 +1,12 @@
-/* The state of a group: see group.h. Rows are written from the oldest to the newest, so the place of a row in the rings does not
- * matter; nothing of what is read is believed before it was looked at. */
+/* The state of a group: see group.h. Rows are written from the oldest to the newest, independent of their places in the rings;
+ * everything that is read is checked before use. */
 #include "cpu/group/group_internal.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
-/* All numbers are as they are in memory, which is little-endian. */
+/* Numbers have the representation of memory, little-endian. */
 struct head {
   uint32_t shortest, hop, resident, wait, members;
   uint32_t n_members;
@@ -18,7 +18,8 @@ struct head {
 };
 _Static_assert(sizeof(struct head) == 72, "no padding");
 
-/* Behind the times of the closed rows: each member, its points of the rows from `next` to `newest`, its values of the closed. */
+/* After the times of the closed rows: each member, its points of the rows from `next` to `newest`, its values of the closed
+ * rows. */
 struct member_head {
   uint32_t number, reserved;
   int64_t last, from;
@@ -27,10 +28,10 @@ _Static_assert(sizeof(struct member_head) == 24, "no padding");
 
 struct point {
   int64_t time;
-  double value; /* NaN: there is none */
+  double value; /* NaN: none */
 };
 
-/* Rows that have points and are not closed. */
+/* Number of open rows with points. */
 static uint32_t open_rows(int64_t next, int64_t newest)
 {
   return next == HK_GROUP_NEVER ? 0 : (uint32_t)(newest - next + 1);
@@ -123,7 +124,7 @@ static bool is_value(double value)
   return isnan(value) || fabs(value) <= HK_GROUP_VALUE_MAX;
 }
 
-/* Whether a head is one that a group of this rule may have. */
+/* Whether a head is valid for a group of this rule. */
 static bool is_good(const struct head *h, const struct hk_group_rule *rule, size_t size)
 {
   char error[128];
@@ -136,7 +137,7 @@ static bool is_good(const struct head *h, const struct hk_group_rule *rule, size
          h->newest - h->next < h->wait && size == size_of(h);
 }
 
-/* Reads a member; *at moves on. */
+/* Reads a member and advances *at. */
 static int read_member(struct hk_group *g, const uint8_t **at)
 {
   struct member_head head;

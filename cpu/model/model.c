@@ -13,7 +13,7 @@
 #define FRICTION_MIN 0.2 /* phi */
 #define FRICTION_MAX 5.0
 
-/* What of a model is written: this, its lines, its checks, and the state of all points. All numbers are as they are in memory,
+/* The state of a model: this head, its lines, its checks, and the states of all points. All numbers have their form in memory,
  * which is little-endian. */
 struct head {
   uint32_t sensors, points, lines, unused;
@@ -23,17 +23,17 @@ _Static_assert(sizeof(struct head) == 24, "no padding");
 
 struct line {
   uint32_t running; /* 0 or 1 */
-  uint32_t silent;  /* rows to go */
-  uint32_t held[2]; /* rows for which a boundary has had no value */
-  uint32_t failing; /* steps in a row */
+  uint32_t silent;  /* rows left */
+  uint32_t held[2]; /* rows without a value, by boundary */
+  uint32_t failing; /* successive failed steps */
   uint32_t unused;
   double at[2];    /* last values of the boundaries */
   double friction; /* phi */
-  uint64_t taught; /* rows of which it was learned */
+  uint64_t taught; /* number of rows from which friction was learned */
 };
 _Static_assert(sizeof(struct line) == 56, "no padding");
 
-/* Sums over the checks of a line, of which its friction is learned. */
+/* Sums over the checks of a line, from which its friction is learned. */
 struct lesson {
   double above, below;
 };
@@ -42,13 +42,13 @@ struct hk_model {
   const struct hk_model_plan *plan;
   struct hk_model_rule rule;
   struct hk_pipelines_place place;
-  struct hk_pipelines *pipes; /* NULL: the device failed, and there was no memory to go on without */
+  struct hk_pipelines *pipes; /* NULL: the device failed, and there was no memory to continue on the host */
   struct head now;
   struct line *line; /* by line, as */
   struct hk_pipelines_line *step;
   enum hk_model_turn *turn;
   uint32_t *singular;           /* point at which a step failed last */
-  struct lesson *lesson;        /* of this row */
+  struct lesson *lesson;        /* of the current row */
   struct hk_model_check *check; /* by sensor, as */
   double *nu;
   struct hk_pipelines_seen seen;
@@ -131,7 +131,7 @@ const struct hk_model_plan *hk_model_plan_of(const struct hk_model *m)
 
 /* --- friction ----------------------------------------------------------------------------------------------------------- */
 
-/* How a steady line's sensor changes with phi, in its unit. */
+/* Derivative of a steady line's sensor by phi, in its unit. */
 static double slope_of(const struct hk_model *m, const struct hk_model_sensor *s)
 {
   const struct hk_model_line *l = &m->plan->line[s->line];
@@ -139,7 +139,7 @@ static double slope_of(const struct hk_model *m, const struct hk_model_sensor *s
   const double q = (m->seen.flow[2 * s->line] + m->seen.flow[2 * s->line + 1]) / 2, drop = q * fabs(q);
   if (!first && !last) /* pressures at both ends: less flows */
     return s->flow ? -q / (2 * m->line[s->line].friction) / s->unit : 0;
-  if (s->flow) /* it is what is measured, whatever the friction */
+  if (s->flow) /* a measured flow does not depend on friction */
     return 0;
   return (first ? l->loss - s->loss : -s->loss) * drop / s->unit;
 }
@@ -177,7 +177,7 @@ static void adapt(const struct hk_model *m, uint32_t i)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-/* A value with weight 1/n of the first, and `slowly` of later ones. */
+/* Adds a value to a mean, with weight 1/n for the first values, and `slowly` for later ones. */
 static void take(double *mean, double value, uint64_t n, double slowly)
 {
   *mean += (value - *mean) * fmax(slowly, 1 / (double)n);
@@ -208,7 +208,7 @@ static void leave_device(struct hk_model *m)
   m->place = (struct hk_pipelines_place){ &hk_pipelines_host, 1 };
   m->pipes = NULL;
   if (m->place.kind->open(&m->pipes, m->plan, m->place.number, error, sizeof error) != 0)
-    m->pipes = NULL; /* and they do not begin */
+    m->pipes = NULL; /* then lines do not begin */
   for (uint32_t i = 0; i < m->plan->lines; i++) {
     m->turn[i] = m->line[i].running ? HK_MODEL_BROKEN : HK_MODEL_WAITS;
     m->line[i].running = 0;
@@ -216,7 +216,7 @@ static void leave_device(struct hk_model *m)
   }
 }
 
-/* A step of all lines that are active. */
+/* Makes a step of all active lines. */
 static void step(struct hk_model *m)
 {
   uint32_t active = 0;
@@ -284,7 +284,7 @@ static void take_boundaries(struct hk_model *m, uint32_t i, const double *y, uin
   }
 }
 
-/* Rows that did not come, in which the boundaries kept their values. */
+/* Processes missing rows, in which the boundaries keep their values. */
 static void make_up(struct hk_model *m, uint32_t missed)
 {
   for (uint32_t i = 0; i < m->plan->lines; i++)
@@ -301,7 +301,7 @@ static void make_up(struct hk_model *m, uint32_t missed)
   }
 }
 
-/* Takes a row's boundaries. True: the line goes on with a step. */
+/* Reads a row's boundaries. Returns whether the line makes a step. */
 static bool look_at(struct hk_model *m, uint32_t i, const double *y, uint32_t missed)
 {
   const struct line *l = &m->line[i];
@@ -319,7 +319,7 @@ static bool look_at(struct hk_model *m, uint32_t i, const double *y, uint32_t mi
   return false;
 }
 
-/* What the checks differ by, of lines that had a step. */
+/* Computes the differences of the checks of lines that made a step. */
 static void compare(struct hk_model *m, const double *y)
 {
   for (uint32_t i = 0; i < m->plan->sensors; i++) {
@@ -329,7 +329,7 @@ static void compare(struct hk_model *m, const double *y)
   }
 }
 
-/* What became of a line's step. */
+/* Processes the result of a line's step. */
 static void conclude(struct hk_model *m, uint32_t i)
 {
   struct line *l = &m->line[i];
@@ -428,7 +428,7 @@ void hk_model_write(const struct hk_model *m, void *state)
   double *points = (double *)(void *)(at + sizeof m->now + lines + checks);
   if (m->pipes && m->place.kind->get(m->pipes, points) == 0)
     return;
-  memset(points, 0, 2 * (size_t)m->now.points * sizeof *points); /* lines that a device has lost begin again */
+  memset(points, 0, 2 * (size_t)m->now.points * sizeof *points); /* lines lost by a device begin again */
   for (uint32_t i = 0; i < m->plan->lines; i++)
     ((struct line *)(void *)(at + sizeof m->now))[i].running = 0;
 }

@@ -16,17 +16,17 @@
 struct owned {
   struct hk_model_plan plan;
   atomic_uint references;
-  char *text; /* of the file: names lie in it */
+  char *text; /* of the file, to which names point */
   struct hk_model_line *line;
   struct hk_model_pipe *pipe;
   struct hk_model_sensor *sensor;
   struct hk_pipeline_cell *cell;
-  const struct hk_model_sensor **by_name; /* in the order of their names */
+  const struct hk_model_sensor **by_name; /* sorted by name */
 };
 
 /* --- nodes -------------------------------------------------------------------------------------------------------------- */
 
-/* Pipes of a line: the first, and the one behind its last. */
+/* Pipes of a line: the first, and the one after the last. */
 struct range {
   uint32_t from, to;
 };
@@ -46,7 +46,7 @@ static int find_node(const struct hk_plan_lines *r, uint32_t line, const struct 
   return hk_plan_complain(r, w, "no pipe begins or ends at this node");
 }
 
-/* A node stands once on the line. */
+/* Checks that each node is on the line only once. */
 static int check_nodes(const struct hk_plan_lines *r, uint32_t line)
 {
   const struct range pipes = pipes_of(r, line);
@@ -58,7 +58,7 @@ static int check_nodes(const struct hk_plan_lines *r, uint32_t line)
   return 0;
 }
 
-/* The heights of all nodes, as what the pipes rise by. Nodes of line k stand from its first edge plus k on. */
+/* Converts the heights of all nodes to the rises of the pipes. Nodes of line k begin at its first edge plus k. */
 static int take_heights(const struct hk_plan_lines *r, double *rise)
 {
   double *height = calloc((size_t)r->edges + r->lines, sizeof *height);
@@ -78,7 +78,7 @@ static int take_heights(const struct hk_plan_lines *r, double *rise)
 
 /* --- the plan ----------------------------------------------------------------------------------------------------------- */
 
-/* Cells and figures of pipe i, which rises by so much, and of its line so far. */
+/* Computes the cells and numbers of pipe i, which rises by `rise`, and updates its line. */
 static void make_pipe(struct owned *o, const struct hk_plan_lines *r, struct hk_model_line *l, uint32_t i, double rise)
 {
   struct hk_model_plan *p = &o->plan;
@@ -196,7 +196,7 @@ static int make_names(struct owned *o, const struct hk_plan_lines *r)
   return 0;
 }
 
-/* Both ends of a line are driven. */
+/* Checks that both ends of a line have a boundary. */
 static int check_ends(const struct owned *o, const struct hk_plan_lines *r, uint32_t line)
 {
   const struct hk_model_line *l = &o->line[line];
@@ -235,7 +235,7 @@ static uint64_t mix(uint64_t hash, const void *data, size_t size)
   return hash;
 }
 
-/* Of what a state depends on: cells and sensors. */
+/* Hash of what a state depends on: cells and sensors. */
 static uint32_t mark_of(const struct hk_model_plan *p)
 {
   uint64_t hash = mix(14695981039346656037u, p->cell, p->cells * sizeof *p->cell);
@@ -253,7 +253,7 @@ static uint32_t mark_of(const struct hk_model_plan *p)
 
 /* --- life --------------------------------------------------------------------------------------------------------------- */
 
-/* Makes the plan of a text that is its own. */
+/* Makes a plan from a text that it owns. */
 static int make(struct owned *o, struct hk_plan_lines *r, size_t length)
 {
   int status = hk_plan_lines_read(r, o->text, length);
@@ -304,7 +304,7 @@ int hk_model_plan_read(const struct hk_model_plan **out, const char *path, char 
   return status;
 }
 
-/* The plan is the first member of what owns it. */
+/* The plan is the first member of its owner. */
 static struct owned *owner_of(const struct hk_model_plan *plan)
 {
   return (struct owned *)(uintptr_t)plan;

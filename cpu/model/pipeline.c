@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEADY_FLOW_MAX 1e6 /* m^3/s; a thousand times the largest river's is no pipe's */
+#define STEADY_FLOW_MAX 1e6 /* m^3/s; a thousand times that of the largest river, more than in any pipe */
 
 /* Columns of a step. */
 struct step {
-  double *next;   /* the state that is looked for */
-  double *rest;   /* of the equations */
-  double *change; /* of the state */
+  double *next;   /* the new state */
+  double *rest;   /* negative residuals of the equations */
+  double *change; /* change of the state */
   double *band;
 };
 
@@ -63,7 +63,7 @@ static double *row_of(const struct step *t, size_t row)
   return &t->band[row * HK_PIPELINE_WIDTH];
 }
 
-/* The equations where t->next is. */
+/* Computes the equations at t->next. */
 static void put_all(const struct hk_pipeline *l, const struct step *t, const struct hk_pipeline_end end[2], const double *sink,
                     double dt, double friction)
 {
@@ -78,7 +78,7 @@ static void put_all(const struct hk_pipeline *l, const struct step *t, const str
   hk_pipeline_end_row(&end[1], l->impedance, t->next[last - 1], t->next[last], row_of(t, last) + 1, &t->rest[last]);
 }
 
-/* One Newton step. 0, -EDOM or -ERANGE. */
+/* Makes one Newton step. Returns 0, -EDOM or -ERANGE. */
 static int solve(struct hk_pipeline *l, const struct step *t)
 {
   const struct hk_band_shape shape = shape_of(l->points);
@@ -113,7 +113,7 @@ int hk_pipeline_step(struct hk_pipeline *l, const struct hk_pipeline_end end[2],
 
 /* --- steady ------------------------------------------------------------------------------------------------------------- */
 
-/* How far s falls in a cell at the flow q. */
+/* Decrease of s in a cell at the flow q. */
 static double fall(const struct hk_pipeline_cell *cell, double q, double friction)
 {
   return (cell->lift + friction * cell->friction * q * fabs(q)) / cell->push;
@@ -125,14 +125,14 @@ static double set_by(const struct hk_pipeline_end *e, double q)
   return (e->is - e->q * q - e->square * q * fabs(q)) / e->p;
 }
 
-/* What is left of the last end's equation if q flows everywhere and the first end sets the pressure. */
+/* Residual of the last end's equation if the flow is q everywhere and the first end sets the pressure. */
 static double left_over(const struct hk_pipeline_end end[2], double q, double loss, double lift)
 {
   const double p = set_by(&end[0], q) - loss * q * fabs(q) - lift;
   return end[1].p * p + end[1].q * q + end[1].square * q * fabs(q) - end[1].is;
 }
 
-/* The flow of two ends of which each may set a pressure, by halves. */
+/* Finds the flow between two ends, each of which may set a pressure, by bisection. */
 static int find_flow(const struct hk_pipeline_end end[2], double loss, double lift, double *out)
 {
   double low = -1e-6, high = 1e-6;

@@ -14,7 +14,7 @@
 
 struct worker {
   struct hk_pipelines *all;
-  struct hk_pipeline line; /* of the line that is computed, with memory for the longest */
+  struct hk_pipeline line; /* the current line, with memory for the longest one */
   pthread_t thread;
 };
 
@@ -25,7 +25,7 @@ struct hk_pipelines {
   uint32_t workers;
   struct hk_pipelines_line *line; /* of a step, as */
   double dt;
-  atomic_uint next; /* line that nobody has taken */
+  atomic_uint next; /* next line to take */
 };
 
 static double *state_of(const struct hk_pipelines *p, uint32_t line)
@@ -83,7 +83,7 @@ static void step_line(struct worker *w, uint32_t i)
   struct hk_pipelines *p = w->all;
   const struct hk_model_line *of = &p->plan->line[i];
   struct hk_pipelines_line *line = &p->line[i];
-  struct hk_pipeline pipe = w->line; /* it is in the line's place until the step is done */
+  struct hk_pipeline pipe = w->line; /* a copy for this line during the step */
   pipe.cell = p->plan->cell + of->cell;
   pipe.points = hk_model_points(of);
   pipe.impedance = of->impedance;
@@ -101,7 +101,7 @@ static void *work(void *argument)
   return NULL;
 }
 
-/* The first worker works itself; where a thread cannot begin, those that there are do its part. */
+/* The calling thread is the first worker; if a thread cannot be started, the others do its part. */
 static int step_host(struct hk_pipelines *p, struct hk_pipelines_line *line, double dt, const struct hk_pipelines_seen *seen)
 {
   uint32_t begun = 1;
@@ -112,7 +112,7 @@ static int step_host(struct hk_pipelines *p, struct hk_pipelines_line *line, dou
     begun++;
   work(&p->worker[0]);
   for (uint32_t i = 1; i < begun; i++)
-    (void)pthread_join(p->worker[i].thread, NULL); /* it was begun, and is joined once */
+    (void)pthread_join(p->worker[i].thread, NULL); /* it was started, and is joined once */
   for (uint32_t i = 0; i < p->plan->sensors; i++) {
     const struct hk_model_sensor *s = &p->plan->sensor[i];
     const double *at = state_of(p, s->line) + 2 * (size_t)s->point;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS 9 /* of a line, at most, and one more */
+#define WORDS 9 /* maximum number of words in a line, plus one */
 
-/* Where in the text one is. */
+/* Position in the text. */
 struct cursor {
   const char *at, *end;
   uint32_t line;
@@ -41,7 +41,7 @@ static bool is_blank(char c)
   return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The words of the next line; those beyond WORDS count for nothing. Returns how many there are. */
+/* Splits the next line into words; those beyond WORDS are ignored. Returns their number. */
 static uint32_t next_line(struct cursor *c, struct hk_plan_word out[WORDS])
 {
   const char *from = c->at;
@@ -67,7 +67,7 @@ static bool is(const struct hk_plan_word *w, const char *text)
   return w->is.length == strlen(text) && memcmp(w->is.text, text, w->is.length) == 0;
 }
 
-/* what: what the number is, for people. */
+/* what: name of the number, for messages. */
 static int take_number(const struct hk_plan_lines *r, const struct hk_plan_word *w, const char *what, double least, double most,
                        double *out)
 {
@@ -84,7 +84,7 @@ static int take_number(const struct hk_plan_lines *r, const struct hk_plan_word 
 
 /* --- lines -------------------------------------------------------------------------------------------------------------- */
 
-/* Room for one more in a column of n, which is as long as the power of two at or above that. NULL: no memory. */
+/* Makes room for one more element in a column of n, whose capacity is the next power of two. NULL: out of memory. */
 static void *one_more(void *column, uint32_t n, size_t bytes)
 {
   return (n & (n - 1)) == 0 ? realloc(column, (n > 0 ? 2 * (size_t)n : 1) * bytes) : column;
@@ -122,7 +122,7 @@ static int take_units(struct hk_plan_lines *r, const struct hk_plan_word *w)
   return 0;
 }
 
-/* One more line, before its pipes. */
+/* Adds a line, before its pipes. */
 static int add_line(struct hk_plan_lines *r, const struct hk_plan_word *w, struct hk_plan_word name)
 {
   struct hk_plan_line *line = one_more(r->line, r->lines, sizeof *line);
