@@ -1,7 +1,5 @@
-/* What a lane does for a sensor around its score: takes the next point before, decides after. A lane to a sensor, in device
- * memory.
- *
- * Neither is inlined: they are long, and their registers must not count against those of the score. */
+/* The work of a lane for a sensor before and after a score: processes the next point, and decides. One lane for each sensor, in
+ * device memory. Neither function is inlined: they are long, and their registers must not count against those of the score. */
 #ifndef HK_TICK_CUH
 #define HK_TICK_CUH
 
@@ -24,7 +22,7 @@ static __device__ __forceinline__ void hk_tick_now(const struct hk_cuda_record *
     asm volatile("prefetch.global.L1 [%0];" ::"l"((const char *)record + byte));
 }
 
-/* Applies the window rules to a point. */
+/* Applies the rules of the window to a point. */
 static __device__ __noinline__ struct hk_step hk_tick_take(const struct hk_detector *d, struct hk_cuda_record *record,
                                                            int64_t time, double value, int64_t arrival)
 {
@@ -36,7 +34,7 @@ static __device__ __noinline__ struct hk_step hk_tick_take(const struct hk_detec
   return step;
 }
 
-/* Writes an event, all fields of which but index and slot are known. Events are written in no order; the host sorts them. */
+/* Writes an event, in which all fields but index and slot are set. Events are not ordered; the host sorts them. */
 static __device__ void hk_tick_event(const struct hk_cuda_columns *columns, const struct hk_cuda_record *record, uint32_t index,
                                      struct hk_event *event)
 {
@@ -48,7 +46,7 @@ static __device__ void hk_tick_event(const struct hk_cuda_columns *columns, cons
   columns->event[place] = *event;
 }
 
-/* Writes the point's results and applies the alert rule. z is NaN when no score was due. */
+/* Writes the point's results and applies the alert rule. z is NaN if no score was due. */
 static __device__ __noinline__ void hk_tick_decide(const struct hk_detector *d, struct hk_cuda_record *record,
                                                    const struct hk_cuda_columns *columns, uint32_t index, struct hk_step step,
                                                    float z, float share)

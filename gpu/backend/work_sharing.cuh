@@ -11,23 +11,23 @@
 
 #include "gpu/backend/device_types.h"
 
-/* A warp's part of the tasks, in shared memory; not in registers, which the score needs. */
+/* A warp's share of the tasks, in shared memory, because the score needs the registers. */
 struct hk_share {
-  struct hk_detector detector; /* of the bundle */
-  uint32_t number;             /* of it; HK_CUDA_NONE at the beginning */
+  struct hk_detector detector; /* detector of the bundle */
+  uint32_t number;             /* its number; HK_CUDA_NONE at first */
   uint32_t n;                  /* tasks of the bundle */
   const struct hk_cuda_task *tasks;
-  uint32_t places;        /* in the row */
-  uint32_t workers;       /* that take portions, in the launch */
-  uint32_t portion;       /* the next, where that is known: at the beginning; few points: the next task */
-  uint32_t at, end;       /* of the portion, what is left */
-  uint32_t member, begin; /* a member whose tasks begin no farther than `at`, a multiple of 32, and where they do */
+  uint32_t places;        /* places in the row */
+  uint32_t workers;       /* workers of the launch that take portions */
+  uint32_t portion;       /* the next portion, if known: at first; few points: the next task */
+  uint32_t at, end;       /* the rest of the portion */
+  uint32_t member, begin; /* a member whose tasks begin at or before `at`, a multiple of 32, and where they begin */
 };
 static_assert(sizeof(struct hk_detector) % 4 == 0 && sizeof(struct hk_detector) <= 64 * 4,
               "each lane copies a word of it, or two");
 #define HK_SHARE_FLOATS ((uint32_t)(sizeof(struct hk_share) + 15) / 16 * 4)
 
-/* Places of a family's member: its tasks, *n of them, rounded up. SIDE: sensors that a warp scores side by side. */
+/* Number of places of a family's member: its *n tasks, rounded up. SIDE: sensors that a warp scores concurrently. */
 template <uint32_t SIDE>
 static __device__ __forceinline__ uint32_t hk_share_places(const struct hk_cuda_launch &l, uint32_t member, uint32_t *n)
 {
@@ -35,7 +35,7 @@ static __device__ __forceinline__ uint32_t hk_share_places(const struct hk_cuda_
   return (*n + SIDE - 1) / SIDE * SIDE;
 }
 
-/* Copies a bundle's detector. Called by whole warps, which meet afterwards. */
+/* Copies a bundle's detector. Called by whole warps, which synchronise afterwards. */
 static __device__ __forceinline__ void hk_share_detector(struct hk_share *s, const struct hk_detector *d)
 {
 #pragma unroll
@@ -43,7 +43,8 @@ static __device__ __forceinline__ void hk_share_detector(struct hk_share *s, con
     ((uint32_t *)&s->detector)[word] = ((const uint32_t *)d)[word];
 }
 
-/* Called by whole warps, as the next. warp: number of it in the launch, of `workers`: all of its warps, or one for each block. */
+/* Called by whole warps, as the next function. warp: its number in the launch, of `workers`: all of its warps, or one for each
+ * block. */
 template <uint32_t SIDE>
 static __device__ __noinline__ void hk_share_begin(struct hk_share *s, const struct hk_cuda_launch *launch, uint32_t warp,
                                                    uint32_t workers = gridDim.x * (blockDim.x / 32))
@@ -65,7 +66,8 @@ static __device__ __noinline__ void hk_share_begin(struct hk_share *s, const str
   __syncwarp();
 }
 
-/* The next portion; none is left where *at == *end. TURNS: most that a warp scores one after the other in a bundle. */
+/* Takes the next portion; *at == *end: none is left. TURNS: maximum of tasks that a warp scores one after the other in a
+ * bundle. */
 template <uint32_t SIDE, uint32_t TURNS>
 static __device__ __forceinline__ void hk_share_take(const struct hk_share *s, const struct hk_cuda_launch &l, uint32_t *at,
                                                      uint32_t *end)
@@ -83,7 +85,7 @@ static __device__ __forceinline__ void hk_share_take(const struct hk_share *s, c
   *end = min(from + (portion < whole ? SIDE * TURNS : part), s->places);
 }
 
-/* The next bundle, at most SIDE * TURNS tasks. Returns whether there is one. */
+/* Takes the next bundle, at most SIDE * TURNS tasks. Returns whether there is one. */
 template <uint32_t SIDE, uint32_t TURNS>
 static __device__ __noinline__ bool hk_share_next(struct hk_share *s, const struct hk_cuda_launch *launch)
 {
@@ -130,7 +132,7 @@ static __device__ __noinline__ bool hk_share_next(struct hk_share *s, const stru
   }
   if (number != s->number)
     hk_share_detector(s, &l.detectors[number]);
-  __syncwarp(); /* all have read what is written now */
+  __syncwarp(); /* all have read what is overwritten now */
   if (lane == 0) {
     s->number = number;
     s->n = n;
@@ -153,7 +155,7 @@ static __device__ __noinline__ bool hk_share_next(struct hk_share *s, const stru
 
 /* A point of a task. */
 struct hk_point {
-  uint32_t index; /* in the batch */
+  uint32_t index; /* index in the batch */
   int64_t time;
   double value;
 };
@@ -168,8 +170,8 @@ static __device__ __forceinline__ struct hk_point hk_share_point(const struct hk
   return { index, l.columns.time[index], l.columns.value[index] };
 }
 
-/* The end of a batch: its answer, and all counters are zero again. By all threads of a block; what was written for the host has
- * got there. */
+/* Ends a batch: writes its answer, and resets all counters. Called by all threads of a block, after all data for the host was
+ * written. */
 static __device__ __forceinline__ void hk_end(const struct hk_cuda_work &work, const struct hk_cuda_end &end)
 {
   if (threadIdx.x == 0) {
@@ -183,13 +185,13 @@ static __device__ __forceinline__ void hk_end(const struct hk_cuda_work &work, c
     work.taken[i] = 0;
 }
 
-/* What a block does last: the last of all launches ends the batch. */
+/* Called at the end of a block: the last block of all launches ends the batch. */
 static __device__ __forceinline__ void hk_share_end(const struct hk_cuda_launch &l)
 {
   bool last = l.end.blocks == 1;
   __syncthreads();
   if (threadIdx.x == 0) {
-    __threadfence_system(); /* what the block has written, the host's memory too, comes before its being counted */
+    __threadfence_system(); /* all writes of the block, also to the host's memory, precede its count */
     if (!last && atomicAdd(&l.work.counters->blocks, 1u) + 1 == l.end.blocks) {
       __threadfence_system();
       last = true;

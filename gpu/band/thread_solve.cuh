@@ -26,16 +26,16 @@
 
 #include <errno.h>
 
-/* Numbers of a row that is done. */
+/* Numbers of a finished row. */
 template <int K> constexpr int hk_band_done = 2 * K + 2;
 
-/* What the thread works on: numbers of a vector are `stride` apart. */
+/* The data of a thread: numbers of a vector are `stride` apart. */
 struct hk_band_thread {
   uint32_t n;
   size_t stride;
   double *done;     /* n rows of hk_band_done numbers, each of them stride apart */
   double *x;        /* n */
-  double *residual; /* n: where a solution is refined */
+  double *residual; /* n: for the refinement of a solution */
   double *ring;     /* HK_BAND_AHEAD numbers of shared memory, every 32nd */
 };
 
@@ -45,7 +45,7 @@ template <int K> struct hk_band_window {
   double top[2 * K + 1]; /* the largest number of each column */
 };
 
-/* Numbers that a thread reads ahead, in shared memory: number i of lane l at 32 i + l. */
+/* Numbers that a thread loads in advance, in shared memory: number i of lane l at 32 i + l. */
 #ifndef HK_BAND_AHEAD
 #define HK_BAND_AHEAD 96
 #endif
@@ -55,7 +55,7 @@ template <int NUMBERS> struct hk_band_ring {
   static constexpr int depth = HK_BAND_AHEAD / NUMBERS;
   double *own; /* the lane's first number */
 
-  /* Begins to read number k of a slot; zero where there is none. */
+  /* Begins to read number k of a slot; zero if there is none. */
   __device__ __forceinline__ void read(int slot, int k, const double *from, bool there) const
   {
     double *to = own + (slot * NUMBERS + k) * 32;
@@ -63,7 +63,7 @@ template <int NUMBERS> struct hk_band_ring {
     const unsigned bytes = there ? 8 : 0;
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from),
                  "r"(bytes)
-                 : "memory"); /* what the slot had was taken before */
+                 : "memory"); /* the former contents of the slot were used before */
 #else
     *to = there ? *from : 0;
 #endif
@@ -72,28 +72,28 @@ template <int NUMBERS> struct hk_band_ring {
   {
     return own[(slot * NUMBERS + k) * 32];
   }
-  /* Before a pass: it reads what this thread wrote. */
+  /* Call before a pass, which reads what this thread wrote. */
   __device__ __forceinline__ void begin() const
   {
 #ifdef __CUDA_ARCH__
     asm volatile("fence.acq_rel.cta;" ::: "memory");
 #endif
   }
-  /* All that was begun is one slot's. */
+  /* Ends a slot: all reads begun since the previous one belong to it. */
   __device__ __forceinline__ void commit() const
   {
 #ifdef __CUDA_ARCH__
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
   }
-  /* The oldest slot is there. */
+  /* Waits for the oldest slot. */
   __device__ __forceinline__ void wait() const
   {
 #ifdef __CUDA_ARCH__
     asm volatile("cp.async.wait_group %0;" ::"n"(depth - 1) : "memory");
 #endif
   }
-  /* None is under way any more. */
+  /* Waits for all slots. */
   __device__ __forceinline__ void drain() const
   {
 #ifdef __CUDA_ARCH__
@@ -138,7 +138,7 @@ static __device__ __forceinline__ void hk_band_rows(const hk_band_thread &t, con
   ring.drain();
 }
 
-/* The first row of the window becomes that of the pivot. */
+/* Swaps the pivot's row into the first row of the window. */
 template <int K> static __device__ __forceinline__ void hk_band_exchange(hk_band_window<K> &w)
 {
   double best = fabs(w.a[0][0]);
@@ -164,8 +164,8 @@ template <int K> static __device__ __forceinline__ void hk_band_exchange(hk_band
   }
 }
 
-/* Eliminates the first column of the window, whose row becomes `done`; the window moves on by a row and a column, of which it
- * does not have the numbers yet. False: there is no pivot. */
+/* Eliminates the first column of the window, writes its row to `done`, and advances the window by a row and a column, whose
+ * numbers it does not have yet. False: there is no pivot. */
 template <int K> static __device__ __forceinline__ bool hk_band_eliminate(hk_band_window<K> &w, double (&done)[hk_band_done<K>])
 {
   hk_band_exchange(w);
@@ -190,7 +190,7 @@ template <int K> static __device__ __forceinline__ bool hk_band_eliminate(hk_ban
   return fine;
 }
 
-/* Eliminates all. The first column without a pivot; n: each has one. */
+/* Eliminates all columns. Returns the first column without a pivot; n: all have one. */
 template <class Rows> static __device__ uint32_t hk_band_forward(const hk_band_thread &t, const Rows &rows)
 {
   constexpr int K = Rows::half;
@@ -225,12 +225,12 @@ template <class Rows> static __device__ uint32_t hk_band_forward(const hk_band_t
   return singular;
 }
 
-/* x becomes, or changes by, the solution. */
+/* Sets x to the solution, or adds the solution to x. */
 template <int K> static __device__ void hk_band_backward(const hk_band_thread &t, bool change)
 {
   constexpr int numbers = hk_band_done<K>;
   const hk_band_ring<numbers> ring = { t.ring };
-  double x[2 * K + 1] = {};                       /* x[j]: of the row + j */
+  double x[2 * K + 1] = {};                       /* x[j]: x of row + j */
   const auto read = [&](int slot, uint32_t row) { /* wraps around before the first row */
                                                   const double *from = t.done + (size_t)row * numbers * t.stride;
 #pragma unroll
@@ -258,7 +258,7 @@ template <int K> static __device__ void hk_band_backward(const hk_band_thread &t
   ring.drain();
 }
 
-/* The largest numbers of a system and its solution, of which its backward error is made. */
+/* The largest numbers of a system and its solution, which determine its backward error. */
 struct hk_band_norms {
   double matrix, solution, right, residual;
 };
@@ -268,7 +268,7 @@ static __device__ __forceinline__ double hk_band_error(const hk_band_norms &n)
   return n.residual > 0 ? n.residual / (n.matrix * n.solution + n.right) : 0;
 }
 
-/* A row's part in them; x[K]: of the row. */
+/* Adds a row to them; x[K]: x of the row. */
 template <int K>
 static __device__ __forceinline__ double hk_band_measure(hk_band_norms &norms, const double (&a)[2 * K + 1], double right,
                                                          const double (&x)[2 * K + 1])
@@ -286,7 +286,7 @@ static __device__ __forceinline__ double hk_band_measure(hk_band_norms &norms, c
   return rest;
 }
 
-/* The backward error of x; where `store` is said, residual becomes b - A x. */
+/* Returns the backward error of x; with `store`, sets residual to b - A x. */
 template <class Rows> static __device__ double hk_band_check(const hk_band_thread &t, const Rows &rows, bool store)
 {
   constexpr int K = Rows::half;
@@ -331,11 +331,11 @@ template <class Rows> static __device__ hk_band_outcome hk_band_thread_solve(con
     out.error = hk_band_check(t, rows, false);
     out.refined = 1;
   }
-  out.status = out.error <= HK_BAND_ERROR ? 0 : -ERANGE; /* also where it is no number */
+  out.status = out.error <= HK_BAND_ERROR ? 0 : -ERANGE; /* also if it is NaN */
   return out;
 }
 
-/* A matrix in memory, as hk_band_shape has it. */
+/* A matrix in memory, in the layout of hk_band_shape. */
 template <int K> struct hk_band_stored {
   static constexpr int half = K, chunk = 1, numbers = 2 * K + 2;
   struct carry {
@@ -351,7 +351,7 @@ template <int K> struct hk_band_stored {
     const double *first = a + (size_t)row * width * stride;
 #pragma unroll
     for (int j = 0; j <= 2 * K; j++) {
-      const uint32_t column = row + j - K, at = j - K + below; /* wrap around where there is none */
+      const uint32_t column = row + j - K, at = j - K + below; /* wrap around if there is none */
       take(j, first + (int64_t)(int32_t)at * (int64_t)stride, row < n && column < n && at < width);
     }
     take(2 * K + 1, (right ? right : b) + (size_t)row * stride, row < n);

@@ -10,12 +10,12 @@
 #define HK_BAND_ALL_LANES 0xffffffffu
 
 template <int K> struct hk_band_warp {
-  static constexpr int columns = 2 * K + 1;             /* of the window */
-  static constexpr int parts = (columns + 1 + 31) / 32; /* slots of a lane */
-  static constexpr int ahead = 4;                       /* rows that are loaded before they are needed */
+  static constexpr int columns = 2 * K + 1;             /* columns of the window */
+  static constexpr int parts = (columns + 1 + 31) / 32; /* slots for each lane */
+  static constexpr int ahead = 4;                       /* rows loaded in advance */
 
   uint32_t n, below, above, lane;
-  const double *a, *b; /* of the system, whose numbers lie together */
+  const double *a, *b; /* of the system, whose numbers are contiguous */
   double *done, *x, *residual;
 
   struct window {
@@ -25,7 +25,7 @@ template <int K> struct hk_band_warp {
   /* Number `place` of a row of A as columns row - K .. row + K have it; `columns`: the right side. */
   __device__ __forceinline__ double number(const double *right, uint32_t row, uint32_t place) const
   {
-    const uint32_t column = row + place - K, at = place - K + below; /* wrap around where there is none */
+    const uint32_t column = row + place - K, at = place - K + below; /* wrap around if there is none */
     if (row >= n)
       return 0;
     if (place == columns)
@@ -52,7 +52,7 @@ template <int K> struct hk_band_warp {
     return __shfl_sync(HK_BAND_ALL_LANES, parts == 1 || slot < 32 ? value[0] : value[parts - 1], slot % 32);
   }
 
-  /* Eliminates a column; the window moves on, and takes what is fresh. False: there is no pivot. */
+  /* Eliminates a column, advances the window, and fills in the fresh numbers. False: there is no pivot. */
   __device__ __forceinline__ bool eliminate(window &w, uint32_t column, const double (&fresh)[parts]) const
   {
     const uint32_t first = column % columns;
@@ -97,7 +97,7 @@ template <int K> struct hk_band_warp {
     return best >= HK_BAND_PIVOT * top && top > 0;
   }
 
-  /* Eliminates all. The first column without a pivot; n: each has one. */
+  /* Eliminates all columns. Returns the first column without a pivot; n: all have one. */
   __device__ uint32_t forward(const double *right) const
   {
     window w = {};
@@ -125,7 +125,7 @@ template <int K> struct hk_band_warp {
     return singular;
   }
 
-  /* What a lane has of a row that is done. */
+  /* A lane's part of a finished row. */
   __device__ __forceinline__ void load_done(uint32_t row, double (&to)[parts]) const
   {
 #pragma unroll
@@ -135,7 +135,7 @@ template <int K> struct hk_band_warp {
     }
   }
 
-  /* x becomes, or changes by, the solution. */
+  /* Sets x to the solution, or adds the solution to x. */
   __device__ void backward(bool change) const
   {
     double known[parts] = {}, next[ahead][parts];
@@ -166,7 +166,7 @@ template <int K> struct hk_band_warp {
     __syncwarp();
   }
 
-  /* The backward error of x, rows among the lanes; where `store` is said, residual becomes b - A x. */
+  /* Returns the backward error of x, with the rows divided among the lanes; with `store`, sets residual to b - A x. */
   __device__ double check(bool store) const
   {
     hk_band_norms norms = {};
@@ -210,7 +210,7 @@ template <int K> struct hk_band_warp {
       out.error = check(false);
       out.refined = 1;
     }
-    out.status = out.error <= HK_BAND_ERROR ? 0 : -ERANGE; /* also where it is no number */
+    out.status = out.error <= HK_BAND_ERROR ? 0 : -ERANGE; /* also if it is NaN */
     return out;
   }
 };

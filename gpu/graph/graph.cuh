@@ -14,9 +14,9 @@
 
 #define HK_WARP 32u
 #define HK_ALL 0xffffffffu
-#define HK_AT_ONCE 4 /* nodes whose numbers a lane waits for together */
+#define HK_AT_ONCE 4 /* nodes whose numbers a lane loads together */
 
-/* A sensor that a warp works on, in shared memory. */
+/* A sensor that a warp processes, in shared memory. */
 struct hk_graph_sensor {
   struct hk_graph_view view;
   struct hk_graph_samples samples; /* up to the newest node's, */
@@ -31,7 +31,7 @@ static __device__ __forceinline__ uint32_t hk_lane(void)
   return threadIdx.x % HK_WARP;
 }
 
-/* Sum of x over a warp, as hk_graph_sum; all its lanes get it. */
+/* Sum of x over a warp, as hk_graph_sum, returned to all lanes. */
 static __device__ __forceinline__ double hk_warp_sum(double x)
 {
 #pragma unroll
@@ -40,13 +40,13 @@ static __device__ __forceinline__ double hk_warp_sum(double x)
   return x;
 }
 
-/* Place in the ring of the sample `behind` samples behind one at `place`. */
+/* Place in the ring of the sample `behind` samples after the one at `place`. */
 static __device__ __forceinline__ uint32_t hk_ring_place(const struct hk_graph_samples *s, uint32_t place, uint32_t behind)
 {
   return place + behind < s->span ? place + behind : place + behind - s->span;
 }
 
-/* As hk_graph_spread, by a warp; all its lanes get it. */
+/* As hk_graph_spread, by a warp; returned to all lanes. */
 static __device__ double hk_warp_spread(const struct hk_graph_samples *s)
 {
   const uint32_t lane = hk_lane();
@@ -64,7 +64,7 @@ static __device__ double hk_warp_spread(const struct hk_graph_samples *s)
   return sqrt(hk_warp_sum(squares) / s->count);
 }
 
-/* As hk_graph_rough of the newest node's samples, by a warp; all its lanes get it. */
+/* As hk_graph_rough of the newest node's samples, by a warp; returned to all lanes. */
 static __device__ double hk_warp_rough(const struct hk_graph_samples *s, uint32_t w)
 {
   double squares = 0;
@@ -75,7 +75,7 @@ static __device__ double hk_warp_rough(const struct hk_graph_samples *s, uint32_
   return hk_warp_sum(squares) / (w - 1);
 }
 
-/* What the newest node is made of. */
+/* Computes the numbers of the newest node. */
 static __device__ __forceinline__ void hk_warp_measure(struct hk_graph_sensor *sensor)
 {
   const struct hk_graph_view *v = &sensor->view;
@@ -101,7 +101,7 @@ static __device__ __forceinline__ void hk_warp_measure(struct hk_graph_sensor *s
   __syncwarp();
 }
 
-/* As hk_graph_product, by a warp; all its lanes get it. */
+/* As hk_graph_product, by a warp; returned to all lanes. */
 static __device__ __forceinline__ float hk_warp_product(const struct hk_graph_sensor *sensor, uint32_t lag)
 {
   const struct hk_graph_samples *s = &sensor->samples;
@@ -114,21 +114,21 @@ static __device__ __forceinline__ float hk_warp_product(const struct hk_graph_se
   return (float)ldexp(hk_warp_sum(sum), -2 * sensor->view.graph->exponent);
 }
 
-/* Whole numbers in the order of numbers, and the same one for both zeros. */
+/* Maps a number to an integer of the same order; both zeros have the same integer. */
 static __device__ __forceinline__ uint32_t hk_ordered(float x)
 {
   const uint32_t bits = __float_as_uint(x + 0.0f);
   return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-/* The most similar nodes that a warp has found: lane q has number q, the best first; of equals, the older. lag 0: none. */
+/* The most similar nodes found so far: lane q has number q, the best first; of equals, the older. lag 0: none. */
 struct hk_graph_best {
   float similarity;
   uint32_t lag;
-  float least; /* similarity of the last that counts */
+  float least; /* similarity of the last of the k */
 };
 
-/* A node of each lane is held against the k best, all of which are older; a higher lane's is younger. */
+/* Merges a node of each lane into the k best, all of which are older; that of a higher lane is younger. */
 static __device__ __forceinline__ void hk_best_offer(struct hk_graph_best *b, uint32_t k, float similarity, uint32_t lag)
 {
   for (;;) {
@@ -150,7 +150,7 @@ static __device__ __forceinline__ void hk_best_offer(struct hk_graph_best *b, ui
   }
 }
 
-/* Makes the newest node a neighbour of one that it is like. By one lane. */
+/* Makes the newest node a neighbour of a similar one. By one lane. */
 static __device__ __noinline__ void hk_lane_offer(const struct hk_graph_view *v, uint32_t place, float similarity)
 {
   hk_graph_offer(v, place, v->graph->name, similarity);
@@ -196,7 +196,7 @@ static __device__ __forceinline__ void hk_warp_nodes(const struct hk_graph_view 
     similarity[u] = -INFINITY;
     if (!WHOLE && far >= left)
       continue;
-    const float product = now[u] + p->node.half * off[u] + p->node.off * half[u]; /* not contracted: as on the host */
+    const float product = now[u] + p->node.half * off[u] + p->node.off * half[u]; /* not contracted, as on the host */
     product_at[far] = product;
     const float spreads = p->node.log - log[u];
     similarity[u] = product * (p->node.inverse * inverse[u]) - (float)HK_GRAPH_SPREAD * spreads * spreads;
@@ -205,7 +205,7 @@ static __device__ __forceinline__ void hk_warp_nodes(const struct hk_graph_view 
       similarity[u] -= levels * levels;
     }
   }
-  const uint32_t local = hk_graph_local(v); /* looked up here: registers that a pass held it in would be spilt */
+  const uint32_t local = hk_graph_local(v); /* read here: kept during a pass, it would spill registers */
   if (lag < local + (HK_AT_ONCE - 1) * HK_WARP) {
 #pragma unroll
     for (int u = 0; u < HK_AT_ONCE; u++)
@@ -218,7 +218,7 @@ static __device__ __forceinline__ void hk_warp_nodes(const struct hk_graph_view 
     any |= similarity[u] > worst[u];
     top = fmaxf(top, similarity[u]);
   }
-  if (any) { /* seldom: offers change no other node's numbers */
+  if (any) { /* rare; offers change no other node's numbers */
 #pragma unroll
     for (int u = 0; u < HK_AT_ONCE; u++)
       if (similarity[u] > worst[u])
@@ -247,7 +247,7 @@ template <bool LEVELS> static __device__ __forceinline__ struct hk_graph_best hk
                                       hk_global(v->similarity + (k - 1) * v->room),
                                       k };
   struct hk_graph_best best = { -INFINITY, 0, -INFINITY };
-  for (uint32_t i = 0; i < n;) { /* twice where the nodes go over the end of the columns */
+  for (uint32_t i = 0; i < n;) { /* twice if the nodes wrap around the end of the columns */
     const uint32_t at = oldest + i < v->room ? oldest + i : 0, end = min(n, i + v->room - at), back = i - at;
     for (; i + HK_AT_ONCE * HK_WARP <= end; i += HK_AT_ONCE * HK_WARP)
       hk_warp_nodes<true, LEVELS>(v, &pass, &best, i + lane, i + lane - back, live - 1 - i - lane, 0);
@@ -279,7 +279,7 @@ static __device__ __forceinline__ void hk_warp_neighbours(const struct hk_graph_
     v->median[head] = (uint16_t)(name - age);
 }
 
-/* Links the newest node, once it has its place. */
+/* Links the newest node, after it was entered at its place. */
 static __device__ __forceinline__ void hk_warp_join(const struct hk_graph_sensor *sensor)
 {
   const struct hk_graph_view *v = &sensor->view;
@@ -307,7 +307,7 @@ static __device__ __forceinline__ void hk_lane_enter(struct hk_graph_sensor *sen
   sensor->renewed = hk_graph_renew(&sensor->view);
 }
 
-/* As hk_graph_add, for every sensor that is in a set: the nodes of their samples. */
+/* As hk_graph_add, for each sensor of a set. */
 static __device__ __forceinline__ void hk_warp_add(struct hk_graph_sensor *sensors, uint32_t which)
 {
   for (uint32_t rest = which; rest != 0; rest &= rest - 1)
@@ -334,7 +334,7 @@ static __device__ __forceinline__ void hk_warp_profile(struct hk_graph_sensor *s
 {
   const struct hk_graph_view *v = &sensor->view;
   const uint32_t m = v->graph->live, shortest = hk_graph_shortest(v), oldest = hk_graph_place(v, m - 1), lane = hk_lane();
-  const uint32_t each = (m / HK_WARP + 1) | 1; /* odd: lanes then read from different banks */
+  const uint32_t each = (m / HK_WARP + 1) | 1; /* odd, so that lanes read from different banks */
   const uint16_t name = v->graph->name, *const median = hk_global(v->median);
   for (uint32_t i = lane; i <= m / 4; i += HK_WARP)
     ((uint4 *)counts)[i] = make_uint4(0, 0, 0, 0);
@@ -420,7 +420,7 @@ static __device__ void hk_warp_reset(struct hk_graph_sensor *sensor, bool again)
   __syncwarp();
 }
 
-/* As hk_graph_find_window; the view knows it then. ring: the samples from the oldest on. counts: as above. */
+/* As hk_graph_find_window; also sets the window in the view. ring: the samples, oldest first. counts: as above. */
 static __device__ __noinline__ void hk_warp_find_window(struct hk_graph_sensor *sensor, const float *ring, uint32_t *counts)
 {
   const struct hk_detector *d = sensor->view.detector;

@@ -1,14 +1,12 @@
-/* What an event of a neighbour graph asks for beside the alert rule, by a warp: passes over the samples that are kept, seldom
- * made.
- *
- * Every function here is called by all lanes of a warp, and ends with what it wrote seen by all of them. */
+/* What an event of a neighbour graph needs besides the alert rule, by a warp: rare passes over the kept samples. All lanes of a
+ * warp call each function together, and its results are visible to all of them on return. */
 #ifndef HK_GRAPH_EVENT_CUH
 #define HK_GRAPH_EVENT_CUH
 
 #include "cpu/graph/alert.h"
 
-/* Where hk_graph_looks_again says so: by how much the change instant moves, hk_graph_moved; all lanes get it. nearest: room for
- * HK_AGAIN_ROWS that the lanes share. */
+/* Call if hk_graph_looks_again. Returns to all lanes by how much the change instant moves, hk_graph_moved. nearest: room for
+ * HK_AGAIN_ROWS numbers, shared by the lanes. */
 static __device__ __noinline__ int32_t hk_warp_look_again(const struct hk_alert *a, const struct hk_graph_view *v,
                                                           const struct hk_window *w, const float *ring, int32_t *nearest)
 {
@@ -21,7 +19,7 @@ static __device__ __noinline__ int32_t hk_warp_look_again(const struct hk_alert 
   return moved;
 }
 
-/* Where hk_graph_has_sketches says so: the sketches of an event that the lanes share. */
+/* Call if hk_graph_has_sketches: computes the sketches of an event shared by the lanes. */
 static __device__ __noinline__ void hk_warp_sketch(struct hk_event *e, const struct hk_graph_view *v, const struct hk_window *w,
                                                    const float *ring, struct hk_graph_sides sides)
 {

@@ -9,27 +9,27 @@
 #include "gpu/band/thread_solve.cuh"
 
 #define HK_PIPES_STRIDE 32
-#define HK_PIPES_CELL 4 /* numbers of a cell, in the order of struct hk_pipeline_cell */
+#define HK_PIPES_CELL 4 /* numbers for each cell, in the order of struct hk_pipeline_cell */
 
-/* Columns of a line, from its own first number on. */
+/* Columns of a line, from its first number on. */
 struct hk_pipes_line {
   uint32_t cells;
   double impedance;
-  const double *cell;               /* HK_PIPES_CELL numbers a cell */
+  const double *cell;               /* HK_PIPES_CELL numbers for each cell */
   double *state;                    /* s, q of each point */
-  double *next, *change, *residual; /* as the state */
-  double *done;                     /* hk_band_done<2> numbers an unknown */
-  double *ring;                     /* of shared memory, as thread_solve.cuh wants it */
+  double *next, *change, *residual; /* like the state */
+  double *done;                     /* hk_band_done<2> numbers for each unknown */
+  double *ring;                     /* shared memory, see thread_solve.cuh */
 };
 
-/* Rows of its matrix, as hk_band_thread_solve wants them: a chunk is a cell. */
+/* Rows of a line's matrix, for hk_band_thread_solve: a chunk is a cell. */
 struct hk_pipes_rows {
   static constexpr int half = 2, chunk = 2, numbers = 10;
   struct carry {
     double was[2], is[2]; /* s, q of the cell's first point */
   };
   const hk_pipes_line *line;
-  const double *is; /* where the Newton step begins */
+  const double *is; /* state at the start of the Newton step */
   hk_pipeline_end end[2];
   double dt, friction;
   const double *right;
@@ -106,7 +106,7 @@ struct hk_pipes_rows {
       of = ring.get(slot, 8 + k);
   }
 
-  /* One of the first three rows. */
+  /* Computes one of the first three rows. */
   __device__ __forceinline__ void only(uint32_t row, double (&a)[5], double &of) const
   {
     double was[4], at[4];
@@ -130,9 +130,9 @@ struct hk_pipes_rows {
   }
 };
 
-#define HK_PIPES_ONCE 16 /* numbers that are loaded before any is written, so that the loads wait together */
+#define HK_PIPES_ONCE 16 /* numbers loaded before any is written, so that the loads overlap */
 
-/* to = from + change, or from where change is NULL. Whether all are finite. */
+/* to = from + change, or from if change is NULL. Returns whether all numbers are finite. */
 static __device__ bool hk_pipes_add(double *to, const double *from, const double *change, uint32_t n)
 {
   bool finite = true;
@@ -154,8 +154,8 @@ static __device__ bool hk_pipes_add(double *to, const double *from, const double
   return finite;
 }
 
-/* dt seconds on, by HK_PIPELINE_NEWTON Newton steps. 0; -EDOM: the equations are singular, at *singular; -ERANGE: there is no
- * finite solution. Where it fails the state is as it was. */
+/* Advances the line by dt seconds, with HK_PIPELINE_NEWTON Newton steps. Returns 0; -EDOM: the equations are singular, at
+ * *singular; -ERANGE: there is no finite solution. After an error the state is unchanged. */
 static __device__ int hk_pipes_step(const hk_pipes_line &l, const hk_pipeline_end (&end)[2], double dt, double friction,
                                     uint32_t *singular)
 {

@@ -1,12 +1,12 @@
-/* The passes of algorithm = novelty over what is resident of one sensor, by a warp: the distances of cpu/novelty/distances.h, bit
- * for bit. */
+/* The passes of algorithm = novelty over the resident data of one sensor, by a warp: the distances of cpu/novelty/distances.h,
+ * bit for bit. */
 #ifndef HK_NOVELTY_PASSES_CUH
 #define HK_NOVELTY_PASSES_CUH
 
 #include "gpu/novelty/lone_pass.cuh"
 #include "gpu/novelty/run_pass.cuh"
 
-/* A point of a sensor that is young, or has seen a long hole: in the plain form, a lane to a place. */
+/* The pass for a point of a sensor that is new, or shortly after a hole: in plain form, with a lane for each place. */
 static __device__ __noinline__ void young_pass(struct station *station, struct hk_novelty_point *p)
 {
   const struct hk_novelty_view *v = &station->view;
@@ -39,7 +39,7 @@ static __device__ __noinline__ void young_pass(struct station *station, struct h
     p->lag = lag;
 }
 
-/* Least distances of a run's points, by a warp. */
+/* Minimum distances of a run's points, by a warp. */
 static __device__ __forceinline__ void distances(struct station *station)
 {
   const struct hk_detector *d = station->view.detector;
@@ -48,7 +48,7 @@ static __device__ __forceinline__ void distances(struct station *station)
     for (uint32_t i = threadIdx.x % HK_WARP; i < hk_novelty_lags(d); i += HK_WARP)
       station->view.square[i] = station->view.mean[i] = 0;
   __syncwarp();
-  /* A later point of a run has seen as much as an earlier one, and more. */
+  /* A later point of a run has at least the past of an earlier one. */
   if (hk_novelty_lags_counted(d, p) == hk_novelty_lags(d))
     station->n == 1 ? lone_pass(station) : run_pass(station);
   else

@@ -1,5 +1,5 @@
-/* What a warp works in that has a sensor of algorithm = novelty: the run of points that share a pass, what the passes find of
- * them, and what is made of that. */
+/* The work space of a warp for a sensor of algorithm = novelty: the run of points that share a pass, the results of the passes,
+ * and the result of each point. */
 #ifndef HK_NOVELTY_STATION_CUH
 #define HK_NOVELTY_STATION_CUH
 
@@ -9,10 +9,10 @@
 
 #define HK_WARP 32u
 #define HK_ALL 0xffffffffu
-#define HK_WARPS 4u /* of a block, each with a sensor of its own */
+#define HK_WARPS 4u /* warps of a block, each with a sensor of its own */
 #define HK_THREADS (HK_WARPS * HK_WARP)
-#define HK_BLOCKS 8 /* of a multiprocessor */
-#define HK_RUN 8u   /* points of a sensor that share a pass, at most */
+#define HK_BLOCKS 8 /* blocks of a multiprocessor */
+#define HK_RUN 8u   /* maximum points of a sensor that share a pass */
 #define HK_LISTS (2 * HK_NOVELTY_CHANNELS)
 #define HK_CHUNK (4 * HK_WARP) /* samples of the line that a warp has at work */
 
@@ -23,7 +23,7 @@ static_assert(sizeof(struct hk_novelty) % 16 == 0 && sizeof(struct hk_cuda_recor
 #define HK_LINE (2 * HK_CHUNK)
 #define HK_LINE_ROOM (HK_LINE + HK_LINE / HK_WARP)
 
-/* What the passes have in shared memory: the line, and for each point what each lane has found so far. */
+/* Shared memory of the passes: the line, and for each point the minima of each lane so far. */
 struct __align__(16) findings
 {
   float line[HK_LINE_ROOM];
@@ -31,16 +31,16 @@ struct __align__(16) findings
   float2 shape[HK_RUN][HK_WARP]; /* variances, and the places of these */
 };
 
-/* A sensor at work, its run of points. */
+/* The current sensor, and its run of points. */
 struct station {
   struct hk_cuda_task task;
   uint32_t at; /* its next point */
-  uint32_t n;  /* points of the run under way */
-  bool held;   /* the point behind the run's last was taken already */
+  uint32_t n;  /* points of the current run */
+  bool held;   /* the point after the run was already accepted */
   struct hk_novelty_view view;
   struct hk_novelty_point point[HK_RUN + 1];
   struct hk_step step[HK_RUN + 1];
-  uint32_t index[HK_RUN + 1]; /* in the batch */
+  uint32_t index[HK_RUN + 1]; /* index in the batch */
   union {
     struct findings found;
     struct { /* what is made of them */
@@ -52,7 +52,7 @@ struct station {
   };
 };
 
-/* Tells a point the least of the lanes' distances, none of which is negative. */
+/* Stores in a point the minimum of the lanes' distances, none of which is negative. */
 static __device__ __forceinline__ uint32_t least_tell(struct hk_novelty_point *p, uint32_t channel, float mine)
 {
   const uint32_t least = __reduce_min_sync(HK_ALL, __float_as_uint(mine));
@@ -100,10 +100,10 @@ struct places {
     return at < 0 ? at + room : at >= room ? at - room : at;
   }
 
-  /* Whether all points are compared with all of a group of four places, the first of which is o. */
+  /* Whether all points are compared with the whole group of four places that begins at o. */
   __device__ __forceinline__ bool whole(int32_t o) const { return o >= common && o + 3 <= shared; }
 
-  /* The places of groups that are not whole, a lane to each: at most 2 (HK_RUN - 1 + 3). False: the lane has none. */
+  /* The places of incomplete groups, one for each lane: at most 2 (HK_RUN - 1 + 3). False: none for this lane. */
   __device__ __forceinline__ bool rest(int32_t lane, int32_t *o) const
   {
     const int32_t first = common + (-(origin + common) & 3), n = shared - first + 1; /* room is a multiple of 4 */
