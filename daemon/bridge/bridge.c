@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define PATIENCE 5                /* s */
-#define MOST (2 * HK_BRIDGES_MAX) /* with those that are ending */
+#define MOST (2 * HK_BRIDGES_MAX) /* including those that are ending */
 
 static const struct hk_bridge_kind *const kinds[] = { &hk_mqtt_in_kind, &hk_mqtt_out_kind };
 #define KINDS (sizeof kinds / sizeof *kinds)
@@ -18,7 +18,7 @@ static const struct hk_bridge_kind *const kinds[] = { &hk_mqtt_in_kind, &hk_mqtt
 struct hk_bridges {
   struct hk_net *net;
   struct hk_bridge_peers peers;
-  pthread_mutex_t lock; /* of the list */
+  pthread_mutex_t lock; /* protects the list */
   uint32_t numbers;
   struct hk_bridge *bridge[MOST];
 };
@@ -39,7 +39,7 @@ static bool is_named(const struct hk_bridge *b, const struct hk_config *config)
   return false;
 }
 
-/* Frees those that were told to end and have, for which it waits some s each. Under the lock. */
+/* Frees the bridges that have ended after a request, waiting at most this time for each. To call under the lock. */
 static bool bury(struct hk_bridges *all, unsigned patience)
 {
   bool buried = true;
@@ -138,7 +138,7 @@ void hk_bridges_end(struct hk_bridges *all)
 bool hk_bridges_ended(const struct hk_bridges *all)
 {
   bool ended = true;
-  for (uint32_t i = 0; all && i < MOST; i++) /* the list is main's, and so is this */
+  for (uint32_t i = 0; all && i < MOST; i++) /* the list is written by main, which calls this */
     ended &= !all->bridge[i] || atomic_load(&all->bridge[i]->over);
   return ended;
 }

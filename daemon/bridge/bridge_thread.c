@@ -11,7 +11,7 @@
 static void wake(struct hk_bridge *b)
 {
   const uint64_t one = 1;
-  const ssize_t n = write(b->wake, &one, sizeof one); /* fails only where it is full, and so can be read */
+  const ssize_t n = write(b->wake, &one, sizeof one); /* fails only if the eventfd is full, and so readable */
   (void)n;
 }
 

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #define SECOND 1000000000ll
-#define PAUSE (SECOND / 5) /* before connecting again, at first; doubled up to */
+#define PAUSE (SECOND / 5) /* before the first reconnection; doubled up to */
 #define PAUSE_MOST (5 * SECOND)
-#define STEADY (10 * SECOND)          /* a connection that stood for so long was a good one */
+#define STEADY (10 * SECOND)          /* after this time a connection counts as good */
 #define ALIVE (2 * SECOND)            /* between two signs of life to the broker, while it is not read from */
-#define TURN 1000                     /* ms that a turn waits at most */
+#define TURN 1000                     /* maximum wait of a turn, ms */
 #define PATIENCE (3 * HK_ENGINE_WAIT) /* s for the end of the thread */
 
 /* --- its state ------------------------------------------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ static void failed(struct hk_cluster *c, const char *why)
 {
   const bool was = c->engine != NULL;
   char before[sizeof c->look.why];
-  snprintf(before, sizeof before, "%s", c->look.why); /* this thread alone writes it */
+  snprintf(before, sizeof before, "%s", c->look.why); /* only this thread writes it */
   if (was && hk_now() - c->opened > STEADY)
     c->pause = PAUSE;
   c->retry = hk_now() + c->pause / 2 + random() % (c->pause / 2);
@@ -126,7 +126,7 @@ void hk_cluster_alive(struct hk_cluster *c)
     return;
   c->shown = hk_now();
   if (c->engine)
-    (void)c->kind->alive(c->engine); /* where it is lost the next call says so */
+    (void)c->kind->alive(c->engine); /* a lost connection is reported by the next call */
   if (c->work->alive)
     c->work->alive(c);
 }
@@ -198,7 +198,7 @@ int hk_cluster_start(struct hk_cluster **out, struct hk_net *net)
   if (status == 0)
     status = -pthread_create(&c->thread, NULL, turns, c);
   c->running = status == 0;
-  *out = c; /* the caller frees it, whatever became of it */
+  *out = c; /* the caller frees it in each case */
   return status;
 }
 
@@ -210,7 +210,7 @@ static void order_end(struct hk_cluster *c)
   (void)n;
   pthread_mutex_lock(&c->lock);
   if (c->fd >= 0)
-    (void)shutdown(c->fd, SHUT_RDWR); /* it may be waiting for a broker that takes nothing */
+    (void)shutdown(c->fd, SHUT_RDWR); /* it may be waiting for a broker that accepts nothing */
   pthread_mutex_unlock(&c->lock);
 }
 

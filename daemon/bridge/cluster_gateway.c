@@ -1,6 +1,6 @@
-/* Gateway: rounds of messages (scoring/relay.h) to the logs, and back once the broker has confirmed all messages of one and of
- * those before it. A round stays here until then: over a lost connection, all that are here are published again, in their order.
- * So a message may stand in its log twice; its points are late the second time, and change nothing. */
+/* Gateway: publishes rounds of messages (scoring/relay.h) to the logs, and returns a round once the broker has confirmed all
+ * messages of it and of earlier ones. A round stays here until then: after a loss of the connection all rounds are published
+ * again, in order. So a message may be in its log twice; its points are late the second time, and change nothing. */
 #include "daemon/bridge/cluster_internal.h"
 
 #include "daemon/scoring/relay.h"
@@ -10,28 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUT 16384u /* messages that can be on their way: more than all rounds have */
+#define OUT 16384u /* maximum number of unconfirmed messages: more than all rounds have */
 #define CONFIRM                                                                                                                  \
   10000000000        /* ns without any confirmation of what was published, after which it is published again: RabbitMQ may       \
                         forget what came while a stream was starting */
-#define TOGETHER 16u /* messages between two looks at what has come */
+#define TOGETHER 16u /* messages between two checks for events */
 _Static_assert(HK_RELAY_ROUNDS *(HK_PARTITIONS_MAX + HK_RELAY_CHUNKS * 64) < OUT,
                "all rounds fit, with what is cut in more than one");
 
 struct out {
   struct hk_round *round;
-  uint64_t first; /* number of its first message; 0: it was not published on this connection */
-  uint32_t sent;  /* of its messages */
-  uint32_t left;  /* of them, that are not confirmed */
+  uint64_t first; /* number of its first message; 0: not published on this connection */
+  uint32_t sent;  /* number of its sent messages */
+  uint32_t left;  /* number of these that are not confirmed */
 };
 
 struct gateway {
-  struct out out[HK_RELAY_ROUNDS]; /* n of them, from the oldest on */
+  struct out out[HK_RELAY_ROUNDS]; /* n of them, oldest first */
   uint32_t n;
-  uint64_t sent;       /* messages on this connection */
+  uint64_t sent;       /* number of messages on this connection */
   uint64_t low;        /* all before this one are confirmed */
-  int64_t progress;    /* ns: when a message was last confirmed, or nothing was on its way */
-  bool confirmed[OUT]; /* of those from there on, by number modulo OUT */
+  int64_t progress;    /* ns: when a message was last confirmed, or none was unconfirmed */
+  bool confirmed[OUT]; /* for numbers from `low` on, modulo OUT */
 };
 
 static int begin(struct hk_cluster *c)
@@ -48,7 +48,7 @@ static void finish(struct hk_cluster *c)
 
 static void lost(struct hk_cluster *c)
 {
-  (void)c; /* what is on its way stays */
+  (void)c; /* unconfirmed rounds stay */
 }
 
 static int greeted(struct hk_cluster *c)
@@ -101,7 +101,7 @@ static int came(struct hk_cluster *c, const struct hk_engine_event *e)
   struct gateway *g = c->state;
   g->progress = hk_now();
   if (e->what != HK_ENGINE_CONFIRMED || e->number < g->low || e->number > g->sent)
-    return 0; /* said before, or nothing that was asked for */
+    return 0; /* confirmed before, or unexpected */
   for (uint64_t i = e->all ? g->low : e->number; i <= e->number; i++)
     confirm(g, i);
   for (; g->low <= g->sent && g->confirmed[g->low % OUT]; g->low++)
@@ -109,7 +109,7 @@ static int came(struct hk_cluster *c, const struct hk_engine_event *e)
   return 0;
 }
 
-/* Publishes what is left of a round, as far as the broker takes it. */
+/* Publishes the rest of a round, as far as the broker accepts it. */
 static int publish(struct hk_cluster *c, struct out *out)
 {
   struct gateway *g = c->state;

@@ -1,14 +1,12 @@
-/* Scorer that shares the partitions with others ([cluster] state): the broker decides which it has.
- *
+/* Scorer that shares the partitions with others ([cluster] state): the broker decides which partitions it has.
  *     away -> (connected) waiting -> LEASED: held -> lost, or shed -> away
- *
- * Every scorer waits for the lease of every partition, each over a connection of its own, so that one that is gone is followed by
- * another at once, and one partition's trouble is no other's. A lease that comes is taken while there are fewer than the fair
- * share: partitions by scorers, rounded up; else its connection is closed, and the next in line gets it. Who has more than that,
- * because another scorer came, sheds the rest: reads them no further, has a snapshot made, and closes their connections.
- *
- * A partition that is held is restored from the folder, and its log is read from where that ends. Until the next snapshot the
- * log alone has what came since: whoever comes next reads it again, to the same scores, events and numbers. */
+ * Every scorer waits for the lease of every partition, each over a connection of its own, so that a dead scorer is replaced at
+ * once, and a failure of one partition does not affect another. A scorer takes an offered lease while it has fewer than the
+ * fair share: partitions by scorers, rounded up; else it closes that connection, and the next in line gets the lease. A scorer
+ * with more than the share, because another one came, sheds the rest: stops reading them, makes a snapshot, and closes their
+ * connections.
+ * A partition is restored from the folder, and its log is read from the end of that state on. Until the next snapshot only the
+ * log has later points: the next holder reads them again, with the same scores, events and numbers. */
 #include "daemon/bridge/cluster_part.h"
 #include "daemon/bridge/cluster_progress.h"
 #include "daemon/bridge/cluster_state.h"
@@ -26,30 +24,30 @@
 
 #define SECOND 1000000000ll
 #define AGAIN (SECOND / 5)    /* before waiting again for a lease that was not taken, or lost */
-#define TROUBLE (5 * SECOND)  /* the same, where it could not be */
-#define SHED (10 * SECOND)    /* that a snapshot gets before partitions are shed without one, */
+#define TROUBLE (5 * SECOND)  /* likewise, after a failure */
+#define SHED (10 * SECOND)    /* for a snapshot before partitions are shed without one, */
 #define LAST (3 * SECOND / 2) /* and before the daemon ends */
-#define TOGETHER 8u           /* connections that one turn makes */
-#define TURN (SECOND / 10)    /* that a partition gets before the next one has its turn */
+#define TOGETHER 8u           /* connections made in one turn */
+#define TURN (SECOND / 10)    /* for a partition before the next one has its turn */
 _Static_assert(HK_ENGINE_SILENCE *SECOND > SHED + HK_ENGINE_WAIT * SECOND, "who sheds is not taken for dead");
 
 struct lease {
-  struct hk_part part; /* its engine is NULL while it is away */
+  struct hk_part part; /* its engine is NULL while away */
   int64_t retry;       /* ns: when to wait again */
   bool held, shed;
-  uint64_t epoch; /* while it is held */
+  uint64_t epoch; /* while held */
 };
 
 struct leases {
-  struct lease *lease; /* of each partition */
+  struct lease *lease; /* by partition */
   int state;           /* the folder; -1: not open yet */
-  int epoll;           /* of their connections */
+  int epoll;           /* for their connections */
   uint32_t held;
-  uint32_t share;                /* that it may hold */
-  uint32_t next;                 /* whose turn it is to connect */
+  uint32_t share;                /* maximum number that it may hold */
+  uint32_t next;                 /* the next one to connect */
   int64_t spoken;                /* ns: when all feeds last had a sign of life, and members were counted */
-  int64_t shed;                  /* ns: since when some are being shed; 0: none is */
-  uint64_t asked[HK_SHARDS_MAX]; /* snapshots for that */
+  int64_t shed;                  /* ns: since when partitions are being shed; 0: none */
+  uint64_t asked[HK_SHARDS_MAX]; /* numbers of the snapshots for that */
   struct hk_part_room room;
 };
 
@@ -94,7 +92,7 @@ static void count_held(struct hk_cluster *c, int32_t more)
 
 /* --- a partition goes ------------------------------------------------------------------------------------------------------ */
 
-/* Its connection is closed: so its lease is another's, if it was ours. */
+/* Closes its connection, which gives up the lease, if we held it. */
 static void go_away(struct hk_cluster *c, struct lease *l, int64_t pause)
 {
   if (l->part.engine)
@@ -103,7 +101,7 @@ static void go_away(struct hk_cluster *c, struct lease *l, int64_t pause)
   l->retry = hk_now() + pause;
 }
 
-/* Its sensors are forgotten, if the daemon does not end anyway. */
+/* Forgets its sensors, unless the daemon ends. */
 static void leave(struct hk_cluster *c, struct lease *l)
 {
   hk_part_close(&l->part);
@@ -150,7 +148,7 @@ static int hold(struct hk_cluster *c, struct lease *l, const struct hk_cluster_t
   return hk_part_follow(c, &l->part, t->at);
 }
 
-/* What its last holder has left, and what came since. */
+/* Restores the last holder's state, and reads later messages. */
 static int take(struct hk_cluster *c, struct lease *l)
 {
   struct leases *s = c->state;
@@ -194,7 +192,7 @@ static void wait_for_lease(struct hk_cluster *c, struct lease *l)
   struct leases *s = c->state;
   char why[HK_ENGINE_WHY];
   struct hk_engine *e;
-  const uint32_t broker = (c->broker + c->rule.n_brokers - 1) % c->rule.n_brokers; /* that we are connected to */
+  const uint32_t broker = (c->broker + c->rule.n_brokers - 1) % c->rule.n_brokers; /* the connected one */
   int status = c->kind->open(&e, &c->rule, broker, why);
   if (status != 0) {
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "partition %" PRIu32 " is not waited for: %s",
@@ -214,7 +212,7 @@ static void wait_for_lease(struct hk_cluster *c, struct lease *l)
   go_away(c, l, TROUBLE);
 }
 
-/* Takes what has come of one. */
+/* Processes the events of a partition. */
 static void pump(struct hk_cluster *c, struct lease *l)
 {
   struct leases *s = c->state;
@@ -242,7 +240,7 @@ static void pump(struct hk_cluster *c, struct lease *l)
     lose(c, l, l->part.engine->why);
 }
 
-/* How many share the partitions. */
+/* The number of scorers that share the partitions. */
 static int count_members(struct hk_cluster *c)
 {
   struct leases *s = c->state;
@@ -256,7 +254,7 @@ static int count_members(struct hk_cluster *c)
   return status;
 }
 
-/* Asks for what whoever comes next begins with. */
+/* Requests the snapshots with which the next holder begins. */
 static void ask_for_snapshots(struct hk_cluster *c)
 {
   struct leases *s = c->state;
@@ -273,7 +271,7 @@ static bool have_snapshots(const struct hk_cluster *c)
   return have;
 }
 
-/* Gives up what is more than the share: its last messages were taken, a snapshot has them, and then it goes. */
+/* Sheds partitions above the share: their last messages are taken, then a snapshot has them, then they are given up. */
 static void shed(struct hk_cluster *c)
 {
   struct leases *s = c->state;
@@ -354,7 +352,7 @@ static void lost(struct hk_cluster *c)
 static int came(struct hk_cluster *c, const struct hk_engine_event *e)
 {
   (void)c;
-  (void)e; /* what is leased comes over its own connection */
+  (void)e; /* events of leased partitions come over their own connections */
   return 0;
 }
 
@@ -363,7 +361,7 @@ static void alive(struct hk_cluster *c)
   struct leases *s = c->state;
   for (uint32_t i = 0; i < c->rule.partitions; i++)
     if (s->lease[i].part.engine)
-      (void)c->kind->alive(s->lease[i].part.engine); /* where it is lost the next call says so */
+      (void)c->kind->alive(s->lease[i].part.engine); /* a lost connection is reported by the next call */
 }
 
 static int fd(const struct hk_cluster *c)

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define NAMES (64u << 10) /* bytes of names in a frame: with PIECE points both fit into the least max_frame */
+#define NAMES (64u << 10) /* bytes of names in a frame: these and PIECE points both fit into the least max_frame */
 #define ANSWER 30         /* s for the daemon to answer */
 #define PIECE HK_PART_PIECE
 #define FRAME HK_PART_FRAME
@@ -43,7 +43,7 @@ int hk_part_fail(const struct hk_part *part, const char *why)
 
 /* --- talking to the daemon ------------------------------------------------------------------------------------------------- */
 
-/* Reads what has come. 0, or a negative errno. */
+/* Reads received bytes. Returns 0, or a negative errno. */
 static int receive(struct hk_part *part)
 {
   for (;;) {
@@ -60,7 +60,7 @@ static int receive(struct hk_part *part)
   }
 }
 
-/* Waits until the connection can be read, or written to as well. */
+/* Waits until the connection is readable, or for other events. */
 static int wait_for(struct hk_cluster *c, struct hk_part *part, short events, int64_t until)
 {
   struct pollfd p[2] = { { .fd = part->fd, .events = events }, { .fd = c->wake, .events = POLLIN } };
@@ -73,7 +73,7 @@ static int wait_for(struct hk_cluster *c, struct hk_part *part, short events, in
   return 0;
 }
 
-/* The next frame that is no ACK, PONG or ERROR that closes nothing: what else is on its way is the answer. */
+/* Returns the next frame except ACK, PONG and non-fatal ERROR: that is the answer. */
 static int answer(struct hk_cluster *c, struct hk_part *part, uint8_t type, struct hk_frame *f)
 {
   const int64_t until = hk_now() + ANSWER * 1000000000ll;
@@ -99,7 +99,7 @@ static int answer(struct hk_cluster *c, struct hk_part *part, uint8_t type, stru
   }
 }
 
-/* What was said and is no answer. */
+/* Processes received frames that are no answer. */
 static int hear(struct hk_part *part)
 {
   struct hk_frame f;
@@ -124,7 +124,7 @@ static int say(struct hk_cluster *c, struct hk_part *part, const struct hk_write
     }
     if (errno != EAGAIN && errno != EINTR)
       return hk_part_fail(part, strerror(errno));
-    int status = wait_for(c, part, POLLOUT | POLLIN, INT64_MAX); /* it pushes back for as long as it has to */
+    int status = wait_for(c, part, POLLOUT | POLLIN, INT64_MAX); /* the daemon may push back for any time */
     if (status == 0)
       status = hear(part);
     if (status != 0)
@@ -174,8 +174,7 @@ int hk_part_follow(struct hk_cluster *c, struct hk_part *part, uint64_t at)
 
 /* --- messages -------------------------------------------------------------------------------------------------------------- */
 
-/* Registers names from `from` on of those that lack a handle, as many as fit into a frame; returns how many, or a negative errno.
- */
+/* Registers names that lack a handle, from `from` on, as many as fit into a frame; returns their number, or a negative errno. */
 static int64_t register_some(struct hk_cluster *c, struct hk_part *part, uint32_t from, uint32_t n)
 {
   struct hk_part_room *s = part->room;
@@ -208,7 +207,7 @@ static int64_t register_some(struct hk_cluster *c, struct hk_part *part, uint32_
   return status != 0 ? status : (int64_t)count;
 }
 
-/* Finds the handle of each name; HK_NO_HANDLE: it is refused. */
+/* Finds the handle of each name; HK_NO_HANDLE: it was refused. */
 static int find_handles(struct hk_cluster *c, struct hk_part *part, struct hk_list *names)
 {
   struct hk_part_room *s = part->room;
@@ -234,8 +233,8 @@ static int find_handles(struct hk_cluster *c, struct hk_part *part, struct hk_li
   return 0;
 }
 
-/* Hands the points of a message on, of which the first is number `before` of the feed. Those of refused sensors go along, so that
- * the others have the numbers that they always have. */
+/* Sends the points of a message to the daemon; the first is number `before` of the feed. Points of refused sensors are
+ * included, so that the numbers of the others do not change. */
 static int feed(struct hk_cluster *c, struct hk_part *part, const struct hk_points *p, uint64_t before)
 {
   struct hk_part_room *s = part->room;
@@ -264,7 +263,7 @@ static int feed(struct hk_cluster *c, struct hk_part *part, const struct hk_poin
   return status;
 }
 
-/* Messages come from where they were asked for on; what the broker did not keep until then is counted. */
+/* Messages come from the requested offset on; counts those that the broker did not keep. */
 static int look_at_offset(struct hk_cluster *c, struct hk_part *part, uint64_t offset)
 {
   uint64_t missing = 0;

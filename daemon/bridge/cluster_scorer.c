@@ -1,9 +1,8 @@
-/* Scorer of the partitions that it was told ([cluster] read): all over one connection, and no other machine has to do with them.
- *
- * How far a partition was read is kept as the daemon's durability says: a connection to the broker begins with opening all feeds,
- * and goes on where these are. With `durability = journal` that is behind the last point that is on the disk; with `snapshot`
- * behind what the last snapshot has, from where the log is read again; with `none` at the oldest message after a start. What the
- * daemon has already it leaves out. */
+/* Scorer of configured partitions ([cluster] read): all over one connection, and without other machines.
+ * How far a partition was read is stored by the daemon's durability: each connection to the broker begins with opening all
+ * feeds, and continues at their positions. With `durability = journal` that is after the last point on the disk; with
+ * `snapshot` after the last snapshot, from where the log is read again; with `none` at the oldest message after a start. The
+ * daemon skips points that it has already. */
 #include "daemon/bridge/cluster_part.h"
 #include "daemon/bridge/cluster_progress.h"
 
@@ -16,7 +15,7 @@
 #define QUIET 1000000000ll /* ns between two signs of life */
 
 struct scorer {
-  struct hk_part *part; /* of each partition; those that are not read have no connection */
+  struct hk_part *part; /* by partition; those that are not read have no connection */
   int64_t spoken;       /* ns: when all feeds last had a sign of life */
   struct hk_part_room room;
 };

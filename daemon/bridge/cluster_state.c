@@ -17,15 +17,15 @@
 #define SUFFIX "hkp"
 #define WHY 128
 
-/* What is being restored. */
+/* The state that is being restored. */
 struct work {
   struct hk_cluster *c;
   const struct hk_disk *disk;
   int partition;    /* its folder */
-  char **detectors; /* of the file under way, by its numbers */
+  char **detectors; /* of the current file, by its numbers */
   uint32_t n_detectors;
-  uint32_t *map, slots, room; /* of the file's slots */
-  bool fed;                   /* the file says how far the log was read */
+  uint32_t *map, slots, room; /* by the file's slots */
+  bool fed;                   /* the file records how far the log was read */
   struct hk_cluster_taken *out;
 };
 
@@ -84,7 +84,7 @@ static int open_epoch(const struct work *w, uint64_t number, int *out)
   return hk_disk_folder_there(w->disk, w->partition, name, out);
 }
 
-/* Opens the newest snapshot of a folder that is good from end to end. -ENOENT: there is none. */
+/* Opens the newest completely valid snapshot of a folder. -ENOENT: none. */
 static int open_good(const struct work *w, int folder, struct hk_snapshot_reader **out)
 {
   uint64_t *numbers;
@@ -111,7 +111,7 @@ static int open_good(const struct work *w, int folder, struct hk_snapshot_reader
   return status;
 }
 
-/* Whether all shards of an epoch's holder have one. *shards: how many these are. */
+/* Whether all shards of an epoch's holder have one. *shards: their number. */
 static bool whole(const struct work *w, int epoch, uint32_t *shards)
 {
   *shards = 1;
@@ -131,7 +131,7 @@ static bool whole(const struct work *w, int epoch, uint32_t *shards)
   return true;
 }
 
-/* Makes the epoch behind the newest. */
+/* Makes the epoch after the newest. */
 static int make_epoch(struct work *w, uint64_t newest, int *out)
 {
   char name[HK_DISK_NAME_MAX];
@@ -164,7 +164,7 @@ static int keep_detector(struct work *w, const struct hk_snapshot_part *part)
   return w->detectors[w->n_detectors++] ? 0 : -ENOMEM;
 }
 
-/* Every holder's feed is another one; a file has its writer's alone. */
+/* Every holder has another feed; a file has only its writer's. */
 static int keep_position(struct work *w, const struct hk_snapshot_part *part)
 {
   struct hk_record_feed feed;
@@ -176,7 +176,7 @@ static int keep_position(struct work *w, const struct hk_snapshot_part *part)
   return status;
 }
 
-/* Room for the file's slots up to one. */
+/* Makes room for the file's slots up to this one. */
 static bool make_map(struct work *w, uint32_t slot)
 {
   while (w->slots <= slot) {
@@ -189,7 +189,7 @@ static bool make_map(struct work *w, uint32_t slot)
   return true;
 }
 
-/* Sensors that peers feed are there before shards get their states, with their companions. */
+/* Makes the sensors that peers feed, with their companions, before shards restore their states. */
 static int register_sensors(struct work *w, const struct hk_snapshot_part *part)
 {
   struct hk_snapshot_sensor sensor;
@@ -276,7 +276,7 @@ static int restore_shard(struct work *w, int epoch, uint32_t shard)
   return status == 0 && !w->fed ? -EBADMSG : status;
 }
 
-/* The newest epoch that is whole, of those up to `newest`. */
+/* The newest complete epoch up to `newest`. */
 static int restore(struct work *w, const uint64_t *epochs, size_t n)
 {
   int status = 0;
@@ -330,7 +330,7 @@ static void remove_files(const struct work *w, int folder, const char *suffix)
   free(numbers);
 }
 
-/* What a newer one that is whole has made superfluous. */
+/* Removes epochs that a newer complete one has replaced. */
 static void remove_epoch(const struct work *w, uint64_t number)
 {
   char name[HK_DISK_NAME_MAX];

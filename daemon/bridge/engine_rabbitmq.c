@@ -33,9 +33,9 @@
 
 #define CHANNEL 1
 #define HEARTBEAT ((int)HK_ENGINE_SILENCE / 2) /* s: a broker that was silent for two of them is lost */
-#define FRAME 131072                           /* bytes, which is what the broker gives unless told otherwise */
-#define AHEAD 16                               /* messages of a partition that come before the first of them is taken */
-#define SEGMENT (64ll << 20)                   /* bytes of a stream that go at once, when they are older than the retention */
+#define FRAME 131072                           /* bytes; the broker's default */
+#define AHEAD 16                               /* messages of a partition that are sent before the first of them is processed */
+#define SEGMENT (64ll << 20)                   /* bytes of a stream that are removed at a time, when older than the retention */
 #define PASSWORD_MOST 4096
 #define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
 
@@ -43,18 +43,18 @@ struct rabbitmq {
   struct hk_engine engine;
   const struct hk_cluster_rule *rule;
   amqp_connection_state_t amqp;
-  uint64_t tag;       /* of the message that came last */
-  uint32_t partition; /* its */
+  uint64_t tag;       /* of the last message */
+  uint32_t partition; /* of the last message */
   uint64_t offset;
   int64_t sent;
-  uint64_t expected; /* bytes of it, */
-  size_t size;       /* and those that have come */
+  uint64_t expected; /* total bytes of the message, */
+  size_t size;       /* and the received ones */
   size_t capacity;
   char *body;
   bool delivers; /* a message has begun and not ended */
-  bool waits;    /* for a lease, of `partition`, */
-  bool leased;   /* which is ours */
-  bool token;    /* the message is that of a lease */
+  bool waits;    /* for a lease, of `partition` */
+  bool leased;   /* we hold the lease */
+  bool token;    /* the message is the token of a lease */
   bool member;
 };
 
@@ -70,7 +70,7 @@ static void say_why(struct rabbitmq *r, const char *what, const char *why, size_
   snprintf(r->engine.why, sizeof r->engine.why, "%s%s%.*s", what, what[0] ? ": " : "", (int)(length < 200 ? length : 200), why);
   for (char *p = r->engine.why; *p; p++)
     if ((unsigned char)*p < ' ' || *p == 0x7f)
-      *p = '?'; /* it is the broker's */
+      *p = '?'; /* the broker's text may have control characters */
 }
 
 static int lost(struct rabbitmq *r, const char *what, const char *why, size_t length)
@@ -117,7 +117,7 @@ static int reply_of(struct rabbitmq *r, const char *what, amqp_rpc_reply_t reply
 
 /* --- connecting ------------------------------------------------------------------------------------------------------------ */
 
-/* Whose certificate is good: the library would compare names only, and no address. */
+/* Requires a valid certificate: the library would compare names only, and no address. */
 static bool expect(amqp_socket_t *s, const char *host)
 {
   X509_VERIFY_PARAM *p = SSL_CTX_get0_param(amqp_ssl_socket_get_context(s));
@@ -126,7 +126,7 @@ static bool expect(amqp_socket_t *s, const char *host)
   return X509_VERIFY_PARAM_set1_ip_asc(p, host) == 1 || X509_VERIFY_PARAM_set1_host(p, host, 0) == 1;
 }
 
-/* A socket that is not connected yet. NULL, with why. */
+/* Makes an unconnected socket. NULL, with why. */
 static amqp_socket_t *prepare(struct rabbitmq *r, const struct hk_broker_address *broker)
 {
   const struct hk_cluster_rule *rule = r->rule;
@@ -180,7 +180,7 @@ static void rabbitmq_close(struct hk_engine *e)
 {
   struct rabbitmq *r = of(e);
   if (r->amqp)
-    (void)amqp_destroy_connection(r->amqp); /* closes the socket, and waits for no goodbye */
+    (void)amqp_destroy_connection(r->amqp); /* closes the socket without waiting */
   free(r->body);
   free(r);
 }
@@ -289,10 +289,10 @@ static int rabbitmq_follow(struct hk_engine *e, uint32_t partition, uint64_t off
 
 /* --- leases ---------------------------------------------------------------------------------------------------------------- */
 
-#define LEASE "lease" /* tags of consumers; those of streams are numbers */
+#define LEASE "lease" /* tag of its consumer; those of streams are numbers */
 #define MEMBER "member"
 
-/* A queue of NAME that every broker of a cluster has, and its consumer. */
+/* Makes a queue of NAME that every broker of a cluster has, and its consumer. */
 static int wait_at(struct rabbitmq *r, const char *name, const char *tag, bool one)
 {
   amqp_table_entry_t entries[] = { word("x-queue-type", "quorum"),
@@ -361,7 +361,7 @@ static int begin_message(struct rabbitmq *r, const amqp_basic_deliver_t *m)
   return 0;
 }
 
-/* Its place in the stream, which stands in its headers. */
+/* The offset in the stream, from the message's headers. */
 static int begin_body(struct rabbitmq *r, const amqp_frame_t *f)
 {
   const amqp_basic_properties_t *p = f->payload.properties.decoded;
@@ -397,7 +397,7 @@ static int take_body(struct rabbitmq *r, const amqp_bytes_t *part)
   return 0;
 }
 
-/* It is whole. A lease that is ours already is its queue's second message, and goes. */
+/* The message is complete. If we hold the lease already it is its queue's second one, and is acknowledged. */
 static int end_message(struct rabbitmq *r, struct hk_engine_event *out)
 {
   r->delivers = false;

@@ -17,7 +17,7 @@ static uint64_t count_of(const cJSON *json, const char *name)
   return number > 0 ? (uint64_t)number : 0;
 }
 
-/* The line that came at the end. */
+/* The final line of the answer. */
 static int read_summary(const struct hk_buffer *text, struct hk_lines_fed *out)
 {
   cJSON *json = text->failed ? NULL : cJSON_ParseWithLength(text->data, text->size);
@@ -39,7 +39,7 @@ static int read_summary(const struct hk_buffer *text, struct hk_lines_fed *out)
   return 0;
 }
 
-/* Sends what is left of the lines. 0, 1: all are sent; or a negative errno. */
+/* Sends the rest of the lines. Returns 0, 1: all are sent; or a negative errno. */
 static int send_some(int fd, const char **lines, size_t *size)
 {
   while (*size > 0) {
@@ -70,7 +70,7 @@ static int talk(int fd, const char *lines, size_t size, struct hk_buffer *said)
       return -ENOMEM;
     const ssize_t n = recv(fd, room, SUMMARY, MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-      return 0; /* what was said tells whether that is the end, or something broke off */
+      return 0; /* the answer shows whether that is the end or a failure */
     said->size += n > 0 ? (size_t)n : 0;
   }
 }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHOWN 48 /* bytes of a payload that are shown in the log */
+#define SHOWN 48 /* bytes of a payload in the log */
 
 static struct hk_mqtt_in *in_of(struct hk_mqtt_link *link)
 {
@@ -55,7 +55,7 @@ static void take(void *arg, const char *path, double value)
   hk_buffer_print(&in->lines, " %" PRId64 "\n", in->time);
 }
 
-/* Times of arrival are a ns apart at least, unless the clock was set back. */
+/* Times of arrival differ by at least a ns, unless the clock was set back. */
 static int64_t arrival(struct hk_mqtt_in *in)
 {
   const int64_t now = hk_wall();
@@ -78,7 +78,7 @@ static void tell_payload(struct hk_mqtt_in *in, const struct mosquitto_message *
   hk_buffer_free(&text);
 }
 
-/* Names what comes in it. shown: what {topic} is. NULL, or what is wrong. */
+/* Makes the names of its values. shown: the value of {topic}. Returns NULL, or what is wrong. */
 static const char *begin_message(struct hk_mqtt_in *in, const struct hk_mqtt_topic *of, const struct mosquitto_message *m,
                                  const char *shown)
 {
@@ -122,18 +122,18 @@ static void ask_for_birth(struct hk_mqtt_in *in, const struct hk_sparkplug_topic
   hk_buffer_print(&topic, HK_SPARKPLUG_SPACE "%s/NCMD/%s", t->group, t->node);
   hk_buffer_put(&topic, "", 1);
   if (size > 0 && !topic.failed)
-    (void)hk_mqtt_link_publish(&in->link, topic.data, payload, size, 0, false, &id); /* it is asked again */
+    (void)hk_mqtt_link_publish(&in->link, topic.data, payload, size, 0, false, &id); /* it is asked again later */
   hk_buffer_free(&topic);
 }
 
-/* Its sensors are GROUP/NODE[/DEVICE] METRIC, unless `sensor` says otherwise. */
+/* Its sensors are GROUP/NODE[/DEVICE] METRIC, unless `sensor` differs. */
 static void read_sparkplug(struct hk_mqtt_in *in, const struct hk_mqtt_topic *of, const struct mosquitto_message *m)
 {
   struct hk_sparkplug_topic t;
   struct hk_buffer shown = { 0 };
   bool rebirth = false;
   if (!hk_sparkplug_topic_read(m->topic, &t))
-    return; /* STATE of a host, which is none of ours */
+    return; /* STATE of a host, which is not used */
   hk_buffer_print(&shown, "%s/%s%s%s", t.group, t.node, t.device[0] ? "/" : "", t.device);
   hk_buffer_put(&shown, "", 1);
   const char *wrong = shown.failed ? "no memory" : begin_message(in, of, m, shown.data);
@@ -196,7 +196,7 @@ static void forget(struct hk_mqtt_in *in)
   in->lines.failed = in->names.failed = in->key.failed = in->field.failed = in->failed = false;
 }
 
-/* Hands the batch to the daemon. False: it did not take it. */
+/* Feeds the batch to the daemon. False: it was not taken. */
 static bool feed(struct hk_mqtt_in *in, struct hk_lines_fed *fed)
 {
   struct hk_bridge *b = in->link.bridge;
@@ -246,7 +246,7 @@ static bool settle(struct hk_mqtt_link *link, bool *held)
 static void greeted(struct hk_mqtt_link *link)
 {
   struct hk_mqtt_in *in = in_of(link);
-  in->waiting = 0; /* the broker sends anew what was not acknowledged */
+  in->waiting = 0; /* the broker repeats unacknowledged messages */
   note_waiting(in);
   for (uint32_t i = 0; i < in->topics.n; i++)
     hk_mqtt_link_subscribe(link, in->topics.topic[i].filter, (int)link->bridge->rule.qos);
@@ -276,7 +276,7 @@ static void run(struct hk_bridge *b)
     in->sparkplug = hk_sparkplug_new();
   if (!in || !in->sparkplug || hk_mqtt_topics_parse(b->rule.topics, &in->topics, error, sizeof error) != 0) {
     hk_log(b->net->log, HK_LOG_ERROR, "[mqtt %s]: no memory to start; free memory, then reload", b->rule.name);
-    atomic_store(&b->stop, true); /* the topics were read once: that they are good is known */
+    atomic_store(&b->stop, true); /* a lack of memory, since the topics were checked before */
     if (in)
       hk_sparkplug_free(in->sparkplug);
     free(in);

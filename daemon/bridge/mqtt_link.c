@@ -14,15 +14,15 @@
 #include <unistd.h>
 
 #define SECOND 1000000000ll
-#define PAUSE (SECOND / 5) /* before connecting again, at first; doubled up to */
+#define PAUSE (SECOND / 5) /* before the first reconnection; doubled up to */
 #define PAUSE_MOST (30 * SECOND)
-#define STEADY (10 * SECOND) /* a connection that stood for so long was a good one */
-#define ANSWER (10 * SECOND) /* for the broker to accept a connection, and then to say yes */
+#define STEADY (10 * SECOND) /* after this time a connection counts as good */
+#define ANSWER (10 * SECOND) /* for the broker to accept a connection, and then to reply */
 #define KEEPALIVE 30         /* s */
-#define TURN 1000            /* ms that a turn waits at most */
-#define HELD 50              /* ms between two looks whether what is held may be acknowledged */
+#define TURN 1000            /* maximum wait of a turn, ms */
+#define HELD 50              /* ms between two checks whether held messages may be acknowledged */
 #define PASSWORD_MOST 4096
-#define PARTING (2 * SECOND) /* for the broker to take what is said last */
+#define PARTING (2 * SECOND) /* for the broker to take the last messages */
 
 /* --- what went wrong ------------------------------------------------------------------------------------------------------- */
 
@@ -54,7 +54,7 @@ void hk_mqtt_link_give_up(struct hk_mqtt_link *l, const char *why)
 {
   const int fd = mosquitto_socket(l->mosq);
   if (fd >= 0)
-    (void)shutdown(fd, SHUT_RDWR); /* libmosquitto closes it when it connects again, or is destroyed */
+    (void)shutdown(fd, SHUT_RDWR); /* libmosquitto closes it when it reconnects, or is destroyed */
   closed(l, why);
 }
 
@@ -118,7 +118,7 @@ static void on_publish(struct mosquitto *mosq, void *arg, int id, int rc, const 
 {
   struct hk_mqtt_link *l = arg;
   (void)mosq, (void)properties;
-  if (l->writes) /* of QoS 0, it is written */
+  if (l->writes) /* of QoS 0: it is written */
     return;
   if (rc >= 128 && l->kind->refused)
     l->kind->refused(l, rc);
@@ -128,8 +128,8 @@ static void on_publish(struct mosquitto *mosq, void *arg, int id, int rc, const 
 
 /* --- connecting ------------------------------------------------------------------------------------------------------------ */
 
-/* Whether somebody listens there; so that libmosquitto, which waits for that and for nothing else, does not wait for long, and
- * does not keep from the bridge that it is to end. 0 or a negative errno; -EINTR: the bridge is interrupted; *why. */
+/* Checks that the broker's port accepts connections, so that libmosquitto, whose connecting cannot be interrupted, does not
+ * block the bridge for long. Returns 0 or a negative errno; -EINTR: the bridge is interrupted; *why. */
 static int look_for(struct hk_mqtt_link *l, const char **why)
 {
   const struct hk_mqtt_rule *rule = &l->bridge->rule;
@@ -226,7 +226,7 @@ static void connect_to(struct hk_mqtt_link *l)
 
 /* --- turns ----------------------------------------------------------------------------------------------------------------- */
 
-/* rc: of a call of libmosquitto's. False: the connection is gone. */
+/* rc: of a call of libmosquitto. False: the connection is lost. */
 static bool good(struct hk_mqtt_link *l, int rc)
 {
   if (rc == MOSQ_ERR_SUCCESS)
@@ -238,8 +238,8 @@ static bool good(struct hk_mqtt_link *l, int rc)
   return false;
 }
 
-/* Reads messages until none came or no more are wanted: where one came another may wait, and reading finds out as cheaply as
- * poll() would. */
+/* Reads messages until none came or no more are wanted: after one another may wait, and reading shows that as cheaply as
+ * poll(). */
 static bool read_some(struct hk_mqtt_link *l)
 {
   uint32_t n = 0;
@@ -261,7 +261,7 @@ static bool write_all(struct hk_mqtt_link *l)
   return good(l, rc);
 }
 
-/* What came is dealt with, and then what is to be said is sent, acknowledgements among it. *held: not yet. */
+/* Processes received messages, and then sends pending data, including acknowledgements. *held: not yet. */
 static bool settle(struct hk_mqtt_link *l, bool *held)
 {
   *held = false;
@@ -288,7 +288,7 @@ static bool tick(struct hk_mqtt_link *l, int64_t now)
   return good(l, mosquitto_loop_misc(l->mosq));
 }
 
-/* One wait, and what comes of it. */
+/* Waits once, and processes the result. */
 static void turn(struct hk_mqtt_link *l, bool held)
 {
   int timeout = held ? HELD : TURN, other = -1;
@@ -313,7 +313,7 @@ static void turn(struct hk_mqtt_link *l, bool held)
     (void)(held && !(p[1].revents & POLLIN) ? good(l, MOSQ_ERR_CONN_LOST) : read_some(l));
 }
 
-/* Says goodbye, and waits a little until that is sent. */
+/* Closes the connection in order, waiting briefly until that is sent. */
 static void part(struct hk_mqtt_link *l, bool held)
 {
   const int64_t until = hk_now() + PARTING;
@@ -356,7 +356,7 @@ static int prepare(struct hk_mqtt_link *l, const char *will)
   return rc;
 }
 
-/* It cannot even be tried: waits for another rule, or for the end. */
+/* Cannot be tried at all: waits for another rule, or for the end. */
 static void stay_out(struct hk_mqtt_link *l, int rc)
 {
   char why[HK_BRIDGE_WHY];

@@ -22,7 +22,7 @@ static void put_string(struct hk_buffer *out, const char *name, const char *text
   hk_json_string(out, text, strlen(text));
 }
 
-/* Copies a member as it is. */
+/* Copies a member unchanged. */
 static void copy(struct hk_buffer *out, const cJSON *event, const char *name)
 {
   const cJSON *member = cJSON_GetObjectItemCaseSensitive(event, name);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Level number `level`, from 0; false: there are not so many. */
+/* Level number `level`, from 0; false: there are fewer. */
 static bool level_of(const char *topic, unsigned long level, const char **begin, size_t *length)
 {
   for (; level > 0; level--) {

@@ -16,9 +16,9 @@
 #include <xxhash.h>
 
 #define SECOND 1000000000ll
-#define READ 65536u          /* bytes at a time: as much waits for the broker's socket at most */
-#define LINE_MOST (1u << 20) /* bytes of a line: none is nearly as long */
-#define EVENT 4u             /* messages that an event may be, and some to spare */
+#define READ 65536u          /* bytes read at a time */
+#define LINE_MOST (1u << 20) /* bytes of a line: more than any has */
+#define EVENT 4u             /* maximum messages of an event, with some reserve */
 
 static struct hk_mqtt_out *out_of(struct hk_mqtt_link *link)
 {
@@ -59,13 +59,13 @@ static void read_place(struct hk_mqtt_out *o)
              "[mqtt %s]: its position in the event log is unknown (%s): publishing begins with new events", b->rule.name,
              status == 0 ? "it is beyond the end of the event log, which was replaced" : strerror(-status));
     o->place = (struct hk_place){ .position = last };
-    o->written = UINT64_MAX; /* where it began is to be known if it ends before the broker has anything */
+    o->written = UINT64_MAX; /* so that the begin is known if it ends before the broker has taken anything */
     write_place(o);
   }
   o->quiet = o->place.position;
 }
 
-/* The broker has what waits first. */
+/* The broker has taken the first waiting message. */
 static void move_on(struct hk_mqtt_out *o)
 {
   for (; o->n > 0 && o->waiting[o->first].taken; o->n--) {
@@ -92,7 +92,7 @@ static void taken(struct hk_mqtt_link *link, int id)
 /* --- messages ----------------------------------------------------------------------------------------------------------------
  */
 
-/* With QoS 1; there is room. */
+/* Publishes with QoS 1; there is room. */
 static void publish(struct hk_mqtt_out *o, bool retain)
 {
   int id;
@@ -107,7 +107,7 @@ static void publish(struct hk_mqtt_out *o, bool retain)
   o->waiting[at].position = 0;
 }
 
-/* Whether a sensor's discovery was published; it is from now on. */
+/* Whether a sensor's discovery was published; records that it is. */
 static bool is_known(struct hk_mqtt_out *o, const char *sensor)
 {
   const uint64_t hash = XXH3_64bits(sensor, strlen(sensor));
@@ -140,7 +140,7 @@ static void publish_discovery(struct hk_mqtt_out *o, const char *sensor)
   publish(o, true);
 }
 
-/* The place is there once all that was published is taken. */
+/* Advances the place once all published messages are taken. */
 static void reach(struct hk_mqtt_out *o, uint64_t position)
 {
   if (o->n > 0)
@@ -149,7 +149,7 @@ static void reach(struct hk_mqtt_out *o, uint64_t position)
     o->place.position = position;
 }
 
-/* event: the line as an object; text: as it came. */
+/* event: the line as an object; text: as received. */
 static void publish_event(struct hk_mqtt_out *o, const cJSON *event, const char *sensor, const char *text)
 {
   const struct hk_mqtt_rule *rule = &o->link.bridge->rule;
@@ -213,7 +213,7 @@ static void shut(struct hk_mqtt_out *o)
   o->lines.size = 0;
 }
 
-/* Subscribes, to events from where they were read. */
+/* Subscribes, to events from the read position on. */
 static int subscribe(struct hk_mqtt_out *o)
 {
   struct hk_bridge *b = o->link.bridge;
@@ -243,7 +243,7 @@ static bool has_room(const struct hk_mqtt_out *o)
   return o->n + EVENT <= HK_MQTT_WAITING && !mosquitto_want_write(o->link.mosq);
 }
 
-/* Deals with whole lines while there is room for their messages. */
+/* Processes whole lines while there is room for their messages. */
 static void take_lines(struct hk_mqtt_out *o)
 {
   size_t at = 0;

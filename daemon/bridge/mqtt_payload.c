@@ -11,17 +11,17 @@
 #include <string.h>
 #include <strings.h>
 
-/* What is being walked through. */
+/* State of the traversal. */
 struct walk {
   const char *wanted; /* paths; "": all */
-  hk_mqtt_take *take; /* NULL: only counted */
+  hk_mqtt_take *take; /* NULL: values are only counted */
   void *arg;
-  uint32_t n;    /* values */
+  uint32_t n;    /* number of values */
   bool too_many; /* or too long, or too deep */
   char path[HK_MQTT_PATH_MAX];
 };
 
-/* Whether a path is that of a pattern of length bytes, in which * stands for any key. */
+/* Whether a path matches a pattern of length bytes, in which * matches any key. */
 static bool is_path(const char *pattern, size_t length, const char *path)
 {
   const char *end = pattern + length;
@@ -68,7 +68,7 @@ static void take_value(struct walk *w, double value)
     w->take(w->arg, w->path, value);
 }
 
-/* text: without blanks around it. */
+/* text: without surrounding blanks. */
 static bool plain(const char *text, size_t size, double *value)
 {
   static const struct {
@@ -87,8 +87,8 @@ static bool plain(const char *text, size_t size, double *value)
   return false;
 }
 
-/* Adds a key, or a place where there is none, to the path of length bytes. The length of both; SIZE_MAX: they do not fit. Without
- * printf, which was half of what a message of JSON cost. */
+/* Appends a key, or an index if there is none, to the path of length bytes. Returns the new length; SIZE_MAX: it does not fit.
+ * Without printf, which took half of the time of a JSON message. */
 static size_t add_key(struct walk *w, size_t length, const char *key, uint32_t place)
 {
   char number[16];
@@ -112,7 +112,7 @@ static void walk(struct walk *w, const cJSON *json, size_t length, uint32_t dept
     take_value(w, cJSON_IsNumber(json) ? json->valuedouble : cJSON_IsTrue(json));
     return;
   }
-  if (cJSON_IsString(json)) { /* may be a name or a serial number, unless it is asked for */
+  if (cJSON_IsString(json)) { /* may be a name or a serial number, unless it is requested */
     if (w->wanted[0] && plain(json->valuestring, strlen(json->valuestring), &value))
       take_value(w, value);
     return;
@@ -128,7 +128,7 @@ static void walk(struct walk *w, const cJSON *json, size_t length, uint32_t dept
   w->path[length] = 0;
 }
 
-/* The member that a path leads to; NULL: none. */
+/* The member at a path; NULL: none. */
 static const cJSON *find(const cJSON *json, const char *path)
 {
   char key[HK_MQTT_PATH_MAX];
@@ -147,9 +147,9 @@ static const cJSON *find(const cJSON *json, const char *path)
 bool hk_mqtt_time_of(double number, int64_t *time)
 {
   const double scale = number < 1e11 ? 1e9 : number < 1e14 ? 1e6 : number < 1e17 ? 1e3 : 1;
-  if (!(number >= 0) || number * scale >= 9.2e18) /* what int64_t holds: to the year 2261 */
+  if (!(number >= 0) || number * scale >= 9.2e18) /* the range of int64_t: to the year 2261 */
     return false;
-  /* A second and its fraction apart, or a float of some ns would make them of some hundred. */
+  /* Converts seconds and fraction separately: a product in double would be off by some hundred ns. */
   const double whole = scale == 1e9 ? floor(number) : number;
   *time = (int64_t)whole * (int64_t)scale + (int64_t)((number - whole) * scale);
   return true;
@@ -194,7 +194,7 @@ const char *hk_mqtt_payload_read(const struct hk_mqtt_wanted *wanted, const char
     data++;
     size--;
   }
-  while (size > 0 && strchr(" \t\r\n", data[size - 1])) /* a 0, too, that a sender's string ended with */
+  while (size > 0 && strchr(" \t\r\n", data[size - 1])) /* also a 0 that ended a sender's string */
     size--;
   if (size == 0)
     return "it is empty";

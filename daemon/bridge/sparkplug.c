@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AGAIN 10000000000ll /* ns between two calls for a rebirth of a node */
+#define AGAIN 10000000000ll /* ns between two requests for a rebirth of a node */
 #define MS 1000000ll
 
-enum { INT8 = 1, INT16, INT32, INT64 }; /* datatypes of numbers with a sign */
+enum { INT8 = 1, INT16, INT32, INT64 }; /* signed integer datatypes */
 
 struct metric {
   uint64_t alias;
@@ -21,8 +21,8 @@ struct metric {
 struct node {
   char *id; /* GROUP/NODE */
   bool born;
-  uint8_t next;           /* seq of the message that is due */
-  int64_t asked;          /* ns: when a rebirth was */
+  uint8_t next;           /* seq of the next message */
+  int64_t asked;          /* ns: when a rebirth was requested */
   struct metric *metrics; /* by alias */
   uint32_t n_metrics, metrics_room;
 };
@@ -78,7 +78,7 @@ bool hk_sparkplug_topic_read(const char *topic, struct hk_sparkplug_topic *out)
          (*at == 0 || (level(&at, out->device, sizeof out->device) && *at == 0));
 }
 
-/* The node of a topic, which is made if it is not there. NULL: no memory, or there are too many. */
+/* Finds the node of a topic, or makes it. NULL: no memory, or too many nodes. */
 static struct node *node_of(struct hk_sparkplug *s, const struct hk_sparkplug_topic *topic)
 {
   char id[2 * HK_SPARKPLUG_TOPIC];
@@ -108,7 +108,7 @@ static struct node *node_of(struct hk_sparkplug *s, const struct hk_sparkplug_to
   return &nodes[low];
 }
 
-/* Where the metric of an alias stands, or would. */
+/* The place of the metric of an alias, or for it. */
 static uint32_t place_of(const struct node *n, uint64_t alias)
 {
   uint32_t low = 0, high = n->n_metrics;
@@ -128,7 +128,7 @@ static const struct metric *metric_of(const struct node *n, uint64_t alias)
   return at < n->n_metrics && n->metrics[at].alias == alias ? &n->metrics[at] : NULL;
 }
 
-/* A birth says so. False: no memory, or there are too many. */
+/* Adds a metric of a birth. False: no memory, or too many. */
 static bool remember(struct node *n, const Sparkplug__Metric *m)
 {
   const uint32_t at = place_of(n, m->alias);
@@ -151,7 +151,7 @@ static bool remember(struct node *n, const Sparkplug__Metric *m)
   return true;
 }
 
-/* False: it is no number. */
+/* False: it is not a number. */
 static bool number_of(const Sparkplug__Metric *m, uint32_t datatype, double *value)
 {
   if (m->has_is_null && m->is_null)
@@ -179,13 +179,13 @@ static int64_t ns_of(bool has, uint64_t ms)
   return has && ms <= (uint64_t)(INT64_MAX / MS) ? (int64_t)ms * MS : 0;
 }
 
-/* Whether it is about the protocol, not about the plant. */
+/* Whether the metric belongs to the protocol, not to the plant. */
 static bool is_control(const char *name)
 {
   return strcmp(name, "bdSeq") == 0 || strncmp(name, "Node Control/", 13) == 0 || strncmp(name, "Device Control/", 15) == 0;
 }
 
-/* False: an alias is not known. */
+/* False: an alias is unknown. */
 static bool take_metrics(const struct node *n, const Sparkplug__Payload *p, hk_sparkplug_take *take, void *arg)
 {
   bool known = true;

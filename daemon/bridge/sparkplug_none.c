@@ -1,4 +1,4 @@
-/* A daemon without protobuf-c: payloads of Sparkplug B are bad ones. */
+/* A daemon without protobuf-c: Sparkplug B payloads count as bad. */
 #include "daemon/bridge/sparkplug.h"
 
 #include <stdlib.h>
