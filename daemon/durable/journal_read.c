@@ -1,6 +1,6 @@
-/* Reading a journal back: segment by segment through a window of memory. Whatever is not a whole record with a good checksum is
- * told, and left out up to the next one that is. Only what has no whole record behind it, at the end of the last segment, can be
- * what a crash has left. */
+/* Reads a journal: segment by segment through a window of memory. Everything that is not a whole record with a good checksum
+ * is reported, and skipped up to the next one that is. Only damage at the end of the last segment, without a whole record
+ * after it, can be the trace of a crash. */
 #include "daemon/durable/journal_read.h"
 #include "daemon/base/limits.h"
 #include "daemon/durable/journal.h"
@@ -15,10 +15,10 @@
 #define WINDOW (2u << 20)
 _Static_assert(WINDOW >= HK_RECORD_HEADER + HK_RECORD_MAX, "a record fits");
 
-/* What a segment is known by to the one behind it. */
+/* The properties by which the next segment names this one. */
 struct known {
   uint64_t bytes, salt;
-  bool good; /* its head is */
+  bool good; /* its head is good */
 };
 
 struct hk_journal_reader {
@@ -28,20 +28,20 @@ struct hk_journal_reader {
   void *arg;
   uint64_t *numbers;
   struct known *known;
-  size_t n, next; /* the segment to be opened next */
-  size_t first;   /* the one that was opened first */
-  int file;       /* -1: none is open */
+  size_t n, next; /* the segment to open next */
+  size_t first;   /* the segment that was opened first */
+  int file;       /* -1: none */
   struct hk_segment_head head;
   char name[HK_DISK_NAME_MAX];
-  uint64_t bytes, at;            /* of the segment; read so far */
-  uint64_t position;             /* behind the last record of the segment, at first where it begins */
-  uint64_t left;                 /* in segments behind it */
-  uint64_t window_at, window_to; /* what of the segment is in memory */
+  uint64_t bytes, at;            /* size of the segment; bytes read so far */
+  uint64_t position;             /* after the last record of the segment; initially where the segment begins */
+  uint64_t left;                 /* bytes in later segments */
+  uint64_t window_at, window_to; /* the part of the segment that is in memory */
   uint8_t *window;
-  uint64_t tail; /* where the last segment is to be cut; UINT64_MAX: nowhere */
+  uint64_t tail; /* where to cut the last segment; UINT64_MAX: no cut */
 };
 
-/* Reads the head of a segment. 0; -EBADMSG: it has no good one; -EPROTONOSUPPORT: *why; or another negative errno. */
+/* Reads the head of a segment. Returns 0; -EBADMSG: it has no good one; -EPROTONOSUPPORT: *why; or another negative errno. */
 static int read_head(struct hk_journal_reader *r, uint64_t number, struct hk_segment_head *head, int *file, uint64_t *bytes,
                      char *why, size_t size)
 {
@@ -68,7 +68,7 @@ static int read_head(struct hk_journal_reader *r, uint64_t number, struct hk_seg
   return status;
 }
 
-/* Looks at the heads: from which segment on is there all from a position? */
+/* Reads the heads to find the segment from which on everything from a position is included. */
 static int find_first(struct hk_journal_reader *r, uint64_t from, char *why, size_t size)
 {
   for (size_t i = 0; i < r->n; i++) {
@@ -118,7 +118,7 @@ int hk_journal_read(struct hk_journal_reader **out, const struct hk_journal_plac
   return 0;
 }
 
-/* A part of the segment, from `at` to `end`, is left out. */
+/* Skips and reports the part of the segment from `at` to `end`. */
 static void leave_out(struct hk_journal_reader *r, uint64_t at, uint64_t end, bool tail, const char *why)
 {
   const struct hk_journal_damaged damaged = { r->name, r->numbers[r->next - 1], at, end - at, tail, false, why };
@@ -129,15 +129,15 @@ static void leave_out(struct hk_journal_reader *r, uint64_t at, uint64_t end, bo
   r->at = end;
 }
 
-/* A head fits a sector: a crash leaves all of it or nothing, of the last segment. */
+/* A head fits a sector: of the last segment a crash leaves the whole head or nothing. */
 static bool is_unwritten(const struct hk_journal_reader *r)
 {
   static const struct hk_segment_head nothing;
   return r->next == r->n && (r->bytes < sizeof nothing || memcmp(&r->head, &nothing, sizeof nothing) == 0);
 }
 
-/* Tells where what was committed before the segment that was opened is not all there. The first one is let be where all that is
- * wanted begins in it, or nobody says from where on it is: older ones may have been removed as not needed any more. */
+/* Reports if the committed records before the opened segment are incomplete. Not for the first segment if all that is needed
+ * begins in it, or the needed position is unknown: older segments may have been removed as no longer needed. */
 static void look_before(struct hk_journal_reader *r)
 {
   const struct hk_segment_head *head = &r->head;
@@ -163,7 +163,7 @@ static void look_before(struct hk_journal_reader *r)
     r->damage(r->arg, &damaged);
 }
 
-/* Opens the next segment. 1; 0: there is none; or a negative errno. */
+/* Opens the next segment. Returns 1; 0: there is none; or a negative errno. */
 static int open_next(struct hk_journal_reader *r)
 {
   char why[256];
@@ -192,7 +192,7 @@ static int open_next(struct hk_journal_reader *r)
   return 1;
 }
 
-/* Has `size` bytes from `at` on in memory. NULL and *status = 0: the segment ends before. */
+/* Loads `size` bytes from `at` on. NULL and *status = 0: the segment ends before. */
 static const uint8_t *look(struct hk_journal_reader *r, uint64_t at, size_t size, int *status)
 {
   *status = 0;
@@ -210,7 +210,7 @@ static const uint8_t *look(struct hk_journal_reader *r, uint64_t at, size_t size
   return r->window + (at - r->window_at);
 }
 
-/* The record at `at`. NULL: there is a whole one; or why there is none, which means nothing if *status is an error. */
+/* Checks the record at `at`. NULL: it is whole; else why it is not, which is meaningless if *status is an error. */
 static const char *look_at(struct hk_journal_reader *r, uint64_t at, struct hk_record *out, int *status)
 {
   struct hk_record_head head;
@@ -229,24 +229,24 @@ static const char *look_at(struct hk_journal_reader *r, uint64_t at, struct hk_r
   return NULL;
 }
 
-/* Looks for a whole record behind *at. True: *at is where it begins. */
+/* Searches for a whole record after *at. True: *at is where it begins. */
 static bool search(struct hk_journal_reader *r, uint64_t *at, struct hk_record *out, int *status)
 {
   while (*status == 0 && r->bytes - *at >= sizeof(struct hk_record_head) + sizeof(uint64_t)) {
     struct hk_record_head head;
-    *at += sizeof(uint64_t); /* records begin at multiples of that */
+    *at += sizeof(uint64_t); /* records begin at multiples of 8 */
     const uint8_t *bytes = look(r, *at, sizeof head, status);
     if (!bytes)
       break;
     memcpy(&head, bytes, sizeof head);
-    /* Positions never go back in a segment, and move on by less than the bytes of records: few are tried in vain. */
+    /* Positions never decrease in a segment, and advance by less than the bytes of records: few are tried in vain. */
     if (head.type != 0 && head.position >= r->position && head.position - r->position < r->bytes && !look_at(r, *at, out, status))
       return true;
   }
   return false;
 }
 
-/* 1: a record; 0: the segment has no more; or a negative errno. */
+/* Returns 1: a record; 0: the segment has no more; or a negative errno. */
 static int next_here(struct hk_journal_reader *r, struct hk_record *out)
 {
   int status = 0;

@@ -11,15 +11,15 @@
 
 #define MAGIC "HKMARKS\n"
 #define VERSION 1
-#define PLACES 2                      /* of each mark */
+#define PLACES 2                      /* per mark */
 #define AHEAD 4096u                   /* positions of events that are reserved at a time, for one sync */
 #define COUNT_MAX ((uint64_t)1 << 62) /* no journal gets so far: what is counted on from a mark cannot overflow */
 
-/* One of the two places of a mark. Less than a sector, and within one. */
+/* One of the two places of a mark. It is smaller than a sector, and within one. */
 struct place {
   char magic[8];
   uint32_t version, index;
-  uint64_t sequence; /* counts how often the mark was put; it stands in place sequence % PLACES */
+  uint64_t sequence; /* number of times that the mark was written; it is at place sequence % PLACES */
   uint64_t position, reserved, segment, bytes, salt;
   uint64_t apart;
   uint8_t zero[48];
@@ -31,10 +31,10 @@ _Static_assert(sizeof(struct place) == 128, "no padding");
 struct hk_marks {
   const struct hk_disk *disk;
   int folder, file;
-  struct hk_disk_file is; /* the file that is open */
-  pthread_mutex_t lock;   /* of these: */
+  struct hk_disk_file is; /* the open file */
+  pthread_mutex_t lock;   /* protects the following: */
   struct hk_journal_mark mark[HK_MARKS];
-  uint64_t sequence[HK_MARKS]; /* of the mark; 0: there is none */
+  uint64_t sequence[HK_MARKS]; /* of the mark; 0: none */
   bool changed;                /* since the last sync */
 };
 
@@ -48,7 +48,7 @@ static bool decode(const struct place *p, uint32_t index, struct hk_journal_mark
   return true;
 }
 
-/* Reads all marks; a sequence of 0 where there is none. */
+/* Reads all marks; sequence 0 means no mark. */
 static int read_all(const struct hk_disk *disk, int folder, struct hk_journal_mark mark[HK_MARKS], uint64_t sequence[HK_MARKS])
 {
   uint64_t size;
@@ -80,7 +80,7 @@ int hk_marks_read(const struct hk_disk *disk, int folder, struct hk_journal_mark
   return status;
 }
 
-/* A new file, with room for all marks: no later write needs any. */
+/* Makes a new file with room for all marks, so that later writes need no room. */
 static int make(const struct hk_disk *disk, int folder)
 {
   int file, status = hk_disk_create(disk, folder, HK_MARKS_FILE, &file);
@@ -97,7 +97,7 @@ static int make(const struct hk_disk *disk, int folder)
   return status;
 }
 
-/* Opens the file for writing; *made: there was none. */
+/* Opens the file for writing; *made: it did not exist. */
 static int open_file(struct hk_marks *m, bool *made)
 {
   int status = hk_disk_update(m->disk, m->folder, HK_MARKS_FILE, &m->file);
@@ -150,7 +150,7 @@ bool hk_marks_get(struct hk_marks *m, uint32_t index, struct hk_journal_mark *ou
   return good;
 }
 
-/* Writes a mark to its next place; until that is done the one before stands. Under the lock. */
+/* Writes a mark to its next place; until that is complete the former one is valid. To call under the lock. */
 static int write_mark(struct hk_marks *m, uint32_t index, const struct hk_journal_mark *mark, bool sync)
 {
   if (m->sequence[index] + 1 >= COUNT_MAX)
@@ -214,7 +214,7 @@ int hk_marks_sync(struct hk_marks *m)
   return status;
 }
 
-/* Under the lock: all marks into a file that has none of them. */
+/* To call under the lock: writes all marks into a file that has none. */
 static int write_all(struct hk_marks *m)
 {
   int status = 0;

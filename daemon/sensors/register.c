@@ -3,12 +3,12 @@
 #include "daemon/sensors/registry_internal.h"
 #include "proto/wire/name.h"
 
-/* Names that are being looked for: what became of each, or PENDING. At most TOGETHER of them, so that those who read wait for
- * a fraction of a millisecond at most. */
+/* Names to find: the result for each, or PENDING. At most TOGETHER of them, so that readers wait for a fraction of a
+ * millisecond at most. */
 #define TOGETHER 256u
 #define PENDING UINT32_MAX
 
-/* Finds detectors for those that are pending; one that has none is refused. */
+/* Finds detectors for pending names; refuses names without one. */
 static void find_detectors(const struct hk_sections *sections, uint32_t first, uint32_t n, struct hk_registry_wanted *wanted,
                            uint32_t *refusals)
 {
@@ -24,14 +24,14 @@ static void find_detectors(const struct hk_sections *sections, uint32_t first, u
   }
 }
 
-/* A sensor that is there: 0 and its slot, or it is not for peers. */
+/* An existing sensor: returns 0 and its slot, or a refusal if it is not for peers. */
 static uint32_t found_at(const struct hk_registry *r, const struct hk_registry_sensor *found, uint32_t *slot)
 {
   *slot = found->entry.slot;
   return hk_registry_is_derived(r, found) ? HANKEL_RESERVED : 0;
 }
 
-/* Makes sensors of those that are pending, up to the end or to where a device fails, whose index is returned. sections: by which
+/* Makes sensors of pending names, up to the end or to a failure of a device, whose index is returned. sections: those by which
  * their detectors were found. */
 static uint32_t add_pending(struct hk_registry *r, const struct hk_sections *sections, uint32_t first, uint32_t n,
                             struct hk_registry_wanted *wanted, uint32_t *slots, uint32_t *refusals,
@@ -40,13 +40,13 @@ static uint32_t add_pending(struct hk_registry *r, const struct hk_sections *sec
   uint32_t i = first;
   failure->any = false;
   pthread_rwlock_wrlock(&r->lock);
-  if (r->sections != sections) /* others came meanwhile */
+  if (r->sections != sections) /* a reload came meanwhile */
     find_detectors(r->sections, first, n, wanted, refusals);
   for (; i < n; i++) {
     if (refusals[i] != PENDING)
       continue;
     const struct hk_registry_sensor *found =
-        hk_registry_look(r, &wanted[i].key, wanted[i].hashed); /* somebody else may have added it meanwhile */
+        hk_registry_look(r, &wanted[i].key, wanted[i].hashed); /* another thread may have added it meanwhile */
     refusals[i] = found ? found_at(r, found, &slots[i]) : (uint32_t)hk_registry_add(r, &wanted[i], &slots[i], failure);
     if (failure->any)
       break;
@@ -55,7 +55,7 @@ static uint32_t add_pending(struct hk_registry *r, const struct hk_sections *sec
   return i;
 }
 
-/* Takes n <= TOGETHER names; refusals says of each that it is valid (0), or why it is not. */
+/* Takes n <= TOGETHER names; refusals: 0 for a valid one, else the reason. */
 static void take_some(struct hk_registry *r, uint64_t owner, uint32_t n, const struct hk_string *names, uint32_t *slots,
                       uint32_t *refusals)
 {
@@ -78,7 +78,7 @@ static void take_some(struct hk_registry *r, uint64_t owner, uint32_t n, const s
     pending |= refusals[i] == PENDING;
   }
   struct hk_sections *sections = pending ? hk_sections_hold(r->sections) : NULL;
-  /* a flood of names keeps nobody from reading */
+  /* so that a flood of names blocks no reader */
   const uint32_t crowded = r->crowded && r->taken == r->max_sensors ? HANKEL_FULL
                            : pending && hk_registry_spent(r, owner) ? HANKEL_QUOTA
                                                                     : 0;

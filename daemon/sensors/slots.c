@@ -36,7 +36,7 @@ static int refuse(struct hk_registry *r, bool many)
   return HANKEL_FULL;
 }
 
-/* Binds a slot on its shard's device. Returns 0, an enum hankel_refusal, or the negative errno of the backend; *full: the
+/* Binds a slot on its shard's device. Returns 0, an enum hk_refusal, or the negative errno of the backend; *full: the
  * reason. */
 static int bind_slot(struct hk_registry *r, struct hk_slot_binding *d, uint32_t slot, uint32_t detector, uint64_t seed)
 {

@@ -22,7 +22,7 @@ static int by_age(const void *a, const void *b)
   return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Reads the head of a file. A damaged one is told and left out. */
+/* Reads the head of a file. A damaged one is logged and omitted. */
 static int look(struct hk_snapshot_choice *c, uint32_t folder, uint64_t number, char *error, size_t size)
 {
   struct hk_snapshot_reader *reader;
@@ -81,7 +81,7 @@ static int look_around(struct hk_snapshot_choice *c, char *error, size_t size)
 
 /* --- choosing -------------------------------------------------------------------------------------------------------- */
 
-/* Reads a whole file. 0: it is good; -EBADMSG, told; or another negative errno. */
+/* Reads a whole file. Returns 0: it is good; -EBADMSG, logged; or another negative errno. */
 static int check(struct hk_snapshot_choice *c, const struct hk_found_snapshot *f, char *error, size_t size)
 {
   struct hk_snapshot_reader *reader;
@@ -100,7 +100,7 @@ static int check(struct hk_snapshot_choice *c, const struct hk_found_snapshot *f
   return status == -EIO ? -EBADMSG : status;
 }
 
-/* Chooses the newest good one of each shard of an epoch. 1: every shard has one; 0: not so. */
+/* Chooses the newest good snapshot of each shard of an epoch. Returns 1: every shard has one; 0: not. */
 static int choose_of(struct hk_snapshot_choice *c, uint64_t epoch, char *error, size_t size)
 {
   uint32_t shards = 0, there = 0;
@@ -122,8 +122,8 @@ static int choose_of(struct hk_snapshot_choice *c, uint64_t epoch, char *error, 
   return there > 0 && there == shards;
 }
 
-/* Whether those that were chosen, of some shards, count without the others. One that does, good or not, is of a time when every
- * shard had one: what was there before may be gone. */
+/* Whether the chosen snapshots of some shards count without the others. A snapshot, good or not, that counts only together is
+ * from a time when every shard had one: what was there before may be gone. */
 static bool counts(const struct hk_snapshot_choice *c, uint64_t epoch)
 {
   bool any = false, alone = false;
@@ -134,7 +134,7 @@ static bool counts(const struct hk_snapshot_choice *c, uint64_t epoch)
   return any && alone;
 }
 
-/* The newest epoch that is whole; where none is, the newest of which there is anything that counts. */
+/* Chooses the newest complete epoch; if there is none, the newest with anything that counts. */
 static int choose(struct hk_snapshot_choice *c, char *error, size_t size)
 {
   uint64_t newest = 0;
@@ -148,11 +148,11 @@ static int choose(struct hk_snapshot_choice *c, char *error, size_t size)
     if (newest == 0 && counts(c, epoch))
       newest = epoch;
   }
-  const int status = choose_of(c, newest, error, size); /* of none where it is 0: epochs count from 1 */
+  const int status = choose_of(c, newest, error, size); /* if 0, none is chosen: epochs count from 1 */
   return status < 0 ? status : 0;
 }
 
-/* Epochs that are newer than the one that was chosen. */
+/* Reports epochs that are newer than the chosen one. */
 static void tell_passed_over(const struct hk_snapshot_choice *c)
 {
   uint64_t chosen = 0, good = 0;

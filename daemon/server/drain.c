@@ -11,8 +11,8 @@
 #include "daemon/scoring/snapshot_slices.h"
 
 #define LOOK 2              /* ms */
-#define BRIDGES 2000000000  /* ns that bridges get to finish what they do, while all else goes on */
-#define PATIENCE 1000000000 /* ns that loops get to close connections; one that does not hangs */
+#define BRIDGES 2000000000  /* ns that bridges get to finish their work, while everything else runs */
+#define PATIENCE 1000000000 /* ns that loops get to close connections; after that they hang */
 
 static void order(struct hk_server *s, enum hk_order what)
 {
@@ -44,7 +44,7 @@ static uint32_t connections(const struct hk_server *s)
   return n;
 }
 
-/* Everything is in the windows now: what is saved of them lets the next start go on at once. */
+/* The states now have all points: a snapshot of them lets the next start continue at once. */
 static void save(struct hk_server *s)
 {
   for (uint32_t i = 0; i < s->shards.n; i++)

@@ -9,14 +9,14 @@
 #include <string.h>
 
 struct hk_incident_board {
-  pthread_mutex_t lock; /* of all of this */
-  uint32_t n;           /* that stand */
+  pthread_mutex_t lock; /* protects everything */
+  uint32_t n;           /* number of open incidents */
   struct hk_buffer standing;
   struct over {
     uint64_t incident;
     struct hk_buffer text, said; /* an object of JSON but for its end; what was said of it, a member */
   } over[HK_BOARD_OVER];         /* ring */
-  uint64_t overs;                /* so far */
+  uint64_t overs;                /* number of closed incidents so far */
 };
 
 struct hk_incident_board *hk_board_new(void)
@@ -40,7 +40,7 @@ void hk_board_free(struct hk_incident_board *b)
   free(b);
 }
 
-/* What was said of an incident, as a member. */
+/* The mark of an incident, as a member. */
 static void write_said(struct hk_buffer *out, const struct hk_feedback *feedback, uint64_t incident)
 {
   const struct hk_feedback_said *said = hk_feedback_of(feedback, incident);
@@ -51,7 +51,7 @@ static void write_said(struct hk_buffer *out, const struct hk_feedback *feedback
   hk_buffer_put(out, "}", 1);
 }
 
-/* But for its end. */
+/* An object of JSON, without its end. */
 static void write_one(struct hk_buffer *out, const struct hk_incident_news *news, bool stands)
 {
   const struct hk_incident *i = news->incident;
@@ -79,7 +79,7 @@ void hk_board_over(struct hk_incident_board *b, const struct hk_incident_news *n
   pthread_mutex_unlock(&b->lock);
 }
 
-/* The gravest of those that are open. */
+/* The open incidents of highest rank. */
 struct gravest {
   const struct hk_incident *of[HK_BOARD_STANDING];
   uint32_t n;
@@ -140,7 +140,7 @@ void hk_board_read(struct hk_incident_board *b, struct hk_buffer *out)
   hk_buffer_print(out, "{\"made\":true,\"standing\":%" PRIu32 ",\"incidents\":[", b->n);
   put(out, &b->standing);
   hk_buffer_print(out, "],\"over\":[");
-  for (uint64_t k = 0; k < b->overs && k < HK_BOARD_OVER; k++) { /* the newest first */
+  for (uint64_t k = 0; k < b->overs && k < HK_BOARD_OVER; k++) { /* newest first */
     if (k > 0)
       hk_buffer_put(out, ",", 1);
     const struct over *over = &b->over[(b->overs - 1 - k) % HK_BOARD_OVER];

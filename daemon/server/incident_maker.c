@@ -1,4 +1,4 @@
-/* A change is made whole when it is decided, and waits until it is logged, or until the log turns out to have it. */
+/* A change is completed when it is decided, and waits until it is logged, or found in the log. */
 #include "daemon/server/incident_maker.h"
 #include "daemon/base/grow.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define PIECE 256 /* records, or names, that are looked at together */
+#define PIECE 256 /* records, or names, processed at a time */
 
 /* A change that is not logged yet; its bytes are a payload. */
 struct pending {
@@ -40,17 +40,17 @@ struct hk_incident_maker {
   struct hk_incident_day day;
   struct hk_feedback feedback;
   struct hk_eventlog_cursor cursor;
-  uint64_t ends;   /* of the log, when this began: up to here it decides again what was decided */
-  bool again;      /* it does so */
+  uint64_t ends;   /* of the log at the start: up to here former decisions are repeated */
+  bool again;      /* it is repeating them */
   uint64_t number; /* of the last change */
-  uint64_t before; /* the last incident that began before the present settling */
+  uint64_t before; /* the last incident that began before the current settling */
   struct pending *first, **last;
-  struct pairs pairs;   /* of the present settling */
-  struct merges merges; /* the same */
-  uint64_t added;       /* sensors of the registry, when their names were learned last */
-  uint64_t shards;      /* that have some */
+  struct pairs pairs;   /* of the current settling */
+  struct merges merges; /* likewise */
+  uint64_t added;       /* sensors added to the registry when their names were last learned */
+  uint64_t shards;      /* shards with sensors, a bit each */
   uint32_t sensors;
-  int64_t newest; /* ns, of the data */
+  int64_t newest; /* ns, time of data */
   bool fresh;
 };
 
@@ -122,7 +122,7 @@ static void decided(void *arg, int64_t time, enum hk_incident_decision decision,
     m->merges.of = of;
     m->merges.of[m->merges.n++] = (struct hk_incident_merge){ incident->id, into->id };
   }
-  if (decision != HK_INCIDENT_ABSORBED || incident->id <= m->before) /* else nobody has heard of it */
+  if (decision != HK_INCIDENT_ABSORBED || incident->id <= m->before) /* else it was not published yet */
     log_later(m, &news);
 }
 
@@ -208,7 +208,7 @@ uint64_t hk_maker_learn(struct hk_incident_maker *m, uint32_t shards)
       if (!hk_registry_holds(registry, slot))
         continue;
       m->shards |= UINT64_C(1) << slot % shards;
-      if (hk_registry_derived(registry, slot)) /* those are scored that are nobody's companions */
+      if (hk_registry_derived(registry, slot)) /* only sensors that are no companions count as scored */
         continue;
       m->sensors++;
       if (hk_incidents_learn(m->incidents, hk_registry_name(registry, slot), NULL, 0) == -ENOMEM)
@@ -241,7 +241,7 @@ static void decide(struct hk_incident_maker *m, int64_t time, uint64_t seen)
   hk_ticks_merged(m->ticks, m->merges.of, m->merges.n);
 }
 
-/* What was settled, in as many records as it takes: only the last of them says what was decided by. */
+/* Logs a settling in as many records as needed: only the last of them has the basis of the decisions. */
 static void log_settled(struct hk_incident_maker *m, int64_t time, uint64_t seen, uint64_t number)
 {
   const uint64_t waits = hk_ticks_first(m->ticks), upto = waits > seen ? seen : waits - 1;
@@ -262,7 +262,7 @@ static void log_settled(struct hk_incident_maker *m, int64_t time, uint64_t seen
     hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory to log what was settled");
 }
 
-/* Logs what waits for that. */
+/* Logs the waiting changes. */
 static void log_pending(struct hk_incident_maker *m)
 {
   for (const struct pending *p = m->first; p; p = p->next)
@@ -286,7 +286,7 @@ void hk_maker_settle(struct hk_incident_maker *m, int64_t time)
 
 /* --- reading ------------------------------------------------------------------------------------------------------------ */
 
-/* Between hk_registry_read and its end. */
+/* To call between hk_registry_read and hk_registry_read_end. */
 static void take_event(void *arg, const struct hk_logged *l)
 {
   struct hk_incident_maker *m = arg;
@@ -302,7 +302,7 @@ static void take_event(void *arg, const struct hk_logged *l)
   uint32_t slot;
   m->fresh = true;
   if ((l->event.kind != HK_EVENT_RAISED && l->event.kind != HK_EVENT_CORRECTED && !ends) ||
-      l->event.marks & HANKEL_MAINTENANCE) /* what somebody does to a machine teaches nothing of it */
+      l->event.marks & HANKEL_MAINTENANCE) /* work on a machine teaches nothing about it */
     return;
   if (hk_registry_find(m->parts.registry, e.name.data, e.name.length, &slot) == 0)
     e.name = hk_registry_name(m->parts.registry, hk_registry_primary(m->parts.registry, slot));
@@ -311,7 +311,7 @@ static void take_event(void *arg, const struct hk_logged *l)
     hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory for an alert; it joins no incident");
 }
 
-/* Decides again what was decided then. */
+/* Repeats the decisions of a record. */
 static void take_settled(void *arg, const struct hk_logged_settled *s, uint64_t position)
 {
   struct hk_incident_maker *m = arg;
@@ -326,7 +326,7 @@ static void take_settled(void *arg, const struct hk_logged_settled *s, uint64_t 
   m->fresh = false;
 }
 
-/* What somebody said of an incident. */
+/* Reads a mark of an incident. */
 static void take_word(struct hk_incident_maker *m, const struct hk_logged_incident *i)
 {
   const struct hk_feedback_said said = { .position = i->position,
@@ -358,7 +358,7 @@ static void take_change(void *arg, const struct hk_logged_incident *i)
   }
 }
 
-/* What was logged before the start is read: what it lacks follows. */
+/* The log from before the start is read: appends what it lacks. */
 static void go_on(struct hk_incident_maker *m)
 {
   m->again = false;
@@ -372,7 +372,7 @@ bool hk_maker_read(struct hk_incident_maker *m)
   static const struct hk_eventlog_visit visit = { .event = take_event, .incident = take_change, .settled = take_settled };
   struct hk_eventlog *log = m->parts.events;
   const uint64_t shown = hk_eventlog_shown(log), before = m->cursor.next;
-  if (m->cursor.next > hk_eventlog_last(log) + 1) /* of another log, or of one whose end is gone */
+  if (m->cursor.next > hk_eventlog_last(log) + 1) /* of another log, or of one whose end is lost */
     m->cursor.next = hk_eventlog_last(log) + 1;
   for (uint32_t n = 1; n > 0;) {
     hk_registry_read(m->parts.registry);
@@ -419,7 +419,7 @@ void hk_maker_show(const struct hk_incident_maker *m)
 
 struct header {
   char magic[8];
-  uint64_t size, checksum;                    /* of what stands behind it */
+  uint64_t size, checksum;                    /* of the data after it */
   uint64_t position, number, feedback, ticks; /* the latter two: bytes */
   struct hk_incident_day day;
 };

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TURN 200000000             /* ns between two looks at the log */
-#define SETTLE INT64_C(2000000000) /* ns that a tick waits for events of other shards where the data stand still, */
-#define BUSY 10                    /* and so many times that while points wait to be scored */
-#define SHOW INT64_C(500000000)    /* ns between two writings of the board */
+#define TURN 200000000             /* ns between two reads of the log */
+#define SETTLE INT64_C(2000000000) /* ns that a tick waits for events of other shards if the data stand still, multiplied by */
+#define BUSY 10                    /* this number while points wait to be scored */
+#define SHOW INT64_C(500000000)    /* ns between two updates of the board */
 #define SAVE INT64_C(60000000000)  /* ns between two states */
 #define END 10                     /* s that the thread gets to end */
 #define FILE_MOST (UINT64_C(1) << 32)
@@ -25,25 +25,25 @@ struct hk_incident_watch {
   struct hk_log *log;
   struct hk_watch_source source;
   pthread_t thread;
-  pthread_mutex_t lock; /* of what other threads look at: budget, quit, status */
+  pthread_mutex_t lock; /* protects what other threads read: budget, quit, status */
   pthread_cond_t woken;
   double a_day;
   bool quit;
   struct hk_watch_status status;
-  struct hk_incident_word *posted; /* list, the latest first */
-  struct hk_buffer feedback;       /* what is in force */
+  struct hk_incident_word *posted; /* list, latest first */
+  struct hk_buffer feedback;       /* the marks in force */
   struct hk_incident_board *board;
-  /* the thread's own */
+  /* only used by the thread */
   struct hk_incident_maker *maker;
-  struct hk_incident_word *words;   /* list: to be logged, or to be on the disk */
-  int64_t over;                     /* ns, of the data: ticks before it are over */
-  int64_t reached;                  /* ns, of the data: where all shards are, 0: not known; once the log is read up to */
-  uint64_t barrier;                 /* this position, ticks before that are over */
-  int64_t settling, settling_since; /* ns: of the data, 0: nothing settles; monotonic */
+  struct hk_incident_word *words;   /* list: waiting to be logged, or to be on the disk */
+  int64_t over;                     /* ns, time of data: ticks before it are complete */
+  int64_t reached;                  /* ns, time of data: reached by all shards, 0: unknown; once the log is read up to */
+  uint64_t barrier;                 /* this position, ticks before `reached` are complete */
+  int64_t settling, settling_since; /* ns: time of data, 0: nothing settles; monotonic */
   int64_t saved;                    /* ns, monotonic */
-  bool changed, failed;             /* since that; it could not be written */
-  bool stale;                       /* the board, */
-  int64_t shown;                    /* ns, monotonic: when it was written last */
+  bool changed, failed;             /* since `saved`; the state could not be written */
+  bool stale;                       /* the board is outdated */
+  int64_t shown;                    /* ns, monotonic: when the board was last written */
 };
 
 /* --- state -------------------------------------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ static void settle(struct hk_incident_watch *w, int64_t time)
   w->changed = w->stale = true;
 }
 
-/* The data of all shards are past some ticks, and what they had logged by then is read. */
+/* The data of all shards have passed some ticks, and the events logged by then are read. */
 static bool settle_reached(struct hk_incident_watch *w, const struct hk_maker_look *look)
 {
   if (w->reached == 0 || look->position < w->barrier)
@@ -132,7 +132,7 @@ static void answer(struct hk_incident_watch *w, struct hk_incident_word *word, i
   w->source.answered(w->source.arg);
 }
 
-/* Words that were said go into the log, in order; once they are on the disk they are answered. */
+/* Logs the posted marks in order, and answers them once they are on the disk. */
 static void take_words(struct hk_incident_watch *w)
 {
   struct hk_incident_word **last = &w->words;
@@ -200,7 +200,7 @@ static void turn(struct hk_incident_watch *w)
   const uint64_t shards = hk_maker_learn(w->maker, w->source.shards);
   if (w->reached == 0) {
     const int64_t reached = w->source.reached(w->source.arg, shards), wall = hk_wall();
-    w->reached = reached < wall ? reached : wall; /* a sensor whose clock is wrong is no reason to end what stands */
+    w->reached = reached < wall ? reached : wall; /* a sensor with a wrong clock must not end open incidents */
     w->barrier = hk_eventlog_last(w->durable->events);
   }
   w->stale |= hk_maker_read(w->maker);
@@ -279,7 +279,7 @@ static void discard(struct hk_incident_watch *w)
   free(w);
 }
 
-/* A new maker, with the state of the file. */
+/* Makes a new maker, with the state of the file. */
 static int make(struct hk_incident_watch *w, const struct hk_incidents_rule *rule, struct hk_registry *registry)
 {
   const struct hk_maker_parts parts = { w->durable->events, registry, w->log, w->board };
@@ -290,7 +290,7 @@ static int make(struct hk_incident_watch *w, const struct hk_incidents_rule *rul
   if (restored != -ENOENT)
     hk_log(w->log, HK_LOG_WARNING, "incidents: their state cannot be restored: %s; they start over from the alerts in the log",
            restored == -EBADMSG ? "it is damaged, or of another interval" : strerror(-restored));
-  hk_maker_free(w->maker); /* what was read in part is gone */
+  hk_maker_free(w->maker); /* a partly read state is dropped */
   w->maker = NULL;
   return hk_maker_new(&w->maker, rule, &parts);
 }

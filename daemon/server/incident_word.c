@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE 256 /* records that are looked at together */
+#define PIECE 256 /* records processed at a time */
 
 struct hk_incident_word *hk_word_new(uint32_t kind, uint64_t incident, struct hk_string sensor, const char *by)
 {
@@ -29,7 +29,7 @@ void hk_word_release(struct hk_incident_word *w)
     free(w);
 }
 
-/* What the log has of an incident that somebody means; the latest wins. */
+/* The log's knowledge of the incident of a mark; the latest change wins. */
 struct meant {
   struct hk_string sensor;
   uint64_t id;

@@ -35,8 +35,8 @@ static void on_damage(void *arg, const struct hk_journal_damaged *d)
   }
 }
 
-/* Nothing is missing where the snapshot has all of it, or where it was written again,
- * into a later segment, because the disk had failed. */
+/* Nothing is missing if the snapshot has all of it, or if it was written again into a later segment because the disk had
+ * failed. */
 void hk_journal_source_judge(struct hk_journal_source *s, const struct hk_record *record)
 {
   const bool again = !s->missing && hk_journal_number(s->reader) > s->number && record->position <= s->reached;
@@ -89,7 +89,7 @@ void hk_journal_source_close(struct hk_journal_source *s)
     close(s->folder);
 }
 
-/* Keeps what is not used where nobody touches it. */
+/* Sets unused parts aside, where nothing overwrites them. */
 static int set_aside(const struct hk_journal_source *s, uint64_t *all, char *error, size_t size)
 {
   const struct hk_journal_place place = place_of(s);
@@ -110,7 +110,7 @@ static int set_aside(const struct hk_journal_source *s, uint64_t *all, char *err
   return 0;
 }
 
-/* Whether a journal had more, by its mark, than is there. */
+/* Whether a journal once had more, by its mark, than it has. */
 static bool is_short(const struct hk_journal_source *s)
 {
   const struct hk_journal_mark *m = &s->mark;
@@ -134,7 +134,7 @@ int hk_journal_source_mend(struct hk_journal_source *s, uint64_t *lost, char *er
   if (less)
     tell_short(s, lost);
   int status = s->damaged ? set_aside(s, lost, error, size) : hk_journal_mend(s->reader);
-  if (status == 0 && (s->damaged || less)) /* it is told, once */
+  if (status == 0 && (s->damaged || less)) /* it is reported once */
     status = hk_marks_put(s->durable->marks, s->shard, &(struct hk_journal_mark){ .position = s->reached });
   return status;
 }

@@ -1,4 +1,4 @@
-/* Wiring and life of the daemon. */
+/* Connects the parts of the daemon, and runs it. */
 #include "daemon/server/lifecycle.h"
 #include "daemon/net/udp_listener.h"
 #include "daemon/scoring/hand_over.h"
@@ -28,11 +28,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SPARE_DESCRIPTORS 32 /* for all but connections and loops */
+#define SPARE_DESCRIPTORS 32 /* for everything except connections and loops */
 #define LOOP_DESCRIPTORS 8   /* for one loop */
 /* Ns without progress after which a shard counts as stalled, where the watchdog is not less patient. */
 #define STALL 10000000000
-#define EXPIRE 5 /* s between two looks for feeds that can be forgotten */
+#define EXPIRE 5 /* s between two searches for feeds to forget */
 
 static uint32_t spare_descriptors(const struct hk_server *s)
 {
@@ -112,7 +112,7 @@ static bool any_lost(struct hk_server *s)
   return any;
 }
 
-/* Forgets feeds that nobody needs. */
+/* Forgets feeds that are no longer needed. */
 static void expire_feeds(struct hk_server *s)
 {
   const uint32_t expired = hk_feeds_expire(s->durable.feeds, hk_wall());
@@ -144,7 +144,7 @@ static void on_second(uv_timer_t *timer)
   }
 }
 
-/* Whether a thread has not been seen running for longer than the watchdog waits; says so. */
+/* Whether a thread was not seen running for longer than the watchdog's period; logs that. */
 static bool hangs(struct hk_server *s, const char *what, uint32_t number, int64_t beat)
 {
   const int64_t since = hk_now() - beat;
@@ -154,9 +154,9 @@ static bool hangs(struct hk_server *s, const char *what, uint32_t number, int64_
   return true;
 }
 
-/* All is well while this runs, the other threads run, what is in flight comes back, and no shard has stalled. A device that hangs
- * is dealt with by its shard, normally long before; a thread that hangs, CPU threads that do, or parts of the daemon that wait
- * for each other are what the watchdog is for. */
+/* All is well while this runs, the other threads run, batches in flight come back, and no shard has stalled. A shard handles a
+ * hanging device itself, normally long before; the watchdog is for hanging threads, including those of the CPU backend, and
+ * for parts of the daemon that wait for each other. */
 static void on_watchdog(uv_timer_t *timer)
 {
   struct hk_server *s = timer->data;
@@ -167,7 +167,7 @@ static void on_watchdog(uv_timer_t *timer)
     struct hk_shard *shard = &s->shard[i];
     const int64_t stalled = hk_shard_stalled(shard);
     char why[HK_STALL_WHY];
-    well &= hk_stall_lasts(shard, why) == 0; /* which it has logged */
+    well &= hk_stall_lasts(shard, why) == 0; /* it was logged */
     well &= !hangs(s, "shard", i, shard->life.beat);
     if ((uint64_t)stalled / 1000 < s->watchdog_us)
       continue;
@@ -181,7 +181,7 @@ static void on_watchdog(uv_timer_t *timer)
 
 /* --- open, run, close ------------------------------------------------------------------------------------------------ */
 
-/* What lies between loops and shards. */
+/* Makes the lanes between loops and shards. */
 static int make_lanes(struct hk_server *s)
 {
   const uint32_t n = s->net.n_loops * s->shards.n, chunks = hk_chunk_pool_chunks(s->net.capacity.loop_points, s->shards.n);
@@ -241,7 +241,7 @@ static int open_shards(struct hk_server *s, char *error, size_t size)
   return 0;
 }
 
-/* All that is known of it before anything is opened. */
+/* Sets everything that is known before anything is opened. */
 static void prepare_net(struct hk_server *s)
 {
   _Static_assert(HK_FRAME_MAX_LEAST / 8 >= HK_LINE_FIELDS, "a line's points have room where a frame's have");
@@ -270,7 +270,7 @@ static void prepare_net(struct hk_server *s)
   net->capacity.loop_points = share > least ? share : least;
 }
 
-/* What is made of memory alone. 0 or a negative errno. */
+/* Makes the parts that need memory only. Returns 0 or a negative errno. */
 static int make_parts(struct hk_server *s)
 {
   s->net.loops = calloc(s->net.n_loops, sizeof *s->net.loops);
@@ -341,7 +341,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   return hk_server_listen(s, error, size);
 }
 
-/* Where the data of these shards are, as of struct hk_watch_source. */
+/* The progress of the data of these shards, for struct hk_watch_source. */
 static int64_t reached(void *arg, uint64_t shards)
 {
   const struct hk_server *s = arg;
@@ -370,7 +370,7 @@ static void answered(void *arg)
   hk_shard_settled(&s->shard[0]);
 }
 
-/* Starts all threads. 0, or a negative errno with a message. */
+/* Starts all threads. Returns 0, or a negative errno with a message. */
 static int start(struct hk_server *s, char *error, size_t size)
 {
   const uint64_t beat = s->watchdog_us > 0 && s->watchdog_us < 4000000 ? s->watchdog_us / 4000 + 1 : 1000;
@@ -456,7 +456,7 @@ bool hk_server_close(struct hk_server *s)
     s->incidents = NULL;
   stopped = stopped && !s->incidents;
   if (!stopped)
-    return false; /* with all that the thread may still look at */
+    return false; /* keeps everything that the thread may still use */
   hk_web_close(s->web);
   for (uint32_t i = 0; i < s->net.sockets.n_listeners; i++)
     hk_listener_close(&s->net.sockets.listeners[i]);

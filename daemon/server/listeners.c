@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* Opens a listener on a socket of its own, or, of UDP, one for each loop. */
+/* Opens a listener on a socket of its own, or, for UDP, on one for each loop. */
 static int listen_on(struct hk_server *s, const struct hk_config_listener *config, struct hk_gate *gate,
                      struct sockaddr_storage *address, char *error, size_t size)
 {
@@ -22,7 +22,7 @@ static int listen_on(struct hk_server *s, const struct hk_config_listener *confi
   return status;
 }
 
-/* Opens a listener on the sockets that were passed for it; of UDP, each is another loop's. *any: there are some. */
+/* Opens a listener on the sockets that were passed for it, for UDP one for each loop. *any: whether there are any. */
 static int listen_on_passed(struct hk_server *s, const struct hk_config_listener *config, struct hk_gate *gate, bool *any,
                             char *error, size_t size)
 {

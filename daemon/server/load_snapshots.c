@@ -1,4 +1,4 @@
-/* Taking over the snapshots that were chosen. */
+/* Restores the chosen snapshots. */
 #include "daemon/server/load_snapshots.h"
 #include "daemon/base/grow.h"
 #include "daemon/durable/snapshot_read.h"
@@ -18,9 +18,9 @@
 struct work {
   struct hk_restoration *out;
   struct hk_snapshot_choice choice;
-  char **detectors; /* of the file that is being taken over, by its numbers */
+  char **detectors; /* of the current file, by its numbers */
   uint32_t n_detectors;
-  struct hk_snapshot_sensor *standing; /* sensors whose alert stands; no more than slot and alerts of them */
+  struct hk_snapshot_sensor *standing; /* sensors with a standing alert; only slot and alerts are set */
   uint32_t n_standing, room_standing;
   int64_t arrival; /* the latest */
 };
@@ -56,7 +56,7 @@ static int keep_feed(struct work *w, const struct hk_snapshot_part *part, uint32
   return status;
 }
 
-/* Gives a sensor its state. False: it starts over. */
+/* Restores a sensor's state. False: it starts over. */
 static bool import(struct hk_device *device, uint32_t within, const struct hk_snapshot_sensor *s)
 {
   if (s->state_size == 0)
@@ -80,7 +80,7 @@ static int remember(struct work *w, struct hk_shard *shard, const struct hk_snap
     if (status != 0)
       return status;
   }
-  if (memory.stands && !anew) { /* later: those that stand now are cleared */
+  if (memory.stands && !anew) { /* restored later, since present alerts are cleared first */
     struct hk_snapshot_sensor *more = hk_grow(w->standing, w->n_standing, &w->room_standing, sizeof *more, 256);
     if (!more)
       return -ENOMEM;
@@ -125,7 +125,7 @@ static int take_sensors(struct work *w, const struct hk_snapshot_part *part)
   return status;
 }
 
-/* A machine whose series was restored with the section before; where that was not, there is none. */
+/* Restores a machine whose series was restored with the section before; if it was not, there is no machine. */
 static int take_machine(struct work *w, const struct hk_machine_memory *m, uint8_t generation, uint64_t position)
 {
   struct hk_restoration *o = w->out;
@@ -162,7 +162,7 @@ static int take_owners(struct work *w, const struct hk_snapshot_part *part)
   return more;
 }
 
-/* Of sensors that were restored with the section before. */
+/* Restores rates of sensors that were restored with the section before. */
 static int take_counters(struct work *w, const struct hk_snapshot_part *part)
 {
   struct hk_snapshot_counter c;
@@ -239,7 +239,7 @@ static int end_those_anew(struct work *w)
   return status;
 }
 
-/* Where things go on. */
+/* Determines where everything continues. */
 static void settle(struct work *w)
 {
   struct hk_restoration *o = w->out;

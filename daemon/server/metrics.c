@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ns: upper ends of the buckets of histograms, from 10 us to 10 s */
+/* ns: upper bounds of the buckets of histograms, from 10 us to 10 s */
 static const uint64_t bounds[] = { 10000,    30000,     100000,    300000,     1000000,    3000000,    10000000,
                                    30000000, 100000000, 300000000, 1000000000, 3000000000, 10000000000 };
 
@@ -41,7 +41,7 @@ static void counters(const struct text *t, const struct hk_counters *sum)
   }
 }
 
-/* label: `leg="wait"` or such, or "". */
+/* label: such as `leg="wait"`, or "". */
 static void histogram(const struct text *t, const char *name, const char *label, const struct hk_histogram *h)
 {
   const char *comma = *label ? "," : "", *left = *label ? "{" : "", *right = *label ? "}" : "";
@@ -110,13 +110,13 @@ static void conditions(const struct text *t, struct hk_server *s)
   gauge(t, "hankel_subscribers_queued_bytes", "Bytes that wait for subscribers.", queued);
 }
 
-/* A row of a bridge's. */
+/* A row of a bridge's counters. */
 static void of_bridge(const struct text *t, const char *name, const char *more, const struct hk_bridge_look *l, uint64_t value)
 {
   hk_buffer_print(t->out, "%s{broker=\"%s\"%s} %" PRIu64 "\n", name, l->name, more, value);
 }
 
-/* Brokers of messages, by the names of their sections; the families are there without them, too. */
+/* Brokers of messages, by the names of their sections; the families exist without brokers, too. */
 static void bridges(const struct text *t, struct hk_server *s)
 {
   static const char *const ways[] = { ",way=\"in\"", ",way=\"out\"" }; /* enum hk_bridge_way */
@@ -141,7 +141,7 @@ static void bridges(const struct text *t, struct hk_server *s)
   free(look);
 }
 
-/* Of a daemon with [cluster]. */
+/* For a daemon with [cluster]. */
 static void cluster(const struct text *t, struct hk_server *s)
 {
   struct hk_cluster_look l;

@@ -1,5 +1,5 @@
-/* An acknowledgement is the shard's (acknowledge.h); the windows that clients asked for are written down on a thread of libuv's,
- * since a disk may be slow. */
+/* The shard processes an acknowledgement (acknowledge.h); the windows that clients requested are written on a thread of
+ * libuv's, since a disk may be slow. */
 #include "daemon/server/operate.h"
 
 #include "daemon/durable/commit_thread.h"
@@ -18,10 +18,10 @@ struct hk_operation {
   struct hk_note *note;
   struct hk_incident_word *word;
   char subject[HK_NAME_MAX + 1];
-  int status;     /* of what was done at once */
-  uint32_t ended; /* windows */
+  int status;     /* of operations that are done at once */
+  uint32_t ended; /* number of ended windows */
   uint32_t number;
-  char before[HK_WHO_MAX + 1], when[HK_TIME_TEXT_MAX]; /* who acknowledged it before, and when */
+  char before[HK_WHO_MAX + 1], when[HK_TIME_TEXT_MAX]; /* who acknowledged before, and when */
   int64_t to;
   /* saving */
   uv_work_t work;
@@ -30,7 +30,7 @@ struct hk_operation {
   int saved;
 };
 
-/* Who it is: what was shown says more than what is claimed. */
+/* The name of the operator: that of the credentials precedes the claimed one. */
 static void name_peer(const struct hk_connection *c, struct hk_string claimed, char by[HK_WHO_MAX + 1])
 {
   if (c->identity.shown.name[0])
@@ -59,7 +59,7 @@ static void acknowledge(struct hk_connection *c, struct hk_operation *o, const s
     o->status = -ENOMEM;
 }
 
-/* What somebody says of an incident. */
+/* A mark of an incident. */
 static void say_word(struct hk_connection *c, struct hk_operation *o, const struct hk_operate *m, const char *by)
 {
   const uint32_t kind = m->what - HANKEL_EXPECTED + HK_FEEDBACK_EXPECTED;
@@ -88,7 +88,7 @@ static void on_saved(uv_work_t *work, int status)
   if (o->abandoned)
     free(o);
   else
-    hk_shard_settled(&o->server->shard[0]); /* whoever waits looks again */
+    hk_shard_settled(&o->server->shard[0]); /* waiting connections check again */
 }
 
 void hk_operate_log(struct hk_server *server, const struct hk_logged_operation *operation)
@@ -109,7 +109,7 @@ static void maintain(struct hk_connection *c, struct hk_operation *o, const stru
   if (m->what == HANKEL_END_MAINTENANCE) {
     o->ended = hk_maintenance_end(maintenance, m->subject, now);
     o->status = o->ended > 0 ? 0 : -ENOENT;
-  } else if (m->subject.length == 0) { /* it would match every sensor; who means that says * */
+  } else if (m->subject.length == 0) { /* it would match every sensor; for that the operator writes * */
     o->status = -EINVAL;
   } else {
     o->to = m->duration < (uint64_t)(INT64_MAX - now) ? now + (int64_t)m->duration : INT64_MAX;

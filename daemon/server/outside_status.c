@@ -37,7 +37,7 @@ static void receivers_status(struct hk_buffer *out, struct hk_receivers *receive
   free(look);
 }
 
-/* The counters of its section. */
+/* Appends the counters of its section. */
 static void counted(struct hk_buffer *out, const char *section, const struct hk_bridge_look *l)
 {
   for (const struct hk_counter_row *row = hk_bridge_counter_table; row->section; row++)
@@ -79,7 +79,7 @@ static void bridges_status(struct hk_buffer *out, struct hk_bridges *bridges)
   free(look);
 }
 
-/* The partitions that it scores. */
+/* Appends the partitions that it scores. */
 static void partitions(struct hk_buffer *out, struct hk_cluster *cluster)
 {
   struct hk_cluster_part *part = calloc(HK_PARTITIONS_MAX, sizeof *part);

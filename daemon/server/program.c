@@ -36,7 +36,7 @@ static void print_fault(void *arg, const char *message)
   fprintf(stderr, "%s\n", message);
 }
 
-/* Says what a sensor needs with its companions, the last of which is detector `last`. bytes: of all of them. */
+/* Prints the memory of a sensor with its companions, the last of which is detector `last`. bytes: of all of them. */
 static void print_together(const struct hk_config *config, uint32_t last, uint64_t bytes)
 {
   uint32_t first = last;
@@ -50,7 +50,7 @@ static void print_together(const struct hk_config *config, uint32_t last, uint64
          config->detectors[first].name, (unsigned long long)bytes, n, (unsigned long long)most);
 }
 
-/* Says what will listen, and that sections take the place of the default listeners. */
+/* Prints the listeners, and whether sections replace the default ones. */
 static void print_listeners(const struct hk_config *config)
 {
   char address[HK_ADDRESS_MAX];
@@ -63,7 +63,7 @@ static void print_listeners(const struct hk_config *config)
     puts("these are all: with a [listen NAME] section there are no default listeners");
 }
 
-/* Says how large a model is, and what it costs. */
+/* Prints the size and cost of a model. */
 static void print_model(const struct hk_config_field *f)
 {
   const struct hk_model_plan *p = f->file.plan;
@@ -85,7 +85,7 @@ static void print_model(const struct hk_config_field *f)
       f->name, 1e3 * f->row, (double)f->rule.interval / 1e9, transit, shortest);
 }
 
-/* Says what each field needs, and whom its file leaves without neighbours. */
+/* Prints the memory of each field, and which sensors lack neighbours in its file. */
 static void print_fields(const struct hk_config *config)
 {
   for (uint32_t i = 0; i < config->n_fields; i++) {
@@ -100,7 +100,7 @@ static void print_fields(const struct hk_config *config)
   }
 }
 
-/* Says what it is among others. */
+/* Prints the daemon's role in a cluster. */
 static void print_cluster(const struct hk_cluster_rule *r)
 {
   uint32_t n = 0;
@@ -115,13 +115,13 @@ static void print_cluster(const struct hk_cluster_rule *r)
     printf("cluster %s: a scorer of %u of %u partitions\n", r->name, n, r->partitions);
 }
 
-/* Says what each detector's sensors need. The backend is asked, so that the figure is the true one. */
+/* Prints the memory of each detector's sensors. Asks the backend, so that the figure is exact. */
 static int check(const struct hk_config *config, const struct hk_backend_kind *kinds, const char *path)
 {
   struct hk_device *device;
   char error[512], excuse[256];
   struct hk_config small = *config;
-  small.max_sensors = 1; /* to be asked only */
+  small.max_sensors = 1; /* it is only queried */
   small.threads = 1;
   if (small.cluster.role == HK_CLUSTER_GATEWAY)
     kinds = hk_backend_kinds_none;
@@ -241,7 +241,7 @@ int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
   if (hk_config_load(&config, path, HK_CONFIG_PIPE, print_fault, NULL) != 0)
     return FAILED;
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN); /* at RLIMIT_FSIZE a write gives EFBIG: one more way in which a disk is full */
+  signal(SIGXFSZ, SIG_IGN); /* at RLIMIT_FSIZE a write then returns EFBIG, like a full disk */
   const int result = only_check ? check(&config, kinds, path) : serve(&config, kinds, path);
   hk_config_free(&config);
   return result;

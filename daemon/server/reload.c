@@ -1,4 +1,4 @@
-/* The steps of a reload, and what is told of it. */
+/* The steps of a reload, and its report. */
 #include "daemon/server/reload.h"
 
 #include "daemon/base/systemd.h"
@@ -17,17 +17,17 @@
 #include <string.h>
 
 #define LOOK 2          /* ms */
-#define LINES_LOGGED 64 /* of one reload */
+#define LINES_LOGGED 64 /* per reload */
 
 static void on_look(uv_timer_t *timer);
 
-/* A fault in the file. */
+/* Reports a fault in the file. */
 static void note(void *arg, const char *message)
 {
   hk_buffer_print(arg, "%s\n", message);
 }
 
-/* Logs the lines of what was told. */
+/* Logs the lines of the report. */
 static void log_lines(struct hk_server *s, enum hk_level level)
 {
   const struct hk_buffer *told = &s->reload.told;
@@ -45,7 +45,7 @@ static void log_lines(struct hk_server *s, enum hk_level level)
     hk_log(&s->log, level, "reload: and %u lines more", more);
 }
 
-/* Logs it among the operations: as much as fits, in one line. */
+/* Logs the reload among the operations: as much as fits, in one line. */
 static void log_operation(struct hk_server *s, bool taken)
 {
   char text[HK_OPERATION_TEXT];
@@ -66,7 +66,7 @@ static void log_operation(struct hk_server *s, bool taken)
                                                    .text = { text, n } });
 }
 
-/* It is over: says so. taken: the configuration is in force. */
+/* Ends the reload and reports that. taken: the configuration is in force. */
 static void finish(struct hk_server *s, bool taken)
 {
   struct hk_reload *r = &s->reload;
@@ -90,17 +90,17 @@ static void finish(struct hk_server *s, bool taken)
   r->phase = HK_RELOAD_NONE;
   uv_timer_stop(&r->look);
   atomic_store_explicit(&r->done, r->begun, memory_order_release);
-  hk_shard_settled(&s->shard[0]); /* those who asked look again */
+  hk_shard_settled(&s->shard[0]); /* requesters check again */
   if (atomic_load_explicit(&r->asked, memory_order_acquire) > r->begun && !uv_is_closing((uv_handle_t *)&r->call))
     (void)uv_async_send(&r->call);
 }
 
-/* One that is in force no more, or never was. */
+/* Frees a configuration that is no longer in force, or never was. */
 static void discard(struct hk_reload *r, struct hk_config *config)
 {
   if (config == r->at_start)
     return;
-  config->listeners = NULL; /* they are those of all */
+  config->listeners = NULL; /* all configurations share them */
   hk_config_free(config);
   free(config);
 }
@@ -126,7 +126,7 @@ static void ask(struct hk_server *s, enum hk_reload_phase phase, enum hk_revise 
     hk_shard_ask(&s->shard[i], &s->reload.revision);
 }
 
-/* What numbers mean is settled: the new ones for the registry, and lists for the backends. 0 or -ENOMEM. */
+/* Detectors have their numbers: makes the new ones known to the registry, and lists for the backends. Returns 0 or -ENOMEM. */
 static int define(struct hk_server *s, const bool taken[HK_DETECTORS_MAX])
 {
   struct hk_reload *r = &s->reload;
@@ -169,7 +169,7 @@ static void reload_read(uv_work_t *work)
   }
   if (s->net.gates.any_files && hk_gates_read(&s->net.gates, &r->credentials, error, sizeof error) != 0) {
     hk_buffer_print(&r->told, "%s\n", error);
-    hk_config_free(r->next); /* its listeners are its own still */
+    hk_config_free(r->next); /* its listeners are still its own */
     free(r->next);
     r->next = NULL;
     return;
@@ -177,7 +177,7 @@ static void reload_read(uv_work_t *work)
   r->readable = true;
 }
 
-/* What is in force now is to be taken by all loops, one order of each kind at a time. */
+/* Orders all loops to adopt what is in force, one order of each kind at a time. */
 static void order(struct hk_server *s, enum hk_order what)
 {
   s->reload.ordered += s->net.n_loops;
@@ -208,7 +208,7 @@ static void adopt_credentials(struct hk_server *s)
   }
 }
 
-/* What was read is compared with what is in force. */
+/* Compares the read configuration with the one in force. */
 static void compare(struct hk_server *s)
 {
   struct hk_reload *r = &s->reload;
@@ -248,7 +248,7 @@ static void reload_read_back(uv_work_t *work, int status)
   struct hk_reload *r = &s->reload;
   if (status != 0 || s->drain.deadline != 0) {
     if (status == 0 && r->readable)
-      hk_config_free(r->next); /* its listeners are its own still; where status is not 0 nothing was written to it */
+      hk_config_free(r->next); /* its listeners are still its own; if status is not 0 nothing was written to it */
     free(r->next);
     r->next = NULL;
     hk_buffer_print(&r->told, "the daemon ends\n");
@@ -292,7 +292,7 @@ static bool answered(struct hk_server *s)
   return all;
 }
 
-/* Whether all shards could do what was asked last; says where not. */
+/* Whether all shards could carry out the last request; reports if not. */
 static bool could(struct hk_server *s)
 {
   bool all = true;
@@ -326,7 +326,7 @@ static void adopt(struct hk_server *s)
   ask(s, HK_RELOAD_ADOPT, HK_REVISE_REVIEW);
 }
 
-/* All threads have the new one. */
+/* All threads have adopted the new one. */
 static void retire_old(struct hk_server *s)
 {
   struct hk_config *old = (struct hk_config *)s->config; /* ours, unless it is the first */
@@ -353,8 +353,8 @@ static void retire_old(struct hk_server *s)
   }
 }
 
-/* A start goes by the configuration as it is then: what was journaled under other detectors or groups had better be behind a
- * snapshot. */
+/* A start uses the configuration of that time: so points that were journaled under other detectors or groups are put into a
+ * snapshot soon. */
 static void save(struct hk_server *s)
 {
   if (s->reload.revision.n_learn + s->reload.revision.n_forget == 0 && !s->reload.revision.groups)
@@ -382,7 +382,7 @@ static void step(struct hk_server *s)
   case HK_RELOAD_ADOPT:
     if (!obeyed(s))
       return;
-    (void)could(s); /* sensors that could not be let go stay what they were: that is told */
+    (void)could(s); /* sensors that could not be evicted stay as they were, which is reported */
     retire_old(s);
     ask(s, HK_RELOAD_FORGET, HK_REVISE_FORGET);
     return;

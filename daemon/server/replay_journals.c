@@ -14,14 +14,14 @@
 #include <string.h>
 #include <time.h>
 
-#define PAUSE 50000     /* ns between two looks whether there is room */
+#define PAUSE 50000     /* ns between two checks for room */
 #define TELL 1000000000 /* ns between two signs of life to the service manager */
 
 struct replay {
   struct hk_recovery *out;
   struct hk_log *log;
   struct hk_journal_source sources[HK_SHARDS_MAX];
-  uint32_t n_sources, of; /* of: shards that there were */
+  uint32_t n_sources, of; /* of: number of former shards */
   struct hk_source *points;
   int64_t told;
   uint32_t slot[HK_CHUNK_POINTS];
@@ -31,7 +31,7 @@ struct replay {
 
 /* --- points ---------------------------------------------------------------------------------------------------------- */
 
-/* While others work. -EIO: nothing is computed any more. */
+/* Waits while shards work. -EIO: nothing is computed any more. */
 static int wait(struct replay *r)
 {
   const struct timespec moment = { 0, PAUSE };
@@ -46,7 +46,7 @@ static int wait(struct replay *r)
   return lost ? -EIO : 0;
 }
 
-/* Until all that was given is scored. */
+/* Waits until all given points are scored. */
 static int drain(struct replay *r)
 {
   int status = 0;
@@ -55,7 +55,7 @@ static int drain(struct replay *r)
   return status;
 }
 
-/* Gives the first n points of the columns to the shards; so many of them were made of others. */
+/* Gives the first n points of the columns to the shards; `derived` of them were derived. */
 static int give(struct replay *r, uint32_t n, uint32_t derived)
 {
   const struct hk_columns columns = { r->slot, r->time, r->value };
@@ -71,7 +71,7 @@ static int give(struct replay *r, uint32_t n, uint32_t derived)
   return 0;
 }
 
-/* Puts a point of a record into the columns, unless it is in the snapshot already. Returns how many there are then. */
+/* Adds a point of a record to the columns, unless the snapshot has it. Returns their new number. */
 static uint32_t put(struct replay *r, uint32_t slot, const struct hk_record_points *p, uint32_t i, uint64_t position, uint32_t n)
 {
   const uint64_t *skip = r->out->restored->skip;
@@ -83,7 +83,7 @@ static uint32_t put(struct replay *r, uint32_t slot, const struct hk_record_poin
   return n + 1;
 }
 
-/* Puts the points that a point of a record makes of its machine into the columns, as above. */
+/* Adds the points derived from a record's point for its machine to the columns, as above. */
 static uint32_t put_series(struct replay *r, const struct hk_groups_replayed *point, uint32_t n)
 {
   struct hk_groups *groups = r->out->shard[point->slot % r->out->durable->shards].groups;
@@ -93,7 +93,7 @@ static uint32_t put_series(struct replay *r, const struct hk_groups_replayed *po
   return end > n && skip && point->position < skip[r->slot[n]] ? n : end;
 }
 
-/* The same of its field, which may be more than there is room for: then some is given meanwhile. *derived counts them. */
+/* As above for its field, which may exceed the room: then some points are given meanwhile. *derived counts them. */
 static int put_residuals(struct replay *r, const struct hk_groups_replayed *point, uint32_t *n, uint32_t *derived)
 {
   struct hk_groups *fields = r->out->shard[point->slot % r->out->durable->shards].fields;
@@ -123,8 +123,7 @@ static int put_residuals(struct replay *r, const struct hk_groups_replayed *poin
   return status;
 }
 
-/* Gives what can be given of a record, and has to be; and what is made of it, whose sensors may lie in other slices of the
- * snapshot. */
+/* Gives the needed points of a record, and the points derived from it, whose sensors may be in other slices of the snapshot. */
 static int give_some(struct replay *r, const struct hk_journal_source *s, const struct hk_record_points *p, uint64_t position)
 {
   const uint32_t shards = hk_journal_shards(s->reader);
@@ -164,7 +163,7 @@ static int points(struct replay *r, struct hk_journal_source *s, const struct hk
   }
   if (s->begun && record->position > s->reached) {
     r->out->lost += record->position - s->reached;
-    s->hole = !r->out->restored->damaged; /* a newer snapshot had them, and then they were acknowledged */
+    s->hole = !r->out->restored->damaged; /* a newer snapshot had them, so that they were acknowledged */
     r->out->hole |= s->hole;
     hk_log(r->log, HK_LOG_ERROR,
            "shard %u: %" PRIu64 " points, from position %" PRIu64 " on, are not in the journal and are lost; "
@@ -185,7 +184,7 @@ static int points(struct replay *r, struct hk_journal_source *s, const struct hk
   return give_some(r, s, &p, record->position);
 }
 
-/* Groups and fields alike. */
+/* For groups and fields alike. */
 static void each_registered(const struct hk_shard *s)
 {
   hk_groups_registered(s->groups);
@@ -206,7 +205,7 @@ static void each_go_on(const struct hk_shard *s)
 
 /* --- sensors and feeds ----------------------------------------------------------------------------------------------- */
 
-/* Whether the snapshot has a change already: it came before the snapshot was begun, or before the slice that has a later sensor
+/* Whether the snapshot has a change already: the change preceded the begin of the snapshot, or the slice with a later sensor
  * of the slot. */
 static bool is_past(const struct replay *r, const struct hk_journal_source *s, uint8_t generation, bool used)
 {
@@ -282,7 +281,7 @@ static void feed_gone(struct replay *r, const struct hk_record *record)
     hk_feeds_restore_gone(r->out->durable->feeds, number);
 }
 
-/* Sensors that were about to be forgotten when the journals end. */
+/* Releases sensors that were being forgotten when the journals end. */
 static void forget_retired(struct hk_recovery *out)
 {
   uint8_t generation;
@@ -293,7 +292,7 @@ static void forget_retired(struct hk_recovery *out)
 
 /* --- journals -------------------------------------------------------------------------------------------------------- */
 
-/* A record that is not used: how far it goes, and the order that is not to be used again. */
+/* Skips an unused record: records its position, and its order, which must not be reused. */
 static void pass_over(struct replay *r, struct hk_journal_source *s, const struct hk_record *record)
 {
   struct hk_record_sensor c;
@@ -304,15 +303,15 @@ static void pass_over(struct replay *r, struct hk_journal_source *s, const struc
     r->out->durable->order = c.order;
 }
 
-/* Whether the snapshot has a record because it is of a time when there were more or fewer shards: then its marks mean something
- * else, too. Positions go on beyond all that there were when their number changes. */
+/* Whether the snapshot has a record because it is from another number of shards: then its marks have another meaning, too.
+ * When the number of shards changes, positions continue after all former ones. */
 static bool is_before(const struct replay *r, const struct hk_journal_source *s, const struct hk_record *record)
 {
   const uint32_t shards = r->out->restored->shards;
   return shards > 0 && hk_journal_shards(s->reader) != shards && record->position + record->count <= s->from;
 }
 
-/* Where the journal of a shard is needed from: of one that the snapshot knows nothing of, from behind all that it knows. */
+/* Where the journal of a shard is needed from: for one that the snapshot does not know, after everything that it knows. */
 static uint64_t needed_from(const struct hk_restored *restored, uint32_t shard)
 {
   uint64_t from = 0;
@@ -321,7 +320,7 @@ static uint64_t needed_from(const struct hk_restored *restored, uint32_t shard)
   return shard < restored->shards ? restored->from[shard] : from;
 }
 
-/* Goes on until a change of a sensor comes, or the end. */
+/* Continues up to a change of a sensor, or to the end. */
 static int advance(struct replay *r, struct hk_journal_source *s)
 {
   struct hk_record record;
@@ -400,7 +399,7 @@ static void close_sources(struct replay *r)
     hk_journal_source_close(&r->sources[i]);
 }
 
-/* Where the shards go on: where they were, or, if there are not as many as there were, behind them all. */
+/* Where the shards continue: at their positions, or, if the number of shards has changed, after all of them. */
 static void find_positions(struct replay *r)
 {
   const struct hk_durable *d = r->out->durable;
@@ -461,7 +460,7 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
     hk_registry_restored(out->registry);
     hk_feeds_restored(d->feeds, r->of);
     out->other_shards = r->of != d->shards;
-    /* What other numbers of shards, or a mode without journals, make of the files that are there is settled by a snapshot. */
+    /* A snapshot is needed after a change of the number of shards, or of the mode without journals. */
     if (r->of != d->shards || out->hole || (d->mode == HK_DURABILITY_SNAPSHOT && bytes > 0))
       d->health.wants_snapshot = UINT64_MAX;
     if (bytes > 0)

@@ -10,9 +10,9 @@
 #include <sys/resource.h>
 #include <uv.h>
 
-#define A_POINT 24u   /* bytes of a point that waits: slot, time, value, source */
-#define A_SENSOR 100u /* bytes of a sensor's name and slot on the host, about */
-#define LOOPS_AUTO 16 /* most event loops that are taken without being asked for */
+#define A_POINT 24u   /* bytes of a waiting point: slot, time, value, source */
+#define A_SENSOR 100u /* approximate bytes of a sensor's name and slot on the host */
+#define LOOPS_AUTO 16 /* maximum number of event loops by default */
 
 uint32_t hk_rlimit_connections(const struct hk_config *config, uint32_t spare, struct hk_log *log)
 {
@@ -21,10 +21,10 @@ uint32_t hk_rlimit_connections(const struct hk_config *config, uint32_t spare, s
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= wanted)
     return config->max_connections;
   const struct rlimit enough = { wanted, files.rlim_max > wanted ? files.rlim_max : wanted };
-  if (setrlimit(RLIMIT_NOFILE, &enough) == 0) /* above the hard limit: by the privileged only */
+  if (setrlimit(RLIMIT_NOFILE, &enough) == 0) /* above the hard limit only with privileges */
     return config->max_connections;
   files.rlim_cur = files.rlim_max;
-  (void)setrlimit(RLIMIT_NOFILE, &files); /* what is had in the end is asked next */
+  (void)setrlimit(RLIMIT_NOFILE, &files); /* the resulting limit is read next */
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= wanted)
     return config->max_connections;
   const uint32_t taken = files.rlim_cur > spare ? (uint32_t)(files.rlim_cur - spare) : 1;
@@ -34,7 +34,7 @@ uint32_t hk_rlimit_connections(const struct hk_config *config, uint32_t spare, s
   return taken;
 }
 
-/* A number in a file; UINT64_MAX when there is none, or "max". */
+/* A number in a file; UINT64_MAX if there is none, or "max". */
 static uint64_t number_in(const char *path)
 {
   unsigned long long number = UINT64_MAX;
@@ -46,7 +46,7 @@ static uint64_t number_in(const char *path)
   return number;
 }
 
-/* Bytes that the control groups of this process may have (MemoryMax= of the service, and of what it is part of). */
+/* Memory limit of the control groups of this process, bytes (MemoryMax= of the service, and of its slices). */
 static uint64_t group_memory(void)
 {
   char line[512] = "", path[640];
@@ -75,7 +75,7 @@ void hk_rlimit_memory(const struct hk_config *config, uint32_t n_loops, bool hos
 {
   const uint64_t sensors = host ? config->memory : 0, names = (uint64_t)config->max_sensors * A_SENSOR,
                  points = (uint64_t)(n_loops * HK_CHUNK_POINTS + 2 * config->backlog) * A_POINT,
-                 queues = config->queue * 8, /* as many slow subscribers are nothing unusual */
+                 queues = config->queue * 8, /* this number of slow subscribers is common */
       scores = hk_config_scores(config), sum = sensors + names + points + queues + scores, most = available();
   if (most == 0 || sum <= most)
     return;

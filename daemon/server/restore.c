@@ -1,5 +1,5 @@
-/* The start of durability: what there was is restored before anybody is served: the snapshots while nothing else runs, the
- * journals with shards that run and loops that do not. */
+/* Restores the state before any peer is served: the snapshots while nothing else runs, the journals while shards run and loops
+ * do not. */
 #include "daemon/server/restore.h"
 
 #include "daemon/base/systemd.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define PATIENCE 60000000000 /* ns that the snapshots of another number of shards get */
+#define PATIENCE 60000000000 /* ns that the snapshots after a change of the number of shards get */
 
 int hk_server_restore_snapshots(struct hk_server *s, char *error, size_t size)
 {
@@ -38,7 +38,7 @@ int hk_server_restore_snapshots(struct hk_server *s, char *error, size_t size)
                                           .restored = r->same[i],
                                           .begin = r->restored.from[i],
                                           .shared = shared };
-    if (shared) /* the clock by which sensors are silent is the same on all machines */
+    if (shared) /* all machines share the clock by which sensors are silent */
       s->shard[i].ahead = hk_wall() - hk_now();
     status = hk_saver_open(&s->shard[i].saver, &place);
     if (status != 0)
@@ -47,7 +47,7 @@ int hk_server_restore_snapshots(struct hk_server *s, char *error, size_t size)
   return status;
 }
 
-/* A shard goes on behind all that its sensors have seen. */
+/* A shard continues after everything that its sensors have seen. */
 static uint64_t position_of(const struct hk_server *s, const struct hk_recovery *recovery, uint32_t shard)
 {
   const struct hk_restoration *r = s->restoration;
@@ -58,7 +58,7 @@ static uint64_t position_of(const struct hk_server *s, const struct hk_recovery 
   return position;
 }
 
-/* Sensors that were restored get the companions that the configuration has given them since. */
+/* Adds the companions that the configuration has added since to restored sensors. */
 static void complete_sensors(struct hk_server *s)
 {
   struct hk_registry *registry = s->shards.registry;
@@ -74,9 +74,8 @@ static void complete_sensors(struct hk_server *s)
   }
 }
 
-/* How much shards have of a feed means something else where there were more or less of them, or where a journal has a hole. So
- * nothing new gets into the journals beside that until snapshots have all there was: a crash in between would take one for the
- * other. */
+/* A shard's position of a feed has another meaning if the number of shards has changed, or if a journal has a gap. So nothing
+ * new is journaled until snapshots contain everything: after a crash in between, the two meanings would be confused. */
 static void await_snapshots(struct hk_server *s)
 {
   const struct timespec moment = { 0, 1000000 };

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOGETHER 4096u         /* slots that are looked at under one lock */
-#define LOOKED_MOST (1u << 18) /* slots that are looked at for one answer that is not sorted */
+#define TOGETHER 4096u         /* slots examined under one lock */
+#define LOOKED_MOST (1u << 18) /* slots examined for one unsorted answer */
 
 static const char *const states[] = { "ok", "warming", "gap", "stale", "waiting", "unknown" };
 enum state { OK, WARMING, GAP, STALE, WAITING, UNKNOWN, STATES };
@@ -34,7 +34,7 @@ const char *hk_sensor_state(const struct hk_surveyed *one)
 
 /* --- what is asked for ------------------------------------------------------------------------------------------------ */
 
-/* Where a part that was answered says the next one begins. */
+/* Parses the place at which the next part begins. */
 static bool read_place(const char *text, enum hk_sensor_sort sort, struct hk_sensor_place *out)
 {
   int end = 0;
@@ -82,11 +82,11 @@ const char *hk_sensors_want(const struct hk_web_sensors *asked, struct hk_sensor
 
 /* --- choosing --------------------------------------------------------------------------------------------------------- */
 
-/* The question whose alerts the sensors of a detector have. */
+/* The channel of the alerts of a detector's sensors. */
 static uint8_t channel_of(const struct hk_config_detector *d)
 {
   if (!d || d->field)
-    return HK_CHANNEL_NONE; /* what a field gives its members is scored by their further series */
+    return HK_CHANNEL_NONE; /* members' derived values of a field are scored by their further series */
   if (d->group)
     return HK_CHANNEL_GROUP;
   switch (d->detector.algorithm) {
@@ -103,7 +103,7 @@ static uint8_t channel_of(const struct hk_config_detector *d)
   }
 }
 
-/* Bits of the slots at which an alert stands. */
+/* Bits of the slots with a standing alert. */
 static uint8_t *standing_bits(struct hk_server *s, uint32_t slots)
 {
   struct hk_alerts_sum sum;
@@ -127,7 +127,7 @@ static uint8_t *standing_bits(struct hk_server *s, uint32_t slots)
   return bits;
 }
 
-/* What sensors are sorted by, so that those without come last. */
+/* The sort key of a score; sensors without one come last. */
 static uint64_t key_of(struct hk_server *s, enum hk_sensor_sort sort, uint32_t slot)
 {
   const struct hk_shard *shard = &s->shard[slot % s->shards.n];
@@ -139,7 +139,7 @@ static uint64_t key_of(struct hk_server *s, enum hk_sensor_sort sort, uint32_t s
   const float score = sort == HK_SENSORS_BY_SCORE ? hk_score_of(shard, within) : NAN;
   uint32_t bits;
   memcpy(&bits, &score, sizeof bits);
-  return isnan(score) ? 0 : bits >> 31 ? ~bits : bits | (uint32_t)1 << 31; /* bits of floats are in their order, but for signs */
+  return isnan(score) ? 0 : bits >> 31 ? ~bits : bits | (uint32_t)1 << 31; /* bits of floats are ordered, except for signs */
 }
 
 /* A sensor, and its place. */
@@ -148,11 +148,11 @@ struct ranked {
   uint32_t handle;
 };
 
-/* The first so far; twice as many as are wanted, so that they are sorted seldom. */
+/* The first sensors so far; room for twice the wanted number, so that sorting is rare. */
 struct ranking {
   struct ranked *of;
   uint32_t n, limit;
-  bool full;      /* there are as many as are wanted, */
+  bool full;      /* the wanted number is reached, */
   uint64_t least; /* and this is the key of the last of them */
 };
 
@@ -170,7 +170,7 @@ static void cut(struct ranking *r)
   r->least = r->full ? r->of[r->n - 1].at.key : 0;
 }
 
-/* Whether one is behind the last of those wanted: they come by their slots, so one that is equal to it is. */
+/* Whether a sensor comes after the last wanted one: they come by ascending slots, so an equal key does. */
 static bool behind(const struct ranking *r, struct hk_sensor_place at)
 {
   return r->full && at.key <= r->least;
@@ -183,14 +183,14 @@ static void rank(struct ranking *r, struct hk_sensor_place at, uint32_t handle)
   r->of[r->n++] = (struct ranked){ at, handle };
 }
 
-/* Which are wanted. */
+/* The wanted sensors. */
 struct filter {
   const struct hk_sensor_wanted *wanted;
   struct hk_glob *glob; /* NULL: any name */
-  uint8_t *standing;    /* NULL: it does not matter */
+  uint8_t *standing;    /* NULL: any */
 };
 
-/* Of a slot that holds a sensor. Under the registry's lock. */
+/* For a slot that holds a sensor. To call under the registry's lock. */
 static bool passes(const struct filter *f, const struct hk_registry *registry, uint32_t slot)
 {
   const struct hk_sensor_wanted *w = f->wanted;
@@ -207,7 +207,7 @@ static bool passes(const struct filter *f, const struct hk_registry *registry, u
   return hk_glob_match(f->glob, name.data, name.length);
 }
 
-/* Ranks those that pass. Returns where it has stopped: behind the last slot, but for lists that are not sorted. */
+/* Ranks the sensors that pass. Returns the slot at which it stopped: after the last one, except for unsorted lists. */
 static uint32_t look_through(struct hk_server *s, const struct filter *f, uint32_t end, struct ranking *r)
 {
   struct hk_registry *registry = s->shards.registry;
@@ -231,7 +231,7 @@ static uint32_t look_through(struct hk_server *s, const struct filter *f, uint32
   return slot;
 }
 
-/* Hands out what was ranked. */
+/* Returns the ranked sensors. */
 static void give(struct ranking *r, uint32_t most, struct hk_sensor_chosen *out, uint32_t *n, struct hk_sensor_place *next,
                  bool *more)
 {

@@ -1,5 +1,5 @@
-/* See sensor_list.h. Which sensors are meant is looked up first; what each is called is read again when the shards have answered,
- * and one that has gone meanwhile is left out. */
+/* See sensor_list.h. Sensors are chosen first; their names are read again when the shards have answered, and a sensor that has
+ * gone meanwhile is omitted. */
 #include "daemon/server/sensor_list.h"
 
 #include "daemon/scoring/groups.h"
@@ -14,20 +14,20 @@
 #include <string.h>
 
 #define PART_BYTES (900u << 10) /* of an answer: a frame takes a MiB, and one sensor a few KiB */
-#define ROUNDS 16u /* in which shards are asked for one answer, where few of the sensors may be in the state that is wanted */
+#define ROUNDS 16u              /* of requests to shards for one answer, if few of the sensors may be in the wanted state */
 
 struct hk_sensor_list {
   struct hk_server *server;
-  struct hk_survey *survey[HK_SHARDS_MAX]; /* NULL: none of its sensors are meant */
+  struct hk_survey *survey[HK_SHARDS_MAX]; /* NULL: no sensors of this shard */
   struct hk_sensor_wanted wanted;          /* its strings are these: */
   char glob[HK_GLOB_MAX + 1], state[16], alert[8];
   void (*ready)(void *arg);
   void *ready_arg;
-  bool begun;             /* the answer is */
+  bool begun;             /* the answer is begun */
   uint32_t rounds, shown; /* so far */
-  uint32_t n;             /* that are looked at in this round */
+  uint32_t n;             /* number of sensors in this round */
   struct hk_sensor_chosen chosen[HK_SENSORS_MAX];
-  struct hk_sensor_place next; /* where the part behind this one begins; */
+  struct hk_sensor_place next; /* where the next part begins; */
   bool more;                   /* whether there is one */
 };
 
@@ -36,7 +36,7 @@ static uint32_t slot_of(const struct hk_sensor_list *l, uint32_t i)
   return l->chosen[i].handle & 0xffffff;
 }
 
-/* Asks each shard for its sensors. False: no memory. */
+/* Requests the states from the shards. False: no memory. */
 static bool ask(struct hk_sensor_list *l)
 {
   const struct hk_shards *shards = &l->server->shards;
@@ -63,8 +63,8 @@ static bool ask(struct hk_sensor_list *l)
   return true;
 }
 
-/* A survey takes as many as a list may show; where not all of them may be in the state that is wanted, as many are asked. False:
- * no memory. */
+/* Chooses the sensors of a round: as many as a list may show, or as a survey takes if some may not be in the wanted state.
+ * False: no memory. */
 static bool look(struct hk_sensor_list *l)
 {
   l->rounds++;
@@ -123,7 +123,7 @@ static void number(struct hk_buffer *out, const char *name, double value, int di
   hk_json_number(out, value, digits);
 }
 
-/* Whether an alert stands at it, and when one was raised last. */
+/* Whether an alert stands, and when one was last raised. */
 static void alert(struct hk_buffer *out, const struct hk_server *server, uint32_t slot)
 {
   struct hk_alerts *alerts = server->shard[slot % server->shards.n].alerts;
@@ -135,7 +135,7 @@ static void alert(struct hk_buffer *out, const struct hk_server *server, uint32_
     hk_buffer_print(out, ",\"changed\":%" PRId64, changed);
 }
 
-/* Begins an object with the name of what is in a slot; its section. NULL: it has none any more. */
+/* Begins an object with the name of a slot's sensor; returns its section. NULL: the slot has no sensor any more. */
 static const struct hk_config_detector *begin_named(struct hk_buffer *out, const struct hk_registry *registry, uint32_t slot)
 {
   const struct hk_string name = hk_registry_name(registry, slot);
@@ -171,7 +171,7 @@ static void sensor(struct hk_buffer *out, const struct hk_server *server, const 
   hk_buffer_put(out, "}", 1);
 }
 
-/* The names of a machine's sensors, of which one may have gone meanwhile. */
+/* The names of a machine's sensors, except those that have gone meanwhile. */
 static void members(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_surveyed *one)
 {
   const uint32_t n = one->members < HK_SURVEY_MEMBERS ? one->members : HK_SURVEY_MEMBERS;
@@ -196,7 +196,7 @@ static void group(struct hk_buffer *out, const struct hk_server *server, const s
   const struct hk_config_detector *d = begin_named(out, registry, slot);
   if (d) {
     hk_buffer_print(out, ",\"section\":");
-    hk_json_string(out, d->name + 1, strlen(d->name + 1)); /* behind the # */
+    hk_json_string(out, d->name + 1, strlen(d->name + 1)); /* after the # */
     hk_buffer_print(out, ",\"kind\":\"%s\"", d->field ? "field" : "group");
   }
   members(out, registry, one);
@@ -205,7 +205,7 @@ static void group(struct hk_buffer *out, const struct hk_server *server, const s
   hk_buffer_put(out, "}", 1);
 }
 
-/* How many machines there are. */
+/* The number of machines. */
 static uint32_t machines(const struct hk_server *server)
 {
   uint32_t n = 0;
@@ -224,7 +224,7 @@ static bool answered(const struct hk_sensor_list *l)
   return true;
 }
 
-/* Appends those of the sensors that are to be shown. False: there is no room for the rest. */
+/* Appends the sensors to be shown. False: there is no room for the rest. */
 static bool show(struct hk_sensor_list *l, struct hk_buffer *json)
 {
   const struct hk_shards *shards = &l->server->shards;
@@ -246,7 +246,7 @@ static bool show(struct hk_sensor_list *l, struct hk_buffer *json)
   return true;
 }
 
-/* Whether another round is worth it, and has begun: the answer has room, and shards were not asked often for it. */
+/* Begins another round if it is useful: the answer has room, and the number of rounds is below its limit. */
 static bool go_on(struct hk_sensor_list *l)
 {
   const struct hk_sensor_place from = l->next;

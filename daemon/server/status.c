@@ -1,4 +1,4 @@
-/* The daemon's report on itself: one JSON object. PROTOCOL.md and hankel-status(1) show it; keys are only ever added. */
+/* The status report of the daemon: one JSON object. PROTOCOL.md and hankel-status(1) document it; keys are only ever added. */
 #include "daemon/server/status.h"
 #include "daemon/base/counter_table.h"
 #include "daemon/durable/disk_health.h"
@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALERTS 100u /* that stand, and are shown one by one */
+#define ALERTS 100u /* maximum number of standing alerts that are shown one by one */
 
-/* What stands before the next member; the buffer is empty when there was no memory for it. */
+/* The separator before the next member; the buffer is empty if there was no memory. */
 static const char *comma(const struct hk_buffer *out)
 {
   return out->size == 0 || out->data[out->size - 1] == '{' ? "" : ",";
@@ -41,7 +41,7 @@ static void end(struct hk_buffer *out)
   hk_buffer_put(out, "}", 1);
 }
 
-/* The counters of a section. */
+/* Appends the counters of a section. */
 static void counted(struct hk_buffer *out, const char *section, const struct hk_counters *c)
 {
   for (const struct hk_counter_row *row = hk_counter_table; row->section; row++)
@@ -79,12 +79,12 @@ static void time_of_day(struct hk_buffer *out, const char *name, int64_t ns)
   time_in_seconds(out, name, ns / 1000000000);
 }
 
-/* What computes, and how the device is: "ok", "lost", or "none" (the CPU computes, and nothing was lost). */
+/* The computing backend, and the condition of the device: "ok", "lost", or "none" (the CPU computes, and nothing was lost). */
 static void device(struct hk_buffer *out, struct hk_server *s, const struct hk_config *config, const struct hk_counters *c)
 {
   struct hk_device_condition now = hk_shard_condition(&s->shard[0]);
   uint32_t batches = now.loss.batches;
-  for (uint32_t i = 1; i < s->shards.n; i++) { /* one that was lost is what there is to say */
+  for (uint32_t i = 1; i < s->shards.n; i++) { /* a lost one is reported */
     const struct hk_device_condition other = hk_shard_condition(&s->shard[i]);
     batches += other.loss.batches;
     if (other.loss.time != 0 && now.loss.time == 0)
@@ -107,7 +107,7 @@ static void device(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   end(out);
 }
 
-/* The snapshots of a shard. */
+/* Appends the snapshots of a shard. */
 static void snapshots(struct hk_buffer *out, struct hk_saver *saver)
 {
   const struct hk_saver_condition now = hk_saver_condition(saver);
@@ -123,7 +123,7 @@ static void snapshots(struct hk_buffer *out, struct hk_saver *saver)
     text(out, "snapshot_why", now.why);
 }
 
-/* What outlives the daemon, and how the disk does. */
+/* Appends the state of durability, and of the disk. */
 static void durability(struct hk_buffer *out, struct hk_server *s)
 {
   static const char *const states[] = { [HK_DURABLE_OK] = "ok",
@@ -174,12 +174,12 @@ static void durability(struct hk_buffer *out, struct hk_server *s)
   end(out);
 }
 
-/* Bytes that sensors take where they are computed. */
+/* Memory of sensors where they are computed, bytes. */
 struct sum {
   uint64_t machines, members;
 };
 
-/* Machines and their members, of all shards. */
+/* Number of machines and their members, over all shards. */
 static struct sum sum_of(const struct hk_server *s, bool fields)
 {
   struct sum sum = { 0 };
@@ -269,7 +269,7 @@ static void certificates(struct hk_buffer *out, const struct hk_gates *gates)
       continue;
     hk_buffer_print(out, "%s{\"name\":", comma);
     hk_json_string(out, gates->gate[i].name, strlen(gates->gate[i].name));
-    time_in_seconds(out, "expires", hk_wall() / 1000000000 + left); /* there are some of the year 9999 */
+    time_in_seconds(out, "expires", hk_wall() / 1000000000 + left); /* some are valid until the year 9999 */
     text(out, "state", left > 0 ? "good" : "expired");
     if (hk_gate_crl_left(&gates->gate[i], &left)) {
       if (left != INT64_MAX)
@@ -282,7 +282,7 @@ static void certificates(struct hk_buffer *out, const struct hk_gates *gates)
   hk_buffer_put(out, "]", 1);
 }
 
-/* Who was let in, and who was not. */
+/* Appends accepted and refused peers. */
 static void security(struct hk_buffer *out, struct hk_server *s, const struct hk_config *config, const struct hk_counters *c)
 {
   uint32_t newcomers, shut_out;
@@ -298,7 +298,7 @@ static void security(struct hk_buffer *out, struct hk_server *s, const struct hk
   end(out);
 }
 
-/* Of the shard that has stalled for the longest time. */
+/* Appends the shard that has stalled for the longest time. */
 static void stall(struct hk_buffer *out, struct hk_server *s)
 {
   char why[HK_STALL_WHY], most_why[HK_STALL_WHY] = "";
@@ -358,7 +358,7 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   end(out);
 }
 
-/* One that stands: which, since when, and who has taken note of it. */
+/* Appends a standing alert: its number, its begin, and who acknowledged it. */
 static void alert(struct hk_buffer *out, struct hk_registry *registry, const struct hk_standing *s)
 {
   hk_registry_read(registry);
@@ -384,13 +384,13 @@ static void alert(struct hk_buffer *out, struct hk_registry *registry, const str
   end(out);
 }
 
-/* A key comes first. */
+/* A key precedes it. */
 struct standing {
   struct hk_standing_key key;
   uint32_t at;
 };
 
-/* The alerts that stand, some of them one by one, and the maintenance windows. */
+/* Appends the standing alerts, some of them one by one, and the maintenance windows. */
 static void alerts(struct hk_buffer *out, struct hk_server *s)
 {
   const size_t most = (size_t)s->shards.n * ALERTS;
@@ -400,7 +400,7 @@ static void alerts(struct hk_buffer *out, struct hk_server *s)
   const uint32_t n = hk_server_alerts(s, standing, standing && order ? ALERTS : 0, &sum);
   for (uint32_t i = 0; i < n; i++)
     order[i] = (struct standing){ hk_standing_key(&standing[i]), i };
-  if (n > 1) /* shards have theirs in order each */
+  if (n > 1) /* each shard's alerts are sorted */
     qsort(order, n, sizeof *order, hk_standing_order);
   hk_buffer_print(out, ",\"alerts\":{\"first\":[");
   for (uint32_t i = 0; i < n && i < ALERTS; i++) {
@@ -418,7 +418,7 @@ static void alerts(struct hk_buffer *out, struct hk_server *s)
   free(order);
 }
 
-/* All 0 where the configuration has no [incidents]. */
+/* All 0 without [incidents] in the configuration. */
 static void incidents(struct hk_buffer *out, struct hk_server *s)
 {
   const struct hk_watch_status w = hk_watch_status(s->incidents);
@@ -442,7 +442,7 @@ static void incidents(struct hk_buffer *out, struct hk_server *s)
   end(out);
 }
 
-/* Where a point's time goes, from socket to socket. */
+/* Appends where a point's time goes, from socket to socket. */
 static void latency(struct hk_buffer *out, const struct hk_server *s)
 {
   hk_buffer_print(out, ",\"latency\":{");
@@ -457,7 +457,7 @@ static void latency(struct hk_buffer *out, const struct hk_server *s)
   end(out);
 }
 
-/* One object a loop: what it has taken in, and how many connections it has. */
+/* Appends an object for each loop: its received data, and its number of connections. */
 static void loops(struct hk_buffer *out, const struct hk_server *s)
 {
   hk_buffer_print(out, ",\"loops\":[");

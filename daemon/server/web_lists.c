@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOGETHER 4096u         /* slots that are looked at under one lock */
-#define LOOKED_MOST (1u << 18) /* slots, or events, that are looked at for one answer */
-#define PART_BYTES (1u << 20)  /* of an answer, more or less */
+#define TOGETHER 4096u         /* slots examined under one lock */
+#define LOOKED_MOST (1u << 18) /* slots, or events, examined for one answer */
+#define PART_BYTES (1u << 20)  /* approximate size of an answer */
 
 /* --- alerts ----------------------------------------------------------------------------------------------------------- */
 
@@ -51,7 +51,7 @@ static void alert(struct hk_buffer *out, struct hk_string name, const struct hk_
   hk_buffer_put(out, "}", 1);
 }
 
-/* The keys of all that stand, their slots as the registry has them. */
+/* The keys of all standing alerts, with slots of the registry. */
 static uint32_t gather(struct hk_server *s, struct hk_standing_key *keys, uint32_t most)
 {
   uint32_t n = 0;
@@ -63,7 +63,7 @@ static uint32_t gather(struct hk_server *s, struct hk_standing_key *keys, uint32
   return n;
 }
 
-/* Keeps those whose sensors' names match; returns how many. */
+/* Keeps the keys whose sensors' names match; returns their number. */
 static uint32_t matching(struct hk_registry *registry, const struct hk_glob *glob, struct hk_standing_key *keys, uint32_t n)
 {
   uint32_t kept = 0;
@@ -80,7 +80,7 @@ static uint32_t matching(struct hk_registry *registry, const struct hk_glob *glo
   return kept;
 }
 
-/* The alert that stands at a sensor, as far as it still does. */
+/* Appends the alert of a sensor, if it still stands. */
 static bool show(struct hk_server *s, uint32_t slot, bool first, struct hk_buffer *out)
 {
   struct hk_registry *registry = s->shards.registry;
@@ -146,14 +146,14 @@ void hk_list_maintenance(void *arg, struct hk_buffer *out)
 
 /* --- events ----------------------------------------------------------------------------------------------------------- */
 
-/* A list being made of the log. */
+/* A list of events of the log. */
 struct listing {
   struct hk_buffer *out;
   const struct hk_glob *glob;
   uint32_t n;
 };
 
-/* Whether something about sensors of these names, each with a 0 behind it, is wanted. */
+/* Whether a record about sensors with these names, each followed by a 0, is wanted. */
 static bool about(const struct listing *l, struct hk_string names)
 {
   bool is = false;
@@ -180,7 +180,7 @@ static void event(void *arg, const struct hk_logged *l)
                    HANKEL_EVENTS | HANKEL_POSITIONS | HANKEL_DETAILS | HANKEL_NOTES | HANKEL_INCIDENTS);
 }
 
-/* Lists what a visit brings, as an object with the member `name` and where the log is. 0 or a negative errno. */
+/* Lists the visited records, as an object with the member `name` and the position in the log. Returns 0 or a negative errno. */
 static int list_log(struct hk_server *s, const struct hk_web_part *part, const char *name, const struct hk_eventlog_visit *visit,
                     struct hk_buffer *out)
 {
@@ -215,7 +215,7 @@ int hk_list_events(void *arg, const struct hk_web_part *part, struct hk_buffer *
 
 /* --- what was told ----------------------------------------------------------------------------------------------------- */
 
-/* Begins what somebody told the daemon. */
+/* Begins an operator's statement. */
 static void begin_told(struct listing *l, const char *what, uint64_t position, int64_t time)
 {
   begin_one(l);
@@ -252,7 +252,7 @@ static void said(void *arg, const struct hk_logged_incident *i)
   hk_buffer_print(l->out, ",\"incident\":%" PRIu64 "}", i->id);
 }
 
-/* A glob chooses none of these: which sensors those of a maintenance were is not known any more. */
+/* Omitted if there is a glob: the sensors of a former maintenance window are unknown. */
 static void operated(void *arg, const struct hk_logged_operation *o)
 {
   static const char *const words[] = { "", "maintenance", "maintenance ended", "reloaded", "reload refused" };

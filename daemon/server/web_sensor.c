@@ -38,14 +38,14 @@ void hk_sensor_unlook(struct hk_look *look)
 
 /* --- what it says ------------------------------------------------------------------------------------------------------ */
 
-/* A part's state, read. */
+/* A part's state, parsed. */
 struct seen {
   struct hk_window window;
   struct hk_alert alert;
   float *ring; /* the caller frees it */
 };
 
-/* False: it has none, or there is no memory. */
+/* False: it has no state, or there is no memory. */
 static bool read_part(const struct hk_look_part *part, struct seen *out)
 {
   const uint8_t *rest;
@@ -104,7 +104,7 @@ static void alert(struct hk_buffer *out, const struct hk_alert *a)
   hk_buffer_put(out, "}", 1);
 }
 
-/* The last scores, as far as they are kept; room: for as many as are wanted. */
+/* The last scores, as far as they are kept; room: for the wanted number. */
 static void scores(struct hk_buffer *out, const struct hk_server *s, const struct hk_look_part *part, struct hk_scored *room,
                    uint32_t most)
 {
@@ -145,7 +145,7 @@ static void points(struct hk_buffer *out, const struct hk_look_part *part, const
   const struct hk_window *w = &seen->window;
   const uint32_t span = hk_detector_span(&part->detector);
   const int64_t interval = hk_window_interval(w, &part->detector);
-  const uint32_t shown = interval > 0 || w->count == 0 ? w->count : 1; /* of others nobody knows when they were */
+  const uint32_t shown = interval > 0 || w->count == 0 ? w->count : 1; /* the times of others are unknown */
   hk_buffer_print(out, ",\"interval\":%" PRId64 ",\"points\":[", interval);
   for (uint32_t i = w->count - shown; i < w->count; i++) {
     const float sample = seen->ring[(w->head + span - w->count + i) % span];
