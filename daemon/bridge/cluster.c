@@ -19,7 +19,7 @@
 #define TURN 1000                     /* maximum wait of a turn, ms */
 #define PATIENCE (3 * HK_ENGINE_WAIT) /* s for the end of the thread */
 
-/* --- its state ------------------------------------------------------------------------------------------------------------- */
+/* --- state ----------------------------------------------------------------------------------------------------------------- */
 
 static void note(struct hk_cluster *c, enum hk_bridge_state state, const char *why)
 {
@@ -57,7 +57,7 @@ static void failed(struct hk_cluster *c, const char *why)
   note(c, HK_BRIDGE_FAILING, why);
 }
 
-/* --- the connection -------------------------------------------------------------------------------------------------------- */
+/* --- connection ------------------------------------------------------------------------------------------------------------ */
 
 static void drop(struct hk_cluster *c, const char *why)
 {
@@ -169,7 +169,7 @@ static void *turns(void *arg)
   return NULL;
 }
 
-/* --- its life -------------------------------------------------------------------------------------------------------------- */
+/* --- start and end --------------------------------------------------------------------------------------------------------- */
 
 int hk_cluster_start(struct hk_cluster **out, struct hk_net *net)
 {

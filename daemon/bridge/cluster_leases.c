@@ -90,7 +90,7 @@ static void count_held(struct hk_cluster *c, int32_t more)
   pthread_mutex_unlock(&c->lock);
 }
 
-/* --- a partition goes ------------------------------------------------------------------------------------------------------ */
+/* --- giving up a partition ------------------------------------------------------------------------------------------------- */
 
 /* Closes its connection, which gives up the lease, if we held it. */
 static void go_away(struct hk_cluster *c, struct lease *l, int64_t pause)
@@ -127,7 +127,7 @@ static void lose(struct hk_cluster *c, struct lease *l, const char *why)
   go_away(c, l, AGAIN);
 }
 
-/* --- a partition comes ----------------------------------------------------------------------------------------------------- */
+/* --- taking a partition ---------------------------------------------------------------------------------------------------- */
 
 static int hold(struct hk_cluster *c, struct lease *l, const struct hk_cluster_taken *t)
 {

@@ -63,7 +63,7 @@ static struct rabbitmq *of(struct hk_engine *e)
   return (struct rabbitmq *)e;
 }
 
-/* --- what went wrong ------------------------------------------------------------------------------------------------------- */
+/* --- errors ---------------------------------------------------------------------------------------------------------------- */
 
 static void say_why(struct rabbitmq *r, const char *what, const char *why, size_t length)
 {
@@ -341,7 +341,7 @@ static int rabbitmq_members(struct hk_engine *e, uint32_t *out)
   return 0;
 }
 
-/* --- what comes ------------------------------------------------------------------------------------------------------------ */
+/* --- events ---------------------------------------------------------------------------------------------------------------- */
 
 static int begin_message(struct rabbitmq *r, const amqp_basic_deliver_t *m)
 {

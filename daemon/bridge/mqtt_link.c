@@ -24,7 +24,7 @@
 #define PASSWORD_MOST 4096
 #define PARTING (2 * SECOND) /* for the broker to take the last messages */
 
-/* --- what went wrong ------------------------------------------------------------------------------------------------------- */
+/* --- errors ---------------------------------------------------------------------------------------------------------------- */
 
 static const char *words(int rc)
 {

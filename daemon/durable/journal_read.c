@@ -85,7 +85,7 @@ static int find_first(struct hk_journal_reader *r, uint64_t from, char *why, siz
     if (status == 0)
       close(file);
     r->known[i] = (struct known){ bytes, head.salt, status == 0 };
-    if (status == 0 && head.begin < from && i > 0) { /* one that begins just there may follow records that move nothing */
+    if (status == 0 && head.begin < from && i > 0) { /* one that begins there may follow records that advance nothing */
       r->next = i;
       r->left = 0;
     }

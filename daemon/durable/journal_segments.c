@@ -56,7 +56,7 @@ int hk_journal_find_segments(struct hk_journal *j)
   return status;
 }
 
-/* --- what is gone ---------------------------------------------------------------------------------------------------- */
+/* --- losses ---------------------------------------------------------------------------------------------------------- */
 
 /* How a segment differs from what was written. NULL: it does not, or the disk gives no answer. */
 static const char *segment_fault(const struct hk_journal *j, const struct hk_segment *s, const char *name)

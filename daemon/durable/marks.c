@@ -13,7 +13,7 @@
 #define VERSION 1
 #define PLACES 2                      /* per mark */
 #define AHEAD 4096u                   /* positions of events that are reserved at a time, for one sync */
-#define COUNT_MAX ((uint64_t)1 << 62) /* no journal gets so far: what is counted on from a mark cannot overflow */
+#define COUNT_MAX ((uint64_t)1 << 62) /* above any position: sums with a position cannot overflow */
 
 /* One of the two places of a mark. It is smaller than a sector, and within one. */
 struct place {

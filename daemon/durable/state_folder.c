@@ -75,7 +75,7 @@ void hk_folder_saved(struct hk_state_folder *f, uint32_t shard, uint64_t number)
   atomic_store(&f->newest[shard], number);
 }
 
-/* --- what is gone ---------------------------------------------------------------------------------------------------- */
+/* --- losses ---------------------------------------------------------------------------------------------------------- */
 
 /* Describes what was lost with the whole folder: points whose journals were there, and events. */
 static void tell_all(const struct hk_state_folder *f, char *out, size_t size)
@@ -233,7 +233,7 @@ bool hk_folder_holds(struct hk_state_folder *f, char *why, size_t size, const ch
   return true;
 }
 
-/* --- going on -------------------------------------------------------------------------------------------------------- */
+/* --- recovery -------------------------------------------------------------------------------------------------------- */
 
 /* Makes a descriptor's number refer to the file of another descriptor, which is closed. All holders of the number use the new
  * file. */

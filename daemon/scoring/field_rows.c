@@ -251,7 +251,7 @@ bool hk_fields_make(struct hk_groups *g, const struct hk_columns *to, uint32_t *
   return whole;
 }
 
-/* --- who goes ---------------------------------------------------------------------------------------------------------- */
+/* --- evictions --------------------------------------------------------------------------------------------------------- */
 
 /* Lists the existing derived sensors of a member. */
 static uint32_t list_series(const struct hk_groups *g, uint32_t slot, uint32_t *list)

@@ -200,7 +200,7 @@ void hk_groups_retired(struct hk_groups *g, uint32_t within)
   hk_groups_unlock(g, locked);
 }
 
-/* --- the end of it --------------------------------------------------------------------------------------------------- */
+/* --- end of the replay ----------------------------------------------------------------------------------------------- */
 
 /* Gives each member of a machine its place; removes members whose sensor does not exist, is on another shard, or belongs
  * elsewhere. */

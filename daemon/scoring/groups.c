@@ -305,7 +305,7 @@ void hk_groups_look(struct hk_groups *g, const struct hk_chunk *c)
   }
 }
 
-/* --- who goes -------------------------------------------------------------------------------------------------------- */
+/* --- evictions ------------------------------------------------------------------------------------------------------- */
 
 /* The place of a member's slot; NULL: the slot has no member, or no longer. */
 static struct hk_groups_place *member_of(struct hk_groups *g, uint32_t slot)

@@ -226,7 +226,7 @@ bool hk_alerts_pass(struct hk_alerts *a, struct hk_event *e, uint32_t limit, int
   return true;
 }
 
-/* --- what was told ---------------------------------------------------------------------------------------------------- */
+/* --- published events ------------------------------------------------------------------------------------------------- */
 
 static void change(struct hk_alerts *a, uint32_t slot, int64_t time)
 {

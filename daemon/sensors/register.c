@@ -89,7 +89,7 @@ static void take_some(struct hk_registry *r, uint64_t owner, uint32_t n, const s
   for (uint32_t i = 0; i < n && crowded; i++)
     if (refusals[i] == PENDING)
       refusals[i] = crowded;
-  for (uint32_t i = 0, tried = n; i < n && !crowded;) { /* tried: the name at which a device failed last; it gets one more try */
+  for (uint32_t i = 0, tried = n; i < n && !crowded;) { /* tried: the name at which a device last failed; it is retried once */
     struct hk_registry_failure failure;
     i = add_pending(r, sections, i, n, wanted, slots, refusals, &failure);
     if (i == n)

@@ -123,7 +123,7 @@ static void settle_waiting(struct hk_incident_watch *w, const struct hk_maker_lo
   }
 }
 
-/* --- what people say ---------------------------------------------------------------------------------------------------- */
+/* --- marks -------------------------------------------------------------------------------------------------------------- */
 
 static void answer(struct hk_incident_watch *w, struct hk_incident_word *word, int outcome)
 {

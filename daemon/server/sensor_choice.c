@@ -32,7 +32,7 @@ const char *hk_sensor_state(const struct hk_surveyed *one)
                                                       : OK];
 }
 
-/* --- what is asked for ------------------------------------------------------------------------------------------------ */
+/* --- requests --------------------------------------------------------------------------------------------------------- */
 
 /* Parses the place at which the next part begins. */
 static bool read_place(const char *text, enum hk_sensor_sort sort, struct hk_sensor_place *out)

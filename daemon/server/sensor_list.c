@@ -115,7 +115,7 @@ const char *hk_sensor_list_ask(void *arg, const struct hk_web_sensors *asked, vo
   return wrong;
 }
 
-/* --- what it says ------------------------------------------------------------------------------------------------------ */
+/* --- JSON -------------------------------------------------------------------------------------------------------------- */
 
 static void number(struct hk_buffer *out, const char *name, double value, int digits)
 {

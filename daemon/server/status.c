@@ -161,7 +161,7 @@ static void durability(struct hk_buffer *out, struct hk_server *s)
     hk_buffer_print(out, "%s{", i ? "," : "");
     field(out, "position", hk_gate_position(&s->shard[i].gate));
     if (d->journal[i]) {
-      if (now.state < HK_DURABLE_DEGRADED) /* then it is as far as results may be shown, and nothing is on the disk */
+      if (now.state < HK_DURABLE_DEGRADED) /* else it bounds the published results, and is not on disk */
         field(out, "committed", hk_journal_committed(d->journal[i]));
       field(out, "journal_from", hk_journal_begins(d->journal[i]));
       field(out, "journal_bytes", hk_journal_bytes(d->journal[i]));

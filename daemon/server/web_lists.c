@@ -213,7 +213,7 @@ int hk_list_events(void *arg, const struct hk_web_part *part, struct hk_buffer *
   return list_log(arg, part, "events", &events, out);
 }
 
-/* --- what was told ----------------------------------------------------------------------------------------------------- */
+/* --- operators' statements --------------------------------------------------------------------------------------------- */
 
 /* Begins an operator's statement. */
 static void begin_told(struct listing *l, const char *what, uint64_t position, int64_t time)
