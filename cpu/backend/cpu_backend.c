@@ -3,8 +3,7 @@
  * A thread gets a run of sensors with their points. It processes them in rounds, the first point of every sensor, then the
  * second, and so on, and collects due scores until a group is full, so that the small eigenproblems of several sensors are solved
  * side by side. What follows a score (the alert, and with it the hold of the baseline) needs the score, so a sensor with a
- * pending score waits until its group is scored. Sensors with algorithm = graph, shift, novelty or limit are scored one by one,
- * each with all of its points.
+ * pending score waits until its group is scored.
  *
  * Sensors with algorithm = graph, shift, novelty or limit are scored alone, one after the other, each with all of its points.
  *

@@ -1,7 +1,7 @@
 /* Segments of one sensor: see segments.h. */
 #include "cpu/rules/segments.h"
 
-#define NEAR 0.4 /* of the distance to the segment that has ended */
+#define NEAR 0.4 /* part of the distance to the ended segment */
 #define NEAREST 0.25
 #define LEVELS 0.1 /* weight of levels and spreads */
 
@@ -10,7 +10,7 @@ static double square(double x)
   return x * x;
 }
 
-/* How far two segments are apart; floor: least spread. */
+/* The distance of two segments; floor: minimum spread. */
 static double distance(const struct hk_segment *a, const struct hk_segment *b, double floor)
 {
   const double of_a = fmax((double)a->spread, floor), of_b = fmax((double)b->spread, floor);
@@ -38,7 +38,7 @@ static void keep(struct hk_segments *s, const struct hk_event *e)
   struct hk_segment ended = {
     .from = e->from, .level = e->before, .spread = e->spread_before, .number = e->number - 1, .sketch = e->sketch_before
   };
-  if (s->n > 0 && s->number == e->number) { /* its end is known better now */
+  if (s->n > 0 && s->number == e->number) { /* its end was estimated more accurately */
     ended.from = s->kept[s->n - 1].from;
     s->kept[s->n - 1] = ended;
   } else {

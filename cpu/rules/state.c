@@ -1,5 +1,5 @@
-/* States as bytes: see state.h. The checksum finds damage; the checks after it keep a made-up state from harming anything
- * but its sensor's scores. */
+/* States as bytes: see state.h. The checksum detects damage; the checks after it ensure that a forged state affects only its
+ * sensor's scores. */
 #include "cpu/rules/state.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #define VERSION 3
-#define OLDEST 2 /* the fields of a window were fewer */
+#define OLDEST 2 /* the version with fewer fields of a window */
 #define HEADER 16
 
 struct field {
@@ -74,7 +74,7 @@ const uint8_t *hk_state_take(const uint8_t *in, void *number, size_t size)
   return in + size;
 }
 
-/* One copy where this machine's order is little-endian. */
+/* One copy if this machine is little-endian. */
 uint8_t *hk_state_put_floats(uint8_t *out, const float *numbers, size_t n)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -111,7 +111,7 @@ static const uint8_t *take_fields(const uint8_t *in, void *to, const struct fiel
   return in;
 }
 
-/* Fields of a window in a state of a version. */
+/* Number of fields of a window in a state of a version. */
 static size_t window_has(uint16_t version)
 {
   return version < 3 ? COUNT(window_fields) - SINCE_3 : COUNT(window_fields);
@@ -152,7 +152,7 @@ size_t hk_state_head_size(uint32_t count)
   return head_size(VERSION, count);
 }
 
-/* The version of a state whose first bytes there are; 0: none that is read. */
+/* The version of a state, by its first bytes; 0: not supported. */
 static uint16_t version_of(const uint8_t *state, size_t size)
 {
   uint16_t version = 0;
@@ -173,7 +173,7 @@ uint8_t *hk_state_begin(void *out, const struct hk_detector *d, const struct hk_
   const uint32_t span = hk_detector_span(d);
   struct hk_window w = *window;
   uint8_t *at = out;
-  w.head = w.count == span ? 0 : w.count; /* the oldest sample stands first */
+  w.head = w.count == span ? 0 : w.count; /* the oldest sample is first */
   header_write(at, d);
   at = put_fields(at + HEADER, &w, window_fields, COUNT(window_fields));
   at = put_fields(at, alert, alert_fields, COUNT(alert_fields));
@@ -195,7 +195,7 @@ void hk_state_write(void *out, const struct hk_detector *d, const struct hk_wind
   hk_state_seal(out, hk_state_put_floats(at, feedback, d->window));
 }
 
-/* Whether a window's numbers are ones that hk_window_take can leave behind. */
+/* Whether hk_window_take can produce the numbers of a window. */
 static bool window_sound(const struct hk_window *w)
 {
   return fabs(w->reference) <= 2 * HK_VALUE_MAX && fabs(w->mean) <= 2 * HK_VALUE_MAX && w->variance >= 0 &&
@@ -212,7 +212,7 @@ static bool all_finite(const float *x, size_t n)
   return true;
 }
 
-/* And an alert's, hk_alert_decide. */
+/* Whether hk_alert_decide can produce the numbers of an alert. */
 static bool alert_sound(const struct hk_alert *a, const struct hk_window *w)
 {
   return a->raised <= 1 && a->settled <= 1 && a->blocks <= HK_ALERT_BLOCKS && a->from >= 0 && a->from <= w->last_time &&
@@ -221,8 +221,8 @@ static bool alert_sound(const struct hk_alert *a, const struct hk_window *w)
          a->spread_before >= 0 && isfinite(a->spread_before) && a->spread_after >= 0 && isfinite(a->spread_after);
 }
 
-/* Takes the samples of a window, whose span and baseline may have been longer or shorter: the newest that there is room for.
- * False: no samples. */
+/* Reads the samples of a window, whose span and baseline may have been longer or shorter: the newest ones that fit. False: no
+ * samples. */
 static bool take_samples(const uint8_t *at, const struct hk_detector *d, struct hk_window *w, float *ring)
 {
   const uint32_t span = hk_detector_span(d), count = w->count < span ? w->count : span, left_out = w->count - count;

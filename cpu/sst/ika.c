@@ -1,8 +1,8 @@
-/* IKA-SST in lanes: the present's direction by Ritz vector or power iteration, the score from k Lanczos steps on the past.
+/* IKA-SST in lanes: the direction of the present by Ritz vector or power iteration, the score from k Lanczos steps on the past.
  * MATHEMATICS.md has the definitions. */
 #include "cpu/sst/lanes.h"
 
-/* What an eigenvalue must exceed, as a part of the largest, to count. */
+/* Eigenvalues up to this part of the largest do not count. */
 #define COUNTS_HANKEL 0x1p-17f
 #define COUNTS_GRAM 0x1p-21f
 
@@ -80,7 +80,7 @@ vec ika_score(struct hk_work *work, const struct hk_detector *d)
     first[i] = every(i == 0);
   eigen_solve(work->alpha, work->beta, steps, work->rows, 1);
 
-  /* The r largest, one by one; a taken one is marked by -1. */
+  /* The r largest, one by one; used ones are marked by -1. */
   vec held = { 0 }, least = { 0 };
   for (uint32_t i = 0; i < steps; i++) {
     theta[i] = magnitude(theta[i]);

@@ -1,5 +1,5 @@
-/* Chooses the kernels: the best instruction set that was compiled in and that this processor has, or a lesser one that
- * HANKELD_KERNELS names. A name that is not there changes nothing. */
+/* Chooses the kernels: the best instruction set that is compiled in and supported by this processor, or a lower one named by
+ * HANKELD_KERNELS. Unknown names are ignored. */
 #include "cpu/sst/kernels.h"
 
 #include <stdlib.h>

@@ -1,13 +1,12 @@
-/* Symmetric tridiagonal eigenproblems, one a lane: QR sweeps with implicit shifts (Francis; the form for tridiagonal matrices is
- * that of Bowdler, Martin, Reinsch and Wilkinson 1968, from the other end: T of a Lanczos run is large at its beginning).
- *
- * The lanes walk together; a lane with nothing to do at a place is masked out, and rotates by nothing. A number beside the
- * diagonal is taken as zero below 2^-25 of the matrix's norm: errors are relative to the norm, as those of the matrix are.
- * Cannot fail: after 40 sweeps for one eigenvalue what there is, is taken. */
+/* Symmetric tridiagonal eigenproblems, one in each lane: QR sweeps with implicit shifts (Francis; the form for tridiagonal
+ * matrices is that of Bowdler, Martin, Reinsch and Wilkinson 1968, from the other end: T of a Lanczos run is large at its
+ * beginning). The lanes advance together; a lane with no work at a place is masked out, and its rotation is the identity. An
+ * off-diagonal number below 2^-25 of the matrix's norm counts as zero: errors are relative to the norm, as those of the matrix
+ * are. Cannot fail: after 40 sweeps for one eigenvalue the current value is used. */
 #include "cpu/sst/lanes.h"
 
 #define SWEEPS 40
-#define TINY 0x1p-100f /* squares of numbers that are nothing */
+#define TINY 0x1p-100f /* squares of numbers that count as zero */
 
 void eigen_identity(float *rows, uint32_t n)
 {
@@ -25,7 +24,7 @@ void eigen_solve(float *diagonal, float *beside, uint32_t n, float *rows, uint32
   small *= 0x1p-25f;
   for (uint32_t last = n - 1; last > 0; last--) {
     for (int sweep = 0; sweep < SWEEPS; sweep++) {
-      /* The block to work on: from the last place where the matrix falls apart to `last`. */
+      /* The active block: from the last place where the matrix decouples to `last`. */
       mask start = { 0 };
       vec corner = d[0];
       for (uint32_t i = 0; i < last; i++) {
@@ -44,7 +43,7 @@ void eigen_solve(float *diagonal, float *beside, uint32_t n, float *rows, uint32
         const mask on = active & (start <= (int32_t)i);
         const vec f = s * e[i], b = c * e[i];
         const vec square = f * f + g * g;
-        const mask ended = on & (square < TINY); /* it falls apart here */
+        const mask ended = on & (square < TINY); /* the matrix decouples here */
         const mask go = on & ~ended;
         active &= ~ended;
         d[i] = pick(ended, d[i] - p, d[i]);

@@ -1,11 +1,11 @@
 /* The neighbour graph in float32: see graph.h. Compiled once for each instruction set; here lanes are nodes of one sensor, not
  * sensors.
  *
- * Most of a node's cost is one pass over the resident nodes: bring the product along, work the similarity out, compare it with
- * what the two nodes have. Few comparisons succeed (some twenty of fifteen hundred in steady state), and those leave the vectors.
- * Compiled without contraction of products and sums: so every instruction set, and the GPU, gives the same bits. Every number
- * goes through the same operations whatever place it has, so that neither the wrap of the columns nor a state that was taken
- * somewhere else shows in a result. */
+ * Most of a node's cost is one pass over the resident nodes: update the product, compute the similarity, compare it with those of
+ * the two nodes' neighbours. Few comparisons succeed (some twenty of fifteen hundred in steady state), and only those leave the
+ * vectors. Compiled without contraction of products and sums, so every instruction set, and the GPU, gives the same bits. All
+ * numbers undergo the same operations at any place, so results depend neither on the wrap of the columns nor on a state that was
+ * taken elsewhere. */
 #include "cpu/graph/node.h"
 #include "cpu/graph/split.h"
 #include "cpu/sst/lanes.h"
@@ -40,11 +40,11 @@ ALWAYS_INLINE vec load(const float *x)
 struct pass {
   vec half, off, inverse, log, mean, level, locality;
   mask lanes;    /* 0, 1, 2, ... */
-  int32_t local; /* number of the first product that is of nodes of one time */
+  int32_t local; /* number of the first product of nodes of one time */
 };
 
-/* Takes what stands out of a block to the nodes' lists: `which` lanes of the block at place `at`, whose first product is number
- * `product`. */
+/* Offers the similarities that exceed those in the nodes' lists: `which` lanes of the block at place `at`, whose first product is
+ * number `product`. */
 static void offer(const struct hk_graph_view *v, uint32_t at, uint32_t product, const vec *similarity, uint32_t which)
 {
   const uint16_t newest = v->graph->name;
@@ -60,12 +60,12 @@ static void offer(const struct hk_graph_view *v, uint32_t at, uint32_t product, 
   }
 }
 
-/* Nodes at places from..to-1, the first of which has product number `product`. */
+/* Processes nodes at places from..to-1, the first of which has product number `product`. */
 ALWAYS_INLINE void run(const struct hk_graph_view *v, const struct pass *p, uint32_t from, uint32_t to, uint32_t product,
                        bool levels)
 {
   const float *worst = v->similarity + (v->detector->neighbours - 1) * v->room;
-  const float *own = worst + v->graph->head; /* the newest node's least alike neighbour */
+  const float *own = worst + v->graph->head; /* the newest node's least similar neighbour */
   product -= from % HK_LANES;
   for (uint32_t at = from - from % HK_LANES; at < to; at += HK_LANES, product += HK_LANES) {
     float *products = v->product + (int32_t)product;

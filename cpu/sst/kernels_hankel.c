@@ -1,7 +1,6 @@
-/* Products with Hankel matrices, one matrix a lane: y_i = sum over j of x_(i+j) v_j.
- *
- * An uncut square is done in tiles of rows: the sums of a tile stay in registers, and so do the numbers of x that slide past
- * them, so that a step reads one number of x and one of v for as many multiply-adds as the tile has rows. */
+/* Products with Hankel matrices, one matrix in each lane: y_i = sum over j of x_(i+j) v_j. An uncut square is processed in tiles
+ * of rows: the sums of a tile, and the numbers of x that slide past them, stay in registers, so that a step reads one number of x
+ * and one of v for as many multiply-adds as the tile has rows. */
 #include "cpu/sst/lanes.h"
 
 /* Rows of the largest tile: its sums, as many numbers of x, and one of v fill the registers. */
@@ -31,7 +30,7 @@ ALWAYS_INLINE void tile(const uint32_t rows, vec *restrict y, bool add, const ve
   UNROLL for (uint32_t r = 0; r < rows; r++) y[r] = sum[r];
 }
 
-/* y := H v, or y += H v: the tiles are as equal as can be. */
+/* y := H v, or y += H v, with tiles as equal as possible. */
 static void square(vec *restrict y, bool add, const vec *restrict x, const vec *restrict v, uint32_t n)
 {
   uint32_t tiles = (n + ROWS - 1) / ROWS;
@@ -63,7 +62,7 @@ static void square(vec *restrict y, bool add, const vec *restrict x, const vec *
   }
 }
 
-/* A matrix of n is followed in the tree by A - B, C - B, and what their and B's own quarters need, in that order. */
+/* In the tree, a matrix of n is followed by A - B, C - B, and what their and B's own quarters need, in that order. */
 static vec *split(vec *tree, const vec *x, uint32_t n, uint32_t levels)
 {
   if (levels == 0)

@@ -1,10 +1,10 @@
-/* Lanczos steps, one matrix a lane. A lane whose Krylov space is complete goes on with a zero vector: its T falls apart into
- * the part that counts and zeros. */
+/* Lanczos steps, one matrix in each lane. A lane whose Krylov space is complete continues with a zero vector: its T decouples
+ * into the part that counts and zeros. */
 #include "cpu/sst/lanes.h"
 
-/* Vectors of Q that are worked on at once. */
+/* Vectors of Q processed at once. */
 #define BLOCK 8
-/* Part of the largest |alpha| + beta: where less is left of a vector, some of that may be rounding. */
+/* Part of the largest |alpha| + beta: if less is left of a vector, some of it may be rounding. */
 #define AGAIN 0x1p-6f
 
 void krylov_begin(struct krylov *k, struct hk_work *work, const float *x, bool gram, bool reorthogonalise)
@@ -37,7 +37,7 @@ ALWAYS_INLINE void dots_block(vec *restrict dots, const vec *restrict q, size_t 
   UNROLL for (uint32_t t = 0; t < count; t++) dots[t] = sum[t];
 }
 
-/* Returns |u|^2 as it is then. */
+/* Returns the resulting |u|^2. */
 ALWAYS_INLINE vec subtract_block(vec *restrict u, const vec *restrict q, size_t stride, const vec *restrict dots, uint32_t w,
                                  const uint32_t count)
 {

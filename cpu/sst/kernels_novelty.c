@@ -30,12 +30,12 @@ ALWAYS_INLINE vec nearer(vec a, vec b)
 #endif
 }
 
-/* A range of a ring, as places relative to that of the run's first point; none where from > to. */
+/* A range of a ring, in places relative to that of the run's first point; empty if from > to. */
 struct range {
   int32_t from, to;
 };
 
-/* The part of a range that does not cross the ring's end, from its beginning: where it is, and how long. */
+/* Takes the first part of a range, up to the ring's end: its place and its length. */
 static uint32_t range_piece(struct range *range, uint32_t origin, uint32_t room, uint32_t *at)
 {
   if (range->from > range->to)
@@ -56,7 +56,7 @@ static float least(const vec *best)
   return found;
 }
 
-/* The distance from each point to n values that lie side by side. */
+/* The distances of each point from n contiguous values. */
 ALWAYS_INLINE void values_piece(const float *value, uint32_t n, const struct hk_novelty_point *p, uint32_t points, vec *best)
 {
   uint32_t i = 0;
@@ -195,7 +195,7 @@ ALWAYS_INLINE void lags_block(const struct hk_novelty_view *v, uint32_t place, c
   }
 }
 
-/* The lags of places from..to-1, one by one, of the points that reach them. */
+/* Processes the lags of places from..to-1, one by one, for the points that reach them. */
 static void lags_singly(const struct hk_novelty_view *v, const float *ring, struct hk_novelty_point *p, uint32_t n, uint32_t from,
                         uint32_t to, const int32_t *first)
 {
@@ -279,7 +279,7 @@ ALWAYS_INLINE void pass(const struct hk_novelty_view *v, const float *ring, stru
 void novelty_distances(const struct hk_novelty_view *v, const float *ring, struct hk_novelty_point *p, uint32_t n)
 {
   if (n == 1)
-    pass(v, ring, p, 1); /* the same once more, with all that is of one point in registers */
+    pass(v, ring, p, 1); /* the same for a single point, with its data in registers */
   else if (n > 1)
     pass(v, ring, p, n);
 }

@@ -1,5 +1,5 @@
-/* From rings to lanes and back: centring and scaling as hk_span_prepare defines them, feedback vectors, a0. Plain loops over
- * the lanes, which compilers turn into vectors. */
+/* Transfers between rings and lanes: centring and scaling as defined by hk_span_prepare, feedback vectors, a0. Plain loops over
+ * the lanes, which compilers vectorise. */
 #include "cpu/sst/lanes.h"
 
 #define EACH_LANE for (uint32_t l = 0; l < HK_LANES; l++)
@@ -71,8 +71,8 @@ static void to_lines(float *const *line, const float *block, uint32_t count)
     EACH_LANE line[l][i] = block[i * HK_LANES + l];
 }
 
-/* Centres and scales x, `reach` numbers a lane. mean is NULL where each lane has its own, of these numbers. zero: the largest
- * magnitude that is taken as nothing. Returns the lanes that are. */
+/* Centres and scales x, `reach` numbers in each lane. mean: NULL if each lane has its own mean, of these numbers. zero: the
+ * largest magnitude that counts as zero. Returns the lanes that are zero. */
 static mask centre(float *x, uint32_t reach, const double *given, const double *zero)
 {
   double mean[HK_LANES] = { 0 };

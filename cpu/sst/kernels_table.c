@@ -1,10 +1,10 @@
-/* The table of one instruction set, and the road of a group through it. */
+/* The table of one instruction set, and the scoring of a group. */
 #include "cpu/sst/lanes.h"
 
 static void group(struct hk_work *work, const struct hk_detector *d, struct hk_task *task, uint32_t n)
 {
   const struct spans spans = spans_load(work, d, task, n);
-  if (!any(~spans.present_zero)) { /* sensors that stand still cost little */
+  if (!any(~spans.present_zero)) { /* constant sensors cost little */
     for (uint32_t l = 0; l < n; l++)
       task[l].z = task[l].share = 0;
     return;

@@ -1,4 +1,4 @@
-/* The oracle: see reference.h. Everything is done as the definition says, one product and one matrix at a time. */
+/* The oracle: see reference.h. Follows the definition directly, one product and one matrix at a time. */
 #define HK_REAL double
 #define HK_REAL_BITS uint64_t
 #include "cpu/sst/reference.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define STEPS_MAX HK_PRODUCTS_MAX /* most Lanczos steps; on the past at most HK_KRYLOV_MAX, fewer */
-#define STOP 0x1p-20              /* the Krylov space is complete when beta is this small beside T */
+#define STOP 0x1p-20              /* the Krylov space is complete when beta is this small relative to T */
 #define RANK 0x1p-17              /* an eigenpair counts only above this part of the largest */
 
 struct hk_reference {

@@ -1,4 +1,4 @@
-/* Scoring on the CPU: the work space of a thread, and groups cut into as many tasks as the kernels have lanes. */
+/* Scoring on the CPU: the work space of a thread, and the division of groups into as many tasks as the kernels have lanes. */
 #include "cpu/sst/score.h"
 #include "cpu/sst/kernels.h"
 #include "cpu/sst/svd_exact.h"
@@ -17,7 +17,7 @@ static size_t larger(size_t a, size_t b)
   return a > b ? a : b;
 }
 
-/* What the detectors ask for, numbers a lane. */
+/* Work space that the detectors need, in numbers for each lane. */
 struct need {
   size_t span, padded, window, tree, steps, rows, krylov;
   int svd;
@@ -29,7 +29,7 @@ static struct need need_of(const struct hk_detector *detectors, size_t n_detecto
   for (size_t i = 0; i < n_detectors; i++) {
     const struct hk_detector *d = detectors + i;
     if ((d->algorithm != HK_ALGORITHM_IKA && d->algorithm != HK_ALGORITHM_SVD) ||
-        d->window == 0) /* needs no such work space; is none */
+        d->window == 0) /* needs no such work space; undefined */
       continue;
     const struct hk_shape shape = hk_shape(d->window);
     const int svd = d->algorithm == HK_ALGORITHM_SVD;

@@ -16,17 +16,17 @@
 /* One run of Lanczos to convergence. */
 struct run {
   struct krylov krylov;
-  uint32_t pairs; /* wanted */
-  uint32_t steps; /* done */
-  uint32_t check; /* steps at which convergence is next looked at */
-  uint32_t limit; /* most steps */
+  uint32_t pairs; /* desired pairs */
+  uint32_t steps; /* steps done */
+  uint32_t check; /* steps at which convergence is checked next */
+  uint32_t limit; /* maximum number of steps */
   vec energy;
-  vec least;     /* smallest |theta| that was counted, as the lane's result was taken */
+  vec least;     /* smallest |theta| that counted when the lane's result was taken */
   mask beyond;   /* lanes that went on long after their pairs had converged: rounding has brought others in, in part */
-  mask complete; /* lanes whose space was, as their result was taken */
+  mask complete; /* lanes whose space was complete when their result was taken */
   mask hides;    /* lanes whose matrix has room for another of that size outside the Krylov space */
-  mask done;     /* lanes whose result has been taken */
-  mask missing;  /* lanes that are complete, with energy missing */
+  mask done;     /* lanes with a result */
+  mask missing;  /* complete lanes with missing energy */
 };
 
 static void run_begin(struct run *run, struct hk_work *work, const float *x, uint32_t pairs)
@@ -37,7 +37,7 @@ static void run_begin(struct run *run, struct hk_work *work, const float *x, uin
   krylov_begin(&run->krylov, work, x, false, true);
 }
 
-/* Goes on to the next check and copies T for the eigenproblem. */
+/* Continues to the next check, and copies T for the eigenproblem. */
 static void run_on(struct run *run)
 {
   struct hk_work *const work = run->krylov.work;
@@ -187,7 +187,7 @@ static void start(struct hk_work *work)
   scale((vec *)work->q, u, inverse(root(dot(u, u, w))), w, work->shape.padded);
 }
 
-/* Lanes that have their result go on with zeros, so that what follows does not depend on how long their neighbours take. */
+/* Lanes with a result continue with zeros, so that later results do not depend on the number of steps of other lanes. */
 static void leave(struct run *run, mask pass)
 {
   const struct hk_shape *const shape = &run->krylov.work->shape;

@@ -1,5 +1,5 @@
-/* SVD-SST of one window through LAPACK: the matrix is made tridiagonal, eigenvalues are bisected at both ends of the spectrum,
- * and vectors found for those of largest magnitude (dsytrd, dstebz, dstein, dormtr). */
+/* SVD-SST of one window with LAPACK: the matrix is reduced to tridiagonal form, eigenvalues are bisected at both ends of the
+ * spectrum, and the vectors of those of largest magnitude computed (dsytrd, dstebz, dstein, dormtr). */
 #include "cpu/sst/svd_exact.h"
 #include "cpu/detector.h"
 
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Columns of a block of LAPACK, for the size of its work space. */
+/* Columns of a block in LAPACK, for the size of its work space. */
 #define BLOCK 64
 
 struct hk_exact {
@@ -62,7 +62,7 @@ void hk_exact_free(struct hk_exact *e)
   free(e);
 }
 
-/* Eigenvalues number from..to (1 is the least) to the end of those found so far. */
+/* Appends eigenvalues number from..to (1 is the least) to those found so far. */
 static bool bisect(struct hk_exact *e, uint32_t w, uint32_t from, uint32_t to, lapack_int *count)
 {
   lapack_int more = 0, blocks = 0;
@@ -73,7 +73,7 @@ static bool bisect(struct hk_exact *e, uint32_t w, uint32_t from, uint32_t to, l
   return info == 0;
 }
 
-/* Eigenvalues and vectors of largest magnitude, r of them. */
+/* Computes the r eigenvalues of largest magnitude and their vectors. */
 static bool leading(struct hk_exact *e, const float *x, size_t stride, uint32_t w, uint32_t r)
 {
   const lapack_int n = (lapack_int)w;
@@ -92,7 +92,7 @@ static bool leading(struct hk_exact *e, const float *x, size_t stride, uint32_t 
     for (lapack_int i = 1; i < count; i++)
       if (fabs(e->values[i]) > fabs(e->values[top]))
         top = i;
-    /* dstein wants them by block, rising in each. */
+    /* dstein requires them by block, ascending in each. */
     const double value = e->values[top];
     const lapack_int home = e->block[top];
     uint32_t at = e->found;
@@ -137,5 +137,5 @@ double hk_exact_score(struct hk_exact *e, const float *x, const float *mu, size_
     if (fabs(e->value[i]) > 0x1p-17 * top)
       held += part * part;
   }
-  return fmax(1 - held, 0); /* rounding may leave a little less, which is no failure */
+  return fmax(1 - held, 0); /* rounding may give a little less than 0, which is not an error */
 }

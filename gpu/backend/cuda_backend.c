@@ -20,7 +20,7 @@
 
 #define IN_FLIGHT 4
 #define TEXT 320
-#define HUNG_SECONDS 5 /* close gives a device up that has not finished its batches by then */
+#define HUNG_SECONDS 5 /* after this time close abandons a device that has not finished its batches */
 
 /* A place in flight; the road has one for each. Owner: the shard's thread until submitted, the watching thread until finished. */
 struct flight {
@@ -43,12 +43,12 @@ struct cuda_backend {
   pthread_cond_t changed;
   uint64_t submitted, reaped; /* batches so far; under lock */
   _Atomic uint64_t finished;  /* changed under lock */
-  uint64_t overdue;           /* 1 + the number of batches finished when one was waited for in vain; under lock */
+  uint64_t overdue;           /* 1 + the number of finished batches at the last timeout; under lock */
   /* under lock: close was called; the watching thread is busy with a batch that the device is done with; the device was given up
    * as hung, and what it may write to is left to it */
   bool closing, finishing, hung;
-  _Atomic bool lost; /* the device failed: it is not used again */
-  char loss[TEXT];   /* how; written before `lost` is set */
+  _Atomic bool lost; /* the device failed, and is not used again */
+  char loss[TEXT];   /* description of the failure; written before `lost` is set */
 };
 
 static struct cuda_backend *from(struct hk_backend *b)
@@ -65,7 +65,7 @@ static struct cuda_backend *enter(struct hk_backend *b)
   return c;
 }
 
-/* The device failed on a batch: its failure is told, and that of all later ones. */
+/* The device failed on a batch: reports the failure for this batch and all later ones. */
 static void lose(struct cuda_backend *c, struct flight *f)
 {
   f->status = -EIO;
@@ -101,7 +101,7 @@ static int backend_submit(struct hk_backend *b, struct hk_batch *batch)
     return -EINVAL;
   const bool larger = (points && batch->capacity > c->road.room) || bytes > c->road.images_size;
   if (larger && busy && !c->lost)
-    return HK_AGAIN;                                  /* room is made while no batch is on the device */
+    return HK_AGAIN;                                  /* memory is enlarged only while no batch is on the device */
   const uint32_t place = c->submitted % c->in_flight; /* only this thread moves `submitted` */
   c->road.places[place].images = bytes;
   struct flight *f = &c->flights[place];
@@ -144,11 +144,11 @@ static int event_order(const void *a, const void *b)
   return (x->kind > y->kind) - (x->kind < y->kind);
 }
 
-/* Waits until the device is done with a flight. */
+/* Waits until the device has finished a flight. */
 static cudaError_t flight_await(struct cuda_backend *c, const struct flight *f)
 {
   if (f->broken)
-    hk_road_drain(&c->road); /* nothing may write to what the caller gets back */
+    hk_road_drain(&c->road); /* nothing may write to the batch after its return to the caller */
   return f->status ? cudaSuccess : (cudaError_t)hk_road_await(&c->road, &c->road.places[f - c->flights]);
 }
 
@@ -173,7 +173,7 @@ static void flight_finish(struct cuda_backend *c, struct flight *f, cudaError_t 
   }
 }
 
-/* Finishes batches as the device gets done with them. Ends once nothing is in flight and close has been called. */
+/* Finishes batches in the order of the device. Ends when no batch is in flight and close was called. */
 static void *watch(void *arg)
 {
   struct cuda_backend *c = enter(arg);
@@ -187,7 +187,7 @@ static void *watch(void *arg)
     pthread_mutex_unlock(&c->lock);
     const cudaError_t failed = flight_await(c, f);
     pthread_mutex_lock(&c->lock);
-    if (c->hung) /* too late: the batch is no longer ours */
+    if (c->hung) /* too late: the batch was returned to its owner */
       break;
     c->finishing = true;
     pthread_mutex_unlock(&c->lock);
@@ -282,7 +282,7 @@ static void backend_limit(struct hk_backend *b, uint64_t memory)
 static void backend_remove(struct hk_backend *b, uint32_t slot)
 {
   struct cuda_backend *c = enter(b);
-  (void)hk_records_remove(&c->road.records, slot, c->failure, sizeof c->failure); /* the next batch hears of it, too */
+  (void)hk_records_remove(&c->road.records, slot, c->failure, sizeof c->failure); /* the next batch reports it, too */
 }
 
 static int64_t backend_export(struct hk_backend *b, uint32_t slot, void *state, size_t size)
@@ -318,9 +318,9 @@ static void backend_free(struct hk_backend *b, void *memory)
 {
   struct cuda_backend *c = enter(b);
   pthread_mutex_lock(&c->lock);
-  const bool well = calm(c); /* giving pinned memory back waits for the device */
+  const bool well = calm(c); /* freeing pinned memory waits for the device */
   for (uint64_t i = c->finished; !well && i < c->submitted; i++)
-    c->hung = c->hung || in_use(c->flights[i % c->in_flight].batch, memory); /* the caller has given the device up */
+    c->hung = c->hung || in_use(c->flights[i % c->in_flight].batch, memory); /* the caller has abandoned the device */
   pthread_mutex_unlock(&c->lock);
   if (well)
     (void)cudaFreeHost(memory); /* fails only when the device is lost, and then the process has lost the memory too */
@@ -361,7 +361,7 @@ static void backend_close(struct hk_backend *b)
   c->hung = !calm(c) || c->hung;
   pthread_mutex_unlock(&c->lock);
   if (c->hung) {
-    /* The thread and all memory stay: the device may come back to them. */
+    /* The thread and all memory are kept: the device may still access them. */
     fprintf(stderr,
             "hankeld: the GPU has not finished its work for %d s: it is left to itself, its memory is lost to this process\n",
             HUNG_SECONDS);
@@ -377,7 +377,7 @@ static void backend_close(struct hk_backend *b)
   free(c);
 }
 
-/* The watching thread, and what it shares with the shard's. 0 or a negative errno. */
+/* Starts the watching thread, and initialises what it shares with the shard's thread. Returns 0 or a negative errno. */
 static int watcher_start(struct cuda_backend *c)
 {
   pthread_condattr_t clock;

@@ -20,12 +20,12 @@ static_assert(sizeof(struct hk_cuda_record) + 12 + 15 + HK_CUDA_SLOT_BYTES <= 25
 #define SLAB_LEAST (256 * 1024u)       /* bytes of a detector's first slabs; */
 #define SLAB_SHARE 64                  /* later ones are this part of what there is already, */
 #define SLAB_MOST (256 * 1024 * 1024u) /* up to this: at most 2 % are idle, and a sweep has few slabs to go through */
-#define SPARE (64 * 1024 * 1024u)      /* bytes of device memory left alone: batches and the driver need some */
+#define SPARE (64 * 1024 * 1024u)      /* bytes of device memory left free for batches and the driver */
 #define FETCH_MOST 4096u               /* records fetched at once, */
 #define FETCH_BYTES (4u << 20)         /* and their bytes */
 
 struct hk_cuda_pool {
-  struct hk_cuda_record **free; /* records given back; room for all records of the detector */
+  struct hk_cuda_record **free; /* freed records; room for all records of the detector */
   uint32_t n_free;
   uint32_t records; /* in all slabs */
   uint32_t slab;    /* the newest one, when records > 0 */
@@ -34,7 +34,7 @@ struct hk_cuda_pool {
   uint32_t list, list_size;
 };
 
-/* Records in the next slab of a detector that has so many. */
+/* Number of records in the next slab of a detector with `records` records. */
 static uint32_t records_of_slab(const struct hk_detector *d, uint64_t records)
 {
   const uint64_t record = hk_cuda_record_bytes(d), share = records * record / SLAB_SHARE;
@@ -92,7 +92,7 @@ int hk_records_open(struct hk_records *r, char *error, size_t size)
   return failed == cudaErrorMemoryAllocation ? -ENOMEM : -EIO;
 }
 
-/* A device that fails in here has failed before, and was heard. */
+/* A device that fails here has failed before, which was reported. */
 void hk_records_close(struct hk_records *r)
 {
   for (uint32_t i = 0; i < r->n_slabs; i++)
@@ -126,7 +126,7 @@ uint64_t hk_records_need(const struct hk_records *r, uint32_t detector, uint64_t
   return records * hk_cuda_record_bytes(d);
 }
 
-/* One more slab for a detector. */
+/* Adds a slab for a detector. */
 static int slab_add(struct hk_records *r, uint32_t detector, char *error, size_t size)
 {
   struct hk_cuda_pool *pool = &r->pools[detector];
@@ -180,7 +180,7 @@ void hk_records_clear(struct hk_records *r, uint32_t detector)
     const struct hk_cuda_slab slab = r->slabs[i];
     if (slab.detector == detector) {
       r->memory -= slab.records * hk_cuda_record_bytes(&r->detectors[detector]);
-      (void)cudaFree(slab.base); /* waits for what the device does with it; one that fails here has failed before */
+      (void)cudaFree(slab.base); /* waits until the device no longer uses it; a device that fails here has failed before */
       continue;
     }
     if (r->pools[slab.detector].slab == i)
@@ -193,7 +193,7 @@ void hk_records_clear(struct hk_records *r, uint32_t detector)
   hk_records_touch(r);
 }
 
-/* Tells the device what a slot is. image: as in hk_commands_put. */
+/* Sends the binding of a slot to the device. image: as in hk_commands_put. */
 static int command_put(struct hk_records *r, uint32_t slot, struct hk_cuda_slot *entry, uint64_t seed, uint32_t bytes,
                        void **image, char *error, size_t size)
 {

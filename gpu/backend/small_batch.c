@@ -1,4 +1,4 @@
-/* Few points, told apart by sensor: see small_batch.h. */
+/* Groups few points by sensor: see small_batch.h. */
 #include "gpu/backend/small_batch.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@ static_assert(TABLE >= 4 * HK_CUDA_FEW && (TABLE & (TABLE - 1)) == 0, "places ar
 static_assert(HK_CUDA_FEW <= UINT8_MAX, "indices are bytes");
 static_assert(sizeof(struct hk_cuda_launch) <= 4096, "what older versions of CUDA pass to a kernel");
 
-/* The task of a sensor's record, a new one if need be: points come in its order. */
+/* Returns the task of a sensor's record, a new one if necessary. */
 static uint32_t task_of(struct hk_cuda_few *few, uint16_t *table, struct hk_cuda_record *record)
 {
   uint32_t at = (uint32_t)(((uintptr_t)record * 0x9e3779b97f4a7c15u) >> 40) & (TABLE - 1);

@@ -1,4 +1,4 @@
-/* Stands in for the CUDA backend where the program was built without nvcc. */
+/* Replaces the CUDA backend in a build without nvcc. */
 #include "gpu/cuda.h"
 
 #include <errno.h>

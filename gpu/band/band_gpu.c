@@ -1,4 +1,4 @@
-/* The host's side of band systems on the GPU: memory and copies. See band_gpu.h. */
+/* Host side of band systems on the GPU: memory and copies. See band_gpu.h. */
 #include "gpu/band/band_gpu.h"
 #include "gpu/band/band_kernels.h"
 
@@ -11,7 +11,7 @@ struct hk_band_gpu {
   struct hk_band_shape shape;
   int device;
   double *done, *residual; /* on the device, as the following */
-  double *a, *b, *x;       /* NULL until somebody solves what is on the host */
+  double *a, *b, *x;       /* NULL until a system on the host is solved */
   struct hk_band_outcome *outcome;
   cudaStream_t stream;
 };
@@ -85,7 +85,7 @@ void hk_band_gpu_close(struct hk_band_gpu *g)
   free(g);
 }
 
-/* Waits for all that was begun. 0 or -EIO. */
+/* Waits for all operations. Returns 0 or -EIO. */
 static int done(struct hk_band_gpu *g, cudaError_t failed)
 {
   const cudaError_t waited = cudaStreamSynchronize(g->stream);

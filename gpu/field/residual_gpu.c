@@ -1,4 +1,4 @@
-/* The host's side of the graph residual on the GPU: memory, copies, the order of launches. See residual_gpu.h.
+/* Host side of the graph residual on the GPU: memory, copies, the order of launches. See residual_gpu.h.
  *
  * All columns lie in one piece of device memory, each from a multiple of 256 bytes on. Copies go by way of `desk`, memory of the
  * host that the device reaches by itself: a copy from or to any other memory is one that the calling thread cannot give up
@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #define ALIGNMENT 256u
-#define PATIENCE 5    /* s that the device may take for anything that is begun; then it hangs */
-#define DESK_NODE 32u /* bytes a node: x and r, or r and what comes with it */
+#define PATIENCE 5    /* s that the device may need for any operation; then it counts as hung */
+#define DESK_NODE 32u /* bytes for each node: x and r, or r and the columns copied with it */
 #define DESK_LEAST (4u << 20)
 
 struct hk_residual_gpu {
@@ -27,7 +27,7 @@ struct hk_residual_gpu {
   double *x, *r; /* a row, on the device */
   char *desk;    /* desk_size bytes of the host */
   size_t desk_size;
-  bool hangs; /* its memory is left to it */
+  bool hangs; /* its memory is not freed */
   cudaStream_t stream;
 };
 
@@ -128,7 +128,7 @@ static int64_t now(void)
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Waits for all that was begun. 0, -ETIMEDOUT or -EIO. */
+/* Waits for all operations. Returns 0, -ETIMEDOUT or -EIO. */
 static int done(struct hk_residual_gpu *g, cudaError_t failed)
 {
   const int64_t begin = now();
@@ -147,7 +147,7 @@ static int done(struct hk_residual_gpu *g, cudaError_t failed)
   return -EIO;
 }
 
-/* One row. */
+/* Launches the passes of one row. */
 static cudaError_t launch(struct hk_residual_gpu *g, const double *x, double *r)
 {
   const struct hk_residual *f = &g->columns;
@@ -192,7 +192,7 @@ int hk_residual_gpu_rows_there(struct hk_residual_gpu *g, const double *x, doubl
   return done(g, failed);
 }
 
-/* Some bytes up, or down, by way of the desk. */
+/* Copies some bytes to or from the device by way of the desk. */
 static int copy_piece(struct hk_residual_gpu *g, char *there, char *here, size_t bytes, bool up)
 {
   int status = 0;
@@ -208,7 +208,7 @@ static int copy_piece(struct hk_residual_gpu *g, char *there, char *here, size_t
   return status;
 }
 
-/* All columns, one way or the other. */
+/* Copies all columns to or from the device. */
 static int copy(struct hk_residual_gpu *g, const struct hk_residual *host, bool up)
 {
   int status = done(g, cudaSetDevice(g->device));

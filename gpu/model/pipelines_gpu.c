@@ -1,4 +1,4 @@
-/* The host's side of lines on the GPU: memory, layout, copies. See pipelines_gpu.h. */
+/* Host side of lines on the GPU: memory, layout, copies. See pipelines_gpu.h. */
 #include "gpu/model/pipelines_gpu.h"
 #include "gpu/model/pipes_kernels.h"
 
@@ -20,7 +20,7 @@ struct hk_pipelines {
   uint64_t *place;
   double *scale;
   uint64_t *first; /* on the host, as the following: of the batch */
-  double *there;   /* all states, as they lie on the device */
+  double *there;   /* all states in the layout of the device */
   double *see;     /* as seen */
   cudaStream_t stream;
 };
@@ -54,7 +54,7 @@ static uint64_t all_points(const struct hk_model_plan *plan)
 
 /* --- memory ------------------------------------------------------------------------------------------------------------- */
 
-/* Takes so many bytes of the device's memory, of which *at were taken. */
+/* Allocates `bytes` bytes of the device's memory, after the first *at. */
 static void *take(char *memory, uint64_t *at, uint64_t bytes)
 {
   void *from = memory ? memory + *at : NULL;
@@ -231,7 +231,7 @@ static int open_gpu(struct hk_pipelines **out, const struct hk_model_plan *plan,
 
 /* --- from step to step -------------------------------------------------------------------------------------------------- */
 
-/* Waits for all that was begun. 0 or -EIO. */
+/* Waits for all operations. Returns 0 or -EIO. */
 static int done(const struct hk_pipelines *p, cudaError_t failed)
 {
   const cudaError_t waited = cudaStreamSynchronize(p->stream);
