@@ -1,16 +1,17 @@
 /* RabbitMQ by AMQP 0.9.1 (librabbitmq): a log is a stream, that is a queue with x-queue-type = stream, named
- * CLUSTER.points.PARTITION; what is published to the default exchange under that name goes to it.
+ * CLUSTER.points.PARTITION; messages published to the default exchange under that name go to it.
  *
- * What was found by trying, with RabbitMQ 3.10:
- *  - A message for a queue that is not there is confirmed. So it is published as mandatory: then it comes back before that, and
- *    the connection counts as lost: the next one makes the queue again.
- *  - A stream whose arguments differ from those that are asked for is refused (406), and the answer says which.
- *  - Consumers of a stream need a limit of messages that are not acknowledged; acknowledging moves no position.
+ * Found by experiment, with RabbitMQ 3.10:
+ *  - A message for a missing queue is confirmed. So messages are published as mandatory: then such a message is returned before
+ *    that, and the connection counts as lost: the next one makes the queue again.
+ *  - A stream whose arguments differ from the requested ones is refused (406), and the answer names the argument.
+ *  - Consumers of a stream need a limit of unacknowledged messages; acknowledging moves no position.
  *  - The lease of a partition is the only message of a queue, NAME.lease.PARTITION, of which one consumer at a time gets messages
- *    (x-single-active-consumer): whoever has it never acknowledges it, and when that connection is gone it comes to the consumer
- *    that has waited for longest. With several leases on a connection that takes some 20 s, with one some 10 ms. Whoever waits
- *    puts the message there, of which the queue keeps one; what comes to whoever has it already is acknowledged.
- *  - A broker without memory or disk stops reading. It says so to who can hear it (connection.blocked), once something was sent.
+ *    (x-single-active-consumer): the holder never acknowledges it, and when the holder's connection is closed it goes to the
+ *    consumer that has waited for longest. With several leases on a connection that takes some 20 s, with one some 10 ms. Each
+ *    waiting consumer publishes the message, of which the queue keeps one; a holder acknowledges further ones.
+ *  - A broker without memory or disk stops reading. It reports that to clients that support it (connection.blocked), once
+ *    something was sent.
  */
 #include "daemon/bridge/engine.h"
 

@@ -1,13 +1,13 @@
-/* Forgetting sensors: a slot may be another sensor's once nothing names it any more.
+/* Evicts sensors: a slot may be another sensor's once nothing names it any more.
  *
- *   retired:    nobody gets the slot by name or handle. Every loop is asked to seal what it has, and to send a token behind it.
- *   passing:    the tokens are here, so nothing more will come; what is in chains is put into batches,
- *   published:  and the last of these batches goes to the loops. Behind it every loop is told to forget the slots.
- *               Alerts that stand are cleared in between, and subscribers told: nobody watches them any more. Not where another
- *               machine does.
- *   forgotten:  all loops have: the backend and the registry free the slots.
+ *   retired:    the slot cannot be found by name or handle. Every loop seals its chunks, and sends a token after them.
+ *   passing:    the tokens have come, so no further point will; points in chains are put into batches,
+ *   published:  and the last of these batches goes to the loops. After it every loop is told to forget the slots.
+ *               Standing alerts are cleared in between, and `cleared` is published, since no detector watches them any more,
+ *               unless another machine has the sensor.
+ *   forgotten:  all loops have forgotten the slots: the backend and the registry free them.
  *
- * No count of a sensor's points is needed for that, and nobody waits for it. */
+ * This needs no count of a sensor's points, and no thread waits for it. */
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/alert_log.h"
 #include "daemon/scoring/field_rows.h"

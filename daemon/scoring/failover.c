@@ -1,9 +1,8 @@
-/* The device of a shard is lost: on with the CPU, or the end.
+/* The device of a shard is lost: the CPU replaces it, or the daemon ends.
  *
- * What subscribers see, in this order: an error that says so; a gap notice for the points that were in flight (with the next
- * thing that is sent); `cleared` for every alert that stands, since nobody watches it any more; then results of state warming.
- * Windows, baselines and learned thresholds were on the device and are gone; the numbers of alerts go on, so that an id never
- * means two alerts. */
+ * Subscribers get, in this order: an error; a gap notice for the points that were in flight (with the next message);
+ * `cleared` for every standing alert, since no detector watches it any more; then results of state warming. Windows, baselines
+ * and learned thresholds were on the device and are lost; the numbers of alerts continue, so an id never means two alerts. */
 #include "daemon/scoring/failover.h"
 #include "daemon/base/grow.h"
 #include "daemon/scoring/evict.h"
