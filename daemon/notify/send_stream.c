@@ -79,8 +79,8 @@ static CURLcode send_all(CURL *c, int fd, const struct hk_buffer *body, int64_t 
 /* Ends our half of the connection and waits until the server, which has then read all of it, has ended its own. */
 static CURLcode await_end(int fd, int64_t until, const atomic_bool *quit)
 {
-  char unwanted[512]; /* of TLS: tickets, and the alert that it closes */
-  CURLcode code = shutdown(fd, SHUT_WR) == 0 ? CURLE_OK : CURLE_SEND_ERROR;
+  char unwanted[512];                                                       /* of TLS: tickets, and the alert that it closes */
+  CURLcode code = shutdown(fd, SHUT_WR) == 0 ? CURLE_OK : CURLE_RECV_ERROR; /* it was reset already */
   while (code == CURLE_OK) {
     const ssize_t n = recv(fd, unwanted, sizeof unwanted, MSG_DONTWAIT);
     if (n == 0)
