@@ -244,6 +244,7 @@ static void get_state(struct in *in, struct hk_incidents *all)
   all->budget.time = get_time(in);
   all->time = get_time(in);
   all->last_id = get_u64(in);
+  in->bad |= all->last_id > INT64_MAX; /* the next id would be 0 some day */
   all->sensors = get_u32(in);
   get(in, &all->counts, sizeof all->counts);
   all->counts.open = all->counts.members = 0;
@@ -297,6 +298,7 @@ static int get_incident(struct in *in, struct hk_incidents *all)
   i->end = &i->members;
   hk_incident_link(all, i);
   i->id = get_u64(in);
+  in->bad |= i->id == 0 || i->id > all->last_id;
   i->open = get_time(in);
   i->last = get_time(in);
   i->told_at = get_time(in);
