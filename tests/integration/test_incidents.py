@@ -263,7 +263,10 @@ class InDaemon(harness.Case):
         with daemon.connect('text tcp') as s:
             s.sendall(asked.encode())
             file = s.makefile()
-            harness.until(lambda: got.append(json.loads(file.readline())) or done(got), what)
+            try:
+                harness.until(lambda: got.append(json.loads(file.readline())) or done(got), what)
+            except TimeoutError:
+                self.fail(f'waited for {what}; came: ' + ' '.join(f'{x["incident"]} {x["id"]} {x["time"]}' for x in got if 'incident' in x))
         return [x for x in got if 'event' in x or 'incident' in x or 'gap' in x]
 
     def test_to_subscribers(self):
