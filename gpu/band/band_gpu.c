@@ -1,6 +1,7 @@
 /* Host side of band systems on the GPU: memory and copies. See band_gpu.h. */
 #include "gpu/band/band_gpu.h"
 #include "gpu/band/band_kernels.h"
+#include "gpu/cuda_error.h"
 
 #include <cuda_runtime_api.h>
 #include <errno.h>
@@ -31,20 +32,6 @@ uint64_t hk_band_gpu_bytes(const struct hk_band_shape *s)
   return work_bytes(s) + own_bytes(s);
 }
 
-static int say(char *error, size_t size, cudaError_t failed, uint64_t bytes)
-{
-  (void)cudaGetLastError();
-  if (failed == cudaErrorMemoryAllocation) {
-    snprintf(error, size, "band systems need %llu bytes on the GPU, which are not free there", (unsigned long long)bytes);
-    return -ENOMEM;
-  }
-  snprintf(error, size, "CUDA: %s", cudaGetErrorString(failed));
-  return failed == cudaErrorNoDevice || failed == cudaErrorInsufficientDriver || failed == cudaErrorInvalidDevice ||
-                 failed == cudaErrorNoKernelImageForDevice
-             ? -ENODEV
-             : -EIO;
-}
-
 int hk_band_gpu_open(struct hk_band_gpu **out, const struct hk_band_shape *s, uint32_t device, char *error, size_t size)
 {
   *out = NULL;
@@ -66,7 +53,7 @@ int hk_band_gpu_open(struct hk_band_gpu **out, const struct hk_band_shape *s, ui
     failed = cudaMalloc((void **)&g->done, work_bytes(s));
   if (failed) {
     hk_band_gpu_close(g);
-    return say(error, size, failed, work_bytes(s));
+    return hk_cuda_error(error, size, failed, "band systems need", work_bytes(s));
   }
   g->residual = g->done + hk_band_vector(s) * hk_band_kept(s);
   *out = g;

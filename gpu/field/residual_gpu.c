@@ -5,6 +5,7 @@
  * waiting for. */
 #include "gpu/field/residual_gpu.h"
 #include "gpu/cuda.h"
+#include "gpu/cuda_error.h"
 #include "gpu/field/residual_kernels.h"
 
 #include <cuda_runtime_api.h>
@@ -60,20 +61,6 @@ static void lay_out(struct hk_residual_gpu *g)
   g->r = (double *)(void *)(at + column_bytes(&row, room));
 }
 
-static int say(char *error, size_t size, cudaError_t failed, uint64_t bytes)
-{
-  (void)cudaGetLastError();
-  if (failed == cudaErrorMemoryAllocation) {
-    snprintf(error, size, "a field needs %llu bytes on the GPU, which are not free there", (unsigned long long)bytes);
-    return -ENOMEM;
-  }
-  snprintf(error, size, "CUDA: %s", cudaGetErrorString(failed));
-  return failed == cudaErrorNoDevice || failed == cudaErrorInsufficientDriver || failed == cudaErrorInvalidDevice ||
-                 failed == cudaErrorNoKernelImageForDevice
-             ? -ENODEV
-             : -EIO;
-}
-
 int hk_residual_gpu_open(struct hk_residual_gpu **out, const struct hk_residual *host, uint32_t device, char *error, size_t size)
 {
   const uint64_t bytes = hk_residual_gpu_bytes(&host->rule, host->room);
@@ -96,12 +83,12 @@ int hk_residual_gpu_open(struct hk_residual_gpu **out, const struct hk_residual 
     failed = cudaMallocHost((void **)&g->desk, g->desk_size);
   if (failed) {
     hk_residual_gpu_close(g);
-    return say(error, size, failed, bytes);
+    return hk_cuda_error(error, size, failed, "a field needs", bytes);
   }
   lay_out(g);
   if (hk_residual_gpu_write(g, host) != 0) {
     hk_residual_gpu_close(g);
-    return say(error, size, cudaErrorUnknown, bytes);
+    return hk_cuda_error(error, size, cudaErrorUnknown, "a field needs", bytes);
   }
   *out = g;
   return 0;

@@ -1,5 +1,6 @@
 /* Host side of lines on the GPU: memory, layout, copies. See pipelines_gpu.h. */
 #include "gpu/model/pipelines_gpu.h"
+#include "gpu/cuda_error.h"
 #include "gpu/model/pipes_kernels.h"
 
 #include <cuda_runtime_api.h>
@@ -100,20 +101,6 @@ static void close_gpu(struct hk_pipelines *p)
   free(p->first);
   free(p->there);
   free(p);
-}
-
-static int say(char *error, size_t size, cudaError_t failed, uint64_t bytes)
-{
-  (void)cudaGetLastError();
-  if (failed == cudaErrorMemoryAllocation) {
-    snprintf(error, size, "its lines need %llu bytes on the GPU, which are not free there", (unsigned long long)bytes);
-    return -ENOMEM;
-  }
-  snprintf(error, size, "CUDA: %s", cudaGetErrorString(failed));
-  return failed == cudaErrorNoDevice || failed == cudaErrorInsufficientDriver || failed == cudaErrorInvalidDevice ||
-                 failed == cudaErrorNoKernelImageForDevice
-             ? -ENODEV
-             : -EIO;
 }
 
 /* --- what never changes ------------------------------------------------------------------------------------------------- */
@@ -223,7 +210,7 @@ static int open_gpu(struct hk_pipelines **out, const struct hk_model_plan *plan,
   failed = failed ? failed : put_lines(p);
   if (failed) {
     close_gpu(p);
-    return say(error, size, failed, bytes);
+    return hk_cuda_error(error, size, failed, "its lines need", bytes);
   }
   *out = p;
   return 0;
