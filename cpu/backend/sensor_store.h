@@ -5,8 +5,8 @@
  * in slabs; slabs are never moved, nor freed while a slot is bound to the detector, so records do not move.
  *
  * Thread: one (the shard's) for all functions except hk_sensors_sweep, which a worker may call concurrently. */
-#ifndef HK_SENSORS_H
-#define HK_SENSORS_H
+#ifndef HK_SENSOR_STORE_H
+#define HK_SENSOR_STORE_H
 
 #include "cpu/backend.h"
 

@@ -13,8 +13,8 @@
  * tests/bench/results/detection-instants.txt has the results. The graph itself, and so later alerts, are not affected.
  *
  * Cannot fail. Thread: the current owner of the sensor. */
-#ifndef HK_GRAPH_AGAIN_H
-#define HK_GRAPH_AGAIN_H
+#ifndef HK_REESTIMATE_H
+#define HK_REESTIMATE_H
 
 #include "cpu/graph/node.h"
 #include "cpu/rules/alert.h"

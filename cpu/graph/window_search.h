@@ -4,8 +4,8 @@
  * The window is half the lag of the first peak of the samples' autocorrelation, so that a node contains half a period: the first
  * lag at which it rises again, by HK_GRAPH_RISE, to more than HK_GRAPH_PEAK. A sensor without such a peak gets HK_GRAPH_FALLBACK.
  * Sums are in double, in the order of time, on every backend: equal samples give the same window. */
-#ifndef HK_GRAPH_WINDOW_H
-#define HK_GRAPH_WINDOW_H
+#ifndef HK_WINDOW_SEARCH_H
+#define HK_WINDOW_SEARCH_H
 
 #include "cpu/rules/window.h"
 

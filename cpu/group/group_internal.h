@@ -2,8 +2,8 @@
  *
  * A member's samples are in a ring with a place for each resident or open row; row r is at place r % places in all rings, NaN if
  * there is no sample. Closed rows without any sample are not kept, so a list of row numbers has the resident rows. */
-#ifndef HK_GROUP_PARTS_H
-#define HK_GROUP_PARTS_H
+#ifndef HK_GROUP_INTERNAL_H
+#define HK_GROUP_INTERNAL_H
 
 #include "cpu/group/group.h"
 

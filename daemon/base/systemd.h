@@ -1,6 +1,6 @@
 /* Notifications to systemd. Built without libsystemd, or not started by systemd, they do nothing. */
-#ifndef HK_NOTIFY_H
-#define HK_NOTIFY_H
+#ifndef HK_SYSTEMD_H
+#define HK_SYSTEMD_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Reserve: memory that event loops need before they serve, so that libuv never aborts the process for lack of memory. */
-#ifndef HK_RESERVE_H
-#define HK_RESERVE_H
+#ifndef HK_UV_RESERVE_H
+#define HK_UV_RESERVE_H
 
 #include <uv.h>
 

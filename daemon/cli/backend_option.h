@@ -1,6 +1,6 @@
 /* Opens a compute backend by name, for commands that score without a daemon. */
-#ifndef HK_CHOOSE_H
-#define HK_CHOOSE_H
+#ifndef HK_BACKEND_OPTION_H
+#define HK_BACKEND_OPTION_H
 
 #include "cpu/backend.h"
 

@@ -1,6 +1,6 @@
 /* Options of `feed` and `replay` that choose what is read from a recording. */
-#ifndef HK_INPUT_H
-#define HK_INPUT_H
+#ifndef HK_CSV_INPUT_H
+#define HK_CSV_INPUT_H
 
 #include "daemon/cli/recording.h"
 

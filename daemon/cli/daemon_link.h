@@ -1,6 +1,6 @@
 /* Connects commands to the daemon. */
-#ifndef HK_LINK_H
-#define HK_LINK_H
+#ifndef HK_DAEMON_LINK_H
+#define HK_DAEMON_LINK_H
 
 #include "proto/hankel.h"
 

@@ -1,6 +1,6 @@
 /* The float32 multiply-add peak of this machine's cores, measured. */
-#ifndef HK_PEAK_H
-#define HK_PEAK_H
+#ifndef HK_MACHINE_PEAK_H
+#define HK_MACHINE_PEAK_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  * score of each detector; both with the change instants of alerts.
  *
  * Plots have fixed places and are written at once, in any order. Thread: the caller's. */
-#ifndef HK_SHEET_H
-#define HK_SHEET_H
+#ifndef HK_SVG_SHEET_H
+#define HK_SVG_SHEET_H
 
 #include "daemon/cli/judge.h"
 

@@ -1,6 +1,6 @@
 /* Options for TLS and credentials, of the commands that connect to the daemon. */
-#ifndef HK_SECURE_H
-#define HK_SECURE_H
+#ifndef HK_TLS_OPTIONS_H
+#define HK_TLS_OPTIONS_H
 
 #include "daemon/cli/options.h"
 #include "proto/hankel.h"

@@ -4,8 +4,8 @@
  * daemon_keys.c) and listeners stay unchanged, and are reported by name. A detector is unchanged if its name and all its
  * parameters are: it keeps its number, and its sensors are unaffected, even if its glob or place has changed. The same holds for
  * the detector of a group's series if the group's name and keys are unchanged. Any other detector gets an unused number. */
-#ifndef HK_CHANGE_H
-#define HK_CHANGE_H
+#ifndef HK_CONFIG_DIFF_H
+#define HK_CONFIG_DIFF_H
 
 #include "daemon/base/buffer.h"
 #include "daemon/config/config.h"

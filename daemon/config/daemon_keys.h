@@ -1,7 +1,7 @@
 /* Keys of the section [daemon]: their types, defaults and limits, and which of them a running daemon adopts. hankeld.conf(5)
  * documents each of them. */
-#ifndef HK_KEYS_H
-#define HK_KEYS_H
+#ifndef HK_DAEMON_KEYS_H
+#define HK_DAEMON_KEYS_H
 
 #include "daemon/config/config.h"
 

@@ -1,7 +1,7 @@
 /* Rules: the security keys of a [listen] section, and which combinations of them are allowed. hankeld.conf(5) documents them.
  * Thread: any. */
-#ifndef HK_RULES_H
-#define HK_RULES_H
+#ifndef HK_LISTENER_RULES_H
+#define HK_LISTENER_RULES_H
 
 #include <netinet/in.h>
 #include <stdbool.h>

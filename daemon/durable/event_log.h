@@ -21,8 +21,8 @@
  * FORMAT.md describes the records. Damaged records are omitted, and their positions are a gap.
  *
  * Errors: 0 or a negative errno. Thread: any, unless stated otherwise. */
-#ifndef HK_EVENTS_H
-#define HK_EVENTS_H
+#ifndef HK_EVENT_LOG_H
+#define HK_EVENT_LOG_H
 
 #include "daemon/base/log.h"
 #include "daemon/durable/event_blocks.h"

@@ -1,8 +1,8 @@
 /* Payloads of the records of a shard's journal; FORMAT.md describes the bytes.
  *
  * The position of such a journal counts all points that the shard has ever taken from chunks. */
-#ifndef HK_DURABLE_RECORDS_H
-#define HK_DURABLE_RECORDS_H
+#ifndef HK_JOURNAL_RECORDS_H
+#define HK_JOURNAL_RECORDS_H
 
 #include "daemon/durable/journal.h"
 #include "proto/wire/message.h"

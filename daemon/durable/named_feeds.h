@@ -25,8 +25,8 @@
  * Journals and snapshots name feeds by numbers. These only ascend: no number is reused while a file has it.
  *
  * Thread: any, unless stated otherwise. */
-#ifndef HK_FEEDS_H
-#define HK_FEEDS_H
+#ifndef HK_NAMED_FEEDS_H
+#define HK_NAMED_FEEDS_H
 
 #include "daemon/base/limits.h"
 #include "daemon/base/wake.h"

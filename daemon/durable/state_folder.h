@@ -14,8 +14,8 @@
  *                             content belongs to another, and one of another file system may be a mount point without its mount.
  *
  * Thread: the commit thread, unless stated otherwise. */
-#ifndef HK_FOLDER_H
-#define HK_FOLDER_H
+#ifndef HK_STATE_FOLDER_H
+#define HK_STATE_FOLDER_H
 
 #include "daemon/base/limits.h"
 #include "daemon/base/log.h"

@@ -3,8 +3,8 @@
  * Sensor `slot` is in shard slot % shards, there at place slot / shards. Where there is one shard, points are decoded straight
  * into its chunk; where there are several, into a piece that stays in the nearest cache, and from there to where they belong.
  * Thread: the loop's. */
-#ifndef HK_FILL_H
-#define HK_FILL_H
+#ifndef HK_CHUNK_FILL_H
+#define HK_CHUNK_FILL_H
 
 #include "daemon/intake/chunk.h"
 #include "daemon/intake/decode_points.h"

@@ -4,8 +4,8 @@
  *   hk_lines_read until all bytes are used up, then hk_lines_flush, before the bytes are gone.
  *
  * Thread: the loop's; there is one object a loop. */
-#ifndef HK_LINES_H
-#define HK_LINES_H
+#ifndef HK_DECODE_LINES_H
+#define HK_DECODE_LINES_H
 
 #include "daemon/intake/intake.h"
 #include "proto/line/line.h"

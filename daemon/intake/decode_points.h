@@ -1,6 +1,6 @@
 /* Decoding: points of a POINTS payload into the columns of a chunk. Of a sensor only the handle is used. Thread: any. */
-#ifndef HK_DECODE_H
-#define HK_DECODE_H
+#ifndef HK_DECODE_POINTS_H
+#define HK_DECODE_POINTS_H
 
 #include "daemon/sensors/registry.h"
 #include "proto/wire/message.h"

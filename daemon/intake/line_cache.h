@@ -13,8 +13,8 @@
  *   hk_series_mark for all points of some lines, then hk_series_find: memory is fetched in between.
  *
  * Thread: the owner's. */
-#ifndef HK_SERIES_H
-#define HK_SERIES_H
+#ifndef HK_LINE_CACHE_H
+#define HK_LINE_CACHE_H
 
 #include "proto/line/line.h"
 

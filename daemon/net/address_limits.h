@@ -4,8 +4,8 @@
  *
  * The table has a fixed size and a keyed hash, so that a peer can neither make it grow nor craft colliding addresses. Thread:
  * any; the table has a lock, which is taken when connections open, are admitted, fail and close, never for points. */
-#ifndef HK_LIMITS_H
-#define HK_LIMITS_H
+#ifndef HK_ADDRESS_LIMITS_H
+#define HK_ADDRESS_LIMITS_H
 
 #include "daemon/base/log.h"
 

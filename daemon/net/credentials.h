@@ -3,8 +3,8 @@
  * reload can still be given up.
  *
  * Thread: any; a gate's credentials are taken under its lock, when a connection opens or authenticates. */
-#ifndef HK_GATE_H
-#define HK_GATE_H
+#ifndef HK_CREDENTIALS_H
+#define HK_CREDENTIALS_H
 
 #include "daemon/base/log.h"
 #include "daemon/config/config.h"

@@ -1,6 +1,6 @@
 /* Text protocol: functions for other files. */
-#ifndef HK_TEXT_H
-#define HK_TEXT_H
+#ifndef HK_PROTOCOL_TEXT_H
+#define HK_PROTOCOL_TEXT_H
 
 #include "daemon/net/connection.h"
 

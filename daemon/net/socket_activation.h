@@ -3,8 +3,8 @@
  *
  * A listener takes the sockets with its name (FileDescriptorName=), whatever the address in its section; if there are none,
  * the sockets with its address. It may take several, such as one for IPv4 and one for IPv6. Thread: main. */
-#ifndef HK_PASSED_H
-#define HK_PASSED_H
+#ifndef HK_SOCKET_ACTIVATION_H
+#define HK_SOCKET_ACTIVATION_H
 
 #include "daemon/base/address.h"
 #include "daemon/config/config.h"

@@ -1,8 +1,8 @@
 /* Listener: a TCP or UDP socket for input. Loop 0 accepts TCP connections and hands them to the loop with the fewest. For
  * datagrams each loop has its own socket, all bound to the same address; the kernel distributes datagrams over these sockets,
  * always sending those of one sender to the same socket. Thread: the loop's. */
-#ifndef HK_LISTENER_H
-#define HK_LISTENER_H
+#ifndef HK_TCP_LISTENER_H
+#define HK_TCP_LISTENER_H
 
 #include "daemon/base/address.h"
 #include "daemon/base/log.h"

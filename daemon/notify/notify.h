@@ -5,8 +5,8 @@
  * receiver.h.
  *
  * Thread: main, unless stated otherwise. */
-#ifndef HK_RECEIVERS_H
-#define HK_RECEIVERS_H
+#ifndef HK_NOTIFY_NOTIFY_H
+#define HK_NOTIFY_NOTIFY_H
 
 #include "daemon/config/config.h"
 #include "daemon/durable/durable.h"

@@ -1,6 +1,6 @@
 /* Encoding of results, events and gaps for subscribers: frames of PROTOCOL.md, or JSON lines. */
-#ifndef HK_ENCODE_H
-#define HK_ENCODE_H
+#ifndef HK_ENCODE_RESULTS_H
+#define HK_ENCODE_RESULTS_H
 
 #include "cpu/backend.h"
 #include "daemon/base/buffer.h"

@@ -4,8 +4,8 @@
  * whenever more events are published and its queue has room. So a subscriber that starts in the past (`since`) reaches the
  * present without a gap, and a slow one loses nothing, as long as the log has it. Events that the log no longer has are counted
  * as dropped, and a gap notice takes their place. */
-#ifndef HK_FOLLOW_H
-#define HK_FOLLOW_H
+#ifndef HK_EVENT_FOLLOWER_H
+#define HK_EVENT_FOLLOWER_H
 
 #include "daemon/base/counters.h"
 #include "daemon/durable/event_log.h"

@@ -1,8 +1,8 @@
 /* Set of slots whose names were sent to a subscriber: pages of bits, allocated when a slot in them is added, because ten
  * thousand subscribers to one sensor each of ten million must not hold a bit for every sensor. Zero-initialise. Owner: the
  * subscriber. */
-#ifndef HK_NAMED_H
-#define HK_NAMED_H
+#ifndef HK_NAMES_SENT_H
+#define HK_NAMES_SENT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * quarter more room, so that they are kept longest. Nothing ever waits for a subscriber.
  *
  * A publisher keeps nothing of a batch, and no name. Thread: its loop's; the registry's names are read under its lock. */
-#ifndef HK_PUBLISH_H
-#define HK_PUBLISH_H
+#ifndef HK_PUBLISHER_H
+#define HK_PUBLISHER_H
 
 #include "cpu/backend.h"
 #include "daemon/base/counters.h"

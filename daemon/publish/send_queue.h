@@ -1,7 +1,7 @@
 /* Outgoing: messages to subscribers' sockets. Subscribers can share a message. If nothing waits for a socket, a message is
  * written at once, so that it can be reused while its memory is still in the cache. Thread: the loop's. */
-#ifndef HK_OUTGOING_H
-#define HK_OUTGOING_H
+#ifndef HK_SEND_QUEUE_H
+#define HK_SEND_QUEUE_H
 
 #include "daemon/base/buffer.h"
 

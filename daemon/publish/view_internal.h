@@ -1,6 +1,6 @@
 /* Internals of views, shared by view.c (lifetime, and matching of names) and view_select.c (selection). */
-#ifndef HK_VIEWS_H
-#define HK_VIEWS_H
+#ifndef HK_VIEW_INTERNAL_H
+#define HK_VIEW_INTERNAL_H
 
 #include "daemon/publish/view.h"
 

@@ -3,8 +3,8 @@
  *   hk_note_new -> hk_note_post -> (outcome is no longer HK_NOTE_WAITS; the shard has released it) -> hk_note_release
  *
  * Thread: the loop's, except for the functions of the shard. */
-#ifndef HK_NOTE_H
-#define HK_NOTE_H
+#ifndef HK_ACKNOWLEDGE_H
+#define HK_ACKNOWLEDGE_H
 
 #include "daemon/scoring/shard.h"
 #include "proto/wire/message.h"

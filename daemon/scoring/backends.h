@@ -1,6 +1,6 @@
 /* The backends that the daemon can use, and their properties beyond cpu/backend.h. */
-#ifndef HK_DAEMON_BACKEND_H
-#define HK_DAEMON_BACKEND_H
+#ifndef HK_BACKENDS_H
+#define HK_BACKENDS_H
 
 #include "cpu/backend.h"
 #include "cpu/field/offload.h"

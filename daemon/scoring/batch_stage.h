@@ -8,8 +8,8 @@
  * slot.
  *
  * Memory is reserved at the start; unused memory is only address space. Thread: the shard's. */
-#ifndef HK_STAGE_H
-#define HK_STAGE_H
+#ifndef HK_BATCH_STAGE_H
+#define HK_BATCH_STAGE_H
 
 #include "daemon/base/counters.h"
 #include "daemon/intake/chunk.h"

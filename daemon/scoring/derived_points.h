@@ -12,8 +12,8 @@
  * row (field_rows.h), which may be more than one piece holds.
  *
  * Without derived sensors in the registry a chunk costs one check. Thread: the shard's. */
-#ifndef HK_DERIVE_H
-#define HK_DERIVE_H
+#ifndef HK_DERIVED_POINTS_H
+#define HK_DERIVED_POINTS_H
 
 #include "daemon/scoring/shard.h"
 

@@ -1,7 +1,7 @@
 /* Internals of groups, for their own files: groups.c has the membership of machines, group_rows.c makes points of rows and events
  * of changes, group_restore.c does snapshots and replay. */
-#ifndef HK_GROUPS_PARTS_H
-#define HK_GROUPS_PARTS_H
+#ifndef HK_GROUPS_INTERNAL_H
+#define HK_GROUPS_INTERNAL_H
 
 #include "daemon/base/log.h"
 #include "daemon/scoring/groups.h"

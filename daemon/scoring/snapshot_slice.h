@@ -1,6 +1,6 @@
 /* A saver and its slices, shared by the shard's side (snapshot_slices.h) and the thread (snapshot_thread.h). */
-#ifndef HK_SAVER_PARTS_H
-#define HK_SAVER_PARTS_H
+#ifndef HK_SNAPSHOT_SLICE_H
+#define HK_SNAPSHOT_SLICE_H
 
 #include "daemon/base/buffer.h"
 #include "daemon/durable/durable.h"

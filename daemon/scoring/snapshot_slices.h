@@ -17,8 +17,8 @@
  * The last two good ones are kept.
  *
  * Thread: the shard's, unless stated otherwise. */
-#ifndef HK_SAVER_H
-#define HK_SAVER_H
+#ifndef HK_SNAPSHOT_SLICES_H
+#define HK_SNAPSHOT_SLICES_H
 
 #include "daemon/scoring/delivery.h"
 

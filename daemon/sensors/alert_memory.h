@@ -13,8 +13,8 @@
  * For sensors with alerts of the channel `change` it also has properties of their last segments (cpu/rules/segments.h).
  *
  * Thread: the shard's, unless stated otherwise. */
-#ifndef HK_ALERTS_H
-#define HK_ALERTS_H
+#ifndef HK_ALERT_MEMORY_H
+#define HK_ALERT_MEMORY_H
 
 #include "cpu/backend.h"
 #include "cpu/rules/segments.h"

@@ -1,8 +1,8 @@
 /* Sections: the detectors of a configuration in the order of matching, each with its number in backends and registry.
  *
  * They are immutable: another configuration has other sections, and these are freed with the last reference. Thread: any. */
-#ifndef HK_SECTIONS_H
-#define HK_SECTIONS_H
+#ifndef HK_DETECTOR_RULES_H
+#define HK_DETECTOR_RULES_H
 
 #include "daemon/config/config.h"
 #include "proto/wire/name.h"

@@ -1,7 +1,7 @@
 /* The memory of a machine (groups.h), for a snapshot: its rows of points (cpu/group/group.h), its standing alert, and changes
  * that are not published yet. */
-#ifndef HK_MACHINE_H
-#define HK_MACHINE_H
+#ifndef HK_GROUP_MEMORY_H
+#define HK_GROUP_MEMORY_H
 
 #include "cpu/backend.h"
 

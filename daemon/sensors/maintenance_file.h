@@ -1,7 +1,7 @@
 /* Reads the file `maintenance` of a state folder: the windows that clients requested. For the daemon, and for `hankel state`,
  * which checks them. The file's layout: durable/FORMAT.md. */
-#ifndef HK_MAINTENANCE_SAVED_H
-#define HK_MAINTENANCE_SAVED_H
+#ifndef HK_MAINTENANCE_FILE_H
+#define HK_MAINTENANCE_FILE_H
 
 #include "daemon/base/disk.h"
 #include "proto/wire/message.h"

@@ -1,6 +1,6 @@
 /* Internals of the registry, for its own files: registry.c finds, slots.c changes. */
-#ifndef HK_REGISTRY_PARTS_H
-#define HK_REGISTRY_PARTS_H
+#ifndef HK_REGISTRY_INTERNAL_H
+#define HK_REGISTRY_INTERNAL_H
 
 #include "daemon/sensors/owners.h"
 #include "daemon/sensors/registry.h"

@@ -9,8 +9,8 @@
  * alert is cleared, and the numbers of its alerts and events continue. Their number is logged.
  *
  * Thread: main; loops and shards do not run yet. */
-#ifndef HK_SNAPSHOT_RESTORE_H
-#define HK_SNAPSHOT_RESTORE_H
+#ifndef HK_LOAD_SNAPSHOTS_H
+#define HK_LOAD_SNAPSHOTS_H
 
 #include "daemon/server/replay_journals.h"
 

@@ -10,8 +10,8 @@
  * published; any other damage is a loss.
  *
  * Thread: main. */
-#ifndef HK_RECOVER_H
-#define HK_RECOVER_H
+#ifndef HK_REPLAY_JOURNALS_H
+#define HK_REPLAY_JOURNALS_H
 
 #include "daemon/durable/durable.h"
 #include "daemon/intake/chunk_pool.h"

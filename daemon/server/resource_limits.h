@@ -4,8 +4,8 @@
  * a key limits everything that a peer can make grow. A limit of the process (RLIMIT_AS, RLIMIT_DATA) would also count address
  * space that tables and the GPU's driver reserve and never use. So the sum of the keys is compared with the service's limit
  * (MemoryMax=) and the machine's memory, and a larger sum is logged, before the kernel kills the daemon. */
-#ifndef HK_RLIMIT_H
-#define HK_RLIMIT_H
+#ifndef HK_RESOURCE_LIMITS_H
+#define HK_RESOURCE_LIMITS_H
 
 #include "daemon/base/log.h"
 #include "daemon/config/config.h"

@@ -1,7 +1,7 @@
 /* Counts the datagrams of a UDP feed: lost, repeated, reordered. PROTOCOL.md (POINTS over UDP) has the rule. Owner and thread:
  * the event loop that reads the datagrams. */
-#ifndef HK_FEED_H
-#define HK_FEED_H
+#ifndef HK_UDP_FEED_H
+#define HK_UDP_FEED_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Reading of configurations that are given as text, for tests. */
-#ifndef TEST_CONFIG_TEXT_H
-#define TEST_CONFIG_TEXT_H
+#ifndef HK_CONFIG_TEXT_H
+#define HK_CONFIG_TEXT_H
 
 #include "daemon/config/config_reader.h"
 
