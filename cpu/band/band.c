@@ -15,6 +15,9 @@ static uint32_t stride_of(const struct hk_band_shape *s)
   return 2 * s->below + s->above + 1;
 }
 
+/* Rows that are laid out together: two cache lines of a column. */
+#define LINES 16u
+
 static uint32_t first_column(const struct hk_band_shape *s, uint32_t row)
 {
   return row < s->below ? 0 : row - s->below;
@@ -35,8 +38,8 @@ struct system {
 static struct system system_of(const struct hk_band_shape *s, uint32_t i, const double *a, const double *b, double *x)
 {
   const size_t of = hk_band_of(s, i, 0);
-  return (struct system){ a + hk_band_place(hk_band_lanes(s), i, 0, (size_t)s->n * hk_band_width(s)), b + of, x + of,
-                          hk_band_lanes(s) };
+  return (struct system){ a + hk_band_place(hk_band_lanes(s), i, 0, (size_t)s->n * hk_band_width(s)), b ? b + of : NULL,
+                          x ? x + of : NULL, hk_band_lanes(s) };
 }
 
 /* Address of A[row][0], if it existed. */
@@ -75,18 +78,27 @@ uint64_t hk_band_need(const struct hk_band_shape *s)
   return (uint64_t)s->n * ((stride_of(s) + 3) * sizeof(double) + sizeof(int));
 }
 
-/* Copies the band to the format of dgbtrf, and finds the largest number of each column. */
+/* Copies the band to the format of dgbtrf, and finds the largest number of each column. By LINES rows at a time: those of a
+ * column follow one another there, so that a wide band is not written in strides. */
 static void lay_out(struct hk_band_work *w, const struct hk_band_shape *s, const struct system *is)
 {
   const size_t stride = stride_of(s);
   memset(w->factor, 0, s->n * stride * sizeof *w->factor);
   memset(w->sum, 0, s->n * sizeof *w->sum);
-  for (uint32_t row = 0; row < s->n; row++)
-    for (uint32_t column = first_column(s, row), last = last_column(s, row); column <= last; column++) {
-      const double value = row_of(s, is, row)[column * is->lanes];
-      w->factor[column * stride + s->below + s->above + row - column] = value;
-      w->sum[column] = fmax(w->sum[column], fabs(value));
+  for (uint32_t from = 0; from < s->n; from += LINES) {
+    const uint32_t to = s->n - from < LINES ? s->n : from + LINES;
+    for (uint32_t column = first_column(s, from), last = last_column(s, to - 1); column <= last; column++) {
+      const uint32_t top = column > from + s->above ? column - s->above : from,
+                     bottom = column + s->below + 1 < to ? column + s->below + 1 : to;
+      double *there = w->factor + column * stride + s->below + s->above - column, largest = w->sum[column];
+      for (uint32_t row = top; row < bottom; row++) {
+        const double value = row_of(s, is, row)[column * is->lanes];
+        there[row] = value;
+        largest = fmax(largest, fabs(value));
+      }
+      w->sum[column] = largest;
     }
+  }
 }
 
 /* Returns the first column without a pivot; n: all have one. */
@@ -108,43 +120,75 @@ static bool substitute(const struct hk_band_work *w, const struct hk_band_shape 
                              n) == 0;
 }
 
+/* What is left of b[row] without A x, and the sum of the row's magnitudes. SUMMED products at a time are summed as they come, and
+ * what is lost where such a sum is taken from the rest is kept (Knuth's two-sum): a row of thousands would else lose more than
+ * the error that is looked for. */
+#define SUMMED 16u
+
+static double rest_of(const struct hk_band_work *w, const struct hk_band_shape *s, const struct system *is, uint32_t row,
+                      double *magnitude)
+{
+  const double *a = row_of(s, is, row);
+  double rest = is->b[row * is->lanes], lost = 0;
+  *magnitude = 0;
+  for (uint32_t from = first_column(s, row), last = last_column(s, row); from <= last; from += SUMMED) {
+    double part = 0, sum = 0;
+    for (uint32_t column = from; column <= last && column < from + SUMMED; column++) {
+      const double value = a[column * is->lanes];
+      part += value * w->x[column];
+      sum += fabs(value);
+    }
+    const double less = rest - part, taken = less - rest;
+    lost += (rest - (less - taken)) - (part + taken);
+    rest = less;
+    *magnitude += sum;
+  }
+  return rest + lost;
+}
+
 /* Returns the backward error of w->x, and sets w->residual to b - A x. */
 static double backward_error(struct hk_band_work *w, const struct hk_band_shape *s, const struct system *is)
 {
   double matrix = 0, solution = 0, right = 0, largest = 0;
   for (uint32_t row = 0; row < s->n; row++) {
-    double rest = is->b[row * is->lanes], sum = 0;
-    right = fmax(right, fabs(rest));
-    for (uint32_t column = first_column(s, row), last = last_column(s, row); column <= last; column++) {
-      const double value = row_of(s, is, row)[column * is->lanes];
-      rest -= value * w->x[column];
-      sum += fabs(value);
-    }
+    double magnitude;
+    const double rest = rest_of(w, s, is, row, &magnitude);
     w->residual[row] = rest;
-    matrix = fmax(matrix, sum);
+    right = fmax(right, fabs(is->b[row * is->lanes]));
+    matrix = fmax(matrix, magnitude);
     solution = fmax(solution, fabs(w->x[row]));
     largest = isnan(rest) ? INFINITY : fmax(largest, fabs(rest));
   }
   return largest > 0 ? largest / (matrix * solution + right) : 0; /* infinite or NaN if there is no finite solution */
 }
 
-struct hk_band_outcome hk_band_solve_one(struct hk_band_work *w, const struct hk_band_shape *s, uint32_t system, const double *a,
-                                         const double *b, double *x)
+struct hk_band_outcome hk_band_factorise(struct hk_band_work *w, const struct hk_band_shape *s, uint32_t system, const double *a)
 {
   const lapack_int n = (lapack_int)s->n, below = (lapack_int)s->below, above = (lapack_int)s->above;
-  const struct system is = system_of(s, system, a, b, x);
+  const struct system is = system_of(s, system, a, NULL, NULL);
   struct hk_band_outcome out = { 0 };
   lay_out(w, s, &is);
   const lapack_int status =
       LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, n, n, below, above, w->factor, (lapack_int)stride_of(s), w->pivot);
   out.singular = status < 0 ? 0 : find_singular(w, s);
+  if (out.singular < s->n)
+    out.status = -EDOM;
+  else
+    out.singular = 0;
+  return out;
+}
+
+struct hk_band_outcome hk_band_solve_with(struct hk_band_work *w, const struct hk_band_shape *s, uint32_t system, const double *a,
+                                          const double *b, double *x)
+{
+  const struct system is = system_of(s, system, a, b, x);
+  struct hk_band_outcome out = { 0 };
   for (uint32_t row = 0; row < s->n; row++)
     w->x[row] = is.b[row * is.lanes];
-  if (out.singular < s->n || !substitute(w, s, w->x)) {
+  if (!substitute(w, s, w->x)) {
     out.status = -EDOM;
     return out;
   }
-  out.singular = 0;
   out.error = backward_error(w, s, &is);
   if (out.error > HK_BAND_ERROR && substitute(w, s, w->residual)) {
     out.refined = 1;
@@ -156,6 +200,13 @@ struct hk_band_outcome hk_band_solve_one(struct hk_band_work *w, const struct hk
   for (uint32_t row = 0; row < s->n; row++)
     is.x[row * is.lanes] = w->x[row];
   return out;
+}
+
+struct hk_band_outcome hk_band_solve_one(struct hk_band_work *w, const struct hk_band_shape *s, uint32_t system, const double *a,
+                                         const double *b, double *x)
+{
+  const struct hk_band_outcome out = hk_band_factorise(w, s, system, a);
+  return out.status == 0 ? hk_band_solve_with(w, s, system, a, b, x) : out;
 }
 
 /* --- all of them -------------------------------------------------------------------------------------------------------- */

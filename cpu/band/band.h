@@ -1,6 +1,12 @@
-/* Solves many systems of linear equations A x = b with narrow band matrices of one shape, in double precision, by Gaussian
- * elimination with partial pivoting: on the host with LAPACK's dgbtrf and dgbtrs, threads over systems; gpu/band/band_gpu.h does
- * the same on a GPU.
+/* Solves systems of linear equations A x = b with band matrices of one shape, in double precision, by Gaussian elimination with
+ * partial pivoting, as LAPACK's dgbtrf and dgbtrs do, which the host uses.
+ *
+ * Which function for which size, where `half` is the larger of the diagonals below and above:
+ *   half to HK_BAND_THIN, many systems     hk_band_solve, threads over systems; gpu/band/band_gpu.h: thousands on a GPU
+ *   any half, one system                   hk_band_solve_one; on OpenBLAS's threads (cpu/backend/engine.c has it use one)
+ *   one matrix, many right sides in time   hk_band_factorise once, hk_band_solve_with for each: 4 n half^2 operations once, and
+ *                                          8 n half with the backward error of each
+ * Work memory: about n (3 half + 4) numbers (hk_band_need), for A as it is stored n (2 half + 1).
  *
  * A system's matrix is stored by rows of below + 1 + above numbers, from column row - below on, so that A[row][column] is number
  * column - row + below; those of columns that do not exist are not read. If there are several systems with at most
@@ -26,10 +32,11 @@
 extern "C" {
 #endif
 
-#define HK_BAND_HALF_MAX 16u     /* diagonals on a side */
-#define HK_BAND_N_MAX (1u << 25) /* equations */
-#define HK_BAND_SIDE_BY_SIDE 4u  /* maximum diagonals on a side for interleaved systems */
-#define HK_BAND_LANES 32u        /* number of interleaved systems */
+#define HK_BAND_HALF_MAX (1u << 14) /* diagonals on a side */
+#define HK_BAND_THIN 16u            /* the same, for systems by the thousand on a GPU */
+#define HK_BAND_N_MAX (1u << 25)    /* equations */
+#define HK_BAND_SIDE_BY_SIDE 4u     /* maximum diagonals on a side for interleaved systems */
+#define HK_BAND_LANES 32u           /* number of interleaved systems */
 #define HK_BAND_ERROR (8 * 2.220446049250313e-16)
 #define HK_BAND_PIVOT 9.094947017729282e-13 /* 2^-40 */
 
@@ -63,6 +70,11 @@ HK_INLINE uint32_t hk_band_lanes(const struct hk_band_shape *s)
 {
   const uint32_t half = s->below > s->above ? s->below : s->above;
   return s->systems > 1 && half <= HK_BAND_SIDE_BY_SIDE ? HK_BAND_LANES : 1;
+}
+
+HK_INLINE bool hk_band_is_thin(const struct hk_band_shape *s)
+{
+  return s->below <= HK_BAND_THIN && s->above <= HK_BAND_THIN;
 }
 
 /* Index of number `at` of a system with `numbers` numbers. */
@@ -107,7 +119,14 @@ int hk_band_open(struct hk_band_work *work, const struct hk_band_shape *shape);
 void hk_band_close(struct hk_band_work *work);
 uint64_t hk_band_need(const struct hk_band_shape *shape);
 
-/* Solves one system: reads a and b, and writes x, at the system's indices. */
+/* Factorises the matrix of a system for hk_band_solve_with, which the work memory then holds. Status: 0 or -EDOM. */
+struct hk_band_outcome hk_band_factorise(struct hk_band_work *work, const struct hk_band_shape *shape, uint32_t system,
+                                         const double *a);
+/* Solves a system with the factors of its matrix, which hk_band_factorise left in the work memory with status 0; `a` is read
+ * again for the backward error. */
+struct hk_band_outcome hk_band_solve_with(struct hk_band_work *work, const struct hk_band_shape *shape, uint32_t system,
+                                          const double *a, const double *b, double *x);
+/* Both: solves one system: reads a and b, and writes x, at the system's indices. */
 struct hk_band_outcome hk_band_solve_one(struct hk_band_work *work, const struct hk_band_shape *shape, uint32_t system,
                                          const double *a, const double *b, double *x);
 

@@ -35,8 +35,8 @@ uint64_t hk_band_gpu_bytes(const struct hk_band_shape *s)
 int hk_band_gpu_open(struct hk_band_gpu **out, const struct hk_band_shape *s, uint32_t device, char *error, size_t size)
 {
   *out = NULL;
-  if (!hk_band_is_sound(s)) {
-    snprintf(error, size, "a band system has 1 or more equations and at most %u diagonals on a side", HK_BAND_HALF_MAX);
+  if (!hk_band_is_sound(s) || !hk_band_is_thin(s)) {
+    snprintf(error, size, "a band system has 1 or more equations and at most %u diagonals on a side", HK_BAND_THIN);
     return -EINVAL;
   }
   struct hk_band_gpu *g = calloc(1, sizeof *g);

@@ -58,7 +58,7 @@ template <int K> static __global__ void __launch_bounds__(32) by_warp(const __gr
 static uint32_t half_of(const hk_band_shape *s)
 {
   const uint32_t half = s->below > s->above ? s->below : s->above;
-  return half <= 1 ? 1 : half <= HK_BAND_SIDE_BY_SIDE ? half : half <= 8 ? 8 : HK_BAND_HALF_MAX;
+  return half <= 1 ? 1 : half <= HK_BAND_SIDE_BY_SIDE ? half : half <= 8 ? 8 : HK_BAND_THIN;
 }
 
 uint32_t hk_band_kept(const hk_band_shape *s)

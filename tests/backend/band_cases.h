@@ -152,11 +152,20 @@ static const struct hk_band_shape BAND_SHAPES[] = {
 };
 #define BAND_SHAPE_COUNT (sizeof BAND_SHAPES / sizeof *BAND_SHAPES)
 
-/* Whether a kind makes sense of a shape: solutions of triangular matrices whose diagonals do not prevail are beyond any number.
- */
+/* Wide bands: where blocks of 32 and 128 columns end, more diagonals on one side than there are columns, unequal sides. */
+static const struct hk_band_shape BAND_WIDE_SHAPES[] = {
+  { 1, 40, 17, 17 },  { 1, 63, 31, 33 },    { 1, 64, 32, 32 },     { 2, 65, 33, 31 },  { 1, 300, 20, 90 },
+  { 1, 301, 90, 20 }, { 1, 513, 0, 40 },    { 1, 512, 40, 0 },     { 1, 900, 64, 64 }, { 1, 1025, 1, 96 },
+  { 1, 1000, 96, 1 }, { 1, 200, 300, 400 }, { 1, 1200, 129, 127 },
+};
+#define BAND_WIDE_COUNT (sizeof BAND_WIDE_SHAPES / sizeof *BAND_WIDE_SHAPES)
+
+/* Whether a kind makes sense of a shape: solutions of matrices that are nearly triangular and whose diagonals do not prevail are
+ * beyond any number. */
 static inline bool band_suits(const struct hk_band_shape *s, enum band_kind kind)
 {
-  if (kind != BAND_DOMINANT && kind != BAND_GRADED && kind != BAND_SINGULAR && (s->below == 0 || s->above == 0))
+  if (kind != BAND_DOMINANT && kind != BAND_GRADED && kind != BAND_SINGULAR &&
+      (20 * s->below < s->above + 1 || 20 * s->above < s->below + 1))
     return false;
   return kind != BAND_PIPES || (s->below == 2 && s->above == 2 && s->n % 2 == 0 && s->n >= 4);
 }

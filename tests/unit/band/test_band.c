@@ -30,6 +30,59 @@ static void every_shape_and_kind(void **state)
   assert_true(solved > 1000);
 }
 
+static void wide(void **state)
+{
+  (void)state;
+  for (size_t k = 0; k < BAND_WIDE_COUNT; k++)
+    for (int kind = 0; kind < BAND_KINDS; kind++) {
+      const struct hk_band_shape *s = &BAND_WIDE_SHAPES[k];
+      struct band_case c;
+      if (!band_suits(s, (enum band_kind)kind))
+        continue;
+      assert_true(band_make(&c, *s, (enum band_kind)kind, 1000 * k + (uint64_t)kind));
+      assert_int_equal(hk_band_solve(s, c.a, c.b, c.x, c.outcome, 1), 0);
+      for (uint32_t i = 0; i < s->systems; i++) {
+        const char *fault = band_fault(&c, i);
+        if (fault)
+          fail_msg("wide shape %zu, kind %d, system %u: %s (%.2f eps)", k, kind, i, fault, band_error(&c, i));
+      }
+      band_drop(&c);
+    }
+}
+
+/* Right sides one after another with the factors of one matrix, as if each were solved from the beginning. */
+static void factors_serve_again(void **state)
+{
+  (void)state;
+  const struct hk_band_shape shape = { 1, 400, 37, 50 };
+  struct band_case c;
+  struct hk_band_work work;
+  assert_true(band_make(&c, shape, BAND_RANDOM, 3));
+  assert_int_equal(hk_band_open(&work, &shape), 0);
+  assert_int_equal(hk_band_factorise(&work, &shape, 0, c.a).status, 0);
+  for (uint32_t k = 0; k < 3; k++) {
+    for (uint32_t row = 0; row < shape.n; row++)
+      c.b[row] = sin(row + k);
+    c.outcome[0] = hk_band_solve_with(&work, &shape, 0, c.a, c.b, c.x);
+    assert_null(band_fault(&c, 0));
+  }
+  double *again = malloc(shape.n * sizeof *again);
+  assert_non_null(again);
+  assert_int_equal(hk_band_solve_one(&work, &shape, 0, c.a, c.b, again).status, 0);
+  for (uint32_t row = 0; row < shape.n; row++)
+    assert_true(again[row] == c.x[row]);
+  free(again);
+  for (uint32_t row = 5; row <= 55; row++) /* a column of zeros */
+    c.a[hk_band_at(&shape, 0, row, 55)] = 0;
+  for (uint32_t row = 56; row <= 55 + shape.below; row++)
+    c.a[hk_band_at(&shape, 0, row, 55)] = 0;
+  const struct hk_band_outcome none = hk_band_factorise(&work, &shape, 0, c.a);
+  assert_int_equal(none.status, -EDOM);
+  assert_int_equal(none.singular, 55);
+  hk_band_close(&work);
+  band_drop(&c);
+}
+
 static void threads_do_not_matter(void **state)
 {
   (void)state;
@@ -67,7 +120,7 @@ static void limits(void **state)
 {
   (void)state;
   const struct hk_band_shape wrong[] = {
-    { 0, 1, 1, 1 }, { 1, 0, 1, 1 }, { 1, 1, 17, 1 }, { 1, 1, 1, 17 }, { 1, UINT32_MAX, 1, 1 }
+    { 0, 1, 1, 1 }, { 1, 0, 1, 1 }, { 1, 1, HK_BAND_HALF_MAX + 1, 1 }, { 1, 1, 1, HK_BAND_HALF_MAX + 1 }, { 1, UINT32_MAX, 1, 1 }
   };
   const struct hk_band_shape right = { 1, 1, 1, 1 };
   double a[3] = { 0, 2, 0 }, b = 1, x = 0;
@@ -82,10 +135,9 @@ static void limits(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_shape_and_kind),
-    cmocka_unit_test(threads_do_not_matter),
-    cmocka_unit_test(what_is_not_finite),
-    cmocka_unit_test(limits),
+    cmocka_unit_test(every_shape_and_kind), cmocka_unit_test(wide),
+    cmocka_unit_test(factors_serve_again),  cmocka_unit_test(threads_do_not_matter),
+    cmocka_unit_test(what_is_not_finite),   cmocka_unit_test(limits),
   };
   return cmocka_run_group_tests_name("band", tests, NULL, NULL);
 }
