@@ -109,7 +109,7 @@ static void blocked(struct hk_cluster *c, bool is)
 
 int hk_cluster_pump(struct hk_cluster *c)
 {
-  struct hk_engine_event e;
+  struct hk_broker_engine_event e;
   int status = 0;
   while (status == 0 && (status = c->kind->next(c->engine, &e)) == 0 && e.what != HK_ENGINE_NOTHING) {
     if (e.what == HK_ENGINE_BLOCKED || e.what == HK_ENGINE_UNBLOCKED)

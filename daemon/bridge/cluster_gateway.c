@@ -96,7 +96,7 @@ static void give_back(struct hk_cluster *c)
   pthread_mutex_unlock(&c->lock);
 }
 
-static int came(struct hk_cluster *c, const struct hk_engine_event *e)
+static int came(struct hk_cluster *c, const struct hk_broker_engine_event *e)
 {
   struct gateway *g = c->state;
   g->progress = hk_now();

@@ -15,7 +15,7 @@ struct hk_cluster_work {
   void (*finish)(struct hk_cluster *c);
   int (*greeted)(struct hk_cluster *c); /* a connection was opened */
   void (*lost)(struct hk_cluster *c);   /* the connection was lost */
-  int (*came)(struct hk_cluster *c, const struct hk_engine_event *event);
+  int (*came)(struct hk_cluster *c, const struct hk_broker_engine_event *event);
   int (*turn)(struct hk_cluster *c);     /* does the pending work other than events */
   int (*fd)(const struct hk_cluster *c); /* readable if there is pending work; -1: there never is */
   void (*alive)(struct hk_cluster *c);   /* sends signs of life on the role's own connections; NULL: it has none */
@@ -25,7 +25,7 @@ extern const struct hk_cluster_work hk_cluster_gateway, hk_cluster_scorer, hk_cl
 struct hk_cluster {
   struct hk_net *net;
   struct hk_cluster_rule rule;
-  const struct hk_engine_kind *kind;
+  const struct hk_broker_engine_kind *kind;
   const struct hk_cluster_work *work;
   void *state; /* the role's */
   struct hk_bridge_peers peers;
@@ -39,13 +39,13 @@ struct hk_cluster {
   struct hk_cluster_part *part; /* by partition; since 0: it is not scored here */
   int fd;                       /* socket of the engine; -1: none */
 
-  struct hk_engine *engine; /* NULL: no connection */
-  uint32_t broker;          /* number of the next one to try */
-  int64_t retry, pause;     /* ns: when to connect again; and the next pause */
-  int64_t opened;           /* ns: when it connected */
-  bool told;                /* its failure was logged */
-  int64_t shown;            /* ns: when hk_cluster_alive last did something */
-  bool more;                /* the role has left work for the next turn, which follows at once */
+  struct hk_broker_engine *engine; /* NULL: no connection */
+  uint32_t broker;                 /* number of the next one to try */
+  int64_t retry, pause;            /* ns: when to connect again; and the next pause */
+  int64_t opened;                  /* ns: when it connected */
+  bool told;                       /* its failure was logged */
+  int64_t shown;                   /* ns: when hk_cluster_alive last did something */
+  bool more;                       /* the role has left work for the next turn, which follows at once */
   struct hk_log_quota quota;
 };
 

@@ -191,7 +191,7 @@ static void wait_for_lease(struct hk_cluster *c, struct lease *l)
 {
   struct leases *s = c->state;
   char why[HK_ENGINE_WHY];
-  struct hk_engine *e;
+  struct hk_broker_engine *e;
   const uint32_t broker = (c->broker + c->rule.n_brokers - 1) % c->rule.n_brokers; /* the connected one */
   int status = c->kind->open(&e, &c->rule, broker, why);
   if (status != 0) {
@@ -216,7 +216,7 @@ static void wait_for_lease(struct hk_cluster *c, struct lease *l)
 static void pump(struct hk_cluster *c, struct lease *l)
 {
   struct leases *s = c->state;
-  struct hk_engine_event e;
+  struct hk_broker_engine_event e;
   int status = 0;
   const int64_t until = hk_now() + TURN;
   while (status == 0 && l->part.engine && !hk_cluster_stops(c)) {
@@ -349,7 +349,7 @@ static void lost(struct hk_cluster *c)
   s->shed = 0;
 }
 
-static int came(struct hk_cluster *c, const struct hk_engine_event *e)
+static int came(struct hk_cluster *c, const struct hk_broker_engine_event *e)
 {
   (void)c;
   (void)e; /* events of leased partitions come over their own connections */

@@ -285,7 +285,7 @@ static int look_at_offset(struct hk_cluster *c, struct hk_part *part, uint64_t o
   return 0;
 }
 
-int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_engine_event *e)
+int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_broker_engine_event *e)
 {
   struct hk_part_room *s = part->room;
   struct hk_list names;

@@ -33,7 +33,7 @@ struct hk_part_room {
 
 struct hk_part {
   uint32_t partition;
-  struct hk_engine *engine; /* the connection to read from; the caller's */
+  struct hk_broker_engine *engine; /* the connection to read from; the caller's */
   struct hk_part_room *room;
   int fd; /* the inner connection; -1: none */
   struct hk_inbox inbox;
@@ -48,7 +48,7 @@ int hk_part_open(struct hk_cluster *c, struct hk_part *part, const char *feed, u
 /* Requests messages from this position on. */
 int hk_part_follow(struct hk_cluster *c, struct hk_part *part, uint64_t at);
 /* A message of the partition has come. */
-int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_engine_event *event);
+int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_broker_engine_event *event);
 /* No message of the partition waits. */
 void hk_part_rests(struct hk_cluster *c, struct hk_part *part);
 /* Sends a sign of life to the daemon, which may close silent connections, and reads its replies. To call every second. */

@@ -74,7 +74,7 @@ static int greeted(struct hk_cluster *c)
   return status;
 }
 
-static int came(struct hk_cluster *c, const struct hk_engine_event *e)
+static int came(struct hk_cluster *c, const struct hk_broker_engine_event *e)
 {
   struct scorer *s = c->state;
   if (e->what != HK_ENGINE_MESSAGE || e->partition >= c->rule.partitions || s->part[e->partition].fd < 0)

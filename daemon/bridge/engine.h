@@ -1,5 +1,5 @@
 /* Engine: a broker that keeps logs, and the functions of it that the daemon needs. Each kind of broker has an adapter, one file
- * that fills a struct hk_engine_kind; its users (cluster_gateway.c, cluster_scorer.c) are independent of the kind.
+ * that fills a struct hk_broker_engine_kind; its users (cluster_gateway.c, cluster_scorer.c) are independent of the kind.
  *
  * A log is a sequence of messages. The broker numbers them as they come (offsets, which ascend and may have gaps), keeps them for
  * the configured time, and sends them to any reader from any offset on, in order, as often as requested. Each partition has a log
@@ -24,7 +24,7 @@
  * so long that the broker considers it dead. A holder that has lost its lease may not know this for as long, so what it does
  * meanwhile must be harmless.
  *
- * Thread: the one that opened it, except the socket of hk_engine_kind.fd, which any thread may shut down to end a wait. */
+ * Thread: the one that opened it, except the socket of hk_broker_engine_kind.fd, which any thread may shut down to end a wait. */
 #ifndef HK_BRIDGE_ENGINE_H
 #define HK_BRIDGE_ENGINE_H
 
@@ -50,7 +50,7 @@ enum hk_engine_what {
   HK_ENGINE_UNBLOCKED  /* the broker accepts messages again */
 };
 
-struct hk_engine_event {
+struct hk_broker_engine_event {
   enum hk_engine_what what;
   uint64_t number;
   bool all;
@@ -61,44 +61,44 @@ struct hk_engine_event {
   int64_t sent; /* ns, wall clock, to a second: when it was published; 0: unknown */
 };
 
-struct hk_engine; /* each adapter's own begins with this */
+struct hk_broker_engine; /* each adapter's own begins with this */
 
-struct hk_engine_kind {
+struct hk_broker_engine_kind {
   const char *name;
   /* Connects to one of the rule's brokers, reading its secrets again, since they may have changed. Returns 0 and *out, or a
    * negative errno with why. */
-  int (*open)(struct hk_engine **out, const struct hk_cluster_rule *rule, uint32_t broker, char why[HK_ENGINE_WHY]);
-  int (*fd)(const struct hk_engine *engine); /* its socket, to wait for */
+  int (*open)(struct hk_broker_engine **out, const struct hk_cluster_rule *rule, uint32_t broker, char why[HK_ENGINE_WHY]);
+  int (*fd)(const struct hk_broker_engine *engine); /* its socket, to wait for */
   /* Makes the log of a partition if there is none, with the retention of the rule. */
-  int (*log)(struct hk_engine *engine, uint32_t partition);
+  int (*log)(struct hk_broker_engine *engine, uint32_t partition);
   /* Sends a message. Messages of a connection are numbered 1, 2, 3..., and each is confirmed once, in any order. */
-  int (*publish)(struct hk_engine *engine, uint32_t partition, const void *data, size_t size);
+  int (*publish)(struct hk_broker_engine *engine, uint32_t partition, const void *data, size_t size);
   /* Requests messages of a partition from an offset on, or HK_ENGINE_FIRST. If that offset no longer exists, they begin with the
    * next existing one. */
-  int (*follow)(struct hk_engine *engine, uint32_t partition, uint64_t offset);
+  int (*follow)(struct hk_broker_engine *engine, uint32_t partition, uint64_t offset);
   /* Waits for the lease of a partition, after earlier requests; LEASED reports it. Once on a connection, which is used for no
    * other partition. */
-  int (*lease)(struct hk_engine *engine, uint32_t partition);
+  int (*lease)(struct hk_broker_engine *engine, uint32_t partition);
   /* From the first call until the connection is closed, counts this connection as a member that shares the partitions. *out:
    * number of members, including this one. */
-  int (*members)(struct hk_engine *engine, uint32_t *out);
+  int (*members)(struct hk_broker_engine *engine, uint32_t *out);
   /* Sends a sign of life to the broker, regardless of data to read: for callers that cannot call `next` for seconds. May wait
    * for the broker only. */
-  int (*alive)(struct hk_engine *engine);
+  int (*alive)(struct hk_broker_engine *engine);
   /* Returns the next event; never waits. This, or `alive`, must be called at least every few seconds. */
-  int (*next)(struct hk_engine *engine, struct hk_engine_event *out);
+  int (*next)(struct hk_broker_engine *engine, struct hk_broker_engine_event *out);
   /* The last message was processed: lets the broker send as many more. */
-  int (*took)(struct hk_engine *engine);
-  void (*close)(struct hk_engine *engine);
+  int (*took)(struct hk_broker_engine *engine);
+  void (*close)(struct hk_broker_engine *engine);
 };
 
-struct hk_engine {
-  const struct hk_engine_kind *kind;
+struct hk_broker_engine {
+  const struct hk_broker_engine_kind *kind;
   char why[HK_ENGINE_WHY]; /* reason of the loss, or of the block */
 };
 
 #ifdef HK_HAVE_RABBITMQ
-extern const struct hk_engine_kind hk_engine_rabbitmq;
+extern const struct hk_broker_engine_kind hk_engine_rabbitmq;
 #endif
 
 #endif

@@ -41,7 +41,7 @@
 #define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
 
 struct rabbitmq {
-  struct hk_engine engine;
+  struct hk_broker_engine engine;
   const struct hk_cluster_rule *rule;
   amqp_connection_state_t amqp;
   uint64_t tag;       /* of the last message */
@@ -59,7 +59,7 @@ struct rabbitmq {
   bool member;
 };
 
-static struct rabbitmq *of(struct hk_engine *e)
+static struct rabbitmq *of(struct hk_broker_engine *e)
 {
   return (struct rabbitmq *)e;
 }
@@ -177,7 +177,7 @@ static int log_in(struct rabbitmq *r)
   return reply_of(r, "login", reply);
 }
 
-static void rabbitmq_close(struct hk_engine *e)
+static void rabbitmq_close(struct hk_broker_engine *e)
 {
   struct rabbitmq *r = of(e);
   if (r->amqp)
@@ -186,7 +186,8 @@ static void rabbitmq_close(struct hk_engine *e)
   free(r);
 }
 
-static int rabbitmq_open(struct hk_engine **out, const struct hk_cluster_rule *rule, uint32_t broker, char why[HK_ENGINE_WHY])
+static int rabbitmq_open(struct hk_broker_engine **out, const struct hk_cluster_rule *rule, uint32_t broker,
+                         char why[HK_ENGINE_WHY])
 {
   const struct timeval wait = { HK_ENGINE_WAIT, 0 };
   const struct hk_broker_address *b = &rule->broker[broker];
@@ -219,7 +220,7 @@ static int rabbitmq_open(struct hk_engine **out, const struct hk_cluster_rule *r
   return status;
 }
 
-static int rabbitmq_fd(const struct hk_engine *e)
+static int rabbitmq_fd(const struct hk_broker_engine *e)
 {
   return amqp_get_sockfd(((const struct rabbitmq *)e)->amqp);
 }
@@ -245,7 +246,7 @@ static amqp_table_entry_t number(const char *key, int64_t value)
   return (amqp_table_entry_t){ amqp_cstring_bytes(key), { .kind = AMQP_FIELD_KIND_I64, .value.i64 = value } };
 }
 
-static int rabbitmq_log(struct hk_engine *e, uint32_t partition)
+static int rabbitmq_log(struct hk_broker_engine *e, uint32_t partition)
 {
   struct rabbitmq *r = of(e);
   char name[NAME_MOST], age[32], what[NAME_MOST + 8];
@@ -261,7 +262,7 @@ static int rabbitmq_log(struct hk_engine *e, uint32_t partition)
   return reply_of(r, what, amqp_get_rpc_reply(r->amqp));
 }
 
-static int rabbitmq_publish(struct hk_engine *e, uint32_t partition, const void *data, size_t size)
+static int rabbitmq_publish(struct hk_broker_engine *e, uint32_t partition, const void *data, size_t size)
 {
   struct rabbitmq *r = of(e);
   char name[NAME_MOST];
@@ -273,7 +274,7 @@ static int rabbitmq_publish(struct hk_engine *e, uint32_t partition, const void 
                    amqp_basic_publish(r->amqp, CHANNEL, amqp_empty_bytes, name_of(r, partition, name), 1, 0, &properties, body));
 }
 
-static int rabbitmq_follow(struct hk_engine *e, uint32_t partition, uint64_t offset)
+static int rabbitmq_follow(struct hk_broker_engine *e, uint32_t partition, uint64_t offset)
 {
   struct rabbitmq *r = of(e);
   char name[NAME_MOST], tag[16], what[NAME_MOST + 8];
@@ -308,7 +309,7 @@ static int wait_at(struct rabbitmq *r, const char *name, const char *tag, bool o
   return reply_of(r, name, amqp_get_rpc_reply(r->amqp));
 }
 
-static int rabbitmq_lease(struct hk_engine *e, uint32_t partition)
+static int rabbitmq_lease(struct hk_broker_engine *e, uint32_t partition)
 {
   struct rabbitmq *r = of(e);
   char name[NAME_MOST];
@@ -324,7 +325,7 @@ static int rabbitmq_lease(struct hk_engine *e, uint32_t partition)
                                                     &properties, amqp_cstring_bytes(LEASE)));
 }
 
-static int rabbitmq_members(struct hk_engine *e, uint32_t *out)
+static int rabbitmq_members(struct hk_broker_engine *e, uint32_t *out)
 {
   struct rabbitmq *r = of(e);
   char name[NAME_MOST];
@@ -399,7 +400,7 @@ static int take_body(struct rabbitmq *r, const amqp_bytes_t *part)
 }
 
 /* The message is complete. If we hold the lease already it is its queue's second one, and is acknowledged. */
-static int end_message(struct rabbitmq *r, struct hk_engine_event *out)
+static int end_message(struct rabbitmq *r, struct hk_broker_engine_event *out)
 {
   r->delivers = false;
   out->partition = r->partition;
@@ -414,7 +415,7 @@ static int end_message(struct rabbitmq *r, struct hk_engine_event *out)
   return 0;
 }
 
-static int method_came(struct rabbitmq *r, const amqp_method_t *method, struct hk_engine_event *out)
+static int method_came(struct rabbitmq *r, const amqp_method_t *method, struct hk_broker_engine_event *out)
 {
   switch (method->id) {
   case AMQP_BASIC_ACK_METHOD: {
@@ -446,11 +447,11 @@ static int method_came(struct rabbitmq *r, const amqp_method_t *method, struct h
   }
 }
 
-static int rabbitmq_next(struct hk_engine *e, struct hk_engine_event *out)
+static int rabbitmq_next(struct hk_broker_engine *e, struct hk_broker_engine_event *out)
 {
   struct rabbitmq *r = of(e);
   const struct timeval now = { 0, 0 };
-  *out = (struct hk_engine_event){ .what = HK_ENGINE_NOTHING };
+  *out = (struct hk_broker_engine_event){ .what = HK_ENGINE_NOTHING };
   for (;;) {
     amqp_frame_t f;
     amqp_maybe_release_buffers(r->amqp);
@@ -472,27 +473,27 @@ static int rabbitmq_next(struct hk_engine *e, struct hk_engine_event *out)
   }
 }
 
-static int rabbitmq_alive(struct hk_engine *e)
+static int rabbitmq_alive(struct hk_broker_engine *e)
 {
   const amqp_frame_t heartbeat = { .frame_type = AMQP_FRAME_HEARTBEAT };
   return status_of(of(e), "", amqp_send_frame(of(e)->amqp, &heartbeat));
 }
 
-static int rabbitmq_took(struct hk_engine *e)
+static int rabbitmq_took(struct hk_broker_engine *e)
 {
   struct rabbitmq *r = of(e);
   return status_of(r, "", amqp_basic_ack(r->amqp, CHANNEL, r->tag, 0));
 }
 
-const struct hk_engine_kind hk_engine_rabbitmq = { .name = "rabbitmq",
-                                                   .open = rabbitmq_open,
-                                                   .fd = rabbitmq_fd,
-                                                   .log = rabbitmq_log,
-                                                   .publish = rabbitmq_publish,
-                                                   .follow = rabbitmq_follow,
-                                                   .lease = rabbitmq_lease,
-                                                   .members = rabbitmq_members,
-                                                   .alive = rabbitmq_alive,
-                                                   .next = rabbitmq_next,
-                                                   .took = rabbitmq_took,
-                                                   .close = rabbitmq_close };
+const struct hk_broker_engine_kind hk_engine_rabbitmq = { .name = "rabbitmq",
+                                                          .open = rabbitmq_open,
+                                                          .fd = rabbitmq_fd,
+                                                          .log = rabbitmq_log,
+                                                          .publish = rabbitmq_publish,
+                                                          .follow = rabbitmq_follow,
+                                                          .lease = rabbitmq_lease,
+                                                          .members = rabbitmq_members,
+                                                          .alive = rabbitmq_alive,
+                                                          .next = rabbitmq_next,
+                                                          .took = rabbitmq_took,
+                                                          .close = rabbitmq_close };

@@ -54,7 +54,7 @@ struct feed {
   struct hk_host *host; /* in its place: figures of this machine; else NULL */
   uint32_t *sensor;     /* the library's number of each sensor of the file */
   uint32_t sensors;     /* of them */
-  struct hk_progress progress;
+  struct hk_progress_line progress;
   const char *name; /* of the feed; NULL: none */
   uint64_t there;   /* points of it that the daemon has from before, and that are left out */
   uint64_t points, in_doubt, errors, told;

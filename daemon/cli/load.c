@@ -208,7 +208,7 @@ static uint32_t sensors_of(const struct hk_load *load, uint32_t detector)
 }
 
 /* The sensors of a detector get their first points, the last of them at tick `last`. */
-static int fill_sensors(struct hk_load *load, uint32_t detector, uint32_t last, struct hk_progress *progress, char *error,
+static int fill_sensors(struct hk_load *load, uint32_t detector, uint32_t last, struct hk_progress_line *progress, char *error,
                         size_t size)
 {
   const uint32_t all = sensors_of(load, detector);
@@ -236,7 +236,7 @@ static int fill_sensors(struct hk_load *load, uint32_t detector, uint32_t last, 
 
 int hk_load_fill(struct hk_load *load, char *error, size_t size)
 {
-  struct hk_progress progress = hk_progress_start(false);
+  struct hk_progress_line progress = hk_progress_start(false);
   uint32_t last = 0;
   int status = 0;
   for (uint32_t i = 0; i < load->n_detectors; i++)

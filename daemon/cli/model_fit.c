@@ -211,7 +211,7 @@ static void show(void *arg, double share)
 static int fit_table(char **argv, const struct table *t, const char *text, size_t length, const char *output)
 {
   const struct hk_fit_rows rows = { t->plan->sensors, t->rows, (double)t->interval / 1e9, t->value };
-  struct hk_progress progress = hk_progress_start(true);
+  struct hk_progress_line progress = hk_progress_start(true);
   struct hk_fit fit;
   char error[512];
   const int done = hk_fit_run(&fit, text, length, &rows, show, &progress, error, sizeof error);

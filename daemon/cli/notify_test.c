@@ -27,7 +27,7 @@ static const struct hk_notify_rule *rule_of(const struct hk_config *config, cons
   return NULL;
 }
 
-static int make(struct hk_message *message, const struct hk_notify_rule *rule, uint64_t id, enum hk_paging paging)
+static int make(struct hk_notify_message *message, const struct hk_notify_rule *rule, uint64_t id, enum hk_paging paging)
 {
   static const char name[] = "hankeld-test";
   const int64_t now = hk_wall();
@@ -50,7 +50,7 @@ static int make(struct hk_message *message, const struct hk_notify_rule *rule, u
 /* One message, and what it is answered. */
 static int send_one(char **argv, struct hk_sender *sender, const struct hk_notify_rule *rule, uint64_t id, enum hk_paging paging)
 {
-  struct hk_message message = { 0 };
+  struct hk_notify_message message = { 0 };
   struct hk_answer answer = { 0 };
   int code = HK_EXIT_FAILED;
   if (make(&message, rule, id, paging) != 0) {

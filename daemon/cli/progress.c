@@ -25,16 +25,16 @@ static int columns(void)
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
 
-struct hk_progress hk_progress_start(bool prints)
+struct hk_progress_line hk_progress_start(bool prints)
 {
-  struct hk_progress progress = { 0 };
+  struct hk_progress_line progress = { 0 };
   progress.shown_at_all = isatty(STDERR_FILENO) && !(prints && isatty(STDOUT_FILENO));
   progress.started = hk_clock();
   progress.next = progress.started + FIRST;
   return progress;
 }
 
-void hk_progress_show(struct hk_progress *progress, double share, uint64_t points)
+void hk_progress_show(struct hk_progress_line *progress, double share, uint64_t points)
 {
   if (!progress->shown_at_all)
     return;
@@ -58,7 +58,7 @@ void hk_progress_show(struct hk_progress *progress, double share, uint64_t point
   fflush(stderr);
 }
 
-void hk_progress_end(struct hk_progress *progress)
+void hk_progress_end(struct hk_progress_line *progress)
 {
   if (progress->drawn)
     fprintf(stderr, "\r\033[K");

@@ -6,18 +6,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct hk_progress {
+struct hk_progress_line {
   bool shown_at_all; /* there is a terminal to draw on */
   bool drawn;        /* a line is shown now */
   int64_t started, next;
 };
 
 /* prints: the command writes to standard output. */
-struct hk_progress hk_progress_start(bool prints);
+struct hk_progress_line hk_progress_start(bool prints);
 /* share: 0..1; negative: unknown. */
-void hk_progress_show(struct hk_progress *progress, double share, uint64_t points);
+void hk_progress_show(struct hk_progress_line *progress, double share, uint64_t points);
 /* Clears the line. */
-void hk_progress_end(struct hk_progress *progress);
+void hk_progress_end(struct hk_progress_line *progress);
 
 /* Monotonic clock, ns. */
 int64_t hk_clock(void);

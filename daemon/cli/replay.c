@@ -299,7 +299,7 @@ static int run(struct replay *replay)
   struct hk_csv_row row;
   char error[512];
   int status = 0, code = 0;
-  struct hk_progress progress = hk_progress_start(true);
+  struct hk_progress_line progress = hk_progress_start(true);
   if (!replay->report)
     print_header(replay);
   while (code == 0) {

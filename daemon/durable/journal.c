@@ -125,12 +125,12 @@ int64_t hk_journal_waiting_since(struct hk_journal *j)
 
 /* --- marks ----------------------------------------------------------------------------------------------------------- */
 
-static struct hk_journal_mark mark_of(uint64_t position, const struct hk_segment *last)
+static struct hk_journal_mark mark_of(uint64_t position, const struct hk_journal_segment *last)
 {
   return (struct hk_journal_mark){ .position = position, .segment = last->number, .bytes = last->bytes, .salt = last->salt };
 }
 
-static int put_mark(struct hk_journal *j, uint64_t position, const struct hk_segment *last, bool apart)
+static int put_mark(struct hk_journal *j, uint64_t position, const struct hk_journal_segment *last, bool apart)
 {
   struct hk_journal_mark mark = mark_of(position, last);
   mark.apart = apart;
@@ -143,24 +143,24 @@ static int put_mark(struct hk_journal *j, uint64_t position, const struct hk_seg
 }
 
 /* The last segment; all zero: none. */
-static struct hk_segment last_of(struct hk_journal *j)
+static struct hk_journal_segment last_of(struct hk_journal *j)
 {
   pthread_mutex_lock(&j->lock);
-  const struct hk_segment last = j->n_segments > 0 ? j->segments[j->n_segments - 1] : (struct hk_segment){ 0 };
+  const struct hk_journal_segment last = j->n_segments > 0 ? j->segments[j->n_segments - 1] : (struct hk_journal_segment){ 0 };
   pthread_mutex_unlock(&j->lock);
   return last;
 }
 
 int hk_journal_note(struct hk_journal *j)
 {
-  const struct hk_segment last = last_of(j);
+  const struct hk_journal_segment last = last_of(j);
   const bool shows = j->place.kind == HK_JOURNAL_EVENTS; /* points are acknowledged only when they are on the disk */
   return put_mark(j, shows ? hk_journal_committed(j) : j->marked, &last, false);
 }
 
 int hk_journal_note_apart(struct hk_journal *j)
 {
-  const struct hk_segment last = last_of(j);
+  const struct hk_journal_segment last = last_of(j);
   int status = put_mark(j, hk_journal_position(j), &last, true);
   if (status == 0 && j->place.marks)
     status = hk_marks_sync(j->place.marks);
@@ -176,7 +176,7 @@ uint64_t hk_journal_sure(const struct hk_journal *j)
 
 int hk_journal_note_end(struct hk_journal *j)
 {
-  const struct hk_segment last = last_of(j);
+  const struct hk_journal_segment last = last_of(j);
   struct hk_journal_mark mark = mark_of(hk_journal_committed(j), &last);
   mark.reserved = mark.position;
   return j->place.marks ? hk_marks_end(j->place.marks, j->place.mark, &mark) : 0;
@@ -221,10 +221,10 @@ static void leave_segment(struct hk_journal *j, bool broken)
 }
 
 /* Makes room for another segment in the list. */
-static int list_segment(struct hk_journal *j, const struct hk_segment *s)
+static int list_segment(struct hk_journal *j, const struct hk_journal_segment *s)
 {
   pthread_mutex_lock(&j->lock);
-  struct hk_segment *segments = realloc(j->segments, (j->n_segments + 1) * sizeof *segments);
+  struct hk_journal_segment *segments = realloc(j->segments, (j->n_segments + 1) * sizeof *segments);
   if (segments) {
     segments[j->n_segments++] = *s;
     j->segments = segments;
@@ -239,7 +239,7 @@ static void name_before(struct hk_journal *j, struct hk_segment_head *head)
 {
   pthread_mutex_lock(&j->lock);
   if (j->n_segments > 0) {
-    const struct hk_segment *last = &j->segments[j->n_segments - 1];
+    const struct hk_journal_segment *last = &j->segments[j->n_segments - 1];
     head->before = last->number;
     head->before_bytes = last->bytes;
     head->before_salt = last->salt;
@@ -272,7 +272,7 @@ static int begin_segment(struct hk_journal *j)
   status = hk_disk_write(disk, j->file, &head, sizeof head);
   if (status == 0)
     status = hk_disk_sync_folder(disk, j->place.folder);
-  j->open = (struct hk_segment){ .number = head.number, .begin = head.begin, .bytes = sizeof head, .salt = head.salt };
+  j->open = (struct hk_journal_segment){ .number = head.number, .begin = head.begin, .bytes = sizeof head, .salt = head.salt };
   if (status == 0)
     status = hk_disk_look(disk, j->file, NULL, &j->open.file);
   if (status == 0)
@@ -332,7 +332,7 @@ static int write_taken(struct hk_journal *j)
   if (status == 0)
     status = check_open(j);
   if (status == 0) {
-    struct hk_segment now = j->open;
+    struct hk_journal_segment now = j->open;
     now.bytes += j->taken.size;
     status = put_mark(j, j->taken.end, &now, false);
   }

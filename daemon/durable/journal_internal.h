@@ -14,7 +14,7 @@ struct hk_journal_buffer {
   uint64_t end;   /* position after the last one */
 };
 
-struct hk_segment {
+struct hk_journal_segment {
   uint64_t number, begin, bytes, salt; /* bytes: committed ones */
   struct hk_disk_file file;            /* its state when it was found or made; the size is unused */
   bool stale;                          /* it differs from what was written */
@@ -27,7 +27,7 @@ struct hk_journal {
   struct hk_journal_buffer filling; /* appended records */
   size_t record;                    /* where the record that is being appended begins */
   int64_t taken_since;              /* ns: `since` of the records that are being committed; 0: none */
-  struct hk_segment *segments;
+  struct hk_journal_segment *segments;
   size_t n_segments;
   uint64_t number; /* of the next segment */
   bool paused;
@@ -39,7 +39,7 @@ struct hk_journal {
   /* the commit thread's */
   struct hk_journal_buffer taken;
   int file; /* -1: none */
-  struct hk_segment open;
+  struct hk_journal_segment open;
   uint64_t marked; /* position of the mark */
 };
 

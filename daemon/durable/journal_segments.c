@@ -19,12 +19,12 @@ int hk_journal_find_segments(struct hk_journal *j)
   if (n > 0 && !j->segments)
     status = -ENOMEM;
   for (size_t i = 0; i < n && status == 0; i++) {
-    struct hk_segment *s = &j->segments[i];
+    struct hk_journal_segment *s = &j->segments[i];
     struct hk_segment_head head;
     char name[HK_DISK_NAME_MAX];
     int file;
     hk_segment_name(j, numbers[i], name);
-    *s = (struct hk_segment){ .number = numbers[i], .begin = i > 0 ? s[-1].begin : 0 };
+    *s = (struct hk_journal_segment){ .number = numbers[i], .begin = i > 0 ? s[-1].begin : 0 };
     status = hk_disk_look(j->place.disk, j->place.folder, name, &s->file);
     if (status != 0)
       break;
@@ -59,7 +59,7 @@ int hk_journal_find_segments(struct hk_journal *j)
 /* --- losses ---------------------------------------------------------------------------------------------------------- */
 
 /* How a segment differs from what was written. NULL: it does not, or the disk gives no answer. */
-static const char *segment_fault(const struct hk_journal *j, const struct hk_segment *s, const char *name)
+static const char *segment_fault(const struct hk_journal *j, const struct hk_journal_segment *s, const char *name)
 {
   struct hk_disk_file now;
   const int status = hk_disk_look(j->place.disk, j->place.folder, name, &now);
@@ -79,7 +79,7 @@ bool hk_journal_look(struct hk_journal *j, bool forget, struct hk_journal_gone *
   pthread_mutex_lock(&j->lock);
   const uint64_t committed = atomic_load_explicit(&j->committed, memory_order_relaxed);
   for (size_t i = 0; i < j->n_segments; i++) {
-    const struct hk_segment s = j->segments[i];
+    const struct hk_journal_segment s = j->segments[i];
     const uint64_t end = i + 1 < j->n_segments ? j->segments[i + 1].begin : committed;
     char name[HK_DISK_NAME_MAX];
     hk_segment_name(j, s.number, name);

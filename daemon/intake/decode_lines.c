@@ -24,13 +24,13 @@ struct place {
 
 struct hk_lines {
   struct hk_intake *intake;
-  struct hk_series *series;
+  struct hk_line_cache *cache;
   int64_t evict;
-  int64_t cleared; /* hk_now: when the series were last forgotten */
+  int64_t cleared; /* hk_now: when the cache was last cleared */
   struct hk_log_quota early;
   struct hk_lines_told *told; /* of whom they are: NULL, nobody asks */
   uint32_t n;                 /* points that were gathered */
-  struct hk_mark mark[PLACES];
+  struct hk_line_key name[PLACES];
   struct place place[PLACES];
   uint64_t owner[PLACES];
   uint32_t handle[PLACES];
@@ -48,7 +48,7 @@ int hk_lines_new(struct hk_lines **out, struct hk_intake *intake, int64_t evict)
   l->intake = intake;
   l->evict = evict;
   l->cleared = hk_now();
-  const int status = hk_series_new(&l->series);
+  const int status = hk_line_cache_new(&l->cache);
   if (status == 0)
     *out = l;
   else
@@ -60,14 +60,14 @@ void hk_lines_adopt(struct hk_lines *l, int64_t evict)
 {
   l->evict = evict;
   l->cleared = hk_now();
-  hk_series_clear(l->series);
+  hk_line_cache_clear(l->cache);
 }
 
 void hk_lines_free(struct hk_lines *l)
 {
   if (!l)
     return;
-  hk_series_free(l->series);
+  hk_line_cache_free(l->cache);
   free(l);
 }
 
@@ -108,7 +108,7 @@ static void gather(struct hk_lines *l, const struct hk_lines_from *from, uint64_
   hk_count(&l->intake->counters->strings, line->strings);
   /* Lines without a time that were read together would all have the same one, and all but the first of a sensor be late. */
   const int64_t time = line->timed ? line->time : l->intake->wall++;
-  hk_series_mark(l->series, line, l->mark + l->n);
+  hk_line_cache_hash(l->cache, line, l->name + l->n);
   for (uint32_t i = 0; i < line->n; i++) {
     const struct hk_line_point *p = &line->points[i];
     l->place[l->n] = (struct place){ line->key, p->field, line->key_length, p->field_length };
@@ -170,7 +170,7 @@ static void learn(struct hk_lines *l, uint32_t i, bool *early)
   const char *name = hk_line_join(p->key, p->key_length, p->field, p->field_length, buffer, &length);
   const int refusal = hk_intake_find(l->intake, l->owner[i], name, length, &slot);
   if (refusal != 0) {
-    l->mark[i].check = 0;
+    l->name[i].check = 0;
     if (l->told) {
       l->told->nameless++;
       add_fault(l->told, l->number[i], 0, why_refused(refusal));
@@ -182,19 +182,19 @@ static void learn(struct hk_lines *l, uint32_t i, bool *early)
     *early = true;
   }
   l->handle[i] = hk_registry_handle(l->intake->registry, slot);
-  hk_series_put(l->series, &l->mark[i], l->handle[i]);
+  hk_line_cache_put(l->cache, &l->name[i], l->handle[i]);
 }
 
-/* Finds the handles; the mark of a point whose name is refused has no check afterwards. Returns max_sensors. */
+/* Finds the handles; a point whose name is refused has a name without a check afterwards. Returns max_sensors. */
 static uint32_t look_up(struct hk_lines *l)
 {
   const struct hk_handles handles = hk_registry_lookup(l->intake->registry);
   bool learned, early = false;
-  hk_series_find(l->series, l->n, l->mark, l->handle);
+  hk_line_cache_find(l->cache, l->n, l->name, l->handle);
   do { /* again, for a device that fails when a sensor is added to it may leave others without room */
     learned = false;
     for (uint32_t i = 0; i < l->n; i++) {
-      if (!hk_handle_good(&handles, l->handle[i]) && l->mark[i].check != 0) {
+      if (!hk_handle_good(&handles, l->handle[i]) && l->name[i].check != 0) {
         learn(l, i, &early);
         learned = true;
       }
@@ -203,12 +203,12 @@ static uint32_t look_up(struct hk_lines *l)
   return handles.max_sensors;
 }
 
-/* Forgets the series when they may have been remembered too long. */
+/* Clears the cache when its handles may be too old. */
 static void forget(struct hk_lines *l)
 {
   const int64_t now = hk_now();
   if (l->evict > 0 && (now - l->cleared) / REMEMBERED >= l->evict) {
-    hk_series_clear(l->series);
+    hk_line_cache_clear(l->cache);
     l->cleared = now;
   }
 }
@@ -223,7 +223,7 @@ void hk_lines_flush(struct hk_lines *l, struct hk_source *source)
   forget(l);
   const uint32_t max_sensors = look_up(l);
   for (uint32_t i = 0; i < gathered; i++) {
-    if (l->mark[i].check == 0)
+    if (l->name[i].check == 0)
       continue;
     slot[n] = hk_handle_slot(l->handle[i], max_sensors);
     l->time[n] = l->time[i];

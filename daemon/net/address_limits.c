@@ -13,7 +13,7 @@
 #define LOOKED_AT 64u      /* places that are looked at for one that is free, before the oldest of them is taken */
 #define NONE UINT32_MAX
 
-struct hk_limits_place {
+struct hk_address_limits_place {
   uint8_t address[16];
   uint32_t connections, newcomers, failures;
   int64_t since; /* ns: the first of these failures */
@@ -21,19 +21,19 @@ struct hk_limits_place {
   uint32_t next; /* of the chain */
 };
 
-struct hk_limits {
+struct hk_address_limits {
   pthread_mutex_t lock;
   uint64_t key;
   uint32_t n, hand; /* places; where the next one is looked for */
   uint32_t mask;
   uint32_t newcomers;
   uint32_t *first; /* of each chain */
-  struct hk_limits_place *places;
+  struct hk_address_limits_place *places;
 };
 
-int hk_limits_new(struct hk_limits **out, uint32_t max_connections)
+int hk_address_limits_new(struct hk_address_limits **out, uint32_t max_connections)
 {
-  struct hk_limits *l = calloc(1, sizeof *l);
+  struct hk_address_limits *l = calloc(1, sizeof *l);
   if (!l)
     return -ENOMEM;
   pthread_mutex_init(&l->lock, NULL);
@@ -50,13 +50,13 @@ int hk_limits_new(struct hk_limits **out, uint32_t max_connections)
     l->first[i] = NONE;
   l->mask--;
   if (status != 0)
-    hk_limits_free(l);
+    hk_address_limits_free(l);
   else
     *out = l;
   return status;
 }
 
-void hk_limits_free(struct hk_limits *l)
+void hk_address_limits_free(struct hk_address_limits *l)
 {
   if (!l)
     return;
@@ -66,19 +66,19 @@ void hk_limits_free(struct hk_limits *l)
   free(l);
 }
 
-const char *hk_limits_words(enum hk_limits_verdict verdict)
+const char *hk_address_limits_words(enum hk_address_limits_verdict verdict)
 {
   static const char *const words[] = {
-    [HK_LIMITS_FINE] = "fine",
-    [HK_LIMITS_CONNECTIONS] = "its address has too many connections (max_connections_per_address)",
-    [HK_LIMITS_NEWCOMERS] = "its address has too many unauthenticated connections (max_newcomers)",
-    [HK_LIMITS_FAILURES] = "its address has failed too often within a minute (max_failures)",
-    [HK_LIMITS_FULL] = "too many addresses at a time",
+    [HK_ADDRESS_LIMITS_FINE] = "fine",
+    [HK_ADDRESS_LIMITS_CONNECTIONS] = "its address has too many connections (max_connections_per_address)",
+    [HK_ADDRESS_LIMITS_NEWCOMERS] = "its address has too many unauthenticated connections (max_newcomers)",
+    [HK_ADDRESS_LIMITS_FAILURES] = "its address has failed too often within a minute (max_failures)",
+    [HK_ADDRESS_LIMITS_FULL] = "too many addresses at a time",
   };
   return words[verdict];
 }
 
-void hk_limits_normalise(const struct sockaddr *address, uint8_t out[HK_LIMITS_ADDRESS])
+void hk_address_limits_normalise(const struct sockaddr *address, uint8_t out[HK_ADDRESS_LIMITS_ADDRESS])
 {
   static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
   if (address->sa_family == AF_INET6) {
@@ -91,19 +91,19 @@ void hk_limits_normalise(const struct sockaddr *address, uint8_t out[HK_LIMITS_A
   }
 }
 
-static uint32_t *chain(struct hk_limits *l, const uint8_t address[16])
+static uint32_t *chain(struct hk_address_limits *l, const uint8_t address[16])
 {
   return &l->first[XXH3_64bits_withSeed(address, 16, l->key) & l->mask];
 }
 
 /* Forgets failures that are over a minute old. */
-static void forget(struct hk_limits_place *p, int64_t now)
+static void forget(struct hk_address_limits_place *p, int64_t now)
 {
   if (p->failures > 0 && now - p->since > MINUTE)
     p->failures = 0;
 }
 
-static void unlink_place(struct hk_limits *l, uint32_t index)
+static void unlink_place(struct hk_address_limits *l, uint32_t index)
 {
   uint32_t *link = chain(l, l->places[index].address);
   while (*link != index)
@@ -113,12 +113,12 @@ static void unlink_place(struct hk_limits *l, uint32_t index)
 }
 
 /* A place for another address: one that is free, else of some that have no connection the one that failed longest ago. */
-static uint32_t make_place(struct hk_limits *l, int64_t now)
+static uint32_t make_place(struct hk_address_limits *l, int64_t now)
 {
   uint32_t oldest = NONE;
   for (uint32_t i = 0, looked = 0; i < l->n && looked < LOOKED_AT; i++) {
     const uint32_t at = l->hand;
-    struct hk_limits_place *p = &l->places[at];
+    struct hk_address_limits_place *p = &l->places[at];
     l->hand = at + 1 < l->n ? at + 1 : 0;
     if (!p->used)
       return at;
@@ -138,10 +138,10 @@ static uint32_t make_place(struct hk_limits *l, int64_t now)
   return oldest;
 }
 
-static struct hk_limits_place *find(struct hk_limits *l, const struct sockaddr_storage *from, int64_t now)
+static struct hk_address_limits_place *find(struct hk_address_limits *l, const struct sockaddr_storage *from, int64_t now)
 {
   uint8_t address[16];
-  hk_limits_normalise((const struct sockaddr *)from, address);
+  hk_address_limits_normalise((const struct sockaddr *)from, address);
   for (uint32_t i = *chain(l, address); i != NONE; i = l->places[i].next)
     if (memcmp(l->places[i].address, address, sizeof address) == 0) {
       forget(&l->places[i], now);
@@ -151,33 +151,34 @@ static struct hk_limits_place *find(struct hk_limits *l, const struct sockaddr_s
   if (made == NONE)
     return NULL;
   uint32_t *first = chain(l, address);
-  l->places[made] = (struct hk_limits_place){ .used = true, .next = *first };
+  l->places[made] = (struct hk_address_limits_place){ .used = true, .next = *first };
   memcpy(l->places[made].address, address, sizeof address);
   *first = made;
   return &l->places[made];
 }
 
-static enum hk_limits_verdict judge(const struct hk_limits_place *p, const struct hk_limits_most *most, bool newcomer)
+static enum hk_address_limits_verdict judge(const struct hk_address_limits_place *p, const struct hk_address_limits_most *most,
+                                            bool newcomer)
 {
   if (!p)
-    return HK_LIMITS_FULL;
+    return HK_ADDRESS_LIMITS_FULL;
   if (newcomer && most->failures > 0 && p->failures >= most->failures)
-    return HK_LIMITS_FAILURES;
+    return HK_ADDRESS_LIMITS_FAILURES;
   if (most->connections > 0 && p->connections >= most->connections)
-    return HK_LIMITS_CONNECTIONS;
+    return HK_ADDRESS_LIMITS_CONNECTIONS;
   if (newcomer && most->newcomers > 0 && p->newcomers >= most->newcomers)
-    return HK_LIMITS_NEWCOMERS;
-  return HK_LIMITS_FINE;
+    return HK_ADDRESS_LIMITS_NEWCOMERS;
+  return HK_ADDRESS_LIMITS_FINE;
 }
 
-enum hk_limits_verdict hk_limits_enter(struct hk_limits *l, const struct hk_limits_most *most,
-                                       const struct sockaddr_storage *address, bool newcomer, int64_t now,
-                                       struct hk_limits_place **out)
+enum hk_address_limits_verdict hk_address_limits_enter(struct hk_address_limits *l, const struct hk_address_limits_most *most,
+                                                       const struct sockaddr_storage *address, bool newcomer, int64_t now,
+                                                       struct hk_address_limits_place **out)
 {
   pthread_mutex_lock(&l->lock);
-  struct hk_limits_place *p = find(l, address, now);
-  const enum hk_limits_verdict verdict = judge(p, most, newcomer);
-  if (verdict == HK_LIMITS_FINE) {
+  struct hk_address_limits_place *p = find(l, address, now);
+  const enum hk_address_limits_verdict verdict = judge(p, most, newcomer);
+  if (verdict == HK_ADDRESS_LIMITS_FINE) {
     p->connections++;
     p->newcomers += newcomer;
     l->newcomers += newcomer;
@@ -187,12 +188,12 @@ enum hk_limits_verdict hk_limits_enter(struct hk_limits *l, const struct hk_limi
   return verdict;
 }
 
-void hk_limits_address(const struct hk_limits_place *place, uint8_t out[HK_LIMITS_ADDRESS])
+void hk_address_limits_address(const struct hk_address_limits_place *place, uint8_t out[HK_ADDRESS_LIMITS_ADDRESS])
 {
-  memcpy(out, place->address, HK_LIMITS_ADDRESS); /* which stays while the place has a connection */
+  memcpy(out, place->address, HK_ADDRESS_LIMITS_ADDRESS); /* which stays while the place has a connection */
 }
 
-void hk_limits_admit(struct hk_limits *l, struct hk_limits_place *p)
+void hk_address_limits_admit(struct hk_address_limits *l, struct hk_address_limits_place *p)
 {
   pthread_mutex_lock(&l->lock);
   p->newcomers--;
@@ -200,7 +201,8 @@ void hk_limits_admit(struct hk_limits *l, struct hk_limits_place *p)
   pthread_mutex_unlock(&l->lock);
 }
 
-bool hk_limits_fail(struct hk_limits *l, const struct hk_limits_most *most, struct hk_limits_place *p, int64_t now)
+bool hk_address_limits_fail(struct hk_address_limits *l, const struct hk_address_limits_most *most,
+                            struct hk_address_limits_place *p, int64_t now)
 {
   pthread_mutex_lock(&l->lock);
   forget(p, now);
@@ -211,7 +213,7 @@ bool hk_limits_fail(struct hk_limits *l, const struct hk_limits_most *most, stru
   return last;
 }
 
-void hk_limits_leave(struct hk_limits *l, struct hk_limits_place *p, bool newcomer)
+void hk_address_limits_leave(struct hk_address_limits *l, struct hk_address_limits_place *p, bool newcomer)
 {
   if (!p)
     return;
@@ -222,14 +224,14 @@ void hk_limits_leave(struct hk_limits *l, struct hk_limits_place *p, bool newcom
   pthread_mutex_unlock(&l->lock);
 }
 
-void hk_limits_survey(struct hk_limits *l, const struct hk_limits_most *most, int64_t now, uint32_t *newcomers,
-                      uint32_t *turned_away)
+void hk_address_limits_survey(struct hk_address_limits *l, const struct hk_address_limits_most *most, int64_t now,
+                              uint32_t *newcomers, uint32_t *turned_away)
 {
   *turned_away = 0;
   pthread_mutex_lock(&l->lock);
   *newcomers = l->newcomers;
   for (uint32_t i = 0; i < l->n; i++) {
-    const struct hk_limits_place *p = &l->places[i];
+    const struct hk_address_limits_place *p = &l->places[i];
     *turned_away += p->used && most->failures > 0 && p->failures >= most->failures && now - p->since <= MINUTE;
   }
   pthread_mutex_unlock(&l->lock);

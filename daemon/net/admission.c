@@ -19,32 +19,33 @@
 
 /* --- coming and going ------------------------------------------------------------------------------------------------- */
 
-static struct hk_limits_most most(const struct hk_config *config)
+static struct hk_address_limits_most most(const struct hk_config *config)
 {
-  return (struct hk_limits_most){ config->max_connections_per_address, config->max_newcomers, config->max_failures };
+  return (struct hk_address_limits_most){ config->max_connections_per_address, config->max_newcomers, config->max_failures };
 }
 
 bool hk_admission_enter(struct hk_net *net, const struct hk_gate *gate, int fd, struct hk_log_quota *quota,
-                        struct hk_limits_place **out)
+                        struct hk_address_limits_place **out)
 {
   struct sockaddr_storage address = { 0 };
   socklen_t length = sizeof address;
   if (getpeername(fd, (struct sockaddr *)&address, &length) != 0)
     return false; /* it is gone already */
-  const struct hk_limits_most limits = most(net->loops[0].config);
-  const enum hk_limits_verdict verdict = hk_limits_enter(net->limits, &limits, &address, hk_gate_shut(gate), hk_now(), out);
-  if (verdict == HK_LIMITS_FINE)
+  const struct hk_address_limits_most limits = most(net->loops[0].config);
+  const enum hk_address_limits_verdict verdict =
+      hk_address_limits_enter(net->limits, &limits, &address, hk_gate_shut(gate), hk_now(), out);
+  if (verdict == HK_ADDRESS_LIMITS_FINE)
     return true;
   char peer[HK_ADDRESS_MAX];
   hk_address_format((const struct sockaddr *)&address, peer);
   atomic_fetch_add_explicit(&net->turned_away, 1, memory_order_relaxed);
-  hk_audit_refused(&net->audit, quota, peer, gate->name, "%s", hk_limits_words(verdict));
+  hk_audit_refused(&net->audit, quota, peer, gate->name, "%s", hk_address_limits_words(verdict));
   return false;
 }
 
 void hk_admission_leave(struct hk_connection *c)
 {
-  hk_limits_leave(c->net->limits, c->identity.place, c->identity.newcomer && hk_gate_shut(c->identity.gate));
+  hk_address_limits_leave(c->net->limits, c->identity.place, c->identity.newcomer && hk_gate_shut(c->identity.gate));
   c->identity.place = NULL;
   hk_log_peer_gone(&c->net->audit.log, &c->identity.audit, c->peer);
   hk_tls_free(c->tls);
@@ -62,8 +63,8 @@ static void fail(struct hk_connection *c, const char *why)
   c->identity.failed = true;
   if (!c->identity.newcomer || !hk_gate_shut(c->identity.gate))
     return;
-  const struct hk_limits_most limits = most(c->loop->config);
-  if (hk_limits_fail(net->limits, &limits, c->identity.place, hk_now()))
+  const struct hk_address_limits_most limits = most(c->loop->config);
+  if (hk_address_limits_fail(net->limits, &limits, c->identity.place, hk_now()))
     hk_audit_refused(&net->audit, &c->identity.audit, c->peer, c->identity.gate->name,
                      "its address failed to authenticate %u times within a minute and is blocked for the rest of it",
                      limits.failures);
@@ -129,19 +130,19 @@ static uint64_t owner_of(const void *what, size_t size, uint64_t kind)
 
 uint64_t hk_admission_owner_at(const struct sockaddr *peer)
 {
-  uint8_t address[HK_LIMITS_ADDRESS];
-  hk_limits_normalise(peer, address);
+  uint8_t address[HK_ADDRESS_LIMITS_ADDRESS];
+  hk_address_limits_normalise(peer, address);
   return owner_of(address, sizeof address, OWNER_ADDRESS);
 }
 
 uint64_t hk_admission_owner(const struct hk_connection *c)
 {
-  uint8_t address[HK_LIMITS_ADDRESS];
+  uint8_t address[HK_ADDRESS_LIMITS_ADDRESS];
   struct sockaddr_storage inner;
   if (c->identity.shown.name[0])
     return owner_of(c->identity.shown.name, strlen(c->identity.shown.name), OWNER_NAMED);
   if (c->identity.place)
-    hk_limits_address(c->identity.place, address);
+    hk_address_limits_address(c->identity.place, address);
   else if (hk_address_parse(c->peer, &inner) == 0)
     return hk_admission_owner_at((const struct sockaddr *)&inner);
   else
@@ -227,7 +228,7 @@ static bool admit(struct hk_connection *c, const struct hk_token *token, const c
   }
   if (c->identity.newcomer && hk_gate_shut(c->identity.gate)) {
     char scopes[HK_SCOPES_TEXT];
-    hk_limits_admit(net->limits, c->identity.place);
+    hk_address_limits_admit(net->limits, c->identity.place);
     hk_scopes_format(c->identity.scopes, scopes);
     hk_log(net->log, HK_LOG_DEBUG, "%s: admitted at [listen %s] as %s: %s%s%s", c->peer, c->identity.gate->name,
            c->identity.shown.name[0] ? c->identity.shown.name : "anybody", scopes, c->tls ? ", " : "",

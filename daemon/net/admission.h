@@ -21,7 +21,7 @@
 /* Decides whether a new connection is accepted. True: sets *place. False: the audit has logged the reason, and the caller must
  * close the connection. quota: of the listener, for the audit. Thread: main. */
 bool hk_admission_enter(struct hk_net *net, const struct hk_gate *gate, int fd, struct hk_log_quota *quota,
-                        struct hk_limits_place **place);
+                        struct hk_address_limits_place **place);
 /* The peer has closed or reset the connection. Over TLS, before authentication, this counts as a failure, because such
  * handshakes cost the daemon as much as others. */
 void hk_admission_dropped(struct hk_connection *c);

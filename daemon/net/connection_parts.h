@@ -35,8 +35,8 @@ struct hk_connection_flow {
 
 /* Identity of the peer: admission.c. */
 struct hk_identity {
-  struct hk_gate *gate;          /* of its listener */
-  struct hk_limits_place *place; /* of its address */
+  struct hk_gate *gate;                  /* of its listener */
+  struct hk_address_limits_place *place; /* of its address */
   struct hk_log_quota audit;
   bool newcomer;         /* not authenticated yet */
   bool failed;           /* its failure was counted for its address */

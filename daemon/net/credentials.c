@@ -41,7 +41,7 @@ static void watch(const struct hk_gate *g, const char *path, mode_t mask, const 
          about.st_mode & mask & S_IWOTH ? "change" : "read", path, (unsigned)about.st_mode & 07777, what_now);
 }
 
-bool hk_gate_left(struct hk_gate *g, int64_t *left)
+bool hk_commit_gate_left(struct hk_gate *g, int64_t *left)
 {
   struct hk_credentials *c = hk_gate_credentials(g);
   const bool any = c->tls != NULL;
@@ -54,7 +54,7 @@ bool hk_gate_left(struct hk_gate *g, int64_t *left)
 bool hk_gate_expires(struct hk_gate *g, char *line, size_t size)
 {
   int64_t left;
-  if (!hk_gate_left(g, &left) || left >= SOON * DAY)
+  if (!hk_commit_gate_left(g, &left) || left >= SOON * DAY)
     return false;
   if (left <= 0)
     snprintf(line, size, "[listen %s]: the certificate in %s has expired: clients refuse it", g->name, g->rules.certificate);
@@ -112,7 +112,7 @@ static void tell(struct hk_gate *g, struct hk_log *log)
   int64_t left;
   if (hk_gate_expires(g, line, sizeof line))
     hk_log(log, HK_LOG_WARNING, "%s", line);
-  else if (hk_gate_left(g, &left))
+  else if (hk_commit_gate_left(g, &left))
     hk_log(log, HK_LOG_INFO, "[listen %s]: the certificate is good for %d days more", g->name, (int)(left / DAY));
   if (hk_gate_crl_expired(g, line, sizeof line))
     hk_log(log, HK_LOG_WARNING, "%s", line);

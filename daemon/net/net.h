@@ -18,7 +18,7 @@ struct hk_listener;
 struct hk_loop;
 struct hk_operate;
 struct hk_operation;
-struct hk_passed;
+struct hk_activated_socket;
 struct hk_sensor_list;
 struct hk_sensors_asked;
 struct hk_server;
@@ -47,7 +47,7 @@ struct hk_requests {
   bool (*read_datagrams)(struct hk_loop *loop, int64_t until);
   /* An HTTP listener has accepted a connection. True: the callee now owns fd and place. False: it does not; *why: the reason.
    * Thread: main. */
-  bool (*http)(const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why);
+  bool (*http)(const struct hk_listener *listener, int fd, struct hk_address_limits_place *place, const char **why);
 };
 
 /* Capacities. */
@@ -60,7 +60,7 @@ struct hk_net_capacity {
 
 /* Listening sockets. Thread: main. */
 struct hk_net_sockets {
-  struct hk_passed *passed; /* sockets that the daemon was started with */
+  struct hk_activated_socket *passed; /* sockets that the daemon was started with */
   uint32_t n_passed;
   struct sockaddr_storage *addresses; /* addresses of the configured listeners; once bound, with their ports */
   struct hk_listener *listeners;      /* TCP */
@@ -81,8 +81,8 @@ struct hk_net {
   uint32_t n_loops;
   struct hk_lane *lanes; /* of loop i to shard k: number k * n_loops + i */
   struct hk_peer_feeds peer_feeds;
-  struct hk_gates gates;    /* of the listeners */
-  struct hk_limits *limits; /* by address */
+  struct hk_gates gates;            /* of the listeners */
+  struct hk_address_limits *limits; /* by address */
   struct hk_audit audit;
   atomic_uint turned_away; /* connections refused by the limits */
   struct hk_log_quota crowded;

@@ -1,4 +1,4 @@
-/* What was passed, looked at. */
+/* Sockets that the service manager passed: their names and addresses. */
 #include "daemon/net/socket_activation.h"
 
 #include "daemon/base/address.h"
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void look(struct hk_passed *p)
+static void look(struct hk_activated_socket *p)
 {
   socklen_t size = sizeof p->address, type_size = sizeof p->type;
   if (getsockname(p->fd, (struct sockaddr *)&p->address, &size) != 0 ||
@@ -23,7 +23,7 @@ static void look(struct hk_passed *p)
   hk_address_format((const struct sockaddr *)&p->address, p->text);
 }
 
-int hk_passed_take(struct hk_passed **out, uint32_t *n)
+int hk_activation_take(struct hk_activated_socket **out, uint32_t *n)
 {
   char **names = NULL;
   int first, status = hk_notify_sockets(&first, &names);
@@ -31,7 +31,7 @@ int hk_passed_take(struct hk_passed **out, uint32_t *n)
   *n = 0;
   if (status <= 0)
     return status;
-  struct hk_passed *passed = calloc((size_t)status, sizeof *passed);
+  struct hk_activated_socket *passed = calloc((size_t)status, sizeof *passed);
   for (int i = 0; i < status; i++) {
     if (passed) {
       passed[i].fd = first + i;
@@ -49,7 +49,7 @@ int hk_passed_take(struct hk_passed **out, uint32_t *n)
   return 0;
 }
 
-void hk_passed_free(struct hk_passed *passed, uint32_t n)
+void hk_activation_free(struct hk_activated_socket *passed, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++)
     if (passed[i].fd >= 0)
@@ -67,15 +67,15 @@ static bool same_address(const struct sockaddr_storage *a, const struct sockaddr
   return strcmp(x, y) == 0;
 }
 
-static bool usable(const struct hk_passed *p, const struct hk_config_listener *l)
+static bool usable(const struct hk_activated_socket *p, const struct hk_config_listener *l)
 {
   return p->fd >= 0 && p->address.ss_family != AF_UNSPEC &&
          p->type == (l->transport == HK_TRANSPORT_TCP ? SOCK_STREAM : SOCK_DGRAM);
 }
 
-bool hk_passed_fits(const struct hk_passed *passed, uint32_t n, const struct hk_config_listener *l, uint32_t number)
+bool hk_activation_fits(const struct hk_activated_socket *passed, uint32_t n, const struct hk_config_listener *l, uint32_t number)
 {
-  const struct hk_passed *p = &passed[number];
+  const struct hk_activated_socket *p = &passed[number];
   bool named = false;
   for (uint32_t i = 0; i < n; i++)
     named |= strcmp(passed[i].name, l->name) == 0 && passed[i].address.ss_family != AF_UNSPEC;

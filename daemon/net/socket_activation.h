@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-struct hk_passed {
+struct hk_activated_socket {
   int fd; /* -1: a listener has taken it, and owns it */
   char name[HK_CONFIG_NAME_MAX];
   struct sockaddr_storage address; /* bound address; without a family: not an IP socket */
@@ -19,12 +19,13 @@ struct hk_passed {
   int type;                        /* SOCK_STREAM, SOCK_DGRAM */
 };
 
-/* Takes the *n sockets passed to this process: *out, freed with hk_passed_free. Returns 0 or a negative errno. */
-int hk_passed_take(struct hk_passed **out, uint32_t *n);
+/* Takes the *n sockets passed to this process: *out, freed with hk_activation_free. Returns 0 or a negative errno. */
+int hk_activation_take(struct hk_activated_socket **out, uint32_t *n);
 /* Closes sockets that no listener took. */
-void hk_passed_free(struct hk_passed *passed, uint32_t n);
+void hk_activation_free(struct hk_activated_socket *passed, uint32_t n);
 
 /* Whether passed socket `number` belongs to the listener. */
-bool hk_passed_fits(const struct hk_passed *passed, uint32_t n, const struct hk_config_listener *listener, uint32_t number);
+bool hk_activation_fits(const struct hk_activated_socket *passed, uint32_t n, const struct hk_config_listener *listener,
+                        uint32_t number);
 
 #endif

@@ -28,7 +28,7 @@ static void say_refused(struct hk_listener *l, const char *why)
 }
 
 /* fd becomes a connection of a loop. False: no memory. */
-static bool hand_over(struct hk_listener *l, int fd, struct hk_limits_place *place)
+static bool hand_over(struct hk_listener *l, int fd, struct hk_address_limits_place *place)
 {
   struct hk_net *net = l->net;
   struct hk_connection *c = hk_connection_new(net, l->config, l->config->protocol, l->gate, fd);
@@ -45,7 +45,7 @@ static bool hand_over(struct hk_listener *l, int fd, struct hk_limits_place *pla
 static void take(struct hk_listener *l, int fd)
 {
   struct hk_net *net = l->net;
-  struct hk_limits_place *place;
+  struct hk_address_limits_place *place;
   if (!hk_admission_enter(net, l->gate, fd, &l->audit, &place)) {
     close(fd);
     return;
@@ -53,7 +53,7 @@ static void take(struct hk_listener *l, int fd)
   const char *why = "no memory";
   if (l->config->protocol == HK_PROTOCOL_HTTP ? net->requests.http(l, fd, place, &why) : hand_over(l, fd, place))
     return;
-  hk_limits_leave(net->limits, place, hk_gate_shut(l->gate));
+  hk_address_limits_leave(net->limits, place, hk_gate_shut(l->gate));
   close(fd);
   say_refused(l, why);
 }

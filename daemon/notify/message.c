@@ -16,10 +16,10 @@
 #define SUMMARY_MOST 1024 /* bytes; PagerDuty truncates a longer one */
 
 /* Writes the body of a message for one type of receiver. False: no memory. */
-typedef bool maker(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view);
+typedef bool maker(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view);
 
 /* Takes over object. NULL: it could not be made. */
-static bool put_object(struct hk_message *m, cJSON *object)
+static bool put_object(struct hk_notify_message *m, cJSON *object)
 {
   char *printed = object ? cJSON_PrintUnformatted(object) : NULL;
   if (printed)
@@ -29,7 +29,8 @@ static bool put_object(struct hk_message *m, cJSON *object)
   return printed != NULL;
 }
 
-static bool make_webhook(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
+static bool make_webhook(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w,
+                         const cJSON *view)
 {
   (void)w;
   char *text = r->template.text[0] ? hk_text_message(r, view, "{{headline}}\n") : cJSON_PrintUnformatted(view);
@@ -41,7 +42,7 @@ static bool make_webhook(struct hk_message *m, const struct hk_notify_rule *r, c
   return text != NULL;
 }
 
-static bool make_slack(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
+static bool make_slack(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
 {
   (void)w;
   char *text = hk_text_message(r, view, hk_text_for_people);
@@ -75,7 +76,7 @@ static bool put_button(cJSON *card, const char *link)
 }
 
 /* A message with one adaptive card, a block a line. */
-static bool make_teams(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
+static bool make_teams(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
 {
   (void)w;
   char *text = hk_text_message(r, view, hk_text_without_link), *rest = text;
@@ -98,7 +99,7 @@ static bool make_teams(struct hk_message *m, const struct hk_notify_rule *r, con
 
 /* --- email -------------------------------------------------------------------------------------------------------------- */
 
-static bool make_mail(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
+static bool make_mail(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
 {
   const time_t seconds = (time_t)(w->now / 1000000000);
   char date[64], *text = hk_text_message(r, view, hk_text_for_people);
@@ -171,7 +172,7 @@ static bool put_paged_link(cJSON *o, const char *link)
          cJSON_AddStringToObject(one, "text", "hankeld") && cJSON_AddStringToObject(o, "client_url", link);
 }
 
-static bool make_page(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
+static bool make_page(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
 {
   static const char *const actions[] = { "trigger", "acknowledge", "resolve" };
   char dedup[64];
@@ -190,7 +191,7 @@ static bool make_page(struct hk_message *m, const struct hk_notify_rule *r, cons
 
 /* --- all of them -------------------------------------------------------------------------------------------------------- */
 
-static void make_key(struct hk_message *m, const struct hk_told_of *w)
+static void make_key(struct hk_notify_message *m, const struct hk_told_of *w)
 {
   const struct hk_notice *first = w->notice[0], *last = w->notice[w->n - 1];
   static const char *const paging[] = { "", "-acknowledge", "-resolve" };
@@ -203,7 +204,7 @@ static void make_key(struct hk_message *m, const struct hk_told_of *w)
   snprintf(m->key + used, sizeof m->key - used, "%s", paging[w->paging]);
 }
 
-int hk_message_make(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w)
+int hk_message_make(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w)
 {
   static maker *const makers[] = {
     [HK_NOTIFY_WEBHOOK] = make_webhook, [HK_NOTIFY_ALERTMANAGER] = hk_make_alertmanager,
@@ -220,9 +221,9 @@ int hk_message_make(struct hk_message *m, const struct hk_notify_rule *r, const 
   return !made || m->body.failed || m->body.size == 0 ? -ENOMEM : 0;
 }
 
-void hk_message_free(struct hk_message *m)
+void hk_message_free(struct hk_notify_message *m)
 {
   hk_buffer_free(&m->body);
   free(m->piece);
-  *m = (struct hk_message){ 0 };
+  *m = (struct hk_notify_message){ 0 };
 }

@@ -6,7 +6,7 @@
 #include "daemon/notify/send.h"
 
 /* 0 or -ENOMEM. message: zeroed; freed with hk_message_free. */
-int hk_message_make(struct hk_message *message, const struct hk_notify_rule *rule, const struct hk_told_of *what);
-void hk_message_free(struct hk_message *message);
+int hk_message_make(struct hk_notify_message *message, const struct hk_notify_rule *rule, const struct hk_told_of *what);
+void hk_message_free(struct hk_notify_message *message);
 
 #endif

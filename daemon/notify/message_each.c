@@ -47,7 +47,8 @@ static bool put_labelled(cJSON *list, const struct hk_notify_rule *r, const stru
   return good;
 }
 
-bool hk_make_alertmanager(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
+bool hk_make_alertmanager(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w,
+                          const cJSON *view)
 {
   cJSON *list = cJSON_CreateArray();
   const cJSON *alert = first_of(view);
@@ -69,7 +70,7 @@ bool hk_make_alertmanager(struct hk_message *m, const struct hk_notify_rule *r, 
 #define NOTICE 5
 
 /* A message of RFC 5424 for each alert, its length in front (RFC 6587, 5425). */
-bool hk_make_syslog(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
+bool hk_make_syslog(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
 {
   char host[64 + 1] = "-", when[HK_TIME_TEXT_MAX];
   const cJSON *alert = first_of(view);
@@ -110,10 +111,10 @@ static void put_topic(struct hk_buffer *out, const char *name)
 }
 
 /* The topic and payload of each alert; in the body one line each, for people. */
-static void put_piece(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_notice *n, const char *payload,
+static void put_piece(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_notice *n, const char *payload,
                       bool retain)
 {
-  struct hk_message_piece *p = &m->piece[m->n_pieces++];
+  struct hk_notify_message_piece *p = &m->piece[m->n_pieces++];
   char name[HK_NAME_MAX + 1];
   hk_view_name(n, name);
   p->retain = retain;
@@ -135,7 +136,7 @@ static void put_piece(struct hk_message *m, const struct hk_notify_rule *r, cons
 
 /* Each alert has a topic of its own, and is retained while it stands. Its end is published, and then the topic is emptied, so
  * that the broker retains standing alerts only. */
-bool hk_make_mqtt(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
+bool hk_make_mqtt(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
 {
   const cJSON *alert = first_of(view);
   bool good = (m->piece = calloc(2 * (size_t)w->n, sizeof *m->piece)) != NULL;

@@ -5,8 +5,9 @@
 #include "daemon/notify/message_view.h"
 #include "daemon/notify/send.h"
 
-bool hk_make_alertmanager(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view);
-bool hk_make_syslog(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view);
-bool hk_make_mqtt(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view);
+bool hk_make_alertmanager(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w,
+                          const cJSON *view);
+bool hk_make_syslog(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view);
+bool hk_make_mqtt(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view);
 
 #endif

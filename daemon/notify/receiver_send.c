@@ -61,7 +61,7 @@ static int append(int folder, const char *name, const struct hk_buffer *line)
   return status;
 }
 
-static void set_aside(struct hk_receiver *r, const struct hk_message *m, const char *why)
+static void set_aside(struct hk_receiver *r, const struct hk_notify_message *m, const char *why)
 {
   struct hk_buffer line = { 0 };
   char name[HK_CONFIG_NAME_MAX + 32], when[HK_TIME_TEXT_MAX];
@@ -83,7 +83,7 @@ static void set_aside(struct hk_receiver *r, const struct hk_message *m, const c
 }
 
 /* The result of an attempt, for the status; logs changes. */
-static void note(struct hk_receiver *r, const struct hk_message *m, enum hk_sent sent, const struct hk_answer *a)
+static void note(struct hk_receiver *r, const struct hk_notify_message *m, enum hk_sent sent, const struct hk_answer *a)
 {
   pthread_mutex_lock(&r->lock);
   const bool before = r->look.failing;
@@ -101,7 +101,7 @@ static void note(struct hk_receiver *r, const struct hk_message *m, enum hk_sent
     hk_log(r->log, HK_LOG_NOTICE, "[notify %s]: messages are delivered again", r->rule.name);
 }
 
-static void give_up(struct hk_receiver *r, const struct hk_message *m, const char *why)
+static void give_up(struct hk_receiver *r, const struct hk_notify_message *m, const char *why)
 {
   set_aside(r, m, why);
   pthread_mutex_lock(&r->lock);
@@ -109,7 +109,7 @@ static void give_up(struct hk_receiver *r, const struct hk_message *m, const cha
   pthread_mutex_unlock(&r->lock);
 }
 
-int hk_receiver_deliver(struct hk_receiver *r, struct hk_message *m)
+int hk_receiver_deliver(struct hk_receiver *r, struct hk_notify_message *m)
 {
   const int64_t begun = hk_now();
   int64_t wait = SECOND;

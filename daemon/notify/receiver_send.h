@@ -6,6 +6,6 @@
 #include "daemon/notify/send.h"
 
 /* Returns 0 once the message was delivered or set aside; -ECANCELED: the receiver is to stop, or to take another rule. */
-int hk_receiver_deliver(struct hk_receiver *r, struct hk_message *message);
+int hk_receiver_deliver(struct hk_receiver *r, struct hk_notify_message *message);
 
 #endif

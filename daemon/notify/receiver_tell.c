@@ -13,7 +13,7 @@
 /* One message about r->batch.chosen[0..n-1]. */
 static int tell(struct hk_receiver *r, uint32_t n, const char *group, bool again, enum hk_paging paging)
 {
-  struct hk_message m = { 0 };
+  struct hk_notify_message m = { 0 };
   const struct hk_told_of what = { .notice = r->batch.chosen,
                                    .n = n,
                                    .group = group,

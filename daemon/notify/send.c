@@ -111,7 +111,7 @@ static struct curl_slist *add(struct curl_slist *list, const char *line, bool *g
 }
 
 /* The body with PagerDuty's key of the service. */
-static void put_key(struct hk_sender *s, const struct hk_message *m, const char *secret)
+static void put_key(struct hk_sender *s, const struct hk_notify_message *m, const char *secret)
 {
   hk_buffer_print(&s->keyed, "{\"routing_key\":");
   hk_json_string(&s->keyed, secret, strlen(secret));
@@ -119,8 +119,8 @@ static void put_key(struct hk_sender *s, const struct hk_message *m, const char 
   hk_buffer_put(&s->keyed, m->body.data + 1, m->body.size - 1); /* its own brace is there already */
 }
 
-static struct curl_slist *http_options(CURL *c, const struct hk_notify_rule *r, const struct hk_message *m, struct hk_sender *s,
-                                       const char *secret, bool *good)
+static struct curl_slist *http_options(CURL *c, const struct hk_notify_rule *r, const struct hk_notify_message *m,
+                                       struct hk_sender *s, const char *secret, bool *good)
 {
   char line[SECRET_MOST + 64];
   const bool url_is_secret = hk_notify_secret_url(r) && secret, in_body = r->type == HK_NOTIFY_PAGERDUTY && secret;
@@ -192,8 +192,8 @@ static enum hk_sent judge(struct hk_sender *s, bool mail, CURLcode code, const c
 }
 
 /* By libcurl. */
-static enum hk_sent post(struct hk_sender *s, const struct hk_notify_rule *r, const struct hk_message *m, const char *secret,
-                         struct hk_answer *answer)
+static enum hk_sent post(struct hk_sender *s, const struct hk_notify_rule *r, const struct hk_notify_message *m,
+                         const char *secret, struct hk_answer *answer)
 {
   char error[CURL_ERROR_SIZE] = "";
   bool good = true;
@@ -223,7 +223,7 @@ static enum hk_sent post(struct hk_sender *s, const struct hk_notify_rule *r, co
   return sent;
 }
 
-enum hk_sent hk_sender_send(struct hk_sender *s, const struct hk_notify_rule *r, const struct hk_message *m,
+enum hk_sent hk_sender_send(struct hk_sender *s, const struct hk_notify_rule *r, const struct hk_notify_message *m,
                             struct hk_answer *answer)
 {
   char *secret;

@@ -12,15 +12,15 @@
 enum hk_sent { HK_SENT, HK_SENT_LATER, HK_SENT_NEVER }; /* delivered; failed for the moment; refused permanently */
 
 /* A piece of a message of MQTT: its topic and payload, within the body. */
-struct hk_message_piece {
+struct hk_notify_message_piece {
   size_t topic, topic_length, payload, payload_length;
   bool retain;
 };
 
 /* A formatted message. */
-struct hk_message {
+struct hk_notify_message {
   struct hk_buffer body;
-  struct hk_message_piece *piece; /* mqtt: n_pieces of them */
+  struct hk_notify_message_piece *piece; /* mqtt: n_pieces of them */
   uint32_t n_pieces;
   const char *content_type; /* of the posted body */
   char key[96];
@@ -39,6 +39,6 @@ struct hk_sender;
 int hk_sender_new(struct hk_sender **out, const atomic_bool *quit);
 void hk_sender_free(struct hk_sender *sender); /* NULL is allowed */
 /* Reads the rule's secret, sends, and waits up to its timeout. */
-enum hk_sent hk_sender_send(struct hk_sender *sender, const struct hk_notify_rule *rule, const struct hk_message *message,
+enum hk_sent hk_sender_send(struct hk_sender *sender, const struct hk_notify_rule *rule, const struct hk_notify_message *message,
                             struct hk_answer *answer);
 #endif

@@ -21,14 +21,14 @@
 /* Progress of a connection; the library calls back from mosquitto_loop only. */
 struct publishing {
   const struct hk_notify_rule *rule;
-  const struct hk_message *message;
+  const struct hk_notify_message *message;
   uint32_t acknowledged;
   int refused; /* the broker's refusal; 0: none */
   bool connected, left;
   int error; /* of the library */
 };
 
-static int publish(struct mosquitto *m, const struct hk_message *message, const struct hk_message_piece *piece)
+static int publish(struct mosquitto *m, const struct hk_notify_message *message, const struct hk_notify_message_piece *piece)
 {
   const char *at = message->body.data;
   char *topic = strndup(at + piece->topic, piece->topic_length);
@@ -129,7 +129,7 @@ static int look_at_socket(struct mosquitto *m)
   return MOSQ_ERR_ERRNO;
 }
 
-enum hk_sent hk_send_mqtt(const struct hk_notify_rule *r, const char *password, const struct hk_message *message,
+enum hk_sent hk_send_mqtt(const struct hk_notify_rule *r, const char *password, const struct hk_notify_message *message,
                           const atomic_bool *quit, struct hk_answer *answer)
 {
   struct publishing p = { .rule = r, .message = message };

@@ -6,7 +6,7 @@
 
 /* Connects to the rule's server, publishes all pieces with QoS 1, waits until each is acknowledged, and disconnects. password: of
  * the rule's user, or NULL; quit: as hk_sender_new. HK_SENT: the broker has taken all of them. */
-enum hk_sent hk_send_mqtt(const struct hk_notify_rule *rule, const char *password, const struct hk_message *message,
+enum hk_sent hk_send_mqtt(const struct hk_notify_rule *rule, const char *password, const struct hk_notify_message *message,
                           const atomic_bool *quit, struct hk_answer *answer);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum hk_sent hk_send_mqtt(const struct hk_notify_rule *rule, const char *password, const struct hk_message *message,
+enum hk_sent hk_send_mqtt(const struct hk_notify_rule *rule, const char *password, const struct hk_notify_message *message,
                           const atomic_bool *quit, struct hk_answer *answer)
 {
   (void)rule, (void)password, (void)message, (void)quit;

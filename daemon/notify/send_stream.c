@@ -112,7 +112,7 @@ static CURLcode send_and_close(CURL *c, const struct hk_buffer *body, int64_t un
   return code;
 }
 
-enum hk_sent hk_send_stream(const struct hk_notify_rule *r, const struct hk_message *m, const atomic_bool *quit,
+enum hk_sent hk_send_stream(const struct hk_notify_rule *r, const struct hk_notify_message *m, const atomic_bool *quit,
                             struct hk_answer *answer)
 {
   char error[CURL_ERROR_SIZE] = "";

@@ -7,7 +7,7 @@
 /* Connects to the rule's server (tcp://HOST:PORT or tls://HOST:PORT), sends the body, and closes. quit: as hk_sender_new.
  * HK_SENT: the server closed the connection in good order behind it, so it has read all of it; what it did with it cannot be
  * known. HK_SENT_LATER: also when it reset the connection or left it open, so a message may come twice. */
-enum hk_sent hk_send_stream(const struct hk_notify_rule *rule, const struct hk_message *message, const atomic_bool *quit,
+enum hk_sent hk_send_stream(const struct hk_notify_rule *rule, const struct hk_notify_message *message, const atomic_bool *quit,
                             struct hk_answer *answer);
 
 /* Sets the trusted authorities and the client certificate of a libcurl transfer. */

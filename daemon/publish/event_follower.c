@@ -51,7 +51,7 @@ static bool has_room(const struct hk_follower *f, const struct hk_subscriber *s)
   return uv_stream_get_write_queue_size(s->stream) < *f->queue;
 }
 
-uint64_t hk_follow_from(struct hk_follower *f, struct hk_subscriber *s, uint64_t since)
+uint64_t hk_follower_place(struct hk_follower *f, struct hk_subscriber *s, uint64_t since)
 {
   const uint64_t shown = hk_eventlog_shown(f->log);
   if (since != HANKEL_NOW && since > shown)
@@ -167,7 +167,7 @@ static void follow_view(void *arg, struct hk_view *v)
     f->more |= follow(f, s);
 }
 
-bool hk_follow_one(struct hk_follower *f, struct hk_subscriber *s)
+bool hk_follower_send_one(struct hk_follower *f, struct hk_subscriber *s)
 {
   f->view = NULL; /* views may have gone since */
   const bool more = follow(f, s);
@@ -175,7 +175,7 @@ bool hk_follow_one(struct hk_follower *f, struct hk_subscriber *s)
   return more;
 }
 
-bool hk_follow_all(struct hk_follower *f)
+bool hk_follower_send_all(struct hk_follower *f)
 {
   const uint64_t shown = hk_eventlog_shown(f->log);
   if (shown == f->shown && !f->more)

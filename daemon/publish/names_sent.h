@@ -7,27 +7,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HK_NAMED_PAGE 32768u /* slots */
+#define HK_NAMES_SENT_PAGE 32768u /* slots */
 
-struct hk_named {
+struct hk_names_sent {
   uint64_t **page; /* NULL: contains none of its slots */
   uint32_t pages;
 };
 
-static inline bool hk_named_has(const struct hk_named *named, uint32_t slot)
+static inline bool hk_names_sent_has(const struct hk_names_sent *sent, uint32_t slot)
 {
-  const uint32_t page = slot / HK_NAMED_PAGE;
-  return page < named->pages && named->page[page] && named->page[page][slot % HK_NAMED_PAGE / 64] >> slot % 64 & 1;
+  const uint32_t page = slot / HK_NAMES_SENT_PAGE;
+  return page < sent->pages && sent->page[page] && sent->page[page][slot % HK_NAMES_SENT_PAGE / 64] >> slot % 64 & 1;
 }
 
 /* 0 or -ENOMEM. */
-int hk_named_add(struct hk_named *named, uint32_t slot);
+int hk_names_sent_add(struct hk_names_sent *sent, uint32_t slot);
 /* Removes a slot, which must be in the set. */
-static inline void hk_named_remove(struct hk_named *named, uint32_t slot)
+static inline void hk_names_sent_remove(struct hk_names_sent *sent, uint32_t slot)
 {
-  named->page[slot / HK_NAMED_PAGE][slot % HK_NAMED_PAGE / 64] &= ~((uint64_t)1 << slot % 64);
+  sent->page[slot / HK_NAMES_SENT_PAGE][slot % HK_NAMES_SENT_PAGE / 64] &= ~((uint64_t)1 << slot % 64);
 }
 
-void hk_named_free(struct hk_named *named); /* leaves an empty set, which may be used again */
+void hk_names_sent_free(struct hk_names_sent *sent); /* leaves an empty set, which may be used again */
 
 #endif

@@ -20,7 +20,7 @@ struct hk_publisher {
   uint64_t evicted;             /* sensors, ever */
   uint32_t *unnamed;            /* slots; room for what is in a piece and the batch's events */
   uint32_t capacity;
-  struct hk_outgoing outgoing;
+  struct hk_send_queue send_queue;
 };
 
 int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, struct hk_registry *registry,
@@ -40,7 +40,7 @@ int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, 
   p->registry = registry;
   p->counters = counters;
   p->queue = config->queue;
-  p->outgoing.most_spare = SPARE_BYTES + config->queue;
+  p->send_queue.most_spare = SPARE_BYTES + config->queue;
   *out = p;
   return 0;
 }
@@ -48,7 +48,7 @@ int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, 
 void hk_publisher_adopt(struct hk_publisher *p, const struct hk_config *config)
 {
   p->queue = config->queue;
-  p->outgoing.most_spare = SPARE_BYTES + config->queue;
+  p->send_queue.most_spare = SPARE_BYTES + config->queue;
   hk_views_limit(p->views, config->max_subscriptions);
 }
 
@@ -59,7 +59,7 @@ void hk_publisher_free(struct hk_publisher *p)
   hk_follower_free(p->follower);
   hk_views_free(p->views);
   free(p->unnamed);
-  hk_outgoing_free(&p->outgoing);
+  hk_send_queue_free(&p->send_queue);
   free(p);
 }
 
@@ -68,9 +68,9 @@ void hk_publisher_free(struct hk_publisher *p)
 /* Adds a slot to p->unnamed if its name was not sent, and marks it as sent. */
 static int name_slot(struct hk_publisher *p, struct hk_subscriber *s, uint32_t slot, uint32_t *n)
 {
-  if (hk_named_has(&s->named, slot))
+  if (hk_names_sent_has(&s->names_sent, slot))
     return 0;
-  if (hk_named_add(&s->named, slot) != 0)
+  if (hk_names_sent_add(&s->names_sent, slot) != 0)
     return -ENOMEM;
   p->unnamed[(*n)++] = slot;
   return 0;
@@ -79,7 +79,7 @@ static int name_slot(struct hk_publisher *p, struct hk_subscriber *s, uint32_t s
 static void unname(struct hk_publisher *p, struct hk_subscriber *s, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++)
-    hk_named_remove(&s->named, p->unnamed[i]);
+    hk_names_sent_remove(&s->names_sent, p->unnamed[i]);
   s->settled -= n;
 }
 
@@ -108,12 +108,12 @@ int hk_subscribe(struct hk_publisher *p, struct hk_subscriber *s, const struct h
   if (status != 0)
     return status;
   if (p->follower)
-    (void)hk_follow_from(p->follower, s, wanted->what & HANKEL_POSITIONS ? wanted->since : HANKEL_NOW);
+    (void)hk_follower_place(p->follower, s, wanted->what & HANKEL_POSITIONS ? wanted->since : HANKEL_NOW);
   if (v == s->view)
     return 0;
   leave(p, s);
   /* Only while it has this view it hears of the sensors that go. */
-  hk_named_free(&s->named);
+  hk_names_sent_free(&s->names_sent);
   s->settled = p->evicted;
   s->view = v;
   s->previous = NULL;
@@ -134,7 +134,7 @@ void hk_unsubscribe(struct hk_publisher *p, struct hk_subscriber *s)
 {
   leave(p, s);
   s->gap_results = s->gap_events = 0;
-  hk_named_free(&s->named);
+  hk_names_sent_free(&s->names_sent);
 }
 
 /* --- publishing --- */
@@ -164,7 +164,7 @@ static int name_piece(struct hk_publisher *p, struct hk_subscriber *s, const str
   for (uint32_t i = 0; events && status == 0 && i < piece->events.n; i++)
     status = name_slot(p, s, piece->batch->event[piece->events.index[i]].slot, n);
   s->settled += *n;
-  if (status == 0 && *n > 0 && (*out = hk_message_new(&p->outgoing))) {
+  if (status == 0 && *n > 0 && (*out = hk_message_new(&p->send_queue))) {
     hk_registry_read(p->registry);
     hk_encode_names(&(*out)->bytes, p->registry, p->unnamed, *n);
     hk_registry_read_end(p->registry);
@@ -188,7 +188,7 @@ void hk_send_gap(struct hk_subscriber *s, size_t room)
   if (!s->view || s->gap_results + s->gap_events == 0 || uv_stream_get_write_queue_size(s->stream) >= room)
     return;
   struct hk_message *m = gap_message(s);
-  if (m && hk_outgoing_send(NULL, s, &m, 1, 0) == 0)
+  if (m && hk_send_queue_send(NULL, s, &m, 1, 0) == 0)
     s->gap_results = s->gap_events = 0;
   hk_message_release(m);
 }
@@ -199,7 +199,7 @@ int hk_send(struct hk_subscriber *s, const void *data, size_t size)
   if (!m)
     return -ENOMEM;
   hk_buffer_put(&m->bytes, data, size);
-  const int status = hk_outgoing_send(NULL, s, &m, 1, size);
+  const int status = hk_send_queue_send(NULL, s, &m, 1, size);
   hk_message_release(m);
   hk_send_gap(s, 1); /* else it is sent when the write has ended */
   return status;
@@ -211,7 +211,7 @@ int hk_send_records(struct hk_subscriber *s, const void *data, size_t size)
   if (!m)
     return -ENOMEM;
   hk_buffer_put(&m->bytes, data, size);
-  const int status = hk_outgoing_put(NULL, s, &m, 1, size);
+  const int status = hk_send_queue_put(NULL, s, &m, 1, size);
   hk_message_release(m);
   return status;
 }
@@ -223,7 +223,7 @@ int hk_send_events(struct hk_subscriber *s, const void *data, size_t size)
   if (!m)
     return -ENOMEM; /* also when the gap notice could not be sent */
   hk_buffer_put(&m->bytes, data, size);
-  const int status = hk_outgoing_send(NULL, s, &m, 1, 0);
+  const int status = hk_send_queue_send(NULL, s, &m, 1, 0);
   hk_message_release(m);
   return status;
 }
@@ -254,9 +254,9 @@ static void deliver(struct hk_publisher *p, struct hk_subscriber *s, const struc
   if (s->gap_results + s->gap_events > 0 && !gap)
     results = false;
   if (results || events) {
-    struct hk_message *const parts[HK_OUTGOING_PARTS] = { names, gap, results ? piece->results_message : NULL,
-                                                          events ? piece->events_message : NULL };
-    if (hk_outgoing_send(&p->outgoing, s, parts, HK_OUTGOING_PARTS, 0) != 0) {
+    struct hk_message *const parts[HK_SEND_QUEUE_PARTS] = { names, gap, results ? piece->results_message : NULL,
+                                                            events ? piece->events_message : NULL };
+    if (hk_send_queue_send(&p->send_queue, s, parts, HK_SEND_QUEUE_PARTS, 0) != 0) {
       unname(p, s, named);
       results = events = false;
     } else if (gap) {
@@ -288,11 +288,11 @@ static void encode(struct hk_publisher *p, const struct hk_view *v, struct piece
   const enum hk_protocol format = v->wanted.format;
   if (format == HK_PROTOCOL_TEXT)
     hk_registry_read(p->registry);
-  if (piece->n_results > 0 && (piece->results_message = hk_message_new(&p->outgoing)))
+  if (piece->n_results > 0 && (piece->results_message = hk_message_new(&p->send_queue)))
     hk_encode_results(&piece->results_message->bytes, format, p->registry, piece->batch, piece->chosen, piece->first,
                       piece->n_results, v->wanted.what & HANKEL_VALUES,
                       v->wanted.what & HANKEL_SEQUENCES ? piece->sequence : NULL);
-  if (piece->events.n > 0 && (piece->events_message = hk_message_new(&p->outgoing)))
+  if (piece->events.n > 0 && (piece->events_message = hk_message_new(&p->send_queue)))
     hk_encode_events(&piece->events_message->bytes, format, p->registry, piece->batch, &piece->events, v->wanted.what, piece->by);
   if (format == HK_PROTOCOL_TEXT)
     hk_registry_read_end(p->registry);
@@ -353,12 +353,12 @@ void hk_publish(struct hk_publisher *p, const struct hk_batch *b, const uint64_t
 
 bool hk_publish_events(struct hk_publisher *p)
 {
-  return p->follower && hk_follow_all(p->follower);
+  return p->follower && hk_follower_send_all(p->follower);
 }
 
 bool hk_publish_events_to(struct hk_publisher *p, struct hk_subscriber *s)
 {
-  return p->follower && hk_follow_one(p->follower, s);
+  return p->follower && hk_follower_send_one(p->follower, s);
 }
 
 static void on_dropped(void *arg, struct hk_view *v, const struct hk_choice *results, const struct hk_choice *events)
@@ -381,8 +381,8 @@ static void on_told(void *arg, struct hk_view *v)
 {
   const uint32_t slot = *(const uint32_t *)arg;
   for (struct hk_subscriber *s = v->subscribers; s; s = s->next)
-    if (hk_named_has(&s->named, slot))
-      hk_named_remove(&s->named, slot);
+    if (hk_names_sent_has(&s->names_sent, slot))
+      hk_names_sent_remove(&s->names_sent, slot);
     else
       s->settled++;
 }

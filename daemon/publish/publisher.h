@@ -36,7 +36,7 @@ struct hk_subscriber {
   struct hk_subscriber *next, *previous;                       /* list of the view's subscribers */
   uint64_t gap_results, gap_events;                            /* dropped since the last gap notice */
   struct hk_eventlog_cursor events;                            /* with an event log: its position there */
-  struct hk_named named;                                       /* binary: slots whose names were sent */
+  struct hk_names_sent names_sent;                             /* binary: slots whose names were sent */
   uint64_t settled; /* number of sensors ever added whose names were sent or are no longer needed */
   size_t replies;   /* bytes of hk_send that are not sent yet */
   size_t queued;    /* bytes in the queue at the last check of progress */

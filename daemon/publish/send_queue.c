@@ -9,19 +9,19 @@
 #include <stdlib.h>
 
 #define SPARE_WRITES 1024
-#define PARTS HK_OUTGOING_PARTS
+#define PARTS HK_SEND_QUEUE_PARTS
 
 struct hk_write {
   uv_write_t request;
   struct hk_subscriber *subscriber;
   struct hk_message *message[PARTS];
   unsigned n;
-  size_t reply;             /* bytes, when it is a reply; else 0 */
-  struct hk_outgoing *home; /* as of a message */
+  size_t reply;               /* bytes, when it is a reply; else 0 */
+  struct hk_send_queue *home; /* as of a message */
   struct hk_write *next;
 };
 
-struct hk_message *hk_message_new(struct hk_outgoing *home)
+struct hk_message *hk_message_new(struct hk_send_queue *home)
 {
   struct hk_message *m = home ? home->spare : NULL;
   if (m) {
@@ -46,7 +46,7 @@ void hk_message_release(struct hk_message *m)
 {
   if (!m || --m->references > 0)
     return;
-  struct hk_outgoing *home = m->home;
+  struct hk_send_queue *home = m->home;
   if (!home || m->bytes.failed || home->spare_bytes + m->bytes.capacity > home->most_spare) {
     message_free(m);
     return;
@@ -58,7 +58,7 @@ void hk_message_release(struct hk_message *m)
 
 static void write_release(struct hk_write *w)
 {
-  struct hk_outgoing *home = w->home;
+  struct hk_send_queue *home = w->home;
   for (unsigned i = 0; i < w->n; i++)
     hk_message_release(w->message[i]);
   if (!home || home->n_writes == SPARE_WRITES) {
@@ -88,8 +88,8 @@ static size_t write_now(struct hk_subscriber *s, const uv_buf_t *bytes, unsigned
   return written > 0 ? (size_t)written : 0;
 }
 
-int hk_outgoing_put(struct hk_outgoing *home, struct hk_subscriber *s, struct hk_message *const *messages, unsigned n,
-                    size_t reply)
+int hk_send_queue_put(struct hk_send_queue *home, struct hk_subscriber *s, struct hk_message *const *messages, unsigned n,
+                      size_t reply)
 {
   struct hk_message *part[PARTS];
   uv_buf_t bytes[PARTS];
@@ -135,7 +135,7 @@ int hk_outgoing_put(struct hk_outgoing *home, struct hk_subscriber *s, struct hk
 }
 
 /* Makes one message of records of TLS of several. 0, or a negative errno. */
-static int encrypt(struct hk_outgoing *home, const struct hk_subscriber *s, struct hk_message *const *messages, unsigned n,
+static int encrypt(struct hk_send_queue *home, const struct hk_subscriber *s, struct hk_message *const *messages, unsigned n,
                    struct hk_message **out)
 {
   int status = 0;
@@ -147,20 +147,20 @@ static int encrypt(struct hk_outgoing *home, const struct hk_subscriber *s, stru
   return *out ? status : -ENOMEM;
 }
 
-int hk_outgoing_send(struct hk_outgoing *home, struct hk_subscriber *s, struct hk_message *const *messages, unsigned n,
-                     size_t reply)
+int hk_send_queue_send(struct hk_send_queue *home, struct hk_subscriber *s, struct hk_message *const *messages, unsigned n,
+                       size_t reply)
 {
   if (!s->seal)
-    return hk_outgoing_put(home, s, messages, n, reply);
+    return hk_send_queue_put(home, s, messages, n, reply);
   struct hk_message *records;
   int status = encrypt(home, s, messages, n, &records);
   if (status == 0)
-    status = hk_outgoing_put(home, s, &records, 1, reply);
+    status = hk_send_queue_put(home, s, &records, 1, reply);
   hk_message_release(records);
   return status == -EPIPE ? 0 : status;
 }
 
-void hk_outgoing_free(struct hk_outgoing *o)
+void hk_send_queue_free(struct hk_send_queue *o)
 {
   for (struct hk_message *m = o->spare, *next; m; m = next) {
     next = m->next;

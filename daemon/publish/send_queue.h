@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HK_OUTGOING_PARTS 4 /* messages in one write: names, gap, results, events */
+#define HK_SEND_QUEUE_PARTS 4 /* messages in one write: names, gap, results, events */
 
 struct hk_subscriber;
 struct hk_write;
@@ -16,32 +16,32 @@ struct hk_write;
 struct hk_message {
   uint32_t references;
   struct hk_buffer bytes;
-  struct hk_outgoing *home; /* receives it when the last reference is released; NULL: it is freed */
+  struct hk_send_queue *home; /* receives it when the last reference is released; NULL: it is freed */
   struct hk_message *next;
 };
 
 /* Unused messages and write requests, for reuse. Zero-initialise, then set most_spare. */
-struct hk_outgoing {
+struct hk_send_queue {
   struct hk_message *spare;
   size_t spare_bytes, most_spare; /* bytes of the unused messages, and their limit */
   struct hk_write *writes;
   uint32_t n_writes;
 };
 /* Frees them. No message may still be in use. */
-void hk_outgoing_free(struct hk_outgoing *outgoing);
+void hk_send_queue_free(struct hk_send_queue *queue);
 
 /* Creates an empty message; home may be NULL. Returns NULL if out of memory. */
-struct hk_message *hk_message_new(struct hk_outgoing *home);
+struct hk_message *hk_message_new(struct hk_send_queue *home);
 void hk_message_release(struct hk_message *message); /* NULL is allowed */
 
 /* Writes or queues messages to a subscriber; NULL entries are skipped. home: source of unused requests, may be NULL. Returns
  * 0, or -ENOMEM (no memory for a message or its request) or another negative errno; on error nothing was sent. Over TLS, if a
  * record cannot be sent after encryption, the peer ends the connection. Sends nothing, without an error, to a peer that cannot
  * receive (handshake incomplete, or TLS ended). reply: its bytes, if it is a reply; otherwise 0. */
-int hk_outgoing_send(struct hk_outgoing *home, struct hk_subscriber *subscriber, struct hk_message *const *messages, unsigned n,
-                     size_t reply);
-/* As hk_outgoing_send, for bytes that must not be encrypted, or already are. */
-int hk_outgoing_put(struct hk_outgoing *home, struct hk_subscriber *subscriber, struct hk_message *const *messages, unsigned n,
-                    size_t reply);
+int hk_send_queue_send(struct hk_send_queue *home, struct hk_subscriber *subscriber, struct hk_message *const *messages,
+                       unsigned n, size_t reply);
+/* As hk_send_queue_send, for bytes that must not be encrypted, or already are. */
+int hk_send_queue_put(struct hk_send_queue *home, struct hk_subscriber *subscriber, struct hk_message *const *messages,
+                      unsigned n, size_t reply);
 
 #endif

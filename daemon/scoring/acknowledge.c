@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct hk_note *hk_note_new(uint32_t handle, uint32_t number, struct hk_string by, int64_t when)
+struct hk_acknowledgement *hk_acknowledgement_new(uint32_t handle, uint32_t number, struct hk_string by, int64_t when)
 {
-  struct hk_note *n = calloc(1, sizeof *n);
+  struct hk_acknowledgement *n = calloc(1, sizeof *n);
   if (!n)
     return NULL;
   n->handle = handle;
@@ -23,29 +23,30 @@ struct hk_note *hk_note_new(uint32_t handle, uint32_t number, struct hk_string b
   n->when = when;
   memcpy(n->by, by.data, by.length);
   atomic_store_explicit(&n->holders, 2, memory_order_relaxed);
-  atomic_store_explicit(&n->outcome, HK_NOTE_WAITS, memory_order_relaxed);
+  atomic_store_explicit(&n->outcome, HK_ACKNOWLEDGEMENT_WAITS, memory_order_relaxed);
   return n;
 }
 
-void hk_note_release(struct hk_note *n)
+void hk_acknowledgement_release(struct hk_acknowledgement *n)
 {
   if (n && atomic_fetch_sub_explicit(&n->holders, 1, memory_order_acq_rel) == 1)
     free(n);
 }
 
-void hk_note_post(struct hk_shard *s, struct hk_note *n)
+void hk_acknowledgement_post(struct hk_shard *s, struct hk_acknowledgement *n)
 {
-  struct hk_note *top = atomic_load_explicit(&s->requests.notes.posted, memory_order_relaxed);
+  struct hk_acknowledgement *top = atomic_load_explicit(&s->requests.acknowledgements.posted, memory_order_relaxed);
   do
     n->next = top;
-  while (!atomic_compare_exchange_weak_explicit(&s->requests.notes.posted, &top, n, memory_order_release, memory_order_relaxed));
+  while (!atomic_compare_exchange_weak_explicit(&s->requests.acknowledgements.posted, &top, n, memory_order_release,
+                                                memory_order_relaxed));
   hk_wake_up(&s->life.wake, HK_WAKE_WORK);
 }
 
-static void answer(struct hk_shard *s, struct hk_note *n, int outcome)
+static void answer(struct hk_shard *s, struct hk_acknowledgement *n, int outcome)
 {
   atomic_store_explicit(&n->outcome, outcome, memory_order_release);
-  hk_note_release(n);
+  hk_acknowledgement_release(n);
   hk_shard_settled(s);
 }
 
@@ -73,7 +74,7 @@ static int tell(struct hk_shard *s, const struct hk_event *e, const char *by)
   return 0;
 }
 
-static void take(struct hk_shard *s, struct hk_note *n)
+static void take(struct hk_shard *s, struct hk_acknowledgement *n)
 {
   struct hk_registry *registry = s->all->registry;
   const uint32_t slot = n->handle & 0xffffff, within = hk_slot_within(s->all, slot);
@@ -101,22 +102,22 @@ static void take(struct hk_shard *s, struct hk_note *n)
     answer(s, n, -ENOMEM);
   } else {
     n->position = nobody.events;
-    n->next = s->requests.notes.logged;
-    s->requests.notes.logged = n;
+    n->next = s->requests.acknowledgements.logged;
+    s->requests.acknowledgements.logged = n;
   }
 }
 
-bool hk_shard_take_notes(struct hk_shard *s)
+bool hk_shard_take_acknowledgements(struct hk_shard *s)
 {
-  if (!s->requests.notes.logged && !atomic_load_explicit(&s->requests.notes.posted, memory_order_relaxed))
+  if (!s->requests.acknowledgements.logged && !atomic_load_explicit(&s->requests.acknowledgements.posted, memory_order_relaxed))
     return false;
-  struct hk_note *n = atomic_exchange_explicit(&s->requests.notes.posted, NULL, memory_order_acquire);
+  struct hk_acknowledgement *n = atomic_exchange_explicit(&s->requests.acknowledgements.posted, NULL, memory_order_acquire);
   bool any = n != NULL;
-  for (struct hk_note *next; n; n = next) {
+  for (struct hk_acknowledgement *next; n; n = next) {
     next = n->next;
     take(s, n);
   }
-  for (struct hk_note **link = &s->requests.notes.logged; *link;) {
+  for (struct hk_acknowledgement **link = &s->requests.acknowledgements.logged; *link;) {
     n = *link;
     if (n->position > hk_eventlog_shown(s->all->events)) {
       link = &n->next;
@@ -129,17 +130,17 @@ bool hk_shard_take_notes(struct hk_shard *s)
   return any;
 }
 
-static void drop(struct hk_note *n)
+static void drop(struct hk_acknowledgement *n)
 {
-  for (struct hk_note *next; n; n = next) {
+  for (struct hk_acknowledgement *next; n; n = next) {
     next = n->next;
-    hk_note_release(n);
+    hk_acknowledgement_release(n);
   }
 }
 
-void hk_shard_drop_notes(struct hk_shard *s)
+void hk_shard_drop_acknowledgements(struct hk_shard *s)
 {
-  drop(atomic_exchange_explicit(&s->requests.notes.posted, NULL, memory_order_acquire));
-  drop(s->requests.notes.logged);
-  s->requests.notes.logged = NULL;
+  drop(atomic_exchange_explicit(&s->requests.acknowledgements.posted, NULL, memory_order_acquire));
+  drop(s->requests.acknowledgements.logged);
+  s->requests.acknowledgements.logged = NULL;
 }

@@ -2,7 +2,7 @@
 #include "daemon/durable/commit_thread.h"
 #include "daemon/durable/disk_health.h"
 
-void hk_gate_begin(struct hk_commit_gate *g, uint64_t position, struct hk_journal *journal)
+void hk_commit_gate_begin(struct hk_commit_gate *g, uint64_t position, struct hk_journal *journal)
 {
   g->position = position;
   atomic_store_explicit(&g->journal, journal, memory_order_release);
@@ -16,7 +16,7 @@ static struct hk_record_points record_of(const struct hk_chunk *c, struct hk_rec
   return (struct hk_record_points){ c->n, c->n_marks, marks, c->time, c->value, c->slot };
 }
 
-void hk_gate_take(struct hk_commit_gate *g, const struct hk_chunk *c)
+void hk_commit_gate_take(struct hk_commit_gate *g, const struct hk_chunk *c)
 {
   struct hk_journal *journal = atomic_load_explicit(&g->journal, memory_order_acquire);
   uint64_t position = g->position + c->n;
@@ -36,20 +36,20 @@ void hk_gate_take(struct hk_commit_gate *g, const struct hk_chunk *c)
     hk_durable_nudge(g->durable);
 }
 
-void hk_gate_pass(struct hk_commit_gate *g, const struct hk_chunk *c)
+void hk_commit_gate_pass(struct hk_commit_gate *g, const struct hk_chunk *c)
 {
   g->position += c->n;
   for (uint32_t i = 0; i < c->n_marks; i++)
     hk_feed_taken(c->marks[i].feed, g->shard, c->marks[i].upto);
 }
 
-void hk_gate_passed(struct hk_commit_gate *g, const struct hk_chunk *c)
+void hk_commit_gate_passed(struct hk_commit_gate *g, const struct hk_chunk *c)
 {
   for (uint32_t i = 0; i < c->n_marks; i++)
     hk_feed_commit(c->marks[i].feed, g->shard, c->marks[i].upto);
 }
 
-bool hk_gate_has_room(const struct hk_commit_gate *g)
+bool hk_commit_gate_has_room(const struct hk_commit_gate *g)
 {
   const struct hk_journal *journal = atomic_load_explicit(&g->journal, memory_order_acquire);
   return !journal || hk_journal_room(journal);
@@ -63,7 +63,7 @@ static bool covered(const struct hk_commit_gate *g, const struct hk_delivery *p)
          (hk_journal_committed(journal) >= p->position && (p->events == 0 || hk_eventlog_shown(g->durable->events) >= p->events));
 }
 
-bool hk_gate_holds(struct hk_commit_gate *g, struct hk_delivery *p)
+bool hk_commit_gate_holds(struct hk_commit_gate *g, struct hk_delivery *p)
 {
   if (g->n == 0 && covered(g, p))
     return false;
@@ -81,12 +81,12 @@ static struct hk_delivery *pop(struct hk_commit_gate *g)
   return p;
 }
 
-struct hk_delivery *hk_gate_next(struct hk_commit_gate *g)
+struct hk_delivery *hk_commit_gate_next(struct hk_commit_gate *g)
 {
   return g->n > 0 && covered(g, g->held[g->first]) ? pop(g) : NULL;
 }
 
-void hk_gate_drop(struct hk_commit_gate *g)
+void hk_commit_gate_drop(struct hk_commit_gate *g)
 {
   while (g->n > 0) {
     struct hk_delivery *p = pop(g);

@@ -25,31 +25,32 @@ struct hk_commit_gate {
 
 /* After the restore: counts points from `position` on, and writes them to the journal from now on (NULL: none). Thread: main,
  * before any chunk comes. */
-void hk_gate_begin(struct hk_commit_gate *gate, uint64_t position, struct hk_journal *journal);
+void hk_commit_gate_begin(struct hk_commit_gate *gate, uint64_t position, struct hk_journal *journal);
 /* Takes a chunk: writes it to the journal, counts its points and advances feeds. */
-void hk_gate_take(struct hk_commit_gate *gate, const struct hk_chunk *chunk);
-/* For a gateway, which has no journal (relay.h). hk_gate_pass: takes a chunk and counts its points. hk_gate_passed: the broker
- * has all of its points; advances feeds. */
-void hk_gate_pass(struct hk_commit_gate *gate, const struct hk_chunk *chunk);
-void hk_gate_passed(struct hk_commit_gate *gate, const struct hk_chunk *chunk);
+void hk_commit_gate_take(struct hk_commit_gate *gate, const struct hk_chunk *chunk);
+/* For a gateway, which has no journal (relay.h). hk_commit_gate_pass: takes a chunk and counts its points. hk_commit_gate_passed:
+ * the broker has all of its points; advances feeds. */
+void hk_commit_gate_pass(struct hk_commit_gate *gate, const struct hk_chunk *chunk);
+void hk_commit_gate_passed(struct hk_commit_gate *gate, const struct hk_chunk *chunk);
 /* Whether the journal has room for another chunk. */
-bool hk_gate_has_room(const struct hk_commit_gate *gate);
-/* Whether a batch that has come back may not be published yet: then it is held, and hk_gate_next returns it in its turn. */
-bool hk_gate_holds(struct hk_commit_gate *gate, struct hk_delivery *delivery);
+bool hk_commit_gate_has_room(const struct hk_commit_gate *gate);
+/* Whether a batch that has come back may not be published yet: then it is held, and hk_commit_gate_next returns it in its turn.
+ */
+bool hk_commit_gate_holds(struct hk_commit_gate *gate, struct hk_delivery *delivery);
 /* The next held batch, if it may be published now; otherwise NULL. Its device, if it has one, stays in use until the caller
  * returns the batch, after publishing it. */
-struct hk_delivery *hk_gate_next(struct hk_commit_gate *gate);
+struct hk_delivery *hk_commit_gate_next(struct hk_commit_gate *gate);
 /* Shutdown: held batches will not be published. */
-void hk_gate_drop(struct hk_commit_gate *gate);
+void hk_commit_gate_drop(struct hk_commit_gate *gate);
 
 /* Points taken so far. Thread: any. */
-static inline uint64_t hk_gate_position(const struct hk_commit_gate *gate)
+static inline uint64_t hk_commit_gate_position(const struct hk_commit_gate *gate)
 {
   return gate->position;
 }
 
 /* Number of held batches. */
-static inline uint32_t hk_gate_held(const struct hk_commit_gate *gate)
+static inline uint32_t hk_commit_gate_held(const struct hk_commit_gate *gate)
 {
   return gate->n;
 }

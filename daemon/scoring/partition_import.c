@@ -138,7 +138,7 @@ static int take_machine(struct hk_shard *s, struct hk_partition_order *o, const 
   }
   memory.members = members;
   const bool field = hk_registry_detector_of(registry, hk_registry_detector(registry, memory.slot))->field;
-  int status = all ? hk_groups_restore(field ? s->fields : s->groups, &memory, hk_gate_position(&s->gate)) : -EINVAL;
+  int status = all ? hk_groups_restore(field ? s->fields : s->groups, &memory, hk_commit_gate_position(&s->gate)) : -EINVAL;
   free(members);
   o->anew += status == -EINVAL;
   return status == -EINVAL ? 0 : status;

@@ -89,7 +89,7 @@ static void take_back(struct hk_shard *s, struct hk_round *round)
   for (uint32_t i = 0; i < round->n_chunks; i++) {
     struct hk_chunk *c = round->chunk[i];
     struct hk_lane *lane = &s->lanes[c->loop];
-    hk_gate_passed(&s->gate, c);
+    hk_commit_gate_passed(&s->gate, c);
     hk_count(&s->counters.relayed, c->n);
     for (uint32_t k = 0; k < c->n_runs; k++)
       hk_source_done(c->runs[k].source, c->runs[k].n);
@@ -132,7 +132,7 @@ static void fill(struct hk_shard *s, struct hk_round *round)
       lane->tokens++;
       continue;
     }
-    hk_gate_pass(&s->gate, chunk);
+    hk_commit_gate_pass(&s->gate, chunk);
     hk_count(&s->counters.launched, chunk->n);
     round->chunk[round->n_chunks++] = chunk;
   }

@@ -111,7 +111,7 @@ uint64_t hk_shard_need(struct hk_shard *shard, uint32_t detector, uint64_t senso
  * derived from that chunk (hk_derive_within). */
 static inline uint64_t hk_shard_staged(const struct hk_shard *s)
 {
-  return hk_gate_position(&s->gate) - hk_taking_left(&s->taking);
+  return hk_commit_gate_position(&s->gate) - hk_taking_left(&s->taking);
 }
 
 /* Period of the device check by the configuration, ms; hk_shard_watch sets the timer accordingly. */

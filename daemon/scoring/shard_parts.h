@@ -17,7 +17,7 @@
 struct hk_config;
 struct hk_definition;
 struct hk_look;
-struct hk_note;
+struct hk_acknowledgement;
 struct hk_partitions;
 struct hk_retired;
 struct hk_sections;
@@ -164,9 +164,9 @@ static inline uint64_t hk_evictions_progress(const struct hk_evictions *e)
 
 /* --- requests of other threads: acknowledge.c, look.c and survey.c ---------------------------------------------------- */
 
-struct hk_notes {
-  struct hk_note *_Atomic posted; /* list of acknowledgements; any thread adds to it */
-  struct hk_note *logged;         /* list: those that are logged, but not on disk yet */
+struct hk_acknowledgements {
+  struct hk_acknowledgement *_Atomic posted; /* list of acknowledgements; any thread adds to it */
+  struct hk_acknowledgement *logged;         /* list: those that are logged, but not on disk yet */
 };
 
 struct hk_looks {
@@ -184,7 +184,7 @@ struct hk_surveys {
 };
 
 struct hk_shard_requests {
-  struct hk_notes notes;
+  struct hk_acknowledgements acknowledgements;
   struct hk_looks looks;
   struct hk_surveys surveys;
   struct hk_partitions *partitions; /* partitions of a cluster that it holds; NULL: they do not move (held_partitions.h) */

@@ -202,8 +202,8 @@ bool hk_shard_close(struct hk_shard *s)
     return false;
   s->saver = NULL;
   (void)hk_shard_take_back(s);
-  hk_gate_drop(&s->gate);
-  hk_shard_drop_notes(s);
+  hk_commit_gate_drop(&s->gate);
+  hk_shard_drop_acknowledgements(s);
   hk_shard_drop_looks(s);
   hk_surveys_close(&s->requests.surveys);
   hk_shard_retire_free(s);

@@ -70,7 +70,7 @@ static void begin(struct hk_saver *v)
                                                   .shards = s->all->n,
                                                   .number = ++v->progress.number,
                                                   .epoch = v->place.epoch,
-                                                  .begin = hk_gate_position(&s->gate),
+                                                  .begin = hk_commit_gate_position(&s->gate),
                                                   .order = hk_durable_order(v->place.durable, s->all->registry),
                                                   .made = hk_wall(),
                                                   .together = hk_durable_together(v->place.durable) };

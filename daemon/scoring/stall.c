@@ -14,7 +14,7 @@ static struct hk_progress progress(const struct hk_shard *s)
 {
   struct hk_progress p;
   memset(&p, 0, sizeof p); /* it is compared bytewise */
-  p.position = hk_gate_position(&s->gate);
+  p.position = hk_commit_gate_position(&s->gate);
   p.launched = s->counters.launched + s->counters.full;
   p.steps = hk_evictions_progress(&s->evictions);
   p.derived = s->counters.derived;
@@ -61,12 +61,13 @@ bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
   const uint64_t points = waiting(s, &chunks);
   const bool snapshot = s->saver && hk_saver_pauses(s->saver);
   why[0] = 0;
-  if (points == 0 && chunks == 0 && hk_gate_held(&s->gate) == 0 && !hk_evictions_any(&s->evictions) && hk_shard_has_answered(s))
+  if (points == 0 && chunks == 0 && hk_commit_gate_held(&s->gate) == 0 && !hk_evictions_any(&s->evictions) &&
+      hk_shard_has_answered(s))
     return false;
   add(why, "%" PRIu64 " points in %u chunks wait", points, chunks);
   add(why, "%s", hk_reload_waits(&s->reload) ? "; no chunk is begun since a reload waits" : "");
   add(why, "%s", snapshot ? "; no chunk is begun since a snapshot waits until what was taken is in batches" : "");
-  add(why, "%s", hk_gate_has_room(&s->gate) ? "" : "; no chunk is begun since the journal has no room");
+  add(why, "%s", hk_commit_gate_has_room(&s->gate) ? "" : "; no chunk is begun since the journal has no room");
   add(why, "%s", hk_reload_holds(&s->reload) ? "; nothing is launched since a reload waits" : "");
   add(why, "%s", s->saver && hk_saver_stuck(s->saver) ? "; nothing is launched since a snapshot waits for the device" : "");
   add(why, "%s",
@@ -76,8 +77,8 @@ bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
     add(why, "; a chunk is being taken");
   if (hk_queue_in_flight(&s->queue) > 0)
     add(why, "; %u batches are in flight", hk_queue_in_flight(&s->queue));
-  if (hk_gate_held(&s->gate) > 0)
-    add(why, "; %u batches wait for the journal", hk_gate_held(&s->gate));
+  if (hk_commit_gate_held(&s->gate) > 0)
+    add(why, "; %u batches wait for the journal", hk_commit_gate_held(&s->gate));
   if (!hk_shard_has_answered(s))
     add(why, "; a reload waits %s", hk_shard_reload_why(s));
   if (hk_evictions_any(&s->evictions))
@@ -88,8 +89,8 @@ bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
 /* Whether another mechanism supervises what the shard waits for. */
 static bool excused(const struct hk_shard *s)
 {
-  return hk_queue_in_flight(&s->queue) > 0 || hk_gate_held(&s->gate) > 0 || s->replaying || !s->device ||
-         !hk_gate_has_room(&s->gate) || (s->all->relay && hk_relay_waits(s->all->relay));
+  return hk_queue_in_flight(&s->queue) > 0 || hk_commit_gate_held(&s->gate) > 0 || s->replaying || !s->device ||
+         !hk_commit_gate_has_room(&s->gate) || (s->all->relay && hk_relay_waits(s->all->relay));
 }
 
 static void put(struct hk_shard *s, const char *why)

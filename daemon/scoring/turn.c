@@ -85,7 +85,7 @@ static void hand_over(struct hk_shard *s, struct hk_delivery *p)
 /* Hands over a batch that has come back, once the points that it may contain are committed. */
 static void show(struct hk_shard *s, struct hk_delivery *p)
 {
-  if (!hk_gate_holds(&s->gate, p))
+  if (!hk_commit_gate_holds(&s->gate, p))
     hand_over(s, p);
 }
 
@@ -93,7 +93,7 @@ static void show(struct hk_shard *s, struct hk_delivery *p)
 static bool show_held(struct hk_shard *s)
 {
   bool any = false;
-  for (struct hk_delivery *p; (p = hk_gate_next(&s->gate)) != NULL; any = true) {
+  for (struct hk_delivery *p; (p = hk_commit_gate_next(&s->gate)) != NULL; any = true) {
     struct hk_device *device = p->device;
     hand_over(s, p);
     if (device)
@@ -292,8 +292,8 @@ static bool next_chunk(struct hk_shard *s)
   const bool pauses = hk_reload_waits(&s->reload) || (s->saver && hk_saver_pauses(s->saver));
   if (!s->taking.cursor.chunk && s->taking.derivation.from && !s->taking.derivation.rests)
     hk_derive_go_on(s);
-  for (uint32_t i = 0;
-       !s->taking.cursor.chunk && !s->taking.derivation.from && !pauses && i < s->all->n_loops && hk_gate_has_room(&s->gate);
+  for (uint32_t i = 0; !s->taking.cursor.chunk && !s->taking.derivation.from && !pauses && i < s->all->n_loops &&
+                       hk_commit_gate_has_room(&s->gate);
        i++) {
     struct hk_lane *lane = &s->lanes[s->taking.turn];
     struct hk_chunk *chunk = hk_ring_take(&lane->sealed);
@@ -308,7 +308,7 @@ static bool next_chunk(struct hk_shard *s)
         hk_groups_look(s->groups, chunk);
       if (!s->replaying && hk_groups_any(s->fields))
         hk_fields_look(s->fields, chunk);
-      hk_gate_take(&s->gate, chunk);
+      hk_commit_gate_take(&s->gate, chunk);
       hk_derive_begin(s, chunk);
     }
   }
@@ -358,7 +358,7 @@ static struct hk_delivery *fill(struct hk_shard *s)
     return NULL; /* all were dropped, or put into chains */
   hk_rates_apply(s, p->batch);
   hk_queue_use(&s->queue);
-  p->position = hk_gate_position(&s->gate);
+  p->position = hk_commit_gate_position(&s->gate);
   p->reached = s->all->config->incidents.wanted ? reach(s, p->batch) : 0;
   return p;
 }
@@ -467,7 +467,7 @@ bool hk_shard_turn(struct hk_shard *s)
   any |= reap(s);
   any |= launch(s) || s->taking.derivation.rests;
   any |= show_held(s);
-  any |= hk_shard_take_notes(s);
+  any |= hk_shard_take_acknowledgements(s);
   any |= hk_shard_take_looks(s);
   any |= hk_shard_take_surveys(s);
   any |= hk_shard_take_partitions(s);

@@ -276,7 +276,7 @@ static int make_parts(struct hk_server *s)
   s->net.loops = calloc(s->net.n_loops, sizeof *s->net.loops);
   s->shard = s->shards.shard = calloc(s->shards.n, sizeof *s->shard);
   pthread_mutex_init(&s->shards.replay, NULL);
-  int status = hk_passed_take(&s->net.sockets.passed, &s->net.sockets.n_passed);
+  int status = hk_activation_take(&s->net.sockets.passed, &s->net.sockets.n_passed);
   s->net.sockets.listeners = calloc(s->config->n_listeners + s->net.sockets.n_passed, sizeof *s->net.sockets.listeners);
   s->net.sockets.addresses = calloc(s->config->n_listeners, sizeof *s->net.sockets.addresses);
   if (status == 0)
@@ -284,7 +284,7 @@ static int make_parts(struct hk_server *s)
   if (status == 0)
     status = hk_peer_feeds_open(&s->net.peer_feeds, s->net.capacity.connections);
   if (status == 0)
-    status = hk_limits_new(&s->net.limits, s->net.capacity.connections);
+    status = hk_address_limits_new(&s->net.limits, s->net.capacity.connections);
   if (status == 0)
     status = hk_registry_new(&s->shards.registry, s->config, s->shards.n);
   if (status == 0)
@@ -476,13 +476,13 @@ bool hk_server_close(struct hk_server *s)
   hk_registry_free(s->shards.registry);
   hk_peer_feeds_close(&s->net.peer_feeds);
   hk_gates_close(&s->net.gates);
-  hk_limits_free(s->net.limits);
+  hk_address_limits_free(s->net.limits);
   if (s->net.sockets.reserve >= 0)
     close(s->net.sockets.reserve);
   free(s->restoration);
   free(s->net.lanes);
   free(s->net.sockets.listeners);
-  hk_passed_free(s->net.sockets.passed, s->net.sockets.n_passed);
+  hk_activation_free(s->net.sockets.passed, s->net.sockets.n_passed);
   free(s->net.sockets.addresses);
   free(s->net.loops);
   free(s->shard);

@@ -29,8 +29,8 @@ static int listen_on_passed(struct hk_server *s, const struct hk_config_listener
   uint32_t loop = 0;
   int status = 0;
   for (uint32_t i = 0; i < s->net.sockets.n_passed && status == 0; i++) {
-    struct hk_passed *p = &s->net.sockets.passed[i];
-    if (!hk_passed_fits(s->net.sockets.passed, s->net.sockets.n_passed, config, i))
+    struct hk_activated_socket *p = &s->net.sockets.passed[i];
+    if (!hk_activation_fits(s->net.sockets.passed, s->net.sockets.n_passed, config, i))
       continue;
     if (!hk_loopback(&p->address) && hk_loopback(&config->address)) {
       snprintf(error, size, "[listen %s]: the socket that was passed for it is on %s, beyond loopback, and its address is not",

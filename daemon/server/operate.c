@@ -15,7 +15,7 @@
 
 struct hk_operation {
   uint8_t what; /* enum hankel_operation */
-  struct hk_note *note;
+  struct hk_acknowledgement *acknowledgement;
   struct hk_incident_word *word;
   char subject[HK_NAME_MAX + 1];
   int status;     /* of operations that are done at once */
@@ -52,9 +52,9 @@ static void acknowledge(struct hk_connection *c, struct hk_operation *o, const s
   hk_registry_read_end(registry);
   if (o->status != 0)
     return;
-  o->note = hk_note_new(handle, m->number, hk_string(by), hk_wall());
-  if (o->note)
-    hk_note_post(&c->net->server->shard[slot % c->net->server->shards.n], o->note);
+  o->acknowledgement = hk_acknowledgement_new(handle, m->number, hk_string(by), hk_wall());
+  if (o->acknowledgement)
+    hk_acknowledgement_post(&c->net->server->shard[slot % c->net->server->shards.n], o->acknowledgement);
   else
     o->status = -ENOMEM;
 }
@@ -203,15 +203,15 @@ bool hk_operate_result(struct hk_operation *o, bool *taken, struct hk_buffer *te
 {
   if (o->saving)
     return false;
-  if (o->note) {
-    const int outcome = atomic_load_explicit(&o->note->outcome, memory_order_acquire);
-    if (outcome == HK_NOTE_WAITS)
+  if (o->acknowledgement) {
+    const int outcome = atomic_load_explicit(&o->acknowledgement->outcome, memory_order_acquire);
+    if (outcome == HK_ACKNOWLEDGEMENT_WAITS)
       return false;
     o->status = outcome;
-    o->number = o->note->number;
+    o->number = o->acknowledgement->number;
     if (outcome == -EALREADY) {
-      snprintf(o->before, sizeof o->before, "%s", o->note->by);
-      hk_time_text(o->note->when / 1000000000, o->when);
+      snprintf(o->before, sizeof o->before, "%s", o->acknowledgement->by);
+      hk_time_text(o->acknowledgement->when / 1000000000, o->when);
     }
   }
   if (o->word) {
@@ -229,8 +229,8 @@ void hk_operate_abandon(struct hk_operation *o)
 {
   if (!o)
     return;
-  hk_note_release(o->note);
-  o->note = NULL;
+  hk_acknowledgement_release(o->acknowledgement);
+  o->acknowledgement = NULL;
   hk_word_release(o->word);
   o->word = NULL;
   o->abandoned = true;

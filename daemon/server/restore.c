@@ -135,7 +135,7 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
   if (status == 0)
     status = hk_durable_begin(d, recovery->position, s->shards.registry, error, size);
   for (uint32_t i = 0; status == 0 && i < s->shards.n; i++) {
-    hk_gate_begin(&s->shard[i].gate, recovery->position[i], d->journal[i]);
+    hk_commit_gate_begin(&s->shard[i].gate, recovery->position[i], d->journal[i]);
     s->shard[i].replaying = false;
   }
   if (status == 0 && (recovery->other_shards || recovery->hole) && d->mode == HK_DURABILITY_JOURNAL)

@@ -159,7 +159,7 @@ static void durability(struct hk_buffer *out, struct hk_server *s)
   hk_buffer_print(out, ",\"shards\":[");
   for (uint32_t i = 0; i < s->shards.n; i++) {
     hk_buffer_print(out, "%s{", i ? "," : "");
-    field(out, "position", hk_gate_position(&s->shard[i].gate));
+    field(out, "position", hk_commit_gate_position(&s->shard[i].gate));
     if (d->journal[i]) {
       if (now.state < HK_DURABLE_DEGRADED) /* else it bounds the published results, and is not on disk */
         field(out, "committed", hk_journal_committed(d->journal[i]));
@@ -265,7 +265,7 @@ static void certificates(struct hk_buffer *out, const struct hk_gates *gates)
   int64_t left;
   hk_buffer_print(out, ",\"certificates\":[");
   for (uint32_t i = 0; i < gates->n; i++) {
-    if (!hk_gate_left(&gates->gate[i], &left))
+    if (!hk_commit_gate_left(&gates->gate[i], &left))
       continue;
     hk_buffer_print(out, "%s{\"name\":", comma);
     hk_json_string(out, gates->gate[i].name, strlen(gates->gate[i].name));
@@ -286,8 +286,8 @@ static void certificates(struct hk_buffer *out, const struct hk_gates *gates)
 static void security(struct hk_buffer *out, struct hk_server *s, const struct hk_config *config, const struct hk_counters *c)
 {
   uint32_t newcomers, shut_out;
-  const struct hk_limits_most most = { .failures = config->max_failures };
-  hk_limits_survey(s->net.limits, &most, hk_now(), &newcomers, &shut_out);
+  const struct hk_address_limits_most most = { .failures = config->max_failures };
+  hk_address_limits_survey(s->net.limits, &most, hk_now(), &newcomers, &shut_out);
   begin(out, "security");
   field(out, "newcomers", newcomers);
   field(out, "addresses_shut_out", shut_out);

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static bool take(const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why)
+static bool take(const struct hk_listener *listener, int fd, struct hk_address_limits_place *place, const char **why)
 {
   return hk_web_take(listener->net->server->web, listener, fd, place, why);
 }

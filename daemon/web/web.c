@@ -30,7 +30,7 @@
 static void leave(struct hk_web_peer *p)
 {
   struct hk_web *web = p->web;
-  hk_limits_leave(web->net->limits, p->place, p->newcomer);
+  hk_address_limits_leave(web->net->limits, p->place, p->newcomer);
   hk_log_peer_gone(&web->net->audit.log, &p->audit, p->peer);
   hk_web_inner_close(p->inner);
   hk_web_look_end(p);
@@ -241,7 +241,8 @@ static int be_patient(int fd, const struct hk_config *config)
   return patience;
 }
 
-bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why)
+bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd, struct hk_address_limits_place *place,
+                 const char **why)
 {
   struct sockaddr_storage address = { 0 };
   socklen_t length = sizeof address;
@@ -259,7 +260,7 @@ bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd,
   p->gate = listener->gate;
   p->listener = listener->config;
   p->place = place;
-  p->most = (struct hk_limits_most){ config->max_connections_per_address, config->max_newcomers, config->max_failures };
+  p->most = (struct hk_address_limits_most){ config->max_connections_per_address, config->max_newcomers, config->max_failures };
   p->near = hk_loopback(listener->bind_to);
   p->newcomer = hk_gate_shut(listener->gate);
   p->fd = fd;

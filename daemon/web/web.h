@@ -21,7 +21,7 @@
 #define HK_WEB_IDLE 60           /* s */
 #define HK_WEB_READ 65536u       /* bytes that are read at a time */
 
-struct hk_limits_place;
+struct hk_address_limits_place;
 struct hk_web;
 
 /* net: must have its gates and limits. Returns 0 and *out, or a negative errno with a message. */
@@ -36,7 +36,8 @@ void hk_web_tell(struct hk_web *web, enum hk_web_phase phase);
 void hk_web_again(struct hk_web *web);
 /* Takes a connection that a listener has accepted. True: the web now owns fd and place. False: too many connections, or out of
  * memory; *why: the reason. */
-bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why);
+bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd, struct hk_address_limits_place *place,
+                 const char **why);
 
 /* The web's counters; all 0 for NULL. Thread: any. */
 const struct hk_counters *hk_web_counters(const struct hk_web *web);

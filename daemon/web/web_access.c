@@ -58,7 +58,7 @@ const char *hk_web_know_token(struct hk_web_peer *p, const char *text, size_t le
     p->request.shown = *token;
   hk_credentials_release(credentials);
   if (token && p->newcomer) {
-    hk_limits_admit(p->web->net->limits, p->place);
+    hk_address_limits_admit(p->web->net->limits, p->place);
     p->newcomer = false;
   }
   return p->request.scopes ? NULL : "unknown token";
@@ -134,7 +134,7 @@ int hk_web_unauthorized(struct lws *wsi, struct hk_web_peer *p, const char *why)
   struct hk_net *net = p->web->net;
   hk_count(&p->web->counters.unauthorized, 1);
   hk_audit_refused(&net->audit, &p->audit, p->peer, p->gate->name, "%s", why);
-  if (p->newcomer && hk_limits_fail(net->limits, &p->most, p->place, hk_now())) {
+  if (p->newcomer && hk_address_limits_fail(net->limits, &p->most, p->place, hk_now())) {
     hk_audit_refused(&net->audit, &p->audit, p->peer, p->gate->name,
                      "its address failed to authenticate %u times within a minute and is blocked for the rest of it",
                      p->most.failures);

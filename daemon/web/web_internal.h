@@ -68,9 +68,9 @@ struct hk_web_peer {
   struct hk_web_peer *next; /* list of connections handed over to the thread */
   struct hk_web *web;
   const struct hk_config_listener *listener;
-  struct hk_gate *gate;          /* of its listener */
-  struct hk_limits_place *place; /* of its address, */
-  struct hk_limits_most most;    /* and the limits of an address */
+  struct hk_gate *gate;                  /* of its listener */
+  struct hk_address_limits_place *place; /* of its address, */
+  struct hk_address_limits_most most;    /* and the limits of an address */
   struct hk_log_quota audit;
   char peer[HK_ADDRESS_MAX];
   int fd;

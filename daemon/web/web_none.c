@@ -42,7 +42,8 @@ void hk_web_again(struct hk_web *web)
   (void)web;
 }
 
-bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why)
+bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd, struct hk_address_limits_place *place,
+                 const char **why)
 {
   (void)web;
   (void)listener;

@@ -98,7 +98,7 @@ static void refuse(const struct hk_web_tls *t, const char *why)
   if (p->newcomer) {
     hk_count(&p->web->counters.unauthorized, 1);
     hk_audit_refused(&net->audit, &p->audit, p->peer, p->gate->name, "%s", why);
-    (void)hk_limits_fail(net->limits, &p->most, p->place, hk_now());
+    (void)hk_address_limits_fail(net->limits, &p->most, p->place, hk_now());
   } else {
     hk_log_peer(net->log, &p->audit, HK_LOG_WARNING, p->peer, "closed: %s", why);
   }
@@ -129,7 +129,7 @@ static bool know(struct hk_web_tls *t)
   const bool enough = !credentials->tokens || (p->certificate[0] && hk_tokens_certificate(credentials->tokens, p->certificate));
   hk_credentials_release(credentials);
   if (enough && p->newcomer) {
-    hk_limits_admit(p->web->net->limits, p->place);
+    hk_address_limits_admit(p->web->net->limits, p->place);
     p->newcomer = false;
   }
   lws_set_timeout(t->outer.wsi, NO_PENDING_TIMEOUT, 0); /* HTTP has its own */

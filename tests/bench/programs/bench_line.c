@@ -158,7 +158,7 @@ struct run {
   struct road road;
   struct hk_splitter splitter;
   struct hk_line line;
-  struct hk_series *series;
+  struct hk_line_cache *cache;
   uint64_t sum; /* so that nothing is left out */
 };
 
@@ -194,11 +194,11 @@ static void step_parse(struct run *run, char *data, size_t n)
 
 static void step_hash(struct run *run, char *data, size_t n)
 {
-  static struct hk_mark mark[HK_LINE_FIELDS];
+  static struct hk_line_key name[HK_LINE_FIELDS];
   size_t used = 0;
   while (hk_splitter_parse(&run->splitter, &run->line, data, n, &used) == HK_LINE_WHOLE) {
-    hk_series_mark(run->series, &run->line, mark);
-    run->sum += mark[0].check + (uint64_t)run->line.time;
+    hk_line_cache_hash(run->cache, &run->line, name);
+    run->sum += name[0].check + (uint64_t)run->line.time;
   }
 }
 
@@ -277,7 +277,7 @@ static void bench(const struct shape *shape, uint32_t series, bool count)
   road_open(&run->road, series * shape->points);
   run->splitter.max_line = HK_LINE_MAX;
   run->line.unit = 1;
-  require(hk_series_new(&run->series) == 0, "no memory");
+  require(hk_line_cache_new(&run->cache) == 0, "no memory");
   const struct step *whole = &steps[STEPS - 1];
   for (int i = 0; i < 3; i++) /* registers all, and fills the cache */
     (void)take_all(run, whole, text, size, buffer);
@@ -304,7 +304,7 @@ static void bench(const struct shape *shape, uint32_t series, bool count)
     printf("%zu lines\n", lines);
   }
   fflush(stdout);
-  hk_series_free(run->series);
+  hk_line_cache_free(run->cache);
   hk_splitter_free(&run->splitter);
   road_close(&run->road);
   free(run);

@@ -13,36 +13,36 @@
 #include <cmocka.h>
 
 /* The marks of the points of a line. */
-static uint32_t mark_line(const struct hk_series *s, const char *text, struct hk_mark *out)
+static uint32_t mark_line(const struct hk_line_cache *s, const char *text, struct hk_line_key *out)
 {
   static struct hk_line line = { .unit = 1 };
   hk_line_parse(&line, text, strlen(text));
   assert_null(line.error);
-  hk_series_mark(s, &line, out);
+  hk_line_cache_hash(s, &line, out);
   return line.n;
 }
 
-static uint32_t find(struct hk_series *s, const char *text)
+static uint32_t find(struct hk_line_cache *s, const char *text)
 {
-  struct hk_mark m;
+  struct hk_line_key m;
   uint32_t handle;
   assert_int_equal(mark_line(s, text, &m), 1);
-  hk_series_find(s, 1, &m, &handle);
+  hk_line_cache_find(s, 1, &m, &handle);
   return handle;
 }
 
-static void put(struct hk_series *s, const char *text, uint32_t handle)
+static void put(struct hk_line_cache *s, const char *text, uint32_t handle)
 {
-  struct hk_mark m;
+  struct hk_line_key m;
   assert_int_equal(mark_line(s, text, &m), 1);
-  hk_series_put(s, &m, handle);
+  hk_line_cache_put(s, &m, handle);
 }
 
 static void names_are_told_apart(void **state)
 {
   (void)state;
-  struct hk_series *s;
-  assert_int_equal(hk_series_new(&s), 0);
+  struct hk_line_cache *s;
+  assert_int_equal(hk_line_cache_new(&s), 0);
   assert_int_equal(find(s, "m,t=a f=1"), HK_NO_HANDLE);
   static const char *const lines[] = { "m,t=a f=1", "m,t=a g=1",  "m,t=b f=1", "m f=1", "m value=1",
                                        "f m=1",     "m,t=a ff=1", "m\\ f f=1", "mf f=1" };
@@ -54,32 +54,32 @@ static void names_are_told_apart(void **state)
     assert_int_equal(find(s, lines[i]), i);
   put(s, "m f=2", 77); /* another handle for the same name */
   assert_int_equal(find(s, "m f=3.5 12"), 77);
-  struct hk_mark three[3];
+  struct hk_line_key three[3];
   uint32_t handle[3];
   assert_int_equal(mark_line(s, "m f=1,n=2,value=3", three), 3);
-  hk_series_find(s, 3, three, handle);
+  hk_line_cache_find(s, 3, three, handle);
   assert_true(handle[0] == 77 && handle[1] == HK_NO_HANDLE && handle[2] == 4);
-  hk_series_clear(s);
+  hk_line_cache_clear(s);
   assert_int_equal(find(s, "m f=1"), HK_NO_HANDLE);
-  hk_series_free(s);
+  hk_line_cache_free(s);
 }
 
 /* Nobody can know beforehand which names meet in a bucket: the same names are marked otherwise in every cache. */
 static void hashes_are_keyed(void **state)
 {
   (void)state;
-  struct hk_series *a, *b;
-  struct hk_mark x, y;
-  assert_int_equal(hk_series_new(&a), 0);
-  assert_int_equal(hk_series_new(&b), 0);
+  struct hk_line_cache *a, *b;
+  struct hk_line_key x, y;
+  assert_int_equal(hk_line_cache_new(&a), 0);
+  assert_int_equal(hk_line_cache_new(&b), 0);
   mark_line(a, "m f=1", &x);
   mark_line(b, "m f=1", &y);
   assert_true(x.place != y.place && x.check != y.check);
-  hk_series_free(a);
-  hk_series_free(b);
+  hk_line_cache_free(a);
+  hk_line_cache_free(b);
 }
 
-static void put_many(struct hk_series *s, uint32_t first, uint32_t n)
+static void put_many(struct hk_line_cache *s, uint32_t first, uint32_t n)
 {
   char text[64];
   for (uint32_t i = first; i < first + n; i++) {
@@ -91,28 +91,28 @@ static void put_many(struct hk_series *s, uint32_t first, uint32_t n)
 static void fields_of_one_key_are_told_apart(void **state)
 {
   (void)state;
-  struct hk_series *s;
-  struct hk_mark mark[1000];
+  struct hk_line_cache *s;
+  struct hk_line_key mark[1000];
   uint32_t handle[1000], found = 0;
   char text[8192];
   size_t n = (size_t)snprintf(text, sizeof text, "m f=0");
   for (int i = 1; i < 1000; i++)
     n += (size_t)snprintf(text + n, sizeof text - n, ",%x=0", i);
-  assert_int_equal(hk_series_new(&s), 0);
+  assert_int_equal(hk_line_cache_new(&s), 0);
   mark_line(s, text, mark);
   for (uint32_t i = 0; i < 1000; i++)
-    hk_series_put(s, &mark[i], i);
-  hk_series_find(s, 1000, mark, handle);
+    hk_line_cache_put(s, &mark[i], i);
+  hk_line_cache_find(s, 1000, mark, handle);
   for (uint32_t i = 0; i < 1000; i++) {
     assert_true(handle[i] == i || handle[i] == HK_NO_HANDLE);
     found += handle[i] == i;
   }
   assert_in_range(found, 100, 1000); /* those that were put in before it grew are forgotten */
-  hk_series_free(s);
+  hk_line_cache_free(s);
 }
 
 /* How many of these are found; what is found is right. */
-static uint32_t found_of(struct hk_series *s, uint32_t first, uint32_t n)
+static uint32_t found_of(struct hk_line_cache *s, uint32_t first, uint32_t n)
 {
   char text[64];
   uint32_t found = 0;
@@ -126,24 +126,24 @@ static uint32_t found_of(struct hk_series *s, uint32_t first, uint32_t n)
 }
 
 /* Names as good as any: numbers mixed. */
-static struct hk_mark any_mark(uint64_t i)
+static struct hk_line_key any_mark(uint64_t i)
 {
   const uint64_t x = (i + 1) * 0x9e3779b97f4a7c15, y = (x ^ x >> 32) * 0xd6e8feb86659fd93;
-  return (struct hk_mark){ y ^ y >> 32, (x ^ y) | 1 };
+  return (struct hk_line_key){ y ^ y >> 32, (x ^ y) | 1 };
 }
 
 /* As names come: each is looked for, and put in when it is not found. Returns how many were. */
-static uint32_t come_round(struct hk_series *s, uint32_t first, uint32_t behind)
+static uint32_t come_round(struct hk_line_cache *s, uint32_t first, uint32_t behind)
 {
   uint32_t found = 0;
   for (uint32_t i = first; i < behind; i++) {
-    const struct hk_mark m = any_mark(i);
+    const struct hk_line_key m = any_mark(i);
     uint32_t handle;
-    hk_series_find(s, 1, &m, &handle);
+    hk_line_cache_find(s, 1, &m, &handle);
     assert_true(handle == i || handle == HK_NO_HANDLE);
     found += handle == i;
     if (handle != i)
-      hk_series_put(s, &m, i);
+      hk_line_cache_put(s, &m, i);
   }
   return found;
 }
@@ -154,15 +154,15 @@ static void it_grows_with_its_names_and_forgets_few(void **state)
 {
   (void)state;
   for (uint32_t n = 100; n <= 200000; n = n * 5 / 3) {
-    struct hk_series *s;
+    struct hk_line_cache *s;
     uint32_t found = 0;
-    assert_int_equal(hk_series_new(&s), 0);
+    assert_int_equal(hk_line_cache_new(&s), 0);
     for (int round = 0; round < 20; round++)
       found = come_round(s, 0, n);
     if (found < n * 97ull / 100)
-      fail_msg("%u of %u names are found, with room for %llu", found, n, (unsigned long long)hk_series_room(s));
-    assert_in_range(hk_series_room(s), n * 3 / 2, 8 * n + 400);
-    hk_series_free(s);
+      fail_msg("%u of %u names are found, with room for %llu", found, n, (unsigned long long)hk_line_cache_room(s));
+    assert_in_range(hk_line_cache_room(s), n * 3 / 2, 8 * n + 400);
+    hk_line_cache_free(s);
   }
 }
 
@@ -172,9 +172,9 @@ static void names_of_lines_spread_as_evenly(void **state)
 {
   enum { N = 100000 };
   (void)state;
-  struct hk_series *s;
+  struct hk_line_cache *s;
   uint32_t found = 0;
-  assert_int_equal(hk_series_new(&s), 0);
+  assert_int_equal(hk_line_cache_new(&s), 0);
   for (int round = 0; round < 8; round++) {
     found = 0;
     for (uint32_t i = 0; i < N; i++) {
@@ -185,27 +185,27 @@ static void names_of_lines_spread_as_evenly(void **state)
     }
   }
   assert_in_range(found, N * 99ull / 100, N);
-  assert_int_equal(hk_series_room(s), 5u << 16);
-  hk_series_free(s);
+  assert_int_equal(hk_line_cache_room(s), 5u << 16);
+  hk_line_cache_free(s);
 }
 
 static void it_is_bounded(void **state)
 {
   (void)state;
   enum { MANY = 8000000, LATE = 100000 };
-  struct hk_series *s;
-  struct hk_mark m;
+  struct hk_line_cache *s;
+  struct hk_line_key m;
   uint32_t found = 0;
-  assert_int_equal(hk_series_new(&s), 0);
+  assert_int_equal(hk_line_cache_new(&s), 0);
   for (uint32_t i = 0; i < MANY; i++) {
     m = any_mark(i);
-    hk_series_put(s, &m, i);
+    hk_line_cache_put(s, &m, i);
   }
-  assert_int_equal(hk_series_room(s), 5u << 19);
+  assert_int_equal(hk_line_cache_room(s), 5u << 19);
   for (int round = 0; round < 100; round++) /* those that are used take the places of those that are not */
     found = come_round(s, MANY - LATE, MANY);
   assert_in_range(found, LATE * 95 / 100, LATE);
-  hk_series_free(s);
+  hk_line_cache_free(s);
 }
 
 /* --- behind lines --- */

@@ -215,88 +215,88 @@ static struct sockaddr_storage address(const char *text)
   return a;
 }
 
-static enum hk_limits_verdict enter(struct hk_limits *l, const struct hk_limits_most *most, const char *from, bool newcomer,
-                                    int64_t now, struct hk_limits_place **out)
+static enum hk_address_limits_verdict enter(struct hk_address_limits *l, const struct hk_address_limits_most *most,
+                                            const char *from, bool newcomer, int64_t now, struct hk_address_limits_place **out)
 {
   const struct sockaddr_storage a = address(from);
-  return hk_limits_enter(l, most, &a, newcomer, now, out);
+  return hk_address_limits_enter(l, most, &a, newcomer, now, out);
 }
 
 static void one_address_has_what_it_is_given(void **state)
 {
-  const struct hk_limits_most most = { .connections = 4, .newcomers = 2, .failures = 3 };
-  struct hk_limits_place *p[4], *other;
-  struct hk_limits *l;
+  const struct hk_address_limits_most most = { .connections = 4, .newcomers = 2, .failures = 3 };
+  struct hk_address_limits_place *p[4], *other;
+  struct hk_address_limits *l;
   uint32_t newcomers, turned_away;
   (void)state;
-  assert_int_equal(hk_limits_new(&l, 16), 0);
-  assert_int_equal(enter(l, &most, "192.0.2.1", true, 0, &p[0]), HK_LIMITS_FINE);
-  assert_int_equal(enter(l, &most, "192.0.2.1", true, 0, &p[1]), HK_LIMITS_FINE);
-  assert_int_equal(enter(l, &most, "192.0.2.1", true, 0, &p[2]), HK_LIMITS_NEWCOMERS);
-  assert_int_equal(enter(l, &most, "::ffff:192.0.2.1", true, 0, &p[2]), HK_LIMITS_NEWCOMERS); /* the same one */
-  assert_int_equal(enter(l, &most, "192.0.2.2", true, 0, &other), HK_LIMITS_FINE);
-  hk_limits_admit(l, p[0]);
-  assert_int_equal(enter(l, &most, "192.0.2.1", true, 0, &p[2]), HK_LIMITS_FINE);
-  assert_int_equal(enter(l, &most, "192.0.2.1", false, 0, &p[3]), HK_LIMITS_FINE);
-  assert_int_equal(enter(l, &most, "192.0.2.1", false, 0, &other), HK_LIMITS_CONNECTIONS);
-  hk_limits_survey(l, &most, 0, &newcomers, &turned_away);
+  assert_int_equal(hk_address_limits_new(&l, 16), 0);
+  assert_int_equal(enter(l, &most, "192.0.2.1", true, 0, &p[0]), HK_ADDRESS_LIMITS_FINE);
+  assert_int_equal(enter(l, &most, "192.0.2.1", true, 0, &p[1]), HK_ADDRESS_LIMITS_FINE);
+  assert_int_equal(enter(l, &most, "192.0.2.1", true, 0, &p[2]), HK_ADDRESS_LIMITS_NEWCOMERS);
+  assert_int_equal(enter(l, &most, "::ffff:192.0.2.1", true, 0, &p[2]), HK_ADDRESS_LIMITS_NEWCOMERS); /* the same one */
+  assert_int_equal(enter(l, &most, "192.0.2.2", true, 0, &other), HK_ADDRESS_LIMITS_FINE);
+  hk_address_limits_admit(l, p[0]);
+  assert_int_equal(enter(l, &most, "192.0.2.1", true, 0, &p[2]), HK_ADDRESS_LIMITS_FINE);
+  assert_int_equal(enter(l, &most, "192.0.2.1", false, 0, &p[3]), HK_ADDRESS_LIMITS_FINE);
+  assert_int_equal(enter(l, &most, "192.0.2.1", false, 0, &other), HK_ADDRESS_LIMITS_CONNECTIONS);
+  hk_address_limits_survey(l, &most, 0, &newcomers, &turned_away);
   assert_int_equal(newcomers, 3);
-  hk_limits_leave(l, p[3], false);
-  hk_limits_leave(l, p[2], true);
-  assert_int_equal(enter(l, &most, "192.0.2.1", true, 0, &p[2]), HK_LIMITS_FINE);
-  hk_limits_leave(l, NULL, true);
-  hk_limits_free(l);
+  hk_address_limits_leave(l, p[3], false);
+  hk_address_limits_leave(l, p[2], true);
+  assert_int_equal(enter(l, &most, "192.0.2.1", true, 0, &p[2]), HK_ADDRESS_LIMITS_FINE);
+  hk_address_limits_leave(l, NULL, true);
+  hk_address_limits_free(l);
 }
 
 static void failures_are_forgotten_after_a_minute(void **state)
 {
-  const struct hk_limits_most most = { .failures = 3 };
-  struct hk_limits_place *p, *q;
-  struct hk_limits *l;
+  const struct hk_address_limits_most most = { .failures = 3 };
+  struct hk_address_limits_place *p, *q;
+  struct hk_address_limits *l;
   uint32_t newcomers, turned_away;
   (void)state;
-  assert_int_equal(hk_limits_new(&l, 16), 0);
+  assert_int_equal(hk_address_limits_new(&l, 16), 0);
   for (int i = 0; i < 3; i++) {
-    assert_int_equal(enter(l, &most, "2001:db8::1", true, SECOND, &p), HK_LIMITS_FINE);
-    assert_int_equal(hk_limits_fail(l, &most, p, (1 + i) * SECOND), i == 2);
-    hk_limits_leave(l, p, true);
+    assert_int_equal(enter(l, &most, "2001:db8::1", true, SECOND, &p), HK_ADDRESS_LIMITS_FINE);
+    assert_int_equal(hk_address_limits_fail(l, &most, p, (1 + i) * SECOND), i == 2);
+    hk_address_limits_leave(l, p, true);
   }
-  assert_int_equal(enter(l, &most, "2001:db8::1", true, 5 * SECOND, &p), HK_LIMITS_FAILURES);
-  assert_int_equal(enter(l, &most, "2001:db8::ffff:0:0:1", true, 5 * SECOND, &p), HK_LIMITS_FAILURES); /* the same /64 */
-  assert_int_equal(enter(l, &most, "2001:db8:0:1::1", true, 5 * SECOND, &q), HK_LIMITS_FINE);
-  assert_int_equal(enter(l, &most, "2001:db8::1", false, 5 * SECOND, &p), HK_LIMITS_FINE); /* where nothing is demanded */
-  hk_limits_survey(l, &most, 5 * SECOND, &newcomers, &turned_away);
+  assert_int_equal(enter(l, &most, "2001:db8::1", true, 5 * SECOND, &p), HK_ADDRESS_LIMITS_FAILURES);
+  assert_int_equal(enter(l, &most, "2001:db8::ffff:0:0:1", true, 5 * SECOND, &p), HK_ADDRESS_LIMITS_FAILURES); /* the same /64 */
+  assert_int_equal(enter(l, &most, "2001:db8:0:1::1", true, 5 * SECOND, &q), HK_ADDRESS_LIMITS_FINE);
+  assert_int_equal(enter(l, &most, "2001:db8::1", false, 5 * SECOND, &p), HK_ADDRESS_LIMITS_FINE); /* where nothing is demanded */
+  hk_address_limits_survey(l, &most, 5 * SECOND, &newcomers, &turned_away);
   assert_int_equal(turned_away, 1);
-  assert_int_equal(enter(l, &most, "2001:db8::1", true, 62 * SECOND, &p), HK_LIMITS_FINE);
-  hk_limits_free(l);
+  assert_int_equal(enter(l, &most, "2001:db8::1", true, 62 * SECOND, &p), HK_ADDRESS_LIMITS_FINE);
+  hk_address_limits_free(l);
 }
 
 /* Addresses that fail and go cannot make the table grow, nor push out those that have connections. */
 static void the_table_stays_as_it_is(void **state)
 {
-  const struct hk_limits_most most = { .newcomers = 2, .failures = 1 };
-  struct hk_limits_place *kept[16], *p;
-  struct hk_limits *l;
+  const struct hk_address_limits_most most = { .newcomers = 2, .failures = 1 };
+  struct hk_address_limits_place *kept[16], *p;
+  struct hk_address_limits *l;
   char text[32];
   (void)state;
-  assert_int_equal(hk_limits_new(&l, 16), 0);
+  assert_int_equal(hk_address_limits_new(&l, 16), 0);
   for (int i = 0; i < 15; i++) {
     snprintf(text, sizeof text, "203.0.113.%d", i);
-    assert_int_equal(enter(l, &most, text, true, 0, &kept[i]), HK_LIMITS_FINE);
+    assert_int_equal(enter(l, &most, text, true, 0, &kept[i]), HK_ADDRESS_LIMITS_FINE);
   }
   for (int i = 0; i < 50000; i++) {
     snprintf(text, sizeof text, "10.%d.%d.%d", i >> 16, i >> 8 & 255, i & 255);
-    assert_int_equal(enter(l, &most, text, true, i, &p), HK_LIMITS_FINE);
-    hk_limits_fail(l, &most, p, i);
-    hk_limits_leave(l, p, true);
-    assert_int_equal(enter(l, &most, text, true, i, &p), HK_LIMITS_FAILURES); /* not forgotten at once */
+    assert_int_equal(enter(l, &most, text, true, i, &p), HK_ADDRESS_LIMITS_FINE);
+    hk_address_limits_fail(l, &most, p, i);
+    hk_address_limits_leave(l, p, true);
+    assert_int_equal(enter(l, &most, text, true, i, &p), HK_ADDRESS_LIMITS_FAILURES); /* not forgotten at once */
   }
   for (int i = 0; i < 15; i++) {
     snprintf(text, sizeof text, "203.0.113.%d", i);
-    assert_int_equal(enter(l, &most, text, true, 0, &p), HK_LIMITS_FINE);
+    assert_int_equal(enter(l, &most, text, true, 0, &p), HK_ADDRESS_LIMITS_FINE);
     assert_ptr_equal(p, kept[i]);
   }
-  hk_limits_free(l);
+  hk_address_limits_free(l);
 }
 
 /* RFC 4231, test case 1 has a key of 20 bytes; with zeros behind it is the same key, for a block is 64. */

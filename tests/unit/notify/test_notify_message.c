@@ -100,9 +100,9 @@ static void test_names_of_templates(void **state)
 }
 
 /* The body, with a 0 behind it. */
-static char *body(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w)
+static char *body(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w)
 {
-  *m = (struct hk_message){ 0 };
+  *m = (struct hk_notify_message){ 0 };
   assert_int_equal(hk_message_make(m, r, w), 0);
   hk_buffer_put(&m->body, "", 1);
   assert_false(m->body.failed);
@@ -137,7 +137,7 @@ static void test_templates(void **state)
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const struct hk_notify_rule r = rule(cases[i].type, cases[i].template);
-    struct hk_message m;
+    struct hk_notify_message m;
     if (!strstr(body(&m, &r, &what), cases[i].part))
       fail_msg("%zu: %s is not in %s", i, cases[i].part, m.body.data);
     hk_message_free(&m);
@@ -160,7 +160,7 @@ static void test_too_long(void **state)
   }
   const struct hk_told_of what = told(all, N);
   const struct hk_notify_rule r = rule(HK_NOTIFY_WEBHOOK, "{{#alerts}}{{sensor}}{{/alerts}}");
-  struct hk_message m;
+  struct hk_notify_message m;
   assert_string_equal(body(&m, &r, &what), "4096 alerts of 1 sensor\n");
   assert_string_equal(m.content_type, "text/plain; charset=utf-8");
   hk_message_free(&m);
@@ -175,7 +175,7 @@ static void test_mqtt(void **state)
   const struct hk_notice *all[] = { &x, &y, &z };
   const struct hk_told_of what = told(all, 3);
   const struct hk_notify_rule r = rule(HK_NOTIFY_MQTT, NULL);
-  struct hk_message m;
+  struct hk_notify_message m;
   const char *text = body(&m, &r, &what);
   static const struct {
     const char *topic;
@@ -187,7 +187,7 @@ static void test_mqtt(void **state)
                  { "plant/incident/7", true, true } };
   assert_int_equal(m.n_pieces, 5);
   for (uint32_t i = 0; i < 5; i++) {
-    const struct hk_message_piece *p = &m.piece[i];
+    const struct hk_notify_message_piece *p = &m.piece[i];
     assert_int_equal(p->topic_length, strlen(wanted[i].topic));
     assert_memory_equal(text + p->topic, wanted[i].topic, p->topic_length);
     assert_int_equal(p->payload_length == 0, wanted[i].empty);
@@ -215,7 +215,7 @@ static void test_pagerduty(void **state)
   const struct hk_notify_rule r = rule(HK_NOTIFY_PAGERDUTY, NULL);
   for (size_t i = 0; i < 3; i++) {
     struct hk_told_of what = told(a, 1);
-    struct hk_message m;
+    struct hk_notify_message m;
     what.paging = cases[i].paging;
     cJSON *o = cJSON_Parse(body(&m, &r, &what)), *payload = cJSON_GetObjectItem(o, "payload");
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(o, "event_action")), cases[i].action);
@@ -229,7 +229,7 @@ static void test_pagerduty(void **state)
     cJSON_Delete(o);
     hk_message_free(&m);
   }
-  struct hk_message m;
+  struct hk_notify_message m;
   const struct hk_told_of what = told(b, 1);
   assert_non_null(strstr(body(&m, &r, &what), "\"dedup_key\":\"hankeld-0000000000000abc-incident-7\""));
   assert_non_null(strstr(m.body.data, "\"summary\":\"2 sensors of pump\""));
