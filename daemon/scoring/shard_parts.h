@@ -95,13 +95,13 @@ static inline bool hk_failover_happened(const struct hk_failover *f)
 /* --- a reload: shard_reload.c ----------------------------------------------------------------------------------------- */
 
 /* Requests of a reload to every shard, in this order; each is answered before the next. */
-enum hk_revise {
-  HK_REVISE_LEARN,  /* adds the new detectors to the backend; nothing names them yet */
-  HK_REVISE_REVIEW, /* the configuration is in force; evicts sensors that are no longer their detector's */
-  HK_REVISE_FORGET, /* lets the backend forget the old detectors */
+enum hk_shard_reload_step {
+  HK_SHARD_RELOAD_LEARN,  /* adds the new detectors to the backend; nothing names them yet */
+  HK_SHARD_RELOAD_REVIEW, /* the configuration is in force; evicts sensors that are no longer their detector's */
+  HK_SHARD_RELOAD_FORGET, /* lets the backend forget the old detectors */
 };
-struct hk_revision {
-  enum hk_revise what;
+struct hk_shard_reload_request {
+  enum hk_shard_reload_step what;
   const struct hk_config *config;
   struct hk_sections *sections;
   const struct hk_definition *learn, *forget;
@@ -126,10 +126,10 @@ struct hk_review {
 };
 
 struct hk_shard_reload {
-  const struct hk_revision *revision; /* main's request */
-  atomic_uint asked, answered;        /* numbers of requests, and of answers */
-  struct hk_review review;            /* read by main after the answer */
-  bool holding;                       /* launching is suspended until nothing is in flight */
+  const struct hk_shard_reload_request *request; /* main's request */
+  atomic_uint asked, answered;                   /* numbers of requests, and of answers */
+  struct hk_review review;                       /* read by main after the answer */
+  bool holding;                                  /* launching is suspended until nothing is in flight */
 };
 
 /* Whether launching is suspended; whether beginning chunks is. */

@@ -51,10 +51,10 @@ static bool define(struct hk_shard *s, const struct hk_definition *definitions, 
 static void begin(struct hk_shard *s)
 {
   const struct hk_config *before = s->config;
-  s->config = s->reload.revision->config;
+  s->config = s->reload.request->config;
   s->reload.review = (struct hk_review){ .begun = true, .slot = s->number };
-  hk_groups_prepare(s->groups, s->reload.revision->sections);
-  hk_groups_prepare(s->fields, s->reload.revision->sections);
+  hk_groups_prepare(s->groups, s->reload.request->sections);
+  hk_groups_prepare(s->fields, s->reload.request->sections);
   hk_shard_watch(s);
   if (s->device && s->config->memory != before->memory) {
     pthread_mutex_lock(&s->device->calls);
@@ -67,7 +67,7 @@ static void begin(struct hk_shard *s)
 static bool stays(const struct hk_shard *s, uint32_t slot)
 {
   const struct hk_string name = hk_registry_name(s->all->registry, slot);
-  const struct hk_section *section = hk_sections_find(s->reload.revision->sections, name.data, name.length);
+  const struct hk_section *section = hk_sections_find(s->reload.request->sections, name.data, name.length);
   return section && section->number == hk_registry_detector(s->all->registry, slot);
 }
 
@@ -78,7 +78,7 @@ static void look_at_derived(struct hk_shard *s, uint32_t slot)
   struct hk_machine_name group;
   const uint32_t number = hk_registry_detector(s->all->registry, slot);
   if (!hk_registry_detector_of(s->all->registry, number)->group ||
-      hk_sections_group_by(s->reload.revision->sections, number, &group))
+      hk_sections_group_by(s->reload.request->sections, number, &group))
     return;
   r->leaving[r->n++] = slot;
   r->machines++;
@@ -100,7 +100,7 @@ static void look_at(struct hk_shard *s, uint32_t slot)
     return;
   }
   for (uint32_t companion = slot; (companion = hk_registry_next_companion(registry, companion)) != slot;)
-    if (!hk_registry_accompanies(registry, s->reload.revision->sections, companion))
+    if (!hk_registry_accompanies(registry, s->reload.request->sections, companion))
       r->leaving[r->n++] = companion;
 }
 
@@ -179,7 +179,7 @@ static bool review(struct hk_shard *s)
     if (r->status != 0)
       snprintf(r->why, sizeof r->why, "no memory for groups: no sensor is of any");
   }
-  if (!r->completing && (hk_sections_accompanied(s->reload.revision->sections) || s->reload.revision->groups)) {
+  if (!r->completing && (hk_sections_accompanied(s->reload.request->sections) || s->reload.request->groups)) {
     r->completing = true;
     r->slot = s->number;
     return true;
@@ -190,20 +190,20 @@ static bool review(struct hk_shard *s)
   return true;
 }
 
-bool hk_shard_revise(struct hk_shard *s)
+bool hk_shard_reload_turn(struct hk_shard *s)
 {
   if (atomic_load_explicit(&s->reload.asked, memory_order_acquire) ==
       atomic_load_explicit(&s->reload.answered, memory_order_relaxed))
     return false;
-  const struct hk_revision *revision = s->reload.revision;
-  switch (revision->what) {
-  case HK_REVISE_LEARN:
+  const struct hk_shard_reload_request *request = s->reload.request;
+  switch (request->what) {
+  case HK_SHARD_RELOAD_LEARN:
     s->reload.review.begun = false;
-    return define(s, revision->learn, revision->n_learn);
-  case HK_REVISE_REVIEW:
+    return define(s, request->learn, request->n_learn);
+  case HK_SHARD_RELOAD_REVIEW:
     return review(s);
-  case HK_REVISE_FORGET:
-    return define(s, revision->forget, revision->n_forget);
+  case HK_SHARD_RELOAD_FORGET:
+    return define(s, request->forget, request->n_forget);
   }
   return false;
 }
@@ -213,14 +213,14 @@ bool hk_shard_reviews(const struct hk_shard *s)
   return s->reload.review.begun &&
          atomic_load_explicit(&s->reload.asked, memory_order_acquire) !=
              atomic_load_explicit(&s->reload.answered, memory_order_relaxed) &&
-         s->reload.revision->what == HK_REVISE_REVIEW; /* main writes it only between an answer and the next request */
+         s->reload.request->what == HK_SHARD_RELOAD_REVIEW; /* main writes it only between an answer and the next request */
 }
 
 const char *hk_shard_reload_why(const struct hk_shard *s)
 {
-  const enum hk_revise what = s->reload.revision->what;
-  return what != HK_REVISE_REVIEW && s->reload.holding        ? "until nothing is in flight"
-         : what != HK_REVISE_REVIEW                           ? "for the device"
+  const enum hk_shard_reload_step what = s->reload.request->what;
+  return what != HK_SHARD_RELOAD_REVIEW && s->reload.holding  ? "until nothing is in flight"
+         : what != HK_SHARD_RELOAD_REVIEW                     ? "for the device"
          : hk_evictions_any(&s->evictions)                    ? "until the sensors that are being forgotten are"
          : s->reload.review.waits                             ? "until the chunk that is being taken is"
          : !s->reload.review.begun && s->queue.sweeps.put_off ? "for a sweep"
@@ -243,9 +243,9 @@ void hk_shard_drop_reload(struct hk_shard *s)
   free(s->reload.review.leaving);
 }
 
-void hk_shard_ask(struct hk_shard *s, const struct hk_revision *revision)
+void hk_shard_ask(struct hk_shard *s, const struct hk_shard_reload_request *request)
 {
-  s->reload.revision = revision;
+  s->reload.request = request;
   atomic_fetch_add_explicit(&s->reload.asked, 1, memory_order_release);
   hk_wake_up(&s->life.wake, HK_WAKE_WORK);
 }

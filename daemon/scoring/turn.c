@@ -475,7 +475,7 @@ bool hk_shard_turn(struct hk_shard *s)
     hk_saver_turn(s->saver);
   if (hk_evictions_any(&s->evictions))
     hk_shard_retire_step(s);
-  any |= hk_shard_revise(s);
+  any |= hk_shard_reload_turn(s);
   return hk_shard_heed_failure(s) || any;
 }
 

@@ -108,7 +108,7 @@ static void discard(struct hk_reload *r, struct hk_config *config)
 static void refuse(struct hk_server *s)
 {
   struct hk_reload *r = &s->reload;
-  for (uint32_t i = 0; i < r->revision.n_learn; i++)
+  for (uint32_t i = 0; i < r->request.n_learn; i++)
     (void)hk_registry_define(s->shards.registry, r->learn[i].number, NULL);
   if (r->next)
     discard(r, r->next);
@@ -118,21 +118,21 @@ static void refuse(struct hk_server *s)
   finish(s, false);
 }
 
-static void ask(struct hk_server *s, enum hk_reload_phase phase, enum hk_revise what)
+static void ask(struct hk_server *s, enum hk_reload_phase phase, enum hk_shard_reload_step what)
 {
   s->reload.phase = phase;
-  s->reload.revision.what = what;
+  s->reload.request.what = what;
   for (uint32_t i = 0; i < s->shards.n; i++)
-    hk_shard_ask(&s->shard[i], &s->reload.revision);
+    hk_shard_ask(&s->shard[i], &s->reload.request);
 }
 
 /* Detectors have their numbers: makes the new ones known to the registry, and lists for the backends. Returns 0 or -ENOMEM. */
 static int define(struct hk_server *s, const bool taken[HK_DETECTORS_MAX])
 {
   struct hk_reload *r = &s->reload;
-  struct hk_revision *revision = &r->revision;
+  struct hk_shard_reload_request *request = &r->request;
   bool stays[HK_DETECTORS_MAX] = { false };
-  *revision = (struct hk_revision){ .config = r->next, .groups = hk_change_of_groups(s->config, r->next) };
+  *request = (struct hk_shard_reload_request){ .config = r->next, .groups = hk_change_of_groups(s->config, r->next) };
   r->learn = calloc(r->next->n_detectors, sizeof *r->learn);
   r->forget = calloc(HK_DETECTORS_MAX, sizeof *r->forget);
   int status = r->learn && r->forget ? hk_sections_new(&r->sections, r->next) : -ENOMEM;
@@ -143,14 +143,14 @@ static int define(struct hk_server *s, const bool taken[HK_DETECTORS_MAX])
       continue;
     status = hk_registry_define(s->shards.registry, d->number, d);
     if (status == 0)
-      r->learn[revision->n_learn++] = (struct hk_definition){ d->number, &d->detector };
+      r->learn[request->n_learn++] = (struct hk_definition){ d->number, &d->detector };
   }
   for (uint32_t i = 0; i < HK_DETECTORS_MAX && status == 0; i++)
     if (taken[i] && !stays[i])
-      r->forget[revision->n_forget++] = (struct hk_definition){ i, NULL };
-  revision->sections = r->sections;
-  revision->learn = r->learn;
-  revision->forget = r->forget;
+      r->forget[request->n_forget++] = (struct hk_definition){ i, NULL };
+  request->sections = r->sections;
+  request->learn = r->learn;
+  request->forget = r->forget;
   return status;
 }
 
@@ -237,7 +237,7 @@ static void compare(struct hk_server *s)
     refuse(s);
     return;
   }
-  ask(s, HK_RELOAD_LEARN, HK_REVISE_LEARN);
+  ask(s, HK_RELOAD_LEARN, HK_SHARD_RELOAD_LEARN);
   uv_timer_start(&r->look, on_look, LOOK, LOOK);
 }
 
@@ -266,7 +266,7 @@ static void begin(struct hk_server *s)
   char state[96];
   r->begun = atomic_load_explicit(&r->asked, memory_order_acquire);
   r->time = hk_now();
-  r->revision.n_learn = 0;
+  r->request.n_learn = 0;
   snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, r->time / 1000);
   hk_notify(state);
   if (s->drain.deadline != 0 || !r->path || !(r->next = calloc(1, sizeof *r->next))) {
@@ -323,7 +323,7 @@ static void adopt(struct hk_server *s)
   hk_registry_adopt(s->shards.registry, r->next, r->sections);
   s->net.config = r->next;
   order(s, HK_ORDER_ADOPT);
-  ask(s, HK_RELOAD_ADOPT, HK_REVISE_REVIEW);
+  ask(s, HK_RELOAD_ADOPT, HK_SHARD_RELOAD_REVIEW);
 }
 
 /* All threads have adopted the new one. */
@@ -357,7 +357,7 @@ static void retire_old(struct hk_server *s)
  * snapshot soon. */
 static void save(struct hk_server *s)
 {
-  if (s->reload.revision.n_learn + s->reload.revision.n_forget == 0 && !s->reload.revision.groups)
+  if (s->reload.request.n_learn + s->reload.request.n_forget == 0 && !s->reload.request.groups)
     return;
   for (uint32_t i = 0; i < s->shards.n; i++)
     if (s->shard[i].saver)
@@ -384,11 +384,11 @@ static void step(struct hk_server *s)
       return;
     (void)could(s); /* sensors that could not be evicted stay as they were, which is reported */
     retire_old(s);
-    ask(s, HK_RELOAD_FORGET, HK_REVISE_FORGET);
+    ask(s, HK_RELOAD_FORGET, HK_SHARD_RELOAD_FORGET);
     return;
   case HK_RELOAD_FORGET:
     if (could(s))
-      for (uint32_t i = 0; i < r->revision.n_forget; i++)
+      for (uint32_t i = 0; i < r->request.n_forget; i++)
         (void)hk_registry_define(s->shards.registry, r->forget[i].number, NULL);
     save(s);
     hk_buffer_print(&r->told, "the configuration is in force, after %.0f ms\n", (double)(hk_now() - r->time) * 1e-6);

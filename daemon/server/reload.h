@@ -42,7 +42,7 @@ struct hk_reload {
   struct hk_config *next;              /* the new configuration, then the one in force */
   struct hk_credentials **credentials; /* of each gate, not in force yet; NULL: none were read, or they are in force */
   struct hk_sections *sections;
-  struct hk_revision revision;
+  struct hk_shard_reload_request request;
   struct hk_definition *learn, *forget;
   struct hk_buffer told; /* the report so far */
   uint32_t ordered;      /* orders to loops to adopt the configuration in force; hk_net counts the obeyed ones */

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PAUSE_NS 30000 /* between two looks whether a batch is done, after HK_ROAD_SPIN_NS */
+#define PAUSE_NS 30000 /* between two looks whether a batch is done, after HK_CUDA_SPIN_NS */
 
-int hk_road_room(struct hk_road *r, uint32_t points, char *error, size_t size)
+int hk_cuda_batches_room(struct hk_cuda_batches *r, uint32_t points, char *error, size_t size)
 {
   const uint32_t room = (points + 15) & ~15u;
   cudaError_t failed = cudaSuccess;
@@ -24,9 +24,9 @@ int hk_road_room(struct hk_road *r, uint32_t points, char *error, size_t size)
   (void)cudaFree(r->work.order);
   r->work.next = r->work.order = NULL;
   for (uint32_t i = 0; i < r->n_places && !failed; i++) {
-    failed = cudaMalloc((void **)&r->places[i].device, room * HK_ROAD_POINT_BYTES);
+    failed = cudaMalloc((void **)&r->places[i].device, room * HK_CUDA_POINT_BYTES);
     if (!failed) /* columns of a refused batch are copied back as they are */
-      failed = cudaMemsetAsync(r->places[i].device, 0, room * HK_ROAD_POINT_BYTES, r->up);
+      failed = cudaMemsetAsync(r->places[i].device, 0, room * HK_CUDA_POINT_BYTES, r->up);
   }
   if (!failed)
     failed = cudaMalloc((void **)&r->work.next, room * sizeof *r->work.next);
@@ -41,13 +41,13 @@ int hk_road_room(struct hk_road *r, uint32_t points, char *error, size_t size)
   size_t left = 0, all = 0;
   (void)cudaMemGetInfo(&left, &all);
   snprintf(error, size, "CUDA, memory for %u batches of %u points (%llu bytes): %s; %zu of %zu on the device are free",
-           r->n_places, points, (unsigned long long)room * (r->n_places * HK_ROAD_POINT_BYTES + 2 * sizeof(uint32_t)),
+           r->n_places, points, (unsigned long long)room * (r->n_places * HK_CUDA_POINT_BYTES + 2 * sizeof(uint32_t)),
            cudaGetErrorString(failed), left, all);
   (void)cudaGetLastError(); /* said; must not be taken for the next call's */
   return failed == cudaErrorMemoryAllocation ? -ENOMEM : -EIO;
 }
 
-int hk_road_images(struct hk_road *r, uint64_t bytes, char *error, size_t size)
+int hk_cuda_batches_images(struct hk_cuda_batches *r, uint64_t bytes, char *error, size_t size)
 {
   (void)cudaFree(r->images);
   r->images = NULL;
@@ -59,7 +59,7 @@ int hk_road_images(struct hk_road *r, uint64_t bytes, char *error, size_t size)
 }
 
 /* Batches in flight may use the old tasks: memory is taken and given back in the order of the stream. */
-int hk_road_ready(struct hk_road *r, char *error, size_t size)
+int hk_cuda_batches_ready(struct hk_cuda_batches *r, char *error, size_t size)
 {
   const int64_t tasks = hk_records_lists(&r->records, r->room);
   cudaError_t failed = tasks < 0 ? (cudaError_t)-tasks : cudaSuccess;
@@ -79,7 +79,7 @@ int hk_road_ready(struct hk_road *r, char *error, size_t size)
 
 /* 0 when the device is done with a batch, cudaErrorNotReady when it is not, or how it failed. A small batch is done when its last
  * word is there, which costs nothing to look for; whether the device has failed is asked only when it comes late. */
-static cudaError_t place_state(const struct hk_road *r, const struct hk_road_place *p, bool late)
+static cudaError_t place_state(const struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p, bool late)
 {
   if (!p->small)
     return cudaEventQuery(p->finished);
@@ -89,10 +89,10 @@ static cudaError_t place_state(const struct hk_road *r, const struct hk_road_pla
   return state ? state : cudaErrorNotReady;
 }
 
-int hk_road_await(const struct hk_road *r, const struct hk_road_place *p)
+int hk_cuda_batches_await(const struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
 {
   const struct timespec pause = { 0, PAUSE_NS };
-  const int64_t end = hk_cuda_clock() + HK_ROAD_SPIN_NS;
+  const int64_t end = hk_cuda_clock() + HK_CUDA_SPIN_NS;
   for (bool late = false;; late = hk_cuda_clock() > end) {
     if (late)
       nanosleep(&pause, NULL);
@@ -102,14 +102,14 @@ int hk_road_await(const struct hk_road *r, const struct hk_road_place *p)
   }
 }
 
-void hk_road_drain(const struct hk_road *r)
+void hk_cuda_batches_drain(const struct hk_cuda_batches *r)
 {
   (void)cudaStreamSynchronize(r->up);
   (void)cudaStreamSynchronize(r->main);
   (void)cudaStreamSynchronize(r->down);
 }
 
-static cudaError_t streams_make(struct hk_road *r)
+static cudaError_t streams_make(struct hk_cuda_batches *r)
 {
   cudaStream_t *const streams[] = { &r->main, &r->up, &r->down };
   cudaError_t failed = cudaEventCreateWithFlags(&r->fork, cudaEventDisableTiming);
@@ -117,13 +117,13 @@ static cudaError_t streams_make(struct hk_road *r)
     failed = cudaEventCreateWithFlags(&r->images_free, cudaEventDisableTiming);
   for (uint32_t i = 0; i < 3 && !failed; i++)
     failed = cudaStreamCreateWithFlags(streams[i], cudaStreamNonBlocking);
-  for (uint32_t i = 0; i < HK_ROAD_SIDES && !failed; i++) {
+  for (uint32_t i = 0; i < HK_CUDA_SIDE_STREAMS && !failed; i++) {
     failed = cudaStreamCreateWithFlags(&r->side[i], cudaStreamNonBlocking);
     if (!failed)
       failed = cudaEventCreateWithFlags(&r->joined[i], cudaEventDisableTiming);
   }
   for (uint32_t i = 0; i < r->n_places && !failed; i++) {
-    struct hk_road_place *p = &r->places[i];
+    struct hk_cuda_batch_place *p = &r->places[i];
     failed = cudaEventCreateWithFlags(&p->up, cudaEventDisableTiming);
     if (!failed)
       failed = cudaEventCreateWithFlags(&p->scored, cudaEventDisableTiming);
@@ -133,7 +133,7 @@ static cudaError_t streams_make(struct hk_road *r)
   return failed;
 }
 
-static cudaError_t counters_make(struct hk_road *r)
+static cudaError_t counters_make(struct hk_cuda_batches *r)
 {
   struct hk_cuda_work *work = &r->work;
   cudaError_t failed = cudaMallocHost((void **)&r->answers, r->n_places * sizeof *r->answers);
@@ -156,7 +156,8 @@ static cudaError_t counters_make(struct hk_road *r)
   return failed;
 }
 
-int hk_road_open(struct hk_road *r, const struct hk_backend_config *config, uint32_t places, char *error, size_t size)
+int hk_cuda_batches_open(struct hk_cuda_batches *r, const struct hk_backend_config *config, uint32_t places, char *error,
+                         size_t size)
 {
   r->n_detectors = config->n_detectors;
   r->max_detectors = config->max_detectors > r->n_detectors ? config->max_detectors : r->n_detectors;
@@ -195,7 +196,8 @@ int hk_road_open(struct hk_road *r, const struct hk_backend_config *config, uint
   return status ? status : hk_records_open(&r->records, error, size);
 }
 
-int hk_road_define(struct hk_road *r, const struct hk_definition *definitions, uint32_t n, char *error, size_t size)
+int hk_cuda_batches_define(struct hk_cuda_batches *r, const struct hk_definition *definitions, uint32_t n, char *error,
+                           size_t size)
 {
   uint32_t n_after;
   int status = hk_definitions_check(definitions, n, r->n_detectors, r->max_detectors, &n_after, error, size);
@@ -245,7 +247,7 @@ static void stream_free(cudaStream_t stream)
 }
 
 /* A device that fails in here has failed before, and was heard. */
-void hk_road_close(struct hk_road *r)
+void hk_cuda_batches_close(struct hk_cuda_batches *r)
 {
   for (uint32_t i = 0; r->places && i < r->n_places; i++) {
     (void)cudaFree(r->places[i].device);
@@ -263,7 +265,7 @@ void hk_road_close(struct hk_road *r)
   hk_families_close(&r->families);
   (void)cudaFreeHost(r->answers);
   hk_records_close(&r->records);
-  for (uint32_t i = 0; i < HK_ROAD_SIDES; i++) {
+  for (uint32_t i = 0; i < HK_CUDA_SIDE_STREAMS; i++) {
     event_free(r->joined[i]);
     stream_free(r->side[i]);
   }

@@ -1,4 +1,4 @@
-/* The road of a batch on the device, but for the scores: commands of the host, points told apart by sensor, sweeps, the answer;
+/* What the device does for a batch, except the scores: commands of the host, points told apart by sensor, sweeps, the answer;
  * and their launchers.
  *
  * Grouping. Each sensor's points are strung on a chain through `next`, whose newest link stands in the slot's entry of `last`.

@@ -22,7 +22,8 @@
 #define TEXT 320
 #define HUNG_SECONDS 5 /* after this time close abandons a device that has not finished its batches */
 
-/* A place in flight; the road has one for each. Owner: the shard's thread until submitted, the watching thread until finished. */
+/* A place in flight; one for each place of `batches`. Owner: the shard's thread until submitted, the watching thread until
+ * finished. */
 struct flight {
   struct hk_batch *batch;
   int status;
@@ -32,7 +33,7 @@ struct flight {
 
 struct cuda_backend {
   struct hk_backend backend;
-  struct hk_road road;
+  struct hk_cuda_batches batches;
   struct flight *flights;
   uint32_t in_flight;
   char failure[TEXT];
@@ -61,7 +62,7 @@ static struct cuda_backend *from(struct hk_backend *b)
 static struct cuda_backend *enter(struct hk_backend *b)
 {
   struct cuda_backend *c = from(b);
-  (void)cudaSetDevice((int)c->road.device);
+  (void)cudaSetDevice((int)c->batches.device);
   return c;
 }
 
@@ -97,13 +98,13 @@ static int backend_submit(struct hk_backend *b, struct hk_batch *batch)
   uint64_t bytes = 0;
   if (batch->backend != b || !(points || sweep || images) || (!sweep && batch->n > batch->capacity))
     return -EINVAL; /* the device writes into the batch's own memory */
-  if (images && hk_records_plan(&c->road.records, batch, &bytes) != 0)
+  if (images && hk_records_plan(&c->batches.records, batch, &bytes) != 0)
     return -EINVAL;
-  const bool larger = (points && batch->capacity > c->road.room) || bytes > c->road.images_size;
+  const bool larger = (points && batch->capacity > c->batches.room) || bytes > c->batches.images_size;
   if (larger && busy && !c->lost)
     return HK_AGAIN;                                  /* memory is enlarged only while no batch is on the device */
   const uint32_t place = c->submitted % c->in_flight; /* only this thread moves `submitted` */
-  c->road.places[place].images = bytes;
+  c->batches.places[place].images = bytes;
   struct flight *f = &c->flights[place];
   f->batch = batch;
   f->status = 0;
@@ -113,12 +114,13 @@ static int backend_submit(struct hk_backend *b, struct hk_batch *batch)
     memcpy(f->failure, c->loss, TEXT);
   } else {
     if (larger)
-      f->status = points ? hk_road_room(&c->road, batch->capacity, f->failure, TEXT)
-                         : hk_road_images(&c->road, batch->bulk_size, f->failure, TEXT);
+      f->status = points ? hk_cuda_batches_room(&c->batches, batch->capacity, f->failure, TEXT)
+                         : hk_cuda_batches_images(&c->batches, batch->bulk_size, f->failure, TEXT);
     if (!f->status)
-      f->status = hk_road_ready(&c->road, f->failure, TEXT);
+      f->status = hk_cuda_batches_ready(&c->batches, f->failure, TEXT);
     if (!f->status) {
-      const cudaError_t failed = (cudaError_t)hk_road_launch(&c->road, &c->road.places[place], batch, c->submitted + 1);
+      const cudaError_t failed =
+          (cudaError_t)hk_cuda_batches_launch(&c->batches, &c->batches.places[place], batch, c->submitted + 1);
       f->broken = failed != cudaSuccess;
       if (failed)
         say(f, "starting", failed);
@@ -148,14 +150,14 @@ static int event_order(const void *a, const void *b)
 static cudaError_t flight_await(struct cuda_backend *c, const struct flight *f)
 {
   if (f->broken)
-    hk_road_drain(&c->road); /* nothing may write to the batch after its return to the caller */
-  return f->status ? cudaSuccess : (cudaError_t)hk_road_await(&c->road, &c->road.places[f - c->flights]);
+    hk_cuda_batches_drain(&c->batches); /* nothing may write to the batch after its return to the caller */
+  return f->status ? cudaSuccess : (cudaError_t)hk_cuda_batches_await(&c->batches, &c->batches.places[f - c->flights]);
 }
 
 static void flight_finish(struct cuda_backend *c, struct flight *f, cudaError_t failed)
 {
   struct hk_batch *batch = f->batch;
-  const uint64_t answer = *c->road.places[f - c->flights].answer;
+  const uint64_t answer = *c->batches.places[f - c->flights].answer;
   batch->n_events = 0;
   if (failed) {
     say(f, "on", failed);
@@ -223,7 +225,7 @@ static struct hk_batch *backend_reap(struct hk_backend *b)
 static void backend_wait(struct hk_backend *b)
 {
   struct cuda_backend *c = from(b);
-  const int64_t end = hk_cuda_clock() + HK_ROAD_SPIN_NS;
+  const int64_t end = hk_cuda_clock() + HK_CUDA_SPIN_NS;
   pthread_mutex_lock(&c->lock);
   const bool due = c->reaped == c->finished && c->finished < c->submitted;
   pthread_mutex_unlock(&c->lock);
@@ -252,13 +254,13 @@ static bool calm(struct cuda_backend *c)
 
 static uint64_t backend_need(const struct hk_backend *b, uint32_t detector, uint64_t sensors)
 {
-  return hk_records_need(&((const struct cuda_backend *)b)->road.records, detector, sensors);
+  return hk_records_need(&((const struct cuda_backend *)b)->batches.records, detector, sensors);
 }
 
 static int backend_add(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64_t seed)
 {
   struct cuda_backend *c = enter(b);
-  return hk_records_add(&c->road.records, slot, detector, seed, c->failure, sizeof c->failure);
+  return hk_records_add(&c->batches.records, slot, detector, seed, c->failure, sizeof c->failure);
 }
 
 static int backend_define(struct hk_backend *b, const struct hk_definition *definitions, uint32_t n, char *error, size_t size)
@@ -271,30 +273,30 @@ static int backend_define(struct hk_backend *b, const struct hk_definition *defi
     snprintf(error, size, "a batch is in flight");
     return -EBUSY;
   }
-  return hk_road_define(&c->road, definitions, n, error, size);
+  return hk_cuda_batches_define(&c->batches, definitions, n, error, size);
 }
 
 static void backend_limit(struct hk_backend *b, uint64_t memory)
 {
-  from(b)->road.records.limit = memory;
+  from(b)->batches.records.limit = memory;
 }
 
 static void backend_remove(struct hk_backend *b, uint32_t slot)
 {
   struct cuda_backend *c = enter(b);
-  (void)hk_records_remove(&c->road.records, slot, c->failure, sizeof c->failure); /* the next batch reports it, too */
+  (void)hk_records_remove(&c->batches.records, slot, c->failure, sizeof c->failure); /* the next batch reports it, too */
 }
 
 static int64_t backend_export(struct hk_backend *b, uint32_t slot, void *state, size_t size)
 {
   struct cuda_backend *c = enter(b);
-  return hk_records_export(&c->road.records, slot, state, size, c->failure, sizeof c->failure);
+  return hk_records_export(&c->batches.records, slot, state, size, c->failure, sizeof c->failure);
 }
 
 static int backend_import(struct hk_backend *b, uint32_t slot, const void *state, size_t size)
 {
   struct cuda_backend *c = enter(b);
-  return hk_records_import(&c->road.records, slot, state, size, c->failure, sizeof c->failure);
+  return hk_records_import(&c->batches.records, slot, state, size, c->failure, sizeof c->failure);
 }
 
 static void *backend_alloc(struct hk_backend *b, size_t bytes)
@@ -369,10 +371,10 @@ static void backend_close(struct hk_backend *b)
     return;
   }
   pthread_join(c->watcher, NULL);
-  hk_road_drain(&c->road);
+  hk_cuda_batches_drain(&c->batches);
   pthread_cond_destroy(&c->changed);
   pthread_mutex_destroy(&c->lock);
-  hk_road_close(&c->road);
+  hk_cuda_batches_close(&c->batches);
   free(c->flights);
   free(c);
 }
@@ -424,7 +426,7 @@ int hk_cuda_open(struct hk_backend **out, const struct hk_backend_config *config
   c->flights = calloc(c->in_flight, sizeof *c->flights);
   int status = -ENOMEM;
   if (c->flights)
-    status = hk_road_open(&c->road, config, c->in_flight, error, size);
+    status = hk_cuda_batches_open(&c->batches, config, c->in_flight, error, size);
   else
     snprintf(error, size, "no memory for %u batches in flight", c->in_flight);
   if (!status) {
@@ -433,7 +435,7 @@ int hk_cuda_open(struct hk_backend **out, const struct hk_backend_config *config
       snprintf(error, size, "no thread for the CUDA backend: %s", strerror(-status));
   }
   if (status) {
-    hk_road_close(&c->road);
+    hk_cuda_batches_close(&c->batches);
     free(c->flights);
     free(c);
     return status;

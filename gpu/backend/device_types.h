@@ -196,16 +196,16 @@ struct hk_cuda_end {
   uint32_t n_detectors, n_families;
 };
 
-#define HK_CUDA_FEW 104 /* as many as a launch has room for: see struct hk_cuda_launch */
+#define HK_CUDA_SMALL_BATCH 104 /* as many as a launch has room for: see struct hk_cuda_launch */
 
 /* A batch of few points, grouped by sensor on the host and passed as an argument of the launch. */
-struct hk_cuda_few {
+struct hk_cuda_small_batch {
   uint32_t n; /* number of tasks; 0: the device groups the points */
-  struct hk_cuda_task task[HK_CUDA_FEW];
-  int64_t time[HK_CUDA_FEW]; /* of the points; those of a task are contiguous */
-  double value[HK_CUDA_FEW];
-  uint8_t order[HK_CUDA_FEW]; /* their indices in the batch */
-  uint16_t detector[HK_CUDA_FEW];
+  struct hk_cuda_task task[HK_CUDA_SMALL_BATCH];
+  int64_t time[HK_CUDA_SMALL_BATCH]; /* of the points; those of a task are contiguous */
+  double value[HK_CUDA_SMALL_BATCH];
+  uint8_t order[HK_CUDA_SMALL_BATCH]; /* their indices in the batch */
+  uint16_t detector[HK_CUDA_SMALL_BATCH];
 };
 
 /* The arguments of a kernel: the tasks of the detectors that it scores. */
@@ -221,7 +221,7 @@ struct hk_cuda_launch {
   struct hk_cuda_work work;
   struct hk_cuda_columns columns;
   struct hk_cuda_end end;
-  struct hk_cuda_few few;
+  struct hk_cuda_small_batch small;
 };
 
 /* Loads the kernels below, so that the first batch does not wait for that. */

@@ -21,7 +21,7 @@ struct hk_cuda_family {
   void *scratch;     /* work memory of the blocks, on the device */
 };
 
-/* Owner: the struct hk_road that embeds it. */
+/* Owner: the struct hk_cuda_batches that embeds it. */
 struct hk_families {
   struct hk_cuda_family *family; /* the widest first */
   uint32_t n;

@@ -1,4 +1,4 @@
-/* What is put on the streams of the road for a batch: copies, grouping by sensor, a launch for each family of detectors, a sweep
+/* What is put on the streams for a batch: copies, grouping by sensor, a launch for each family of detectors, a sweep
  * or an export: see batch.h.
  *
  * Failure modes: a cudaError_t, of which the caller makes a status; a part of the batch may be on the device then. */
@@ -11,9 +11,9 @@
 #define SMALL 16384  /* points of a batch of which nothing is copied */
 #define LOOKED_AT 16 /* points worth looking at for each launch that may be spared */
 
-static struct hk_cuda_columns columns_of(const struct hk_road *r, const struct hk_road_place *p)
+static struct hk_cuda_columns columns_of(const struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
 {
-  const struct hk_road_columns d = hk_road_columns(p, r->room);
+  const struct hk_cuda_batch_columns d = hk_cuda_batch_columns(p, r->room);
   return (struct hk_cuda_columns){
     .time = d.points.time,
     .value = d.points.value,
@@ -28,9 +28,9 @@ static struct hk_cuda_columns columns_of(const struct hk_road *r, const struct h
   };
 }
 
-static cudaError_t copy_up(const struct hk_road *r, const struct hk_road_place *p)
+static cudaError_t copy_up(const struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
 {
-  const struct hk_cuda_points to = hk_road_columns(p, r->room).points;
+  const struct hk_cuda_points to = hk_cuda_batch_columns(p, r->room).points;
   const struct hk_batch *batch = p->batch;
   cudaError_t failed = cudaMemcpyAsync(to.slot, batch->slot, batch->n * sizeof *to.slot, cudaMemcpyHostToDevice, r->up);
   if (!failed)
@@ -44,9 +44,9 @@ static cudaError_t copy_up(const struct hk_road *r, const struct hk_road_place *
   return failed;
 }
 
-static cudaError_t copy_down(const struct hk_road *r, const struct hk_road_place *p)
+static cudaError_t copy_down(const struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
 {
-  const struct hk_road_columns d = hk_road_columns(p, r->room);
+  const struct hk_cuda_batch_columns d = hk_cuda_batch_columns(p, r->room);
   const struct hk_batch *batch = p->batch;
   cudaError_t failed = cudaEventRecord(p->scored, r->main);
   if (!failed)
@@ -58,22 +58,22 @@ static cudaError_t copy_down(const struct hk_road *r, const struct hk_road_place
   return failed;
 }
 
-static void part_add(struct hk_road *r, uint32_t detector, uint32_t tasks)
+static void part_add(struct hk_cuda_batches *r, uint32_t detector, uint32_t tasks)
 {
-  struct hk_road_part *part = &r->parts[r->families.of[detector]];
+  struct hk_cuda_batch_part *part = &r->parts[r->families.of[detector]];
   part->tasks += tasks;
   part->work += tasks * hk_family_work(&r->detectors[detector]);
 }
 
 /* What falls to each family: as many tasks as it has sensors, at most; where points are few for so many families, as points say.
  */
-static void divide(struct hk_road *r, const struct hk_batch *batch, const struct hk_cuda_few *few)
+static void divide(struct hk_cuda_batches *r, const struct hk_batch *batch, const struct hk_cuda_small_batch *small)
 {
   const struct hk_records *sensors = &r->records;
   memset(r->parts, 0, r->families.n * sizeof *r->parts);
-  if (few->n > 0) {
-    for (uint32_t t = 0; t < few->n; t++)
-      part_add(r, few->detector[t], 1);
+  if (small->n > 0) {
+    for (uint32_t t = 0; t < small->n; t++)
+      part_add(r, small->detector[t], 1);
   } else if (r->families.n > 1 && batch->n / LOOKED_AT < r->families.n) {
     for (uint32_t i = 0; i < batch->n; i++) {
       const struct hk_cuda_slot *entry = hk_records_at(sensors, batch->slot[i]);
@@ -87,10 +87,10 @@ static void divide(struct hk_road *r, const struct hk_batch *batch, const struct
 }
 
 /* Blocks that a family is launched with. Few tasks get a warp each. */
-static uint32_t blocks_of(const struct hk_road *r, uint32_t family, uint32_t points, bool few)
+static uint32_t blocks_of(const struct hk_cuda_batches *r, uint32_t family, uint32_t points, bool small)
 {
   const struct hk_cuda_family *f = &r->families.family[family];
-  const uint32_t at_once = f->kernel->warps * (few ? 1 : f->kernel->side);
+  const uint32_t at_once = f->kernel->warps * (small ? 1 : f->kernel->side);
   const uint32_t tasks = r->parts[family].tasks < points ? r->parts[family].tasks : points;
   const uint32_t blocks = tasks / at_once + (tasks % at_once > 0);
   return blocks < f->resident ? blocks : f->resident;
@@ -98,12 +98,12 @@ static uint32_t blocks_of(const struct hk_road *r, uint32_t family, uint32_t poi
 
 /* Sets the warps among which each family shares out its tasks: all that the device has, if all families find room on it side by
  * side; else in proportion to their work, so that they end together. */
-static void apportion(struct hk_road *r, uint32_t points)
+static void apportion(struct hk_cuda_batches *r, uint32_t points)
 {
   double work = 0, load = 0, tasks = 0;
   for (uint32_t i = 0; i < r->families.n; i++) {
     const struct hk_cuda_family *f = &r->families.family[i];
-    const struct hk_road_part *part = &r->parts[i];
+    const struct hk_cuda_batch_part *part = &r->parts[i];
     work += part->work;
     tasks += part->tasks;
     load += (double)part->tasks / f->kernel->side / (f->resident * f->kernel->warps);
@@ -117,8 +117,8 @@ static void apportion(struct hk_road *r, uint32_t points)
 }
 
 /* Launches a family; all: the launch but for what is the family's own. */
-static cudaError_t launch_family(const struct hk_road *r, cudaStream_t stream, uint32_t number, uint32_t points,
-                                 const struct hk_cuda_few *few, struct hk_cuda_launch *all)
+static cudaError_t launch_family(const struct hk_cuda_batches *r, cudaStream_t stream, uint32_t number, uint32_t points,
+                                 const struct hk_cuda_small_batch *small, struct hk_cuda_launch *all)
 {
   const struct hk_cuda_family *f = &r->families.family[number];
   all->family = number;
@@ -127,18 +127,19 @@ static cudaError_t launch_family(const struct hk_road *r, cudaStream_t stream, u
   all->size = f->size;
   all->scratch = f->scratch;
   all->warps = r->parts[number].warps;
-  all->few.n = 0;
-  for (uint32_t t = 0; t < few->n; t++) {
-    if (r->families.of[few->detector[t]] != number)
+  all->small.n = 0;
+  for (uint32_t t = 0; t < small->n; t++) {
+    if (r->families.of[small->detector[t]] != number)
       continue;
-    all->few.task[all->few.n] = few->task[t];
-    all->few.detector[all->few.n++] = few->detector[t];
+    all->small.task[all->small.n] = small->task[t];
+    all->small.detector[all->small.n++] = small->detector[t];
   }
-  return (cudaError_t)f->kernel->launch(stream, blocks_of(r, number, points, few->n > 0), f->shared, all);
+  return (cudaError_t)f->kernel->launch(stream, blocks_of(r, number, points, small->n > 0), f->shared, all);
 }
 
-/* A launch for each family, next to each other on side streams where there are several. few: none (n = 0), or the tasks. */
-static cudaError_t launch_scores(struct hk_road *r, const struct hk_road_place *p, const struct hk_cuda_few *few)
+/* A launch for each family, next to each other on side streams where there are several. small: none (n = 0), or the tasks. */
+static cudaError_t launch_scores(struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p,
+                                 const struct hk_cuda_small_batch *small)
 {
   const uint32_t points = p->batch->n;
   struct hk_cuda_launch all = {
@@ -148,30 +149,30 @@ static cudaError_t launch_scores(struct hk_road *r, const struct hk_road_place *
     .columns = columns_of(r, p),
     .end = { .answer = p->answer,
              .number = p->number,
-             .n_detectors = few->n > 0 ? 0 : r->n_detectors,
+             .n_detectors = small->n > 0 ? 0 : r->n_detectors,
              .n_families = r->families.n },
   };
-  if (few->n > 0) {
-    memcpy(all.few.order, few->order, points * sizeof *few->order);
-    memcpy(all.few.time, few->time, points * sizeof *few->time);
-    memcpy(all.few.value, few->value, points * sizeof *few->value);
+  if (small->n > 0) {
+    memcpy(all.small.order, small->order, points * sizeof *small->order);
+    memcpy(all.small.time, small->time, points * sizeof *small->time);
+    memcpy(all.small.value, small->value, points * sizeof *small->value);
   }
   uint32_t n = 0;
   divide(r, p->batch, few);
   apportion(r, points);
   for (uint32_t i = 0; i < r->families.n; i++) {
-    all.end.blocks += blocks_of(r, i, points, few->n > 0);
+    all.end.blocks += blocks_of(r, i, points, small->n > 0);
     n += r->parts[i].tasks > 0;
   }
   if (n == 0) /* no slot is bound: the batch was refused */
     return (cudaError_t)hk_cuda_finish(r->main, &r->work, &all.end);
-  const uint32_t sides = n < 2 ? 0 : n < HK_ROAD_SIDES ? n : HK_ROAD_SIDES;
+  const uint32_t sides = n < 2 ? 0 : n < HK_CUDA_SIDE_STREAMS ? n : HK_CUDA_SIDE_STREAMS;
   cudaError_t failed = sides > 0 ? cudaEventRecord(r->fork, r->main) : cudaSuccess;
   for (uint32_t i = 0; i < sides && !failed; i++)
     failed = cudaStreamWaitEvent(r->side[i], r->fork, 0);
   for (uint32_t i = 0, next = 0; i < r->families.n && !failed; i++)
     if (r->parts[i].tasks > 0)
-      failed = launch_family(r, sides > 0 ? r->side[next++ % sides] : r->main, i, points, few, &all);
+      failed = launch_family(r, sides > 0 ? r->side[next++ % sides] : r->main, i, points, small, &all);
   for (uint32_t i = 0; i < sides && !failed; i++) {
     failed = cudaEventRecord(r->joined[i], r->side[i]);
     if (!failed)
@@ -180,23 +181,23 @@ static cudaError_t launch_scores(struct hk_road *r, const struct hk_road_place *
   return failed;
 }
 
-static cudaError_t launch_points(struct hk_road *r, const struct hk_road_place *p)
+static cudaError_t launch_points(struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
 {
-  const struct hk_cuda_points points = hk_road_columns(p, r->room).points;
+  const struct hk_cuda_points points = hk_cuda_batch_columns(p, r->room).points;
   const struct hk_cuda_points from = { p->batch->slot, p->batch->time, p->batch->value };
-  struct hk_cuda_few few;
-  if (hk_few_make(&few, &r->records, p->batch))
-    return launch_scores(r, p, &few);
+  struct hk_cuda_small_batch small;
+  if (hk_small_batch_make(&small, &r->records, p->batch))
+    return launch_scores(r, p, &small);
   cudaError_t failed = p->small ? cudaSuccess : copy_up(r, p);
   if (!failed)
     failed = (cudaError_t)hk_cuda_group(r->main, &r->records.directory, &r->work, p->small ? &from : NULL, &points, p->batch->n);
-  few.n = 0;
-  return failed ? failed : launch_scores(r, p, &few);
+  small.n = 0;
+  return failed ? failed : launch_scores(r, p, &small);
 }
 
 /* Sweeps as many records as the batch surely has room for, as a sensor may give two notices; the next sweep goes on there. So
  * which notices come does not depend on the order in which the device writes them. */
-static cudaError_t launch_sweep(struct hk_road *r, const struct hk_road_place *p)
+static cudaError_t launch_sweep(struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
 {
   const struct hk_cuda_columns columns = columns_of(r, p);
   struct hk_records *sensors = &r->records;
@@ -225,7 +226,7 @@ static cudaError_t launch_sweep(struct hk_road *r, const struct hk_road_place *p
 
 /* Packs the images on `main`, between the batches before and after, and copies them down next to whatever follows; the next
  * export waits for that copy. */
-static cudaError_t launch_export(const struct hk_road *r, const struct hk_road_place *p)
+static cudaError_t launch_export(const struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
 {
   if (p->images == 0)
     return cudaSuccess;
@@ -233,7 +234,7 @@ static cudaError_t launch_export(const struct hk_road *r, const struct hk_road_p
   return failed ? failed : (cudaError_t)hk_cuda_fetch(r->main, p->batch->work, p->batch->n, r->images);
 }
 
-static cudaError_t copy_images_down(const struct hk_road *r, const struct hk_road_place *p)
+static cudaError_t copy_images_down(const struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
 {
   cudaError_t failed = cudaEventRecord(p->scored, r->main);
   if (!failed)
@@ -244,13 +245,13 @@ static cudaError_t copy_images_down(const struct hk_road *r, const struct hk_roa
 }
 
 /* The end of a batch that has no scores. */
-static cudaError_t launch_end(const struct hk_road *r, const struct hk_road_place *p)
+static cudaError_t launch_end(const struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
 {
   const struct hk_cuda_end end = { .answer = p->answer, .number = p->number };
   return (cudaError_t)hk_cuda_finish(r->main, &r->work, &end);
 }
 
-int hk_road_launch(struct hk_road *r, struct hk_road_place *p, struct hk_batch *batch, uint64_t number)
+int hk_cuda_batches_launch(struct hk_cuda_batches *r, struct hk_cuda_batch_place *p, struct hk_batch *batch, uint64_t number)
 {
   const bool points = batch->kind == HK_BATCH_POINTS, images = batch->kind == HK_BATCH_EXPORT;
   cudaError_t failed = cudaSuccess;

@@ -8,9 +8,9 @@
 extern "C" {
 #endif
 
-/* Fills in the tasks of a batch of 1 to HK_CUDA_FEW points. Returns false if the batch is malformed (an unbound slot, too many
- * points of a sensor) or has more points: then the device groups it. Thread: the shard's. */
-bool hk_few_make(struct hk_cuda_few *few, const struct hk_records *records, const struct hk_batch *batch);
+/* Fills in the tasks of a batch of 1 to HK_CUDA_SMALL_BATCH points. Returns false if the batch is malformed (an unbound slot, too
+ * many points of a sensor) or has more points: then the device groups it. Thread: the shard's. */
+bool hk_small_batch_make(struct hk_cuda_small_batch *small, const struct hk_records *records, const struct hk_batch *batch);
 
 #ifdef __cplusplus
 }

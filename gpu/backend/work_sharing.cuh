@@ -51,7 +51,7 @@ static __device__ __noinline__ void hk_share_begin(struct hk_share *s, const str
 {
   const uint32_t lane = threadIdx.x % 32;
   uint32_t places = 0, n;
-  if (launch->few.n == 0 && *launch->columns.refused == 0)
+  if (launch->small.n == 0 && *launch->columns.refused == 0)
 #pragma unroll 1
     for (uint32_t m = lane; m < launch->n_members; m += 32)
       places += hk_share_places<SIDE>(*launch, m, &n);
@@ -93,13 +93,13 @@ static __device__ __noinline__ bool hk_share_next(struct hk_share *s, const stru
   const uint32_t lane = threadIdx.x % 32;
   uint32_t at = s->at, end = s->end, member = s->member, begin = s->begin, portion = HK_CUDA_NONE, number, n;
   const struct hk_cuda_task *tasks;
-  if (l.few.n > 0) {
+  if (l.small.n > 0) {
     const uint32_t task = s->portion;
-    if (task >= l.few.n)
+    if (task >= l.small.n)
       return false;
     portion = task + s->workers;
-    number = l.few.detector[task];
-    tasks = &l.few.task[task];
+    number = l.small.detector[task];
+    tasks = &l.small.task[task];
     n = 1;
   } else {
     if (at == end)
@@ -144,7 +144,7 @@ static __device__ __noinline__ bool hk_share_next(struct hk_share *s, const stru
     s->begin = begin;
   }
   __syncwarp();
-  if (l.few.n > 0) { /* memory is told what will be read: for one sensor there is no other work to wait behind */
+  if (l.small.n > 0) { /* memory is told what will be read: for one sensor there is no other work to wait behind */
     const uint32_t bytes = (uint32_t)hk_cuda_record_bytes(&s->detector);
     const unsigned char *record = (const unsigned char *)tasks->record;
     for (uint32_t byte = lane * HK_CUDA_SECTOR; byte < bytes; byte += 32 * HK_CUDA_SECTOR)
@@ -164,8 +164,8 @@ static __device__ __forceinline__ struct hk_point hk_share_point(const struct hk
                                                                  uint32_t p)
 {
   const uint32_t at = task.first + p;
-  if (l.few.n > 0)
-    return { l.few.order[at], l.few.time[at], l.few.value[at] };
+  if (l.small.n > 0)
+    return { l.small.order[at], l.small.time[at], l.small.value[at] };
   const uint32_t index = l.columns.order[at];
   return { index, l.columns.time[index], l.columns.value[index] };
 }

@@ -369,7 +369,7 @@ static void many_detectors_share_a_tick(void **state)
   (void)state;
   enum { detectors = 130, ticks = 288, ways = 4 };
   const uint32_t sensors = sanitize ? 2 * detectors + 5 : 400, points = sensors * ticks;
-  const uint32_t pieces[ways] = { sensors * HK_BATCH_PER_SENSOR, HK_CUDA_FEW - 3, 1003, 17000 };
+  const uint32_t pieces[ways] = { sensors * HK_BATCH_PER_SENSOR, HK_CUDA_SMALL_BATCH - 3, 1003, 17000 };
   const uint32_t start = sanitize ? points - sensors : 0; /* the host fills the windows up to there */
   struct hk_detector all[detectors];
   char text[64];

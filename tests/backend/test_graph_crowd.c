@@ -47,7 +47,7 @@ enum way {
 #define REST 6    /* points of a story, sanitize */
 
 #define AT_ONCE 16 /* most points of a sensor in a round: a batch has room for some rounds */
-#define FEW 90     /* points of a batch so small that warps take a sensor each: see HK_CUDA_FEW */
+#define FEW 90     /* points of a batch so small that warps take a sensor each: see HK_CUDA_SMALL_BATCH */
 #define STEP 7919  /* prime, and no divisor of any number of sensors */
 
 static const struct backend_kind *kind;

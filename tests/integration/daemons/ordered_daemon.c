@@ -27,8 +27,8 @@
 
 void __real_hk_derive_go_on(struct hk_shard *shard);
 void __wrap_hk_derive_go_on(struct hk_shard *shard);
-bool __real_hk_shard_revise(struct hk_shard *shard);
-bool __wrap_hk_shard_revise(struct hk_shard *shard);
+bool __real_hk_shard_reload_turn(struct hk_shard *shard);
+bool __wrap_hk_shard_reload_turn(struct hk_shard *shard);
 bool __real_hk_chunk_pool_seal(struct hk_chunk_pool *pool);
 bool __wrap_hk_chunk_pool_seal(struct hk_chunk_pool *pool);
 bool __real_hk_groups_save(struct hk_groups *groups, uint32_t within, struct hk_buffer *to, struct hk_groups_saved *out);
@@ -62,10 +62,10 @@ void __wrap_hk_derive_go_on(struct hk_shard *s)
     __real_hk_derive_go_on(s);
 }
 
-bool __wrap_hk_shard_revise(struct hk_shard *s)
+bool __wrap_hk_shard_reload_turn(struct hk_shard *s)
 {
   static bool held;
-  const bool any = __real_hk_shard_revise(s), before = held;
+  const bool any = __real_hk_shard_reload_turn(s), before = held;
   held = ordered("wait");
   if (held || before)
     s->reload.review.waits = held;
