@@ -158,7 +158,7 @@ static cudaError_t launch_scores(struct hk_cuda_batches *r, const struct hk_cuda
     memcpy(all.small.value, small->value, points * sizeof *small->value);
   }
   uint32_t n = 0;
-  divide(r, p->batch, few);
+  divide(r, p->batch, small);
   apportion(r, points);
   for (uint32_t i = 0; i < r->families.n; i++) {
     all.end.blocks += blocks_of(r, i, points, small->n > 0);
