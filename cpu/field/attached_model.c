@@ -1,5 +1,6 @@
 /* Models of fields: see attached_model.h. */
 #include "cpu/field/attached_model.h"
+#include "cpu/model/model_state.h"
 
 #include <errno.h>
 #include <stdio.h>

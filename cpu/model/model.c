@@ -1,5 +1,5 @@
 /* The process model: see model.h. */
-#include "cpu/model/model.h"
+#include "cpu/model/model_internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,52 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SILENT 3.0       /* transits */
-#define SLOWLY 1e-3      /* weight of a value in slow means of nu, */
-#define LONG 2.5e-4      /* and in those of squares */
-#define FRICTION_MIN 0.2 /* phi */
-#define FRICTION_MAX 5.0
-
-/* The state of a model: this head, its lines, its checks, and the states of all points. All numbers have their form in memory,
- * which is little-endian. */
-struct head {
-  uint32_t sensors, points, lines, unused;
-  int64_t last; /* row */
-};
-_Static_assert(sizeof(struct head) == 24, "no padding");
-
-struct line {
-  uint32_t running; /* 0 or 1 */
-  uint32_t silent;  /* rows left */
-  uint32_t held[2]; /* rows without a value, by boundary */
-  uint32_t failing; /* successive failed steps */
-  uint32_t unused;
-  double at[2];    /* last values of the boundaries */
-  double friction; /* phi */
-  uint64_t taught; /* number of rows from which friction was learned */
-};
-_Static_assert(sizeof(struct line) == 56, "no padding");
-
-/* Sums over the checks of a line, from which its friction is learned. */
-struct lesson {
-  double above, below;
-};
-
-struct hk_model {
-  const struct hk_model_plan *plan;
-  struct hk_model_rule rule;
-  struct hk_pipelines_place place;
-  struct hk_pipelines *pipes; /* NULL: the device failed, and there was no memory to continue on the host */
-  struct head now;
-  struct line *line; /* by line, as */
-  struct hk_pipelines_line *step;
-  enum hk_model_turn *turn;
-  uint32_t *singular;           /* point at which a step failed last */
-  struct lesson *lesson;        /* of the current row */
-  struct hk_model_check *check; /* by sensor, as */
-  double *nu;
-  struct hk_pipelines_seen seen;
-};
+#define SILENT 3.0                 /* transits */
+#define SLOWLY 1e-3                /* weight of a value in slow means of nu, */
+#define LONG 2.5e-4                /* and in those of squares */
+#define GET_MAX ((size_t)64 << 20) /* bytes of all lines that are copied for one of them */
 
 /* --- life --------------------------------------------------------------------------------------------------------------- */
 
@@ -66,9 +24,11 @@ static bool make_columns(struct hk_model *m)
   m->lesson = calloc(p->lines, sizeof *m->lesson);
   m->check = calloc(p->sensors, sizeof *m->check);
   m->nu = calloc(p->sensors, sizeof *m->nu);
+  m->reading = calloc(p->sensors, sizeof *m->reading);
   m->seen.value = calloc(p->sensors, sizeof *m->seen.value);
   m->seen.flow = calloc(p->lines, 2 * sizeof *m->seen.flow);
-  return m->line && m->step && m->turn && m->singular && m->lesson && m->check && m->nu && m->seen.value && m->seen.flow;
+  return m->line && m->step && m->turn && m->singular && m->lesson && m->check && m->nu && m->reading && m->seen.value &&
+         m->seen.flow;
 }
 
 int hk_model_new(struct hk_model **out, const struct hk_model_plan *plan, const struct hk_model_rule *rule,
@@ -82,7 +42,7 @@ int hk_model_new(struct hk_model **out, const struct hk_model_plan *plan, const 
   m->plan = hk_model_plan_hold(plan);
   m->rule = *rule;
   m->place = *place;
-  m->now = (struct head){ .sensors = plan->sensors, .points = hk_model_all_points(plan), .lines = plan->lines };
+  m->now = (struct hk_model_head){ .sensors = plan->sensors, .points = hk_model_all_points(plan), .lines = plan->lines };
   int status = -ENOMEM;
   if (make_columns(m))
     status = place->kind->open(&m->pipes, plan, place->number, error, size);
@@ -94,6 +54,8 @@ int hk_model_new(struct hk_model **out, const struct hk_model_plan *plan, const 
   }
   for (uint32_t i = 0; i < plan->lines; i++)
     m->line[i].friction = 1;
+  for (uint32_t i = 0; i < plan->sensors; i++)
+    m->reading[i] = NAN;
   *out = m;
   return 0;
 }
@@ -112,6 +74,7 @@ void hk_model_free(struct hk_model *m)
   free(m->lesson);
   free(m->check);
   free(m->nu);
+  free(m->reading);
   free(m->seen.value);
   free(m->seen.flow);
   free(m);
@@ -120,8 +83,9 @@ void hk_model_free(struct hk_model *m)
 uint64_t hk_model_need(const struct hk_model_plan *plan)
 {
   return sizeof(struct hk_model) + hk_pipelines_need(plan) +
-         plan->sensors * (sizeof(struct hk_model_check) + 2 * sizeof(double)) +
-         plan->lines * (sizeof(struct line) + sizeof(struct hk_pipelines_line) + 2 * sizeof(uint32_t) + 2 * sizeof(double));
+         plan->sensors * (sizeof(struct hk_model_check) + 3 * sizeof(double)) +
+         plan->lines *
+             (sizeof(struct hk_model_course) + sizeof(struct hk_pipelines_line) + 2 * sizeof(uint32_t) + 2 * sizeof(double));
 }
 
 const struct hk_model_plan *hk_model_plan_of(const struct hk_model *m)
@@ -154,7 +118,7 @@ static void learn(const struct hk_model *m)
   memset(m->lesson, 0, m->plan->lines * sizeof *m->lesson);
   for (uint32_t i = 0; i < m->plan->sensors; i++) {
     const double c = m->check[i].error;
-    struct lesson *l = &m->lesson[m->plan->sensor[i].line];
+    struct hk_model_lesson *l = &m->lesson[m->plan->sensor[i].line];
     if (isnan(m->nu[i]) || !(c > 0))
       continue;
     const double s = slope_of(m, &m->plan->sensor[i]) / c;
@@ -165,14 +129,14 @@ static void learn(const struct hk_model *m)
 
 static void adapt(const struct hk_model *m, uint32_t i)
 {
-  const struct lesson *lesson = &m->lesson[i];
-  struct line *l = &m->line[i];
+  const struct hk_model_lesson *lesson = &m->lesson[i];
+  struct hk_model_course *l = &m->line[i];
   const double transits = SILENT * m->plan->line[i].transit / m->rule.interval;
   const double rate = fmax(m->rule.adapt, 1 / ((double)l->taught + transits + 1));
   if (m->rule.adapt == 0 || !(lesson->below >= HK_MODEL_SEEN))
     return;
   l->taught++;
-  l->friction = fmax(FRICTION_MIN, fmin(FRICTION_MAX, l->friction + rate * lesson->above / lesson->below));
+  l->friction = fmax(HK_MODEL_FRICTION_MIN, fmin(HK_MODEL_FRICTION_MAX, l->friction + rate * lesson->above / lesson->below));
 }
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
@@ -187,6 +151,8 @@ static void count(struct hk_model_check *c, double y, double nu)
 {
   const double away = nu - c->mean, bound = c->values >= HK_MODEL_SETTLE && c->error > 0 ? 5 * c->error : INFINITY;
   c->values++;
+  take(&c->recent, nu, c->values, 1.0 / HK_MODEL_RECENT);
+  take(&c->past, nu, c->values, 1.0 / HK_MODEL_PAST);
   take(&c->error, fmin(fabs(away), bound), c->values, SLOWLY);
   take(&c->mean, c->mean + within(away, bound), c->values, SLOWLY);
   take(&c->level, y, c->values, LONG);
@@ -247,7 +213,7 @@ static void begin(struct hk_model *m, uint32_t i)
   const struct hk_model_line *of = &m->plan->line[i];
   const struct hk_pipeline_end end[2] = { end_of(m, i, 0), end_of(m, i, 1) };
   struct hk_pipeline pipe = { .cell = m->plan->cell + of->cell, .points = hk_model_points(of), .impedance = of->impedance };
-  struct line *l = &m->line[i];
+  struct hk_model_course *l = &m->line[i];
   m->turn[i] = HK_MODEL_WAITS;
   if (l->held[0] > 0 || l->held[1] > 0 || !m->pipes)
     return;
@@ -273,7 +239,7 @@ static void lose(struct hk_model *m, uint32_t i, enum hk_model_turn why)
 
 static void take_boundaries(struct hk_model *m, uint32_t i, const double *y, uint32_t missed)
 {
-  struct line *l = &m->line[i];
+  struct hk_model_course *l = &m->line[i];
   for (uint32_t k = 0; k < 2; k++) {
     const double value = y[m->plan->line[i].boundary[k]];
     l->held[k] = isnan(value) ? l->held[k] + missed + 1 : 0;
@@ -304,7 +270,7 @@ static void make_up(struct hk_model *m, uint32_t missed)
 /* Reads a row's boundaries. Returns whether the line makes a step. */
 static bool look_at(struct hk_model *m, uint32_t i, const double *y, uint32_t missed)
 {
-  const struct line *l = &m->line[i];
+  const struct hk_model_course *l = &m->line[i];
   take_boundaries(m, i, y, missed);
   if (m->turn[i] == HK_MODEL_BROKEN)
     return false;
@@ -332,7 +298,7 @@ static void compare(struct hk_model *m, const double *y)
 /* Processes the result of a line's step. */
 static void conclude(struct hk_model *m, uint32_t i)
 {
-  struct line *l = &m->line[i];
+  struct hk_model_course *l = &m->line[i];
   if (m->step[i].status != 0) {
     m->turn[i] = HK_MODEL_GAP;
     if (l->failing >= HK_MODEL_FAILURES)
@@ -348,8 +314,10 @@ const double *hk_model_row(struct hk_model *m, int64_t row, const double *y)
 {
   const uint64_t between = m->now.last < row ? (uint64_t)row - (uint64_t)m->now.last - 1 : 0;
   const uint32_t missed = between > HK_MODEL_HOLD_MAX ? HK_MODEL_HOLD_MAX + 1 : (uint32_t)between;
-  for (uint32_t i = 0; i < m->plan->sensors; i++)
+  for (uint32_t i = 0; i < m->plan->sensors; i++) {
     m->nu[i] = NAN;
+    m->reading[i] = y[i];
+  }
   for (uint32_t i = 0; i < m->plan->lines; i++)
     m->turn[i] = HK_MODEL_WAITS;
   m->now.last = row;
@@ -394,6 +362,38 @@ const struct hk_model_check *hk_model_check_of(const struct hk_model *m, uint32_
   return &m->check[sensor];
 }
 
+bool hk_model_runs(const struct hk_model *m, uint32_t line)
+{
+  return m->line[line].running != 0;
+}
+
+double hk_model_reading(const struct hk_model *m, uint32_t sensor)
+{
+  return m->reading[sensor];
+}
+
+double hk_model_seen(const struct hk_model *m, uint32_t sensor)
+{
+  const struct hk_model_sensor *s = &m->plan->sensor[sensor];
+  return m->step[s->line].active && m->step[s->line].status == 0 ? m->seen.value[sensor] / s->unit : NAN;
+}
+
+bool hk_model_points_of(const struct hk_model *m, uint32_t line, double *state)
+{
+  const size_t all = 2 * (size_t)hk_model_all_points(m->plan) * sizeof *state;
+  if (!m->line[line].running || !m->pipes)
+    return false;
+  if (m->place.kind->get_line)
+    return m->place.kind->get_line(m->pipes, line, state) == 0;
+  double *whole = all <= GET_MAX ? malloc(all) : NULL;
+  const bool got = whole && m->place.kind->get(m->pipes, whole) == 0;
+  if (got)
+    memcpy(state, whole + 2 * (size_t)hk_model_first_point(m->plan, line),
+           2 * (size_t)hk_model_points(&m->plan->line[line]) * sizeof *state);
+  free(whole);
+  return got;
+}
+
 double hk_model_explains(const struct hk_model *m, uint32_t sensor)
 {
   const struct hk_model_check *c = &m->check[sensor];
@@ -408,70 +408,4 @@ uint32_t hk_model_missing(const struct hk_model *m, uint32_t line)
 const struct hk_model_pipe *hk_model_fault(const struct hk_model *m, uint32_t line)
 {
   return hk_model_plan_pipe(m->plan, line, m->singular[line]);
-}
-
-/* --- state -------------------------------------------------------------------------------------------------------------- */
-
-size_t hk_model_state_size(const struct hk_model_plan *p)
-{
-  return sizeof(struct head) + p->lines * sizeof(struct line) + p->sensors * sizeof(struct hk_model_check) +
-         2 * (size_t)hk_model_all_points(p) * sizeof(double);
-}
-
-void hk_model_write(const struct hk_model *m, void *state)
-{
-  const size_t checks = m->plan->sensors * sizeof *m->check, lines = m->plan->lines * sizeof *m->line;
-  uint8_t *at = state;
-  memcpy(at, &m->now, sizeof m->now);
-  memcpy(at + sizeof m->now, m->line, lines);
-  memcpy(at + sizeof m->now + lines, m->check, checks);
-  double *points = (double *)(void *)(at + sizeof m->now + lines + checks);
-  if (m->pipes && m->place.kind->get(m->pipes, points) == 0)
-    return;
-  memset(points, 0, 2 * (size_t)m->now.points * sizeof *points); /* lines lost by a device begin again */
-  for (uint32_t i = 0; i < m->plan->lines; i++)
-    ((struct line *)(void *)(at + sizeof m->now))[i].running = 0;
-}
-
-static bool is_sound_line(const struct line *l)
-{
-  return l->running <= 1 && l->unused == 0 && l->held[0] <= HK_MODEL_HOLD_MAX + 1 && l->held[1] <= HK_MODEL_HOLD_MAX + 1 &&
-         l->failing <= HK_MODEL_FAILURES && isfinite(l->at[0]) && isfinite(l->at[1]) && l->friction >= FRICTION_MIN &&
-         l->friction <= FRICTION_MAX;
-}
-
-static bool is_sound(const struct hk_model *m, const double *points)
-{
-  bool sound = m->now.unused == 0;
-  for (uint32_t i = 0; i < m->plan->lines && sound; i++)
-    sound = is_sound_line(&m->line[i]);
-  for (uint32_t i = 0; i < m->plan->sensors && sound; i++) {
-    const struct hk_model_check *c = &m->check[i];
-    sound = isfinite(c->mean) && c->error >= 0 && isfinite(c->error) && isfinite(c->level) && c->moves >= 0 && c->differs >= 0;
-  }
-  for (size_t i = 0; i < 2 * (size_t)m->now.points && sound; i++)
-    sound = isfinite(points[i]);
-  return sound;
-}
-
-bool hk_model_read(struct hk_model *m, const void *state, size_t size)
-{
-  const size_t checks = m->plan->sensors * sizeof *m->check, lines = m->plan->lines * sizeof *m->line;
-  const uint8_t *at = state;
-  struct head head;
-  if (size != hk_model_state_size(m->plan))
-    return false;
-  memcpy(&head, at, sizeof head);
-  if (head.sensors != m->now.sensors || head.points != m->now.points || head.lines != m->now.lines)
-    return false;
-  m->now = head;
-  memcpy(m->line, at + sizeof head, lines);
-  memcpy(m->check, at + sizeof head + lines, checks);
-  const double *points = (const double *)(const void *)(at + sizeof head + lines + checks);
-  if (!is_sound(m, points))
-    return false;
-  for (uint32_t i = 0; i < m->plan->lines; i++)
-    if (m->place.kind->put(m->pipes, i, points + 2 * (size_t)hk_model_first_point(m->plan, i)) != 0)
-      return false;
-  return true;
 }

@@ -25,6 +25,8 @@
 
 #define HK_MODEL_SETTLE 96u /* values over which c is a plain mean */
 #define HK_MODEL_SEEN 100.0
+#define HK_MODEL_RECENT 60u
+#define HK_MODEL_PAST 4000u
 #define HK_MODEL_FAILURES 3u
 #define HK_MODEL_HOLD_MAX 1000000u
 
@@ -51,6 +53,8 @@ enum hk_model_turn {
 struct hk_model_check {
   double mean, error;           /* slow means of nu, and of |nu - mean|: c */
   double level, moves, differs; /* slow means: of the sensor y, of (y - level)^2, of (nu - mean)^2 */
+  double recent, past;          /* means of all nu, with weights of 1 / HK_MODEL_RECENT and HK_MODEL_PAST: linear, so that what
+                                 * checks depart by keeps its proportions */
   uint64_t values;
 };
 
@@ -74,16 +78,18 @@ enum hk_model_turn hk_model_turn_of(const struct hk_model *model, uint32_t line)
 
 double hk_model_friction(const struct hk_model *model, uint32_t line); /* phi */
 const struct hk_model_check *hk_model_check_of(const struct hk_model *model, uint32_t sensor);
+/* Readings of the last row, by sensor: NaN: none. hk_model_seen: the value of the line at the place of a sensor, in its unit;
+ * NaN: the line did not step in the last row, or none was processed since the model was made. */
+double hk_model_reading(const struct hk_model *model, uint32_t sensor);
+double hk_model_seen(const struct hk_model *model, uint32_t sensor);
+/* Copies the s and q of all points of a line that runs. False: it does not run, its device failed, or has over 64 MiB of
+ * lines. */
+bool hk_model_points_of(const struct hk_model *model, uint32_t line, double *state);
+bool hk_model_runs(const struct hk_model *model, uint32_t line);
 /* Share of the variance of a check that the model explains: 1: all; <= 0: none; NaN: no output yet. */
 double hk_model_explains(const struct hk_model *model, uint32_t sensor);
 /* Why a line was lost: which of its boundaries, 0 or 1, had no value; and the pipe at which the equations were singular. */
 uint32_t hk_model_missing(const struct hk_model *model, uint32_t line);
 const struct hk_model_pipe *hk_model_fault(const struct hk_model *model, uint32_t line);
-
-/* The state of a model, as bytes in memory aligned to 8. hk_model_state_size: their number, a multiple of 8. hk_model_read: reads
- * the state into a new model; false: it is not a state of this plan. */
-size_t hk_model_state_size(const struct hk_model_plan *plan);
-void hk_model_write(const struct hk_model *model, void *state);
-bool hk_model_read(struct hk_model *model, const void *state, size_t size);
 
 #endif

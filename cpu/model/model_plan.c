@@ -260,6 +260,10 @@ static int make(struct owned *o, struct hk_plan_lines *r, size_t length)
   status = status ? status : make_lines(o, r);
   status = status ? status : make_sensors(o, r);
   hk_plan_lines_close(r);
+  o->plan.in[0] = r->pressure;
+  o->plan.in[1] = r->flow;
+  o->plan.unit[0] = r->unit[0];
+  o->plan.unit[1] = r->unit[1];
   o->plan.line = o->line;
   o->plan.pipe = o->pipe;
   o->plan.sensor = o->sensor;

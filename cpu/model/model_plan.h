@@ -69,8 +69,10 @@ struct hk_model_plan {
   const struct hk_model_sensor *sensor; /* in the order of the file */
   const struct hk_pipeline_cell *cell;
   uint32_t lines, pipes, sensors, cells;
-  uint32_t longest; /* cells of the line with most cells */
-  uint32_t mark;    /* hash of the plan: different plans share it with a probability of one in four billion; never 0 */
+  uint32_t longest;    /* cells of the line with most cells */
+  double in[2];        /* the units of pressure and flow of all sensors, in Pa and m^3/s; */
+  const char *unit[2]; /* their names; static */
+  uint32_t mark;       /* hash of the plan: different plans share it with a probability of one in four billion; never 0 */
 };
 
 /* Reads a plan from a file; hk_model_plan_parse: from a text in memory. Returns 0 and *out with one reference, or a negative

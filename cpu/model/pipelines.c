@@ -137,7 +137,13 @@ static int get_host(struct hk_pipelines *p, double *state)
   return 0;
 }
 
-const struct hk_pipelines_kind hk_pipelines_host = { open_host, close_host, step_host, put_host, get_host };
+static int get_line_host(struct hk_pipelines *p, uint32_t line, double *state)
+{
+  memcpy(state, state_of(p, line), 2 * (size_t)hk_model_points(&p->plan->line[line]) * sizeof *state);
+  return 0;
+}
+
+const struct hk_pipelines_kind hk_pipelines_host = { open_host, close_host, step_host, put_host, get_host, get_line_host };
 
 /* --- how long it takes -------------------------------------------------------------------------------------------------- */
 

@@ -35,6 +35,7 @@ struct hk_pipelines_kind {
   /* put: sets s and q of all points of one line. get: copies them for all lines, one after the other. */
   int (*put)(struct hk_pipelines *lines, uint32_t line, const double *state);
   int (*get)(struct hk_pipelines *lines, double *state);
+  int (*get_line)(struct hk_pipelines *lines, uint32_t line, double *state); /* as `put` sets them; NULL: it cannot */
 };
 
 /* The kind of the host. number: threads, at most one for each line; 0: one for each core. */

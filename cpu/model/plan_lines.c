@@ -109,9 +109,15 @@ static int take_units(struct hk_plan_lines *r, const struct hk_plan_word *w)
   if (r->units)
     return hk_plan_complain(r, w, "was said before");
   for (size_t i = 0; i < sizeof pressures / sizeof *pressures; i++)
-    pressure = is(&w[1], pressures[i].name) ? pressures[i].is : pressure;
+    if (is(&w[1], pressures[i].name)) {
+      pressure = pressures[i].is;
+      r->unit[0] = pressures[i].name;
+    }
   for (size_t i = 0; i < sizeof flows / sizeof *flows; i++)
-    flow = is(&w[2], flows[i].name) ? flows[i].is : flow;
+    if (is(&w[2], flows[i].name)) {
+      flow = flows[i].is;
+      r->unit[1] = flows[i].name;
+    }
   if (pressure == 0)
     return hk_plan_complain(r, &w[1], "no unit of pressure: Pa, kPa, bar or psi");
   if (flow == 0)
@@ -242,6 +248,8 @@ int hk_plan_lines_read(struct hk_plan_lines *r, const char *text, size_t length)
   int status = 0;
   r->density = 1000;
   r->pressure = r->flow = 1;
+  r->unit[0] = "Pa";
+  r->unit[1] = "m3/s";
   while (cursor.at < cursor.end && status == 0) {
     struct hk_plan_word words[WORDS];
     const uint32_t n = next_line(&cursor, words);

@@ -42,6 +42,7 @@ struct hk_plan_lines {
   uint32_t lines, edges, sensors, heights;
   uint32_t cells;                 /* of all edges */
   double density, pressure, flow; /* kg/m^3, and the units of pressure and flow in Pa and m^3/s */
+  const char *unit[2];            /* their names; static */
   bool fluid, units;              /* whether the file gives them */
   char *error;                    /* buffer of the caller, `size` bytes, for the error message */
   size_t size;

@@ -1,4 +1,4 @@
-/* Five lines out of the daemon's counters. What is wrong is gathered in one text, the gravest first. */
+/* Five lines, six with models, out of the daemon's counters. What is wrong is gathered in one text, the gravest first. */
 #include "daemon/cli/status_summary.h"
 
 #include "daemon/cli/format.h"
@@ -139,6 +139,23 @@ static void tell_alerts(const struct summary *s, const cJSON *report)
   line(s, "alerts", standing > acknowledged ? "\033[31m" : "\033[33m", text);
 }
 
+/* Nothing where there are no models. */
+static void tell_models(const struct summary *s, const cJSON *report)
+{
+  char text[WHY] = "";
+  const double lines = number(report, "models", "lines"), running = number(report, "models", "running"),
+               checks = number(report, "models", "checks"), poor = number(report, "models", "poor");
+  if (lines == 0)
+    return;
+  add(text, "%.0f of %.0f line%s run%s", running, lines, lines == 1 ? "" : "s", running == 1 ? "s" : "");
+  if (checks > 0)
+    add(text, "%.0f check%s, of whose variance the model explains %.1f %% on the average", checks, checks == 1 ? "" : "s",
+        100 * number(report, "models", "explained"));
+  if (poor > 0)
+    add(text, "%.0f of them below a half", poor);
+  line(s, "models", running < lines || poor > 0 ? "\033[33m" : NULL, text);
+}
+
 bool hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, double seconds, bool coloured)
 {
   const struct summary s = { out, coloured };
@@ -158,5 +175,6 @@ bool hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, doub
   line(&s, "points", NULL, text);
   tell_refused(&s, report);
   tell_alerts(&s, report);
+  tell_models(&s, report);
   return !*faults;
 }

@@ -217,11 +217,29 @@ static void tell_lines(const struct hk_groups *g, const struct hk_machine *m, en
   hk_registry_read_end(registry);
 }
 
+/* Counts what a model does after the row that was closed. */
+static void count_model(struct hk_groups *g, struct hk_machine *m, const struct hk_model *model)
+{
+  const struct hk_model_plan *plan = hk_model_plan_of(model);
+  struct hk_machine_models now = { .lines = plan->lines };
+  for (uint32_t i = 0; i < plan->lines; i++)
+    now.running += hk_model_runs(model, i);
+  for (uint32_t i = 0; i < plan->sensors; i++) {
+    const double share = plan->sensor[i].boundary ? NAN : hk_model_explains(model, i);
+    now.checks += !isnan(share);
+    now.poor += share < 0.5;
+    now.explained += share > 0 ? (uint64_t)(share * 1e6) : 0;
+  }
+  hk_groups_count_models(g, m, now);
+}
+
 /* Logs the state of a model after the row that was closed; not during replay of a journal, since it was logged before. */
-static void tell_model(const struct hk_groups *g, const struct hk_machine *m)
+static void tell_model(struct hk_groups *g, struct hk_machine *m)
 {
   static const enum hk_model_turn told[] = { HK_MODEL_BEGINS, HK_MODEL_MISSED, HK_MODEL_UNSOLVED, HK_MODEL_BROKEN };
   const struct hk_model *model = hk_field_model_of(m->field.model);
+  if (model && !m->gone)
+    count_model(m->owner, m, model);
   if (g->shard->replaying || !model || m->gone)
     return;
   for (size_t k = 0; k < sizeof told / sizeof *told; k++) {
@@ -327,6 +345,14 @@ struct hk_string hk_fields_blamed(const struct hk_groups *g, uint32_t within, do
     return (struct hk_string){ name, is.length };
   }
   return (struct hk_string){ "?", 1 };
+}
+
+struct hk_profile *hk_fields_profile(const struct hk_groups *g, uint32_t within, uint32_t line)
+{
+  const struct hk_groups_place *p = g->place && within < g->used ? &g->place[within] : NULL;
+  const struct hk_machine *m = p && p->member == HK_GROUPS_SERIES ? p->machine : NULL;
+  const struct hk_model *model = m ? hk_field_model_of(m->field.model) : NULL;
+  return model && line < hk_model_plan_of(model)->lines ? hk_profile_new(model, line) : NULL;
 }
 
 double hk_fields_explains(const struct hk_groups *g, uint32_t within)

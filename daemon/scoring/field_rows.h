@@ -11,6 +11,7 @@
 #ifndef HK_FIELD_ROWS_H
 #define HK_FIELD_ROWS_H
 
+#include "cpu/model/profile.h"
 #include "daemon/scoring/groups.h"
 
 /* The next chunk is about to be journaled: as hk_groups_look; also makes derived sensors that members lack. */
@@ -39,5 +40,7 @@ struct hk_string hk_fields_blamed(const struct hk_groups *fields, uint32_t withi
 /* The share of a sensor's behaviour that its line's model explains (hk_model_explains), at most 1; NaN: it is no check of a
  * model, or the model has no result for it yet. within: its slot. */
 double hk_fields_explains(const struct hk_groups *fields, uint32_t within);
+/* The profile of a line of the model whose series has this slot; the caller's. NULL: there is no such line, or no memory. */
+struct hk_profile *hk_fields_profile(const struct hk_groups *fields, uint32_t within, uint32_t line);
 
 #endif

@@ -141,6 +141,17 @@ void hk_groups_say_where(const struct hk_groups *g, const struct hk_machine_name
            name->file->plan->lines, at->why);
 }
 
+void hk_groups_count_models(struct hk_groups *g, struct hk_machine *m, struct hk_machine_models now)
+{
+  const struct hk_machine_models was = m->field.counted;
+  g->count.lines += now.lines - was.lines;
+  g->count.running += now.running - was.running;
+  g->count.checks += now.checks - was.checks;
+  g->count.poor += now.poor - was.poor;
+  g->count.explained += now.explained - was.explained;
+  m->field.counted = now;
+}
+
 /* Makes a machine; NULL: no memory. */
 static struct hk_machine *make(struct hk_groups *g, uint32_t slot, const struct hk_machine_name *name)
 {
@@ -193,6 +204,7 @@ static void empty(struct hk_groups *g, struct hk_groups_place *p)
   struct hk_machine *m = p->machine;
   if (m && p->member == HK_GROUPS_SERIES) {
     m->gone = true;
+    hk_groups_count_models(g, m, (struct hk_machine_models){ 0 });
     g->count.machines--;
     g->count.members -= hk_machine_members(m);
     if (m->places == 0)

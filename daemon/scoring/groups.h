@@ -43,9 +43,12 @@ struct hk_groups;
 struct hk_delivery;
 struct hk_sections;
 
-/* Numbers of machines and members. Any thread may read. */
+/* Numbers of machines and members, and of what models of fields do. Any thread may read. */
 struct hk_groups_count {
   atomic_uint machines, members; /* members: of these machines */
+  atomic_uint lines, running;    /* of models; running: those that compute */
+  atomic_uint checks, poor;      /* checks with a known share of explained variance; poor: those below a half */
+  atomic_ullong explained;       /* sum of these shares, each at least 0, in millionths */
 };
 
 /* Makes the groups of the configuration that the shard is started with. fields: these are fields (field_rows.h) instead of

@@ -50,6 +50,8 @@ struct hk_machine_place hk_groups_compute(const struct hk_groups *g, const struc
 void hk_groups_say_where(const struct hk_groups *g, const struct hk_machine_name *name, const struct hk_machine_place *at);
 /* Makes a machine the one whose series has this slot of the registry. */
 void hk_groups_add(struct hk_groups *g, uint32_t slot, struct hk_machine *machine);
+/* Replaces what a machine adds to the counts of models. */
+void hk_groups_count_models(struct hk_groups *g, struct hk_machine *m, struct hk_machine_models now);
 /* Determines a slot's place. replaying: makes no machine, and no sensor a member. */
 void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool replaying);
 /* Makes the sensor of a place a member of its machine. False: it failed. */

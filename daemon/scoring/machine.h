@@ -12,6 +12,12 @@
 
 struct hk_groups;
 
+/* What a machine adds to the counts of models in struct hk_groups_count. */
+struct hk_machine_models {
+  uint32_t lines, running, checks, poor;
+  uint64_t explained;
+};
+
 /* The derived sensors of each member of a field. */
 struct hk_machine_field {
   struct hk_field *model; /* NULL: the machine is a group's */
@@ -21,6 +27,7 @@ struct hk_machine_field {
   uint32_t *tried;              /* for each member: the era in which they were last looked for without success */
   struct hk_field_row row;      /* the row that is being returned, */
   uint32_t at;                  /* up to this node */
+  struct hk_machine_models counted;
 };
 
 /* Changes that a group has found and that are not published yet: n of them, in order. */

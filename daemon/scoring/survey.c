@@ -68,6 +68,7 @@ struct hk_survey *hk_survey_new(uint32_t n)
   if (!v)
     return NULL;
   v->n = n;
+  v->line = UINT32_MAX;
   atomic_store_explicit(&v->holders, 2, memory_order_relaxed);
   atomic_store_explicit(&v->outcome, HK_SURVEY_WAITS, memory_order_relaxed);
   return v;
@@ -77,8 +78,10 @@ void hk_survey_release(struct hk_survey *v)
 {
   if (!v || atomic_fetch_sub_explicit(&v->holders, 1, memory_order_acq_rel) != 1)
     return;
-  for (uint32_t i = 0; i < v->n; i++)
+  for (uint32_t i = 0; i < v->n; i++) {
     free(v->sensor[i].member);
+    hk_profile_free(v->sensor[i].profile);
+  }
   free(v);
 }
 
@@ -145,7 +148,7 @@ static int look_at_members(const struct hk_groups *groups, uint32_t within, stru
 }
 
 /* Returns 0 or -ENOMEM. */
-static int look_at(struct hk_shard *s, struct hk_surveyed *one, struct scratch *room)
+static int look_at(struct hk_shard *s, struct hk_surveyed *one, uint32_t line, struct scratch *room)
 {
   struct hk_registry *registry = s->all->registry;
   struct hk_device *device = s->device;
@@ -164,6 +167,8 @@ static int look_at(struct hk_shard *s, struct hk_surveyed *one, struct scratch *
   one->detector = d->detector;
   one->score = hk_score_of(s, within);
   one->explained = hk_fields_explains(s->fields, within);
+  if (d->field && !d->residual && line != UINT32_MAX)
+    one->profile = hk_fields_profile(s->fields, within, line);
   if (d->group)
     return d->residual ? 0 : look_at_members(d->field ? s->fields : s->groups, within, one);
   if (!make_room(room, &d->detector))
@@ -184,7 +189,7 @@ static void take(struct hk_shard *s, struct hk_survey *v)
   struct scratch room = { 0 };
   int outcome = s->device ? 0 : hk_failover_moves(&s->failover) ? -EAGAIN : -ENODEV;
   for (uint32_t i = 0; i < v->n && outcome == 0; i++)
-    outcome = look_at(s, &v->sensor[i], &room);
+    outcome = look_at(s, &v->sensor[i], v->line, &room);
   free(room.state);
   free(room.ring);
   void (*ready)(void *) = v->ready;

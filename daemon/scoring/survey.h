@@ -30,9 +30,10 @@ struct hk_surveyed {
   struct hk_alert alert;
   uint32_t *member; /* of a machine's series: handles of its sensors, at most HK_SURVEY_MEMBERS; NULL: none. The survey owns it */
   uint32_t members; /* total number of them */
-  double explained; /* share that the model of a line explains; NAN: no model (field_rows.h) */
-  double value;     /* the newest sample that arrived; NAN: none */
-  float score;      /* the last since the start; NAN: none, or it warms up */
+  struct hk_profile *profile; /* of a model's series: the line that the survey asks for; NULL: none. The survey owns it */
+  double explained;           /* share that the model of a line explains; NAN: no model (field_rows.h) */
+  double value;               /* the newest sample that arrived; NAN: none */
+  float score;                /* the last since the start; NAN: none, or it warms up */
 };
 
 struct hk_survey {
@@ -42,6 +43,7 @@ struct hk_survey {
   atomic_uint holders;
   void (*ready)(void *arg); /* NULL, or called from the shard's thread; must be brief. arg outlives the shard's thread */
   void *arg;
+  uint32_t line; /* of models, whose profiles are wanted; UINT32_MAX: none, as a new survey has it */
   uint32_t n;
   struct hk_surveyed sensor[];
 };

@@ -56,9 +56,13 @@ static bool read_place(const char *text, enum hk_sensor_sort sort, struct hk_sen
 
 const char *hk_sensors_want(const struct hk_web_sensors *asked, struct hk_sensor_wanted *out)
 {
-  *out = (struct hk_sensor_wanted){
-    .groups = asked->groups, .glob = hk_string(asked->glob), .limit = asked->limit, .alert = asked->alert, .state = asked->state
-  };
+  *out = (struct hk_sensor_wanted){ .groups = asked->groups,
+                                    .lines = asked->lines,
+                                    .line = asked->line,
+                                    .glob = hk_string(asked->glob),
+                                    .limit = asked->limit,
+                                    .alert = asked->alert,
+                                    .state = asked->state };
   uint8_t channel = HK_CHANNEL_NONE + 1;
   size_t state = 0;
   while (channel < HK_CHANNELS && strcmp(asked->channel, hankel_channel_name(channel)) != 0)

@@ -24,7 +24,9 @@ struct hk_sensor_place {
 };
 
 struct hk_sensor_wanted {
-  bool groups; /* only series of machines */
+  bool groups; /* only series of machines, */
+  bool lines;  /* and only of models that have this line: */
+  uint32_t line;
   struct hk_string glob;
   uint32_t limit; /* 1..HK_SENSORS_MAX */
   enum hk_sensor_sort sort;

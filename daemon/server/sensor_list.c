@@ -4,6 +4,7 @@
 
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/survey.h"
+#include "daemon/server/line_list.h"
 #include "daemon/server/sensor_choice.h"
 #include "daemon/server/server.h"
 #include "daemon/server/web_sensor.h"
@@ -51,6 +52,7 @@ static bool ask(struct hk_sensor_list *l)
       continue;
     if (!(l->survey[k] = hk_survey_new(n[k])))
       return false;
+    l->survey[k]->line = l->wanted.lines ? l->wanted.line : UINT32_MAX;
     l->survey[k]->ready = l->ready;
     l->survey[k]->arg = l->ready_arg;
     for (uint32_t i = 0; i < l->n; i++)
@@ -205,6 +207,16 @@ static void group(struct hk_buffer *out, const struct hk_server *server, const s
   hk_buffer_put(out, "}", 1);
 }
 
+static void line(struct hk_buffer *out, const struct hk_server *server, const struct hk_surveyed *one)
+{
+  const struct hk_registry *registry = server->shards.registry;
+  const struct hk_config_detector *d = begin_named(out, registry, one->handle & 0xffffff);
+  hk_buffer_print(out, ",\"section\":");
+  hk_json_string(out, d ? d->name + 1 : "", d ? strlen(d->name + 1) : 0);
+  hk_line_json(out, one->profile);
+  hk_buffer_put(out, "}", 1);
+}
+
 /* The number of machines. */
 static uint32_t machines(const struct hk_server *server)
 {
@@ -238,10 +250,10 @@ static bool show(struct hk_sensor_list *l, struct hk_buffer *json)
       return false;
     }
     if (!hk_registry_holds(shards->registry, slot) || hk_registry_handle(shards->registry, slot) != one->handle ||
-        (l->state[0] && strcmp(l->state, hk_sensor_state(one)) != 0))
+        (l->state[0] && strcmp(l->state, hk_sensor_state(one)) != 0) || (l->wanted.lines && !one->profile))
       continue;
     hk_buffer_print(json, "%s", l->shown++ > 0 ? "," : "");
-    (l->wanted.groups ? group : sensor)(json, l->server, one);
+    (l->wanted.lines ? line : l->wanted.groups ? group : sensor)(json, l->server, one);
   }
   return true;
 }
@@ -268,7 +280,7 @@ bool hk_sensor_list_result(struct hk_sensor_list *l, struct hk_buffer *json)
     if (!answered(l))
       return false;
     if (!l->begun)
-      hk_buffer_print(json, "{\"%s\":[", l->wanted.groups ? "groups" : "sensors");
+      hk_buffer_print(json, "{\"%s\":[", l->wanted.lines ? "models" : l->wanted.groups ? "groups" : "sensors");
     l->begun = true;
     hk_registry_read(registry);
     room = show(l, json);

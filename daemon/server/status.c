@@ -9,6 +9,7 @@
 #include "daemon/scoring/snapshot_thread.h"
 #include "daemon/scoring/stall.h"
 #include "daemon/sensors/maintenance.h"
+#include "daemon/server/model_status.h"
 #include "daemon/server/outside_status.h"
 
 #include "cpu/sst/score.h"
@@ -174,7 +175,6 @@ static void durability(struct hk_buffer *out, struct hk_server *s)
   end(out);
 }
 
-/* Memory of sensors where they are computed, bytes. */
 struct sum {
   uint64_t machines, members;
 };
@@ -202,11 +202,7 @@ static void groups(struct hk_buffer *out, const struct hk_server *s)
   field(out, "fields", fields.machines);
   field(out, "members", fields.members);
   end(out);
-}
-
-static uint64_t need(struct hk_server *s, uint32_t detector, uint64_t count)
-{
-  return hk_shard_need(&s->shard[0], detector, count);
+  hk_models_json(out, s);
 }
 
 static void sensors(struct hk_buffer *out, struct hk_server *s, const struct hk_config *config, const struct hk_counters *c)
@@ -214,7 +210,8 @@ static void sensors(struct hk_buffer *out, struct hk_server *s, const struct hk_
   char why[HK_REGISTRY_FULL_MAX];
   uint64_t memory = 0;
   for (uint32_t i = 0; i < config->n_detectors; i++)
-    memory += need(s, config->detectors[i].number, hk_registry_count_of(s->shards.registry, config->detectors[i].number));
+    memory += hk_shard_need(&s->shard[0], config->detectors[i].number,
+                            hk_registry_count_of(s->shards.registry, config->detectors[i].number));
   begin(out, "sensors");
   field(out, "count", hk_registry_count(s->shards.registry));
   field(out, "max", config->max_sensors);
@@ -239,7 +236,7 @@ static void sensors(struct hk_buffer *out, struct hk_server *s, const struct hk_
     text(out, "algorithm", hk_algorithm_name(d->detector.algorithm));
     field(out, "window", d->detector.window);
     field(out, "sensors", hk_registry_count_of(s->shards.registry, d->number));
-    field(out, "bytes_a_sensor", need(s, d->number, config->max_sensors) / config->max_sensors);
+    field(out, "bytes_a_sensor", hk_shard_need(&s->shard[0], d->number, config->max_sensors) / config->max_sensors);
     end(out);
   }
   hk_buffer_put(out, "]", 1);

@@ -79,21 +79,24 @@ static bool read_asked(struct lws *wsi, struct hk_web_sensors *asked)
          hk_web_argument(wsi, "after", asked->after, sizeof asked->after) == 0;
 }
 
-static int list(struct lws *wsi, struct hk_web_peer *p, bool groups)
+static int list(struct lws *wsi, struct hk_web_peer *p, bool groups, bool lines)
 {
   const struct hk_web_answers *a = &p->web->answers;
   char glob[HK_GLOB_MAX + 1];
-  uint64_t limit = HK_WEB_LIMIT;
-  struct hk_web_sensors asked = { .groups = groups, .glob = glob };
+  uint64_t limit = HK_WEB_LIMIT, line = 0;
+  struct hk_web_sensors asked = { .groups = groups, .lines = lines, .glob = glob };
   const char *wrong = NULL;
   if (hk_web_argument(wsi, "glob", glob, sizeof glob) != 0)
     wrong = "`glob` has at most 512 bytes";
   else if (!hk_web_number(wsi, "limit", HK_WEB_LIMIT_MOST, &limit) || limit == 0)
     wrong = "`limit` is a number from 1 to 10000";
+  else if (lines && !hk_web_number(wsi, "line", UINT32_MAX - 1, &line))
+    wrong = "`line` is a number from 0 on";
   else if (!read_asked(wsi, &asked))
     wrong = "channel, state, alert, sort or after is too long";
   if (wrong)
     return hk_web_fault(wsi, p, 400, wrong, NULL);
+  asked.line = (uint32_t)line;
   asked.limit = limit < HK_SENSORS_MAX ? (uint32_t)limit : HK_SENSORS_MAX;
   if ((wrong = a->list(a->arg, &asked, wake, p->web, &p->list)))
     return hk_web_fault(wsi, p, 400, wrong, NULL);
@@ -105,12 +108,17 @@ static int list(struct lws *wsi, struct hk_web_peer *p, bool groups)
 
 int hk_web_sensors(struct lws *wsi, struct hk_web_peer *p)
 {
-  return list(wsi, p, false);
+  return list(wsi, p, false, false);
 }
 
 int hk_web_groups(struct lws *wsi, struct hk_web_peer *p)
 {
-  return list(wsi, p, true);
+  return list(wsi, p, true, false);
+}
+
+int hk_web_lines(struct lws *wsi, struct hk_web_peer *p)
+{
+  return list(wsi, p, true, true);
 }
 
 void hk_web_look_end(struct hk_web_peer *p)

@@ -11,6 +11,7 @@
 int hk_web_look(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_sensors(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_groups(struct lws *wsi, struct hk_web_peer *p);
+int hk_web_lines(struct lws *wsi, struct hk_web_peer *p);
 /* Answers the peers whose shards have answered. Thread: the web's. */
 void hk_web_look_go_on(struct hk_web *web);
 /* Ends a peer's look or list, because the peer is gone or its request is over. Thread: the web's. */

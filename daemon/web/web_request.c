@@ -88,6 +88,7 @@ static const struct hk_web_route routes[] = {
   { "/api/v1/told", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_told },
   { "/api/v1/sensors", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_sensors },
   { "/api/v1/groups", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_groups },
+  { "/api/v1/lines", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_lines },
   { HK_WEB_LOOK_PATH, READS, true, HK_SCOPE_SUBSCRIBE, hk_web_look },
   { "/api/v1/stream", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_stream },
   { socket_path, READS, true, HK_SCOPE_SUBSCRIBE, hk_web_socket_plainly },

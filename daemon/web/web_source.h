@@ -23,6 +23,8 @@ struct hk_web_part {
 /* A requested list of sensors; "": no condition. */
 struct hk_web_sensors {
   bool groups; /* machines of groups and fields, by their series, with the sensors of each; otherwise sensors */
+  bool lines;  /* with `groups`: the models among them, each with the profile of this line: */
+  uint32_t line;
   const char *glob;
   uint32_t limit; /* at least 1 */
   char channel[16], state[16], alert[8], sort[8], after[40];

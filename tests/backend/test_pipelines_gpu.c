@@ -1,6 +1,6 @@
 /* Lines of pipes on the GPU against the host's: lines of many lengths that go on for hundreds of rows, some of which fail or
  * stand still meanwhile; the same bits again, and from a state that was read. Skips where there is no GPU. */
-#include "cpu/model/model.h"
+#include "cpu/model/model_state.h"
 #include "gpu/model/pipelines_gpu.h"
 
 #include <errno.h>

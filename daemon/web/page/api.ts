@@ -125,6 +125,40 @@ export interface Look {
   points: Point[];
 }
 
+/** A sensor of a line of pipes: what it reads, what the model has there, and by what it departs of late, beside its mean error. */
+export interface LineSensor {
+  name: string;
+  kind: 'pressure' | 'flow';
+  role: 'boundary' | 'check';
+  place: number;
+  value?: Nullable;
+  model?: Nullable;
+  departs?: Nullable;
+  error?: Nullable;
+  explained?: Nullable;
+}
+
+export interface Line {
+  number: number;
+  name: string;
+  running: boolean;
+  units: { pressure: string; flow: string };
+  friction: number;
+  length: number;
+  points: [place: number, pressure: number, flow: number][];
+  sensors: LineSensor[];
+  cause?: { kind: 'leak' | 'sensor'; share: number; size: number; place?: number; from?: number; to?: number; sensor?: string };
+}
+
+/** A field that models lines of pipes, with one of them. */
+export interface Model {
+  name: string;
+  section: string;
+  count: number;
+  lines: string[];
+  line: Line;
+}
+
 export interface Window {
   match: string;
   name?: string;
@@ -143,6 +177,7 @@ export interface Status {
   udp: { lost_points: number };
   sensors: { count: number };
   groups: { machines: number };
+  models: { lines: number; running: number; checks: number; poor: number; explained?: number };
   connections: { open: number };
   subscribers: { count: number; queued_bytes: number; gap_results: number };
   device: { state: string };

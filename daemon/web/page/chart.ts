@@ -69,7 +69,7 @@ function levels(u: uPlot, a: Marked): void {
   g.restore();
 }
 
-function dashed(u: uPlot, tint: string, dash: number[], from: [number, number], to: [number, number]): void {
+export function dashed(u: uPlot, tint: string, dash: number[], from: [number, number], to: [number, number]): void {
   const g = u.ctx;
   g.save();
   g.lineWidth = 1.4 * uPlot.pxRatio;
@@ -87,12 +87,12 @@ function instant(u: uPlot, a: Marked): void {
   if (x >= left && x <= left + width) dashed(u, a.level ?? 'notice', [5, 3], [x, top], [x, top + height]);
 }
 
-function back(u: uPlot): void {
+export function back(u: uPlot): void {
   u.ctx.fillStyle = colour('card');
   u.ctx.fillRect(0, 0, u.ctx.canvas.width, u.ctx.canvas.height);
 }
 
-function describe(u: uPlot, text: string): void {
+export function describe(u: uPlot, text: string): void {
   u.ctx.canvas.setAttribute('role', 'img');
   u.ctx.canvas.setAttribute('aria-label', text);
 }
@@ -103,7 +103,7 @@ function table({ points, scores }: Charted): uPlot.AlignedData {
   return uPlot.join(columns);
 }
 
-const grid = (): uPlot.Axis => ({ stroke: () => colour('quiet'), font: '12px system-ui, "DejaVu Sans", sans-serif', grid: { stroke: () => colour('line'), width: 1 }, ticks: { show: false } });
+export const grid = (): uPlot.Axis => ({ stroke: () => colour('quiet'), font: '12px system-ui, "DejaVu Sans", sans-serif', grid: { stroke: () => colour('line'), width: 1 }, ticks: { show: false } });
 
 function options(width: number, height: number, shown: () => Charted, hovered: (u: uPlot) => void): uPlot.Options {
   const floor = (min: number, max: number): number => min + (max - min) * LOWER;

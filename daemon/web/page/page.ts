@@ -1,14 +1,15 @@
 // The frame of the page: which view is shown, whether the daemon is there, and who may look.
-import type { Sensors } from './api';
+import type { Sensors, Status } from './api';
 import { ask, fault, make } from './tools';
 import type { View } from './tools';
 import { now } from './now';
 import { sensor } from './sensor';
+import { lines } from './lines';
 import { wall } from './wall';
 import { timeline } from './timeline';
 import { health } from './health';
 
-const views: Record<string, View> = { now, sensor, wall, timeline, health };
+const views: Record<string, View> = { now, sensor, wall, timeline, lines, health };
 const here = <Kind extends HTMLElement>(id: string): Kind => document.getElementById(id) as Kind; // index.html has it
 const view = here('view'), link = here('link');
 let leave: () => void = () => {}, turn = 0, probe: ReturnType<typeof setTimeout> | undefined;
@@ -23,6 +24,12 @@ function told(well: boolean, text?: string): void {
 }
 
 /** A stream does not say why it is refused: whoever is not known any more has to log in. */
+/** The view of lines is offered where there are some. */
+async function offer(): Promise<void> {
+  const { models } = await ask<Status>('status');
+  here('lines').hidden = models.lines === 0;
+}
+
 async function look(): Promise<void> {
   const mine = turn;
   try { await ask('status'); } catch (why) { if (fault(why).status === 401 && mine === turn) { leave(); leave = () => {}; turn++; login(); } }
@@ -57,6 +64,7 @@ async function show(): Promise<void> {
     if (mine !== turn) { end?.(); return; }
     leave = end || leave;
     view.replaceChildren(place);
+    void offer().catch(() => {}); // the view has said whether the daemon answers
     dispatchEvent(new Event('resize'));
   } catch (thrown) {
     if (mine !== turn) return;
@@ -83,7 +91,7 @@ here('find').addEventListener('submit', e => {
 });
 document.addEventListener('keydown', e => {
   if ((e.target as Element).matches('input, select, textarea') || e.ctrlKey || e.metaKey || e.altKey) return;
-  const keys: Record<string, string> = { n: 'now', w: 'wall', t: 'timeline', h: 'health' }, to = keys[e.key];
+  const keys: Record<string, string> = { n: 'now', w: 'wall', t: 'timeline', l: 'lines', h: 'health' }, to = keys[e.key];
   if (to) location.hash = to;
   if (e.key === '/') { e.preventDefault(); field.focus(); }
 });

@@ -1,6 +1,6 @@
 /* The process model: what checks differ by, without and with a leak; how it begins, holds, is lost and begins again; friction
  * that adapts; and a state that goes on to the same bits. */
-#include "cpu/model/model.h"
+#include "cpu/model/model_state.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,0 +1,100 @@
+/* See line_list.h. */
+#include "daemon/server/line_list.h"
+
+#include "cpu/model/profile.h"
+#include "proto/wire/message.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#define NAMES_MAX 1000u /* lines of a model that are named */
+
+static void number(struct hk_buffer *out, const char *name, double value)
+{
+  hk_buffer_print(out, ",\"%s\":", name);
+  hk_json_number(out, value, 7);
+}
+
+static void known(struct hk_buffer *out, const char *name, double value)
+{
+  if (!isnan(value))
+    number(out, name, value);
+}
+
+static void word(struct hk_buffer *out, const char *name, const struct hk_model_word *word)
+{
+  hk_buffer_print(out, "\"%s\":", name);
+  hk_json_string(out, word->text ? word->text : "", word->length);
+}
+
+static void points(struct hk_buffer *out, const struct hk_profile *p)
+{
+  hk_buffer_print(out, ",\"points\":[");
+  for (uint32_t i = 0; i < p->points; i++) {
+    const double value[3] = { p->point[i].place, p->point[i].pressure, p->point[i].flow };
+    for (uint32_t k = 0; k < 3; k++) {
+      hk_buffer_print(out, "%s", k > 0 ? "," : i > 0 ? ",[" : "[");
+      hk_json_number(out, value[k], 7);
+    }
+    hk_buffer_put(out, "]", 1);
+  }
+  hk_buffer_put(out, "]", 1);
+}
+
+static void sensors(struct hk_buffer *out, const struct hk_profile *p)
+{
+  hk_buffer_print(out, ",\"sensors\":[");
+  for (uint32_t i = 0; i < p->sensors; i++) {
+    const struct hk_profile_sensor *s = &p->sensor[i];
+    const struct hk_model_sensor *is = &p->plan->sensor[s->sensor];
+    hk_buffer_print(out, i > 0 ? ",{" : "{");
+    word(out, "name", &is->name);
+    hk_buffer_print(out, ",\"kind\":\"%s\",\"role\":\"%s\"", is->flow ? "flow" : "pressure", is->boundary ? "boundary" : "check");
+    number(out, "place", s->place);
+    known(out, "value", s->reading);
+    known(out, "model", s->seen);
+    known(out, "departs", s->recent);
+    known(out, "error", s->error);
+    known(out, "explained", s->explained);
+    hk_buffer_put(out, "}", 1);
+  }
+  hk_buffer_put(out, "]", 1);
+}
+
+static void cause(struct hk_buffer *out, const struct hk_profile *p)
+{
+  const struct hk_profile_cause *c = &p->cause;
+  if (c->kind == HK_CAUSE_NONE)
+    return;
+  hk_buffer_print(out, ",\"cause\":{\"kind\":\"%s\"", c->kind == HK_CAUSE_LEAK ? "leak" : "sensor");
+  number(out, "share", c->share);
+  number(out, "size", c->size);
+  if (c->kind == HK_CAUSE_LEAK) {
+    number(out, "place", c->place);
+    number(out, "from", c->from);
+    number(out, "to", c->to);
+  } else {
+    hk_buffer_put(out, ",", 1);
+    word(out, "sensor", &p->plan->sensor[c->sensor].name);
+  }
+  hk_buffer_put(out, "}", 1);
+}
+
+void hk_line_json(struct hk_buffer *out, const struct hk_profile *p)
+{
+  hk_buffer_print(out, ",\"count\":%" PRIu32 ",\"lines\":[", p->plan->lines);
+  for (uint32_t i = 0; i < p->plan->lines && i < NAMES_MAX; i++) {
+    hk_buffer_print(out, "%s", i > 0 ? "," : "");
+    hk_json_string(out, p->plan->line[i].name.text ? p->plan->line[i].name.text : "", p->plan->line[i].name.length);
+  }
+  hk_buffer_print(out, "],\"line\":{\"number\":%" PRIu32 ",", p->line);
+  word(out, "name", &p->plan->line[p->line].name);
+  hk_buffer_print(out, ",\"running\":%s,\"units\":{\"pressure\":\"%s\",\"flow\":\"%s\"}", p->running ? "true" : "false",
+                  p->plan->unit[0], p->plan->unit[1]);
+  number(out, "friction", p->friction);
+  number(out, "length", p->length);
+  points(out, p);
+  sensors(out, p);
+  cause(out, p);
+  hk_buffer_put(out, "}", 1);
+}

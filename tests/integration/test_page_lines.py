@@ -1,0 +1,83 @@
+"""Lines of pipes on the page, in a real Chromium: the profile, departures along it, and the place of a leak; in both themes and on a phone.
+
+HANKEL_PICTURES=FOLDER keeps a picture of each."""
+import csv
+import io
+import json
+import os
+import subprocess
+import tempfile
+import urllib.request
+
+import harness
+import test_model
+import test_page
+from harness import SECOND, START, until
+from test_page import HEADING, PICTURES
+
+ROWS, LEAK, PLACE = 700, 520, 7000
+SAID = "document.querySelector('[role=status].compare')?.textContent ?? ''"
+
+
+class Lines(test_page.Page):
+    def recording(self, model, *options):
+        done = subprocess.run([harness.HANKEL, 'model', 'simulate', '--hours', str(ROWS / 3600), '--seed', '5', '--moves', '5m', *options, model], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        names, *rows = list(csv.reader(io.StringIO(done.stdout)))
+        return names[1:], [[float(v) for v in row[1:]] for row in rows]
+
+    def put(self, d, names, rows, first):
+        with d.client() as c:
+            handles = c.register(*names)
+            for t, row in enumerate(rows, first):
+                c.send(harness.points(handles, [START + t * SECOND] * len(names), row))
+            c.ping()
+            until(lambda: d.status()['points']['pending'] == 0, 'every point to have a result')
+
+    def ask(self, what):
+        with urllib.request.urlopen(self.address + 'api/v1/' + what, timeout=harness.WAIT) as answer:
+            return json.load(answer)
+
+    def test_a_line_and_its_leak(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        model = os.path.join(folder.name, 't.model')
+        with open(model, 'w', encoding='utf-8') as f:
+            f.write(test_model.LINE)
+        d = self.web(f'[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
+                     f'[field trunk]\nmatch = t/*\noperator = model\nfile = {model}\ndetector = faults\n', durability='none', keys='max_ahead = off\n')
+        p = self.page()
+        p.until(f"{HEADING} === 'No data yet'")
+        self.assertTrue(p.run("document.getElementById('lines').hidden"))  # there is none
+        names, rows = self.recording(model, '--leak', f'{LEAK}s,0.04,{PLACE}')
+        self.put(d, names, rows[:LEAK], 0)
+        p.go(self.address)
+        p.until("!document.getElementById('lines').hidden")
+        p.key('l')
+        p.until(f"{HEADING} === 'trunk'")
+        p.until(f"({SAID}).includes('No check departs')")
+        self.assertEqual(p.run("document.querySelectorAll('tbody tr').length"), len(names))
+        p.until("document.querySelector('.profile canvas')?.dataset.points === '11'")
+        self.put(d, names, rows[LEAK:], LEAK)
+        p.until(f"/^A leak of about [\\d.]+ m3.h at [\\d.]+ km/.test({SAID})")
+        line = self.ask('lines')['models'][0]['line']
+        place = line['cause']['place']
+        self.assertEqual(line['cause']['kind'], 'leak')
+        self.assertLess(abs(place - PLACE), 700, line['cause'])
+        self.assertAlmostEqual(p.run("Number(document.querySelector('.residuals canvas').dataset.leak)"), place, delta=1)
+        self.assertEqual(d.status()['models']['running'], 1)
+        for dark, width in [(False, 1280), (True, 1280), (False, 390), (True, 390)] if PICTURES else [(True, 390)]:
+            p = self.page('#lines', width=width, height=1100, dark=dark)
+            p.until("!!document.querySelector('.residuals canvas')?.dataset.leak")
+            with self.subTest(dark=dark, width=width):
+                self.assertEqual(p.run(test_page.Accessible.NAMELESS), [])
+                self.assertLessEqual(p.run('document.documentElement.scrollWidth'), width)
+                if PICTURES:
+                    p.wait(0.3)
+                    p.screenshot(os.path.join(PICTURES, f"lines-{'dark' if dark else 'light'}-{width}.png"))
+        p.run("[...document.querySelectorAll('tbody a')].find(a => a.textContent === 't/b/p').click()")  # the table is made anew each 2 s
+        p.until(f"{HEADING} === 't/b/p#model'")
+
+
+if __name__ == '__main__':
+    harness.main()

@@ -1,0 +1,71 @@
+"""Lines of models over HTTP, each answer as openapi.json has it; and what the status says of models."""
+import json
+import os
+import subprocess
+import tempfile
+
+import harness
+import test_model
+import web
+from harness import SECOND, START, until
+
+ROWS, BIAS = 400, 320
+
+
+class Lines(web.Api):
+    def test_lines(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        model = os.path.join(folder.name, 't.model')
+        head, pipes = test_model.LINE[:test_model.LINE.index('edge')], test_model.LINE[test_model.LINE.index('edge'):]
+        with open(model, 'w', encoding='utf-8') as f:
+            f.write(head + 'line north\n' + pipes + 'line "south\n' + pipes.replace('t/', 't/s/'))
+        d = self.daemon(f'[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
+                        f'[field trunk]\nmatch = t/*\noperator = model\nfile = {model}\ndetector = faults\n', listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
+        self.assertEqual(self.ask(d, 'lines')[2], {'models': [], 'count': 0})
+        self.assertEqual(d.status()['models'], {'lines': 0, 'running': 0, 'checks': 0, 'poor': 0})
+        # a steady line, and a flow sensor that reads 60 m3/h too much from BIAS on; of the second line one boundary alone
+        alone = os.path.join(folder.name, 'alone.model')
+        with open(alone, 'w', encoding='utf-8') as f:
+            f.write(test_model.LINE)
+        done = subprocess.run([harness.HANKEL, 'model', 'simulate', '--hours', str(ROWS / 3600), '--moves', '5m', '--fault', f'{BIAS}s,t/c/q,bias,60', alone], capture_output=True, text=True, timeout=harness.WAIT)
+        names, *rows = [line.split(',')[1:] for line in done.stdout.splitlines()]
+        with d.client() as c:
+            handles = c.register(*names, 't/s/a/p')
+            for t, row in enumerate(rows):
+                c.send(harness.points(handles, [START + t * SECOND] * len(handles), [float(v) for v in row] + [50.0]))
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+        answer = self.ask(d, 'lines')[2]
+        model, = answer['models']
+        line = model.pop('line')
+        self.assertEqual(model, {'name': 'trunk#field', 'section': 'trunk', 'count': 2, 'lines': ['north', '"south']})
+        self.assertEqual((line['number'], line['name'], line['running'], line['units'], line['length'], len(line['points'])),
+                         (0, 'north', True, {'pressure': 'bar', 'flow': 'm3/h'}, 10000, 11))
+        self.assertEqual([(s['name'], s['kind'], s['role'], s['place'], 'departs' in s) for s in line['sensors']],
+                         [('t/a/p', 'pressure', 'boundary', 0, False), ('t/c/p', 'pressure', 'boundary', 10000, False), ('t/a/q', 'flow', 'check', 0, True),
+                          ('t/c/q', 'flow', 'check', 10000, True), ('t/b/p', 'pressure', 'check', 6000, True)])
+        for s, value in zip(line['sensors'], rows[-1]):
+            self.assertAlmostEqual(s['value'], float(value), delta=1e-6 * abs(float(value)))
+        for place, kind in ((0, 1), (10000, 1), (6000, 1), (0, 2)):
+            seen, = (p[kind] for p in line['points'] if p[0] == place)
+            sensor = next(s for s in line['sensors'] if s['place'] == place and s['kind'] == ('pressure', 'flow')[kind - 1])
+            self.assertAlmostEqual(seen, sensor['model'], delta=1e-5 * seen)
+        self.assertEqual((line['cause']['kind'], line['cause']['sensor']), ('sensor', 't/c/q'))
+        self.assertTrue(20 < line['cause']['size'] < 70 and 0.9 < line['cause']['share'] <= 1, line['cause'])
+        other = self.ask(d, 'lines?line=1&glob=tr*&limit=5')[2]['models'][0]['line']
+        self.assertEqual((other['number'], other['name'], other['running'], other['points']), (1, '"south', False, []))
+        self.assertEqual({s['name']: s.get('value') for s in other['sensors']}['t/s/a/p'], 50)
+        self.assertEqual(self.ask(d, 'lines?line=2')[2]['models'], [])
+        for wrong in 'line=-1', 'line=north', 'limit=0':
+            self.assertEqual(self.ask(d, 'lines?' + wrong)[0], 400, wrong)
+        models = d.status()['models']
+        self.assertEqual((models['lines'], models['running'], models['checks']), (2, 1, 3))
+        self.assertTrue(0 <= models['explained'] <= 1, models)
+        said = subprocess.run([harness.HANKEL, 'status', '--from', f'127.0.0.1:{d.port["binary tcp"]}'], capture_output=True, text=True, timeout=harness.WAIT).stdout
+        self.assertRegex(said, r'(?m)^models    1 of 2 lines runs; 3 checks, of whose variance the model explains \d+\.\d % on the average')
+        self.assertNotIn('t/s', json.dumps(line))
+
+
+if __name__ == '__main__':
+    harness.main()
