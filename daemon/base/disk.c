@@ -13,7 +13,7 @@
 
 #define DIGITS 12
 
-static int fault(const struct hk_disk *d, enum hk_disk_call call)
+static int disk_fault(const struct hk_disk *d, enum hk_disk_call call)
 {
   return d->fault ? -d->fault(d->arg, call) : 0;
 }
@@ -32,7 +32,7 @@ static int disk_sync_above(const struct hk_disk *d, int folder)
 
 int hk_disk_folder(const struct hk_disk *d, int in, const char *path, int *out)
 {
-  const int status = fault(d, HK_DISK_FOLDER);
+  const int status = disk_fault(d, HK_DISK_FOLDER);
   if (status != 0)
     return status;
   const bool made = mkdirat(in, path, 0700) == 0;
@@ -46,7 +46,7 @@ int hk_disk_folder(const struct hk_disk *d, int in, const char *path, int *out)
 
 int hk_disk_folder_there(const struct hk_disk *d, int in, const char *path, int *out)
 {
-  const int status = fault(d, HK_DISK_FOLDER);
+  const int status = disk_fault(d, HK_DISK_FOLDER);
   if (status != 0)
     return status;
   *out = openat(in, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -55,7 +55,7 @@ int hk_disk_folder_there(const struct hk_disk *d, int in, const char *path, int 
 
 int hk_disk_lock(const struct hk_disk *d, int folder, int *out)
 {
-  int status = fault(d, HK_DISK_OPEN);
+  int status = disk_fault(d, HK_DISK_OPEN);
   if (status != 0)
     return status;
   if (flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) /* other errors: there, folders have no locks */
@@ -74,7 +74,7 @@ int hk_disk_lock(const struct hk_disk *d, int folder, int *out)
 
 int hk_disk_create(const struct hk_disk *d, int folder, const char *name, int *out)
 {
-  const int status = fault(d, HK_DISK_OPEN);
+  const int status = disk_fault(d, HK_DISK_OPEN);
   if (status != 0)
     return status;
   *out = openat(folder, name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -84,7 +84,7 @@ int hk_disk_create(const struct hk_disk *d, int folder, const char *name, int *o
 int hk_disk_open(const struct hk_disk *d, int folder, const char *name, int *out, uint64_t *size)
 {
   struct stat now;
-  int status = fault(d, HK_DISK_OPEN);
+  int status = disk_fault(d, HK_DISK_OPEN);
   if (status != 0)
     return status;
   const int file = openat(folder, name, O_RDONLY | O_CLOEXEC);
@@ -102,7 +102,7 @@ int hk_disk_open(const struct hk_disk *d, int folder, const char *name, int *out
 
 int hk_disk_write(const struct hk_disk *d, int file, const void *data, size_t size)
 {
-  const int status = fault(d, HK_DISK_WRITE);
+  const int status = disk_fault(d, HK_DISK_WRITE);
   const char *at = data;
   if (status != 0)
     return status;
@@ -120,7 +120,7 @@ int hk_disk_write(const struct hk_disk *d, int file, const void *data, size_t si
 
 int hk_disk_update(const struct hk_disk *d, int folder, const char *name, int *out)
 {
-  const int status = fault(d, HK_DISK_OPEN);
+  const int status = disk_fault(d, HK_DISK_OPEN);
   if (status != 0)
     return status;
   *out = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -129,7 +129,7 @@ int hk_disk_update(const struct hk_disk *d, int folder, const char *name, int *o
 
 int hk_disk_write_at(const struct hk_disk *d, int file, uint64_t offset, const void *data, size_t size)
 {
-  const int status = fault(d, HK_DISK_WRITE);
+  const int status = disk_fault(d, HK_DISK_WRITE);
   const char *at = data;
   if (status != 0)
     return status;
@@ -148,7 +148,7 @@ int hk_disk_write_at(const struct hk_disk *d, int file, uint64_t offset, const v
 
 int hk_disk_read(const struct hk_disk *d, int file, uint64_t offset, void *data, size_t size)
 {
-  const int status = fault(d, HK_DISK_READ);
+  const int status = disk_fault(d, HK_DISK_READ);
   char *at = data;
   if (status != 0)
     return status;
@@ -167,7 +167,7 @@ int hk_disk_read(const struct hk_disk *d, int file, uint64_t offset, void *data,
 
 int hk_disk_sync(const struct hk_disk *d, int file)
 {
-  const int status = fault(d, HK_DISK_SYNC);
+  const int status = disk_fault(d, HK_DISK_SYNC);
   if (status != 0)
     return status;
   while (fdatasync(file) != 0)
@@ -178,7 +178,7 @@ int hk_disk_sync(const struct hk_disk *d, int file)
 
 int hk_disk_sync_folder(const struct hk_disk *d, int folder)
 {
-  const int status = fault(d, HK_DISK_SYNC);
+  const int status = disk_fault(d, HK_DISK_SYNC);
   if (status != 0)
     return status;
   while (fsync(folder) != 0)
@@ -189,7 +189,7 @@ int hk_disk_sync_folder(const struct hk_disk *d, int folder)
 
 int hk_disk_cut(const struct hk_disk *d, int folder, const char *name, uint64_t size)
 {
-  int status = fault(d, HK_DISK_CUT);
+  int status = disk_fault(d, HK_DISK_CUT);
   if (status != 0)
     return status;
   const int file = openat(folder, name, O_WRONLY | O_CLOEXEC);
@@ -204,7 +204,7 @@ int hk_disk_cut(const struct hk_disk *d, int folder, const char *name, uint64_t 
 
 int hk_disk_rename(const struct hk_disk *d, int folder, const char *from, const char *to)
 {
-  const int status = fault(d, HK_DISK_RENAME);
+  const int status = disk_fault(d, HK_DISK_RENAME);
   if (status != 0)
     return status;
   return renameat(folder, from, folder, to) != 0 ? -errno : 0;
@@ -212,7 +212,7 @@ int hk_disk_rename(const struct hk_disk *d, int folder, const char *from, const 
 
 int hk_disk_remove(const struct hk_disk *d, int folder, const char *name)
 {
-  const int status = fault(d, HK_DISK_REMOVE);
+  const int status = disk_fault(d, HK_DISK_REMOVE);
   if (status != 0)
     return status;
   return unlinkat(folder, name, 0) != 0 ? -errno : 0;
@@ -221,7 +221,7 @@ int hk_disk_remove(const struct hk_disk *d, int folder, const char *name)
 int hk_disk_look(const struct hk_disk *d, int folder, const char *name, struct hk_disk_file *out)
 {
   struct stat now;
-  const int status = fault(d, HK_DISK_LOOK);
+  const int status = disk_fault(d, HK_DISK_LOOK);
   if (status != 0)
     return status;
   if ((name ? fstatat(folder, name, &now, 0) : fstat(folder, &now)) != 0)
@@ -256,7 +256,7 @@ void hk_disk_name(char out[HK_DISK_NAME_MAX], const char *stem, uint64_t number,
 }
 
 /* The number in a name; false: it is not of these files. */
-static bool number_of(const char *name, const char *stem, const char *suffix, uint64_t *number)
+static bool disk_number_of(const char *name, const char *stem, const char *suffix, uint64_t *number)
 {
   const size_t length = strlen(stem);
   char same[HK_DISK_NAME_MAX];
@@ -273,13 +273,13 @@ static int by_number(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-static int collect(DIR *dir, const char *stem, const char *suffix, uint64_t **numbers, size_t *n)
+static int disk_collect(DIR *dir, const char *stem, const char *suffix, uint64_t **numbers, size_t *n)
 {
   const struct dirent *entry;
   size_t capacity = 0;
   while ((errno = 0, entry = readdir(dir)) != NULL) {
     uint64_t number;
-    if (!number_of(entry->d_name, stem, suffix, &number))
+    if (!disk_number_of(entry->d_name, stem, suffix, &number))
       continue;
     if (*n == capacity) {
       capacity = capacity ? 2 * capacity : 16;
@@ -295,7 +295,7 @@ static int collect(DIR *dir, const char *stem, const char *suffix, uint64_t **nu
 
 int hk_disk_list(const struct hk_disk *d, int folder, const char *stem, const char *suffix, uint64_t **numbers, size_t *n)
 {
-  int status = fault(d, HK_DISK_LIST);
+  int status = disk_fault(d, HK_DISK_LIST);
   *numbers = NULL;
   *n = 0;
   if (status != 0)
@@ -308,7 +308,7 @@ int hk_disk_list(const struct hk_disk *d, int folder, const char *stem, const ch
       close(again);
     return status;
   }
-  status = collect(dir, stem, suffix, numbers, n);
+  status = disk_collect(dir, stem, suffix, numbers, n);
   closedir(dir);
   if (status != 0) {
     free(*numbers);
@@ -322,7 +322,7 @@ int hk_disk_list(const struct hk_disk *d, int folder, const char *stem, const ch
 
 int hk_disk_empty(const struct hk_disk *d, int folder, bool *empty)
 {
-  int status = fault(d, HK_DISK_LIST);
+  int status = disk_fault(d, HK_DISK_LIST);
   if (status != 0)
     return status;
   const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -61,7 +61,7 @@ void hk_log_init(struct hk_log *log, enum hk_level level)
 
 /* Writes the line, on which only printable characters and UTF-8 may stand: names of peers' making must not move the cursor, nor
  * turn the text around them. */
-static void put(const char *line, size_t length, const char *colour)
+static void log_put(const char *line, size_t length, const char *colour)
 {
   char out[4 * LINE_MAX_BYTES + 32]; /* two bytes become eight at the most */
   size_t size = (size_t)snprintf(out, 16, "%s", colour);
@@ -99,7 +99,7 @@ static void write_line(const struct hk_log *log, enum hk_level level, const char
     at += snprintf(line + at, (size_t)(LINE_MAX_BYTES - at), "%.128s: ", peer);
   const int more = vsnprintf(line + at, (size_t)(LINE_MAX_BYTES - at), format, arguments);
   at = more < 0 ? at : at + more < LINE_MAX_BYTES ? at + more : LINE_MAX_BYTES - 1;
-  put(line, (size_t)at, !log->coloured ? "" : level <= HK_LOG_ERROR ? "\033[31m" : level == HK_LOG_WARNING ? "\033[33m" : "");
+  log_put(line, (size_t)at, !log->coloured ? "" : level <= HK_LOG_ERROR ? "\033[31m" : level == HK_LOG_WARNING ? "\033[33m" : "");
 }
 
 void hk_log(struct hk_log *log, enum hk_level level, const char *format, ...)
@@ -197,5 +197,5 @@ void hk_log_bare(const char *format, ...)
   const int length = vsnprintf(line, LINE_MAX_BYTES, format, arguments);
   va_end(arguments);
   if (length > 0)
-    put(line, length < LINE_MAX_BYTES ? (size_t)length : LINE_MAX_BYTES - 1, "");
+    log_put(line, length < LINE_MAX_BYTES ? (size_t)length : LINE_MAX_BYTES - 1, "");
 }

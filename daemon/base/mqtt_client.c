@@ -8,7 +8,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int begun; /* what the library said, once */
 
-static void begin(void)
+static void mqtt_client_begin(void)
 {
   begun = mosquitto_lib_init();
 }
@@ -21,7 +21,7 @@ static const char *path(const char *text)
 int hk_mqtt_client_new(struct mosquitto **out, const struct hk_mqtt_client *wanted, void *arg)
 {
   *out = NULL;
-  if (pthread_once(&once, begin) != 0 || begun != MOSQ_ERR_SUCCESS)
+  if (pthread_once(&once, mqtt_client_begin) != 0 || begun != MOSQ_ERR_SUCCESS)
     return MOSQ_ERR_NOMEM;
   struct mosquitto *m = mosquitto_new(wanted->id, wanted->clean, arg);
   if (!m)

@@ -5,7 +5,7 @@
 
 #define LONGEST 32
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned suggest_least(unsigned a, unsigned b)
 {
   return a < b ? a : b;
 }
@@ -22,9 +22,10 @@ unsigned hk_suggest_distance(const char *word, const char *other)
         table[i][k] = (unsigned)(i + k);
         continue;
       }
-      table[i][k] = least(least(table[i - 1][k], table[i][k - 1]) + 1, table[i - 1][k - 1] + (word[i - 1] != other[k - 1]));
+      table[i][k] =
+          suggest_least(suggest_least(table[i - 1][k], table[i][k - 1]) + 1, table[i - 1][k - 1] + (word[i - 1] != other[k - 1]));
       if (i > 1 && k > 1 && word[i - 1] == other[k - 2] && word[i - 2] == other[k - 1])
-        table[i][k] = least(table[i][k], table[i - 2][k - 2] + 1);
+        table[i][k] = suggest_least(table[i][k], table[i - 2][k - 2] + 1);
     }
   return table[n][m];
 }

@@ -17,24 +17,24 @@ struct piece {
   const char *why;      /* FAULT */
 };
 
-static bool is_blank(char c)
+static bool template_is_blank(char c)
 {
   return c == ' ' || c == '\t';
 }
 
 static bool is_space(char c)
 {
-  return is_blank(c) || c == '\n' || c == '\r';
+  return template_is_blank(c) || c == '\n' || c == '\r';
 }
 
 /* A tag [tag, end) alone on its line: true, and the line is [*from, *to). */
 static bool stands_alone(const char *text, const char *tag, const char *end, const char **from, const char **to)
 {
-  while (tag > text && is_blank(tag[-1]))
+  while (tag > text && template_is_blank(tag[-1]))
     tag--;
   if (tag > text && tag[-1] != '\n')
     return false;
-  while (is_blank(*end))
+  while (template_is_blank(*end))
     end++;
   if (end[0] == '\r' && end[1] == '\n')
     end++;
@@ -45,13 +45,13 @@ static bool stands_alone(const char *text, const char *tag, const char *end, con
   return true;
 }
 
-static struct piece fault(const char *tag, const char *why)
+static struct piece template_fault(const char *tag, const char *why)
 {
   return (struct piece){ .kind = FAULT, .tag = tag, .why = why };
 }
 
 /* name: . or letters, digits and _, with dots between them */
-static bool is_name(const char *at, const char *end)
+static bool template_is_name(const char *at, const char *end)
 {
   if (end - at == 1 && *at == '.')
     return true;
@@ -79,11 +79,11 @@ static struct piece read_tag(const char *tag, const char **next)
       p.kind = kinds[i].kind;
   const bool tripled = *at == '{';
   if (*at == '>' || *at == '=')
-    return fault(tag, *at == '>' ? "{{> partials are not known here" : "{{= other delimiters are not known here");
+    return template_fault(tag, *at == '>' ? "{{> partials are not known here" : "{{= other delimiters are not known here");
   at += p.kind != VALUE;
   const char *end = strstr(at, tripled ? "}}}" : "}}");
   if (!end)
-    return fault(tag, tripled ? "{{{ without }}}" : "{{ without }}");
+    return template_fault(tag, tripled ? "{{{ without }}}" : "{{ without }}");
   *next = end + (tripled ? 3 : 2);
   while (at < end && is_space(*at))
     at++;
@@ -91,8 +91,8 @@ static struct piece read_tag(const char *tag, const char **next)
     end--;
   p.at = at;
   p.end = end;
-  if (p.kind != COMMENT && !is_name(at, end))
-    return fault(tag, at == end ? "a tag without a name" : "a name has letters, digits and _, with dots between them");
+  if (p.kind != COMMENT && !template_is_name(at, end))
+    return template_fault(tag, at == end ? "a tag without a name" : "a name has letters, digits and _, with dots between them");
   return p;
 }
 
@@ -120,7 +120,7 @@ static struct piece next_piece(const char *text, const char **at)
 
 /* --- checking ----------------------------------------------------------------------------------------------------------- */
 
-static void place(const char *text, const char *at, struct hk_template_fault *f)
+static void template_place(const char *text, const char *at, struct hk_template_fault *f)
 {
   f->line = f->column = 1;
   for (; text < at; text++) {
@@ -133,12 +133,12 @@ static void place(const char *text, const char *at, struct hk_template_fault *f)
   }
 }
 
-static bool same(const struct piece *a, const struct piece *b)
+static bool template_same(const struct piece *a, const struct piece *b)
 {
   return a->end - a->at == b->end - b->at && memcmp(a->at, b->at, (size_t)(a->end - a->at)) == 0;
 }
 
-static bool is_known(const struct piece *p, const char *const *names)
+static bool template_is_known(const struct piece *p, const char *const *names)
 {
   const size_t length = (size_t)(p->end - p->at);
   if (!names || (length == 1 && *p->at == '.'))
@@ -151,9 +151,10 @@ static bool is_known(const struct piece *p, const char *const *names)
   return false;
 }
 
-static int complain(const char *text, const char *at, struct hk_template_fault *f, const char *why, const struct piece *name)
+static int template_complain(const char *text, const char *at, struct hk_template_fault *f, const char *why,
+                             const struct piece *name)
 {
-  place(text, at, f);
+  template_place(text, at, f);
   if (name)
     snprintf(f->why, sizeof f->why, "%.64s `%.*s`", why, (int)(name->end - name->at < 48 ? name->end - name->at : 48), name->at);
   else
@@ -169,25 +170,25 @@ int hk_template_check(const char *text, const char *const *names, struct hk_temp
     const struct piece p = next_piece(text, &at);
     switch (p.kind) {
     case FAULT:
-      return complain(text, p.tag, f, p.why, NULL);
+      return template_complain(text, p.tag, f, p.why, NULL);
     case END:
-      return depth == 0 ? 0 : complain(text, open[depth - 1].tag, f, "a section is not closed:", &open[depth - 1]);
+      return depth == 0 ? 0 : template_complain(text, open[depth - 1].tag, f, "a section is not closed:", &open[depth - 1]);
     case CLOSE:
       if (depth == 0)
-        return complain(text, p.tag, f, "closes a section that is not open:", &p);
-      if (!same(&p, &open[--depth]))
-        return complain(text, p.tag, f, "the section to close here is", &open[depth]);
+        return template_complain(text, p.tag, f, "closes a section that is not open:", &p);
+      if (!template_same(&p, &open[--depth]))
+        return template_complain(text, p.tag, f, "the section to close here is", &open[depth]);
       break;
     case SECTION:
     case INVERTED:
       if (depth == HK_TEMPLATE_DEPTH)
-        return complain(text, p.tag, f, "more than 8 sections in each other:", &p);
+        return template_complain(text, p.tag, f, "more than 8 sections in each other:", &p);
       open[depth++] = p;
       /* fall through */
     case VALUE:
     case RAW:
-      if (!is_known(&p, names))
-        return complain(text, p.tag, f, "no such name:", &p);
+      if (!template_is_known(&p, names))
+        return template_complain(text, p.tag, f, "no such name:", &p);
       break;
     default:
       break;
@@ -206,7 +207,7 @@ struct run {
   struct hk_buffer *out;
 };
 
-static const cJSON *member(const cJSON *object, const char *at, const char *end)
+static const cJSON *template_member(const cJSON *object, const char *at, const char *end)
 {
   const cJSON *item;
   if (cJSON_IsObject(object))
@@ -216,19 +217,19 @@ static const cJSON *member(const cJSON *object, const char *at, const char *end)
 }
 
 /* What a name stands for: its first part is looked for from the innermost context outwards, the others in that. */
-static const cJSON *find(const struct run *r, const struct piece *p)
+static const cJSON *template_find(const struct run *r, const struct piece *p)
 {
   if (p->end - p->at == 1 && *p->at == '.')
     return r->context[r->n - 1];
   const char *dot = memchr(p->at, '.', (size_t)(p->end - p->at)), *end = dot ? dot : p->end;
   const cJSON *found = NULL;
   for (uint32_t i = r->n; i-- > 0 && !found;)
-    found = member(r->context[i], p->at, end);
+    found = template_member(r->context[i], p->at, end);
   while (found && end < p->end) {
     const char *at = end + 1;
     dot = memchr(at, '.', (size_t)(p->end - at));
     end = dot ? dot : p->end;
-    found = member(found, at, end);
+    found = template_member(found, at, end);
   }
   return found;
 }
@@ -264,7 +265,7 @@ static const char *put_block(struct run *r, const char *at, bool quiet);
 /* The content of a section, as often as its value says; returns what is behind its end. */
 static const char *put_section(struct run *r, const struct piece *p, const char *at, bool quiet)
 {
-  const cJSON *value = quiet ? NULL : find(r, p), *item;
+  const cJSON *value = quiet ? NULL : template_find(r, p), *item;
   const bool wanted = !quiet && is_true(value) == (p->kind == SECTION) && r->n < CONTEXTS;
   const char *end = NULL;
   if (wanted && p->kind == SECTION && cJSON_IsArray(value)) {
@@ -300,7 +301,7 @@ static const char *put_block(struct run *r, const char *at, bool quiet)
     else if (p.kind == TEXT && !quiet)
       hk_buffer_put(r->out, p.at, (size_t)(p.end - p.at));
     else if ((p.kind == VALUE || p.kind == RAW) && !quiet)
-      put_value(r, find(r, &p), p.kind == RAW);
+      put_value(r, template_find(r, &p), p.kind == RAW);
   }
 }
 

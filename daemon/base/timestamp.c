@@ -17,7 +17,7 @@ bool hk_timestamp_is_date(const char *text)
 }
 
 /* Takes exactly n digits. */
-static bool take(const char **p, int n, int *out)
+static bool timestamp_take(const char **p, int n, int *out)
 {
   *out = 0;
   for (int i = 0; i < n; i++, (*p)++) {
@@ -52,11 +52,11 @@ static bool take_offset(const char **p, int *seconds)
   if (**p != '+' && **p != '-')
     return true;
   const int sign = *(*p)++ == '-' ? -1 : 1;
-  if (!take(p, 2, &hours))
+  if (!timestamp_take(p, 2, &hours))
     return false;
   if (**p == ':')
     (*p)++;
-  if (**p && !take(p, 2, &minutes))
+  if (**p && !timestamp_take(p, 2, &minutes))
     return false;
   *seconds = sign * (hours * 3600 + minutes * 60);
   return hours <= 23 && minutes <= 59;
@@ -67,15 +67,16 @@ int hk_timestamp_parse_date(const char *text, int64_t *ns)
   struct tm tm = { 0 };
   int year, month, fraction = 0, offset = 0;
   const char *p = text;
-  if (!take(&p, 4, &year) || *p++ != '-' || !take(&p, 2, &month) || *p++ != '-' || !take(&p, 2, &tm.tm_mday))
+  if (!timestamp_take(&p, 4, &year) || *p++ != '-' || !timestamp_take(&p, 2, &month) || *p++ != '-' ||
+      !timestamp_take(&p, 2, &tm.tm_mday))
     return -EINVAL;
   if (*p == 'T' || *p == 't' || *p == ' ') {
     p++;
-    if (!take(&p, 2, &tm.tm_hour) || *p++ != ':' || !take(&p, 2, &tm.tm_min))
+    if (!timestamp_take(&p, 2, &tm.tm_hour) || *p++ != ':' || !timestamp_take(&p, 2, &tm.tm_min))
       return -EINVAL;
     if (*p == ':') {
       p++;
-      if (!take(&p, 2, &tm.tm_sec))
+      if (!timestamp_take(&p, 2, &tm.tm_sec))
         return -EINVAL;
       if (*p == '.' || *p == ',') {
         p++;

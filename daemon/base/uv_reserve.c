@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void *grow(void *memory, size_t size)
+static void *uv_reserve_grow(void *memory, size_t size)
 {
   static const char words[] = "hankeld: error: no memory for the table of descriptors; the daemon ends\n";
   void *grown = realloc(memory, size);
@@ -23,10 +23,10 @@ static void *grow(void *memory, size_t size)
 
 int hk_reserve_memory(void)
 {
-  return uv_replace_allocator(malloc, grow, calloc, free);
+  return uv_replace_allocator(malloc, uv_reserve_grow, calloc, free);
 }
 
-static void on_poll(uv_poll_t *poll, int status, int events)
+static void uv_reserve_on_poll(uv_poll_t *poll, int status, int events)
 {
   (void)poll;
   (void)status;
@@ -43,7 +43,7 @@ int hk_reserve_descriptors(uv_loop_t *loop, unsigned n)
   const int high = any < 0 ? -1 : fcntl(any, F_DUPFD_CLOEXEC, (int)n);
   int status = high < 0 ? -errno : uv_poll_init(loop, &poll, high);
   if (status == 0) {
-    status = uv_poll_start(&poll, UV_READABLE, on_poll);
+    status = uv_poll_start(&poll, UV_READABLE, uv_reserve_on_poll);
     uv_close((uv_handle_t *)&poll, NULL);
     uv_run(loop, UV_RUN_NOWAIT);
   }

@@ -102,7 +102,7 @@ static int take_options(int argc, char **argv, const char *help_text, bool numbe
 }
 
 /* Asks, and prints the answer. */
-static int ask(char **argv, struct asking *a, const char *subject, bool maintenance, uint64_t duration)
+static int ack_maintenance_ask(char **argv, struct asking *a, const char *subject, bool maintenance, uint64_t duration)
 {
   char *text = NULL;
   hankel *h;
@@ -116,7 +116,7 @@ static int ask(char **argv, struct asking *a, const char *subject, bool maintena
 }
 
 /* Says what an incident was: '#N', or the latest of a sensor. */
-static int say(char **argv, struct asking *a, const char *which)
+static int ack_maintenance_say(char **argv, struct asking *a, const char *which)
 {
   char *text = NULL;
   uint64_t incident = 0;
@@ -141,7 +141,7 @@ static void print_word(const cJSON *word)
 }
 
 /* What was said of incidents and is in force. */
-static int list(char **argv, struct asking *a)
+static int ack_maintenance_list(char **argv, struct asking *a)
 {
   char *text = NULL;
   hankel *h;
@@ -174,14 +174,14 @@ int hk_command_ack(int argc, char **argv)
   if (a.list && (argc != optind || a.word != 0 || a.number != 0))
     return hk_usage(argv, "--list goes with nothing else");
   if (a.list)
-    return list(argv, &a);
+    return ack_maintenance_list(argv, &a);
   if (argc - optind != 1)
     return hk_usage(argv, "one SENSOR is wanted");
   if (a.word != 0 && a.number != 0)
     return hk_usage(argv, "--number is of an alert, and not of an incident: say '#N'");
   if (a.word != 0)
-    return say(argv, &a, argv[optind]);
-  return ask(argv, &a, argv[optind], false, 0);
+    return ack_maintenance_say(argv, &a, argv[optind]);
+  return ack_maintenance_ask(argv, &a, argv[optind], false, 0);
 }
 
 int hk_command_maintenance(int argc, char **argv)
@@ -203,5 +203,5 @@ int hk_command_maintenance(int argc, char **argv)
     return hk_usage(argv, "%s: not a duration such as 90m or 2h", argv[optind + 2]);
   if (begins && !*argv[optind + 1])
     return hk_usage(argv, "the GLOB is empty; * is every sensor");
-  return ask(argv, &a, argv[optind + 1], true, (uint64_t)duration);
+  return ack_maintenance_ask(argv, &a, argv[optind + 1], true, (uint64_t)duration);
 }

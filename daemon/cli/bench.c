@@ -69,7 +69,7 @@ struct figures {
 };
 
 /* What the load said went wrong, as an exit code. */
-static int judge(const struct bench *bench, int status, const char *error)
+static int bench_judge(const struct bench *bench, int status, const char *error)
 {
   return status == 0 ? 0 : hk_failed(bench->argv, "%s", error);
 }
@@ -90,7 +90,7 @@ static int measure_rate(struct bench *bench, const struct settings *settings, st
     }
     const int status = hk_load_run(&bench->load, settings->seconds / REPEATS * 0.7, &sum, error, sizeof error);
     if (status != 0)
-      return judge(bench, status, error);
+      return bench_judge(bench, status, error);
     if (hk_bench_plan_scores_all(&bench->plan) && sum.scores != sum.points)
       return hk_failed(bench->argv, "of %" PRIu64 " points %" PRIu64 " were scored", sum.points, sum.scores);
     rate[i] = (double)sum.scores * 1e9 / (double)sum.wall;
@@ -117,7 +117,7 @@ static int measure_latency(struct bench *bench, const struct settings *settings,
   int code = took ? 0 : hk_failed(bench->argv, "out of memory");
   char error[512];
   while (code == 0 && n < LATENCIES && (n < enough || hk_clock() < until)) {
-    code = judge(bench, hk_load_latency(&bench->load, bench->load.sensors, 1, &took[n], error, sizeof error), error);
+    code = bench_judge(bench, hk_load_latency(&bench->load, bench->load.sensors, 1, &took[n], error, sizeof error), error);
     n++;
   }
   if (code == 0) {
@@ -170,7 +170,7 @@ static void report_config(const struct bench *bench, const struct settings *sett
   printf("%14.1f bytes a point of a series to the backend, %.1f back\n", up, down);
 }
 
-static void report(const struct bench *bench, const struct settings *settings, const struct figures *figures)
+static void bench_report(const struct bench *bench, const struct settings *settings, const struct figures *figures)
 {
   const struct hk_detector *d = &bench->plan.detectors[0];
   const struct hk_load *load = &bench->load;
@@ -219,7 +219,7 @@ static void report(const struct bench *bench, const struct settings *settings, c
 }
 
 /* Opens the backend, fills the windows and scores a few ticks. */
-static int start(struct bench *bench, const struct settings *settings)
+static int bench_start(struct bench *bench, const struct settings *settings)
 {
   char error[512];
   struct hk_load_config config = { .choice = settings->choice,
@@ -232,12 +232,12 @@ static int start(struct bench *bench, const struct settings *settings)
   int status = hk_load_open(&bench->load, &config, error, sizeof error);
   if (status == 0)
     status = hk_load_fill(&bench->load, error, sizeof error);
-  return judge(bench, status, error);
+  return bench_judge(bench, status, error);
 }
 
 /* --algorithm, --window and --detector are one text of keys; a key given twice is refused there. A configuration stands for all
  * of them, and for the backend and the threads where no option says. 0, or an exit code after a message. */
-static int make_plan(char **argv, struct settings *settings, struct hk_bench_plan *plan)
+static int bench_make_plan(char **argv, struct settings *settings, struct hk_bench_plan *plan)
 {
   const char *given[] = { settings->algorithm, settings->window, settings->keys }, *names[] = { "algorithm=", "window=", "" };
   char keys[1024] = "";
@@ -332,7 +332,7 @@ int hk_command_bench(int argc, char **argv)
   if (code == HELPED)
     return hk_finish_output(argv, HK_EXIT_DONE);
   if (code == 0)
-    code = make_plan(argv, &settings, &bench.plan);
+    code = bench_make_plan(argv, &settings, &bench.plan);
   if (code != 0) {
     hk_bench_plan_free(&bench.plan);
     return code;
@@ -341,13 +341,13 @@ int hk_command_bench(int argc, char **argv)
     settings.choice = HK_BACKEND_AUTO;
   if (settings.threads == 0)
     settings.threads = sched_getaffinity(0, sizeof cores, &cores) == 0 ? (uint64_t)CPU_COUNT(&cores) : 1;
-  code = start(&bench, &settings);
+  code = bench_start(&bench, &settings);
   if (code == 0)
     code = measure_rate(&bench, &settings, &figures);
   if (code == 0)
     code = measure_latency(&bench, &settings, &figures);
   if (code == 0)
-    (settings.config ? report_config : report)(&bench, &settings, &figures);
+    (settings.config ? report_config : bench_report)(&bench, &settings, &figures);
   hk_load_close(&bench.load);
   hk_bench_plan_free(&bench.plan);
   return hk_finish_output(argv, code);

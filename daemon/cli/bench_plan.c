@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void print_fault(void *arg, const char *message)
+static void bench_plan_print_fault(void *arg, const char *message)
 {
   (void)arg;
   fprintf(stderr, "%s\n", message);
@@ -16,7 +16,7 @@ static void print_fault(void *arg, const char *message)
 
 int hk_bench_plan_read(struct hk_bench_plan *plan, char **argv, const char *path)
 {
-  if (hk_config_load(&plan->config, path, HK_CONFIG_PIPE, print_fault, NULL) != 0)
+  if (hk_config_load(&plan->config, path, HK_CONFIG_PIPE, bench_plan_print_fault, NULL) != 0)
     return HK_EXIT_FAILED; /* each fault was printed */
   const struct hk_config *config = &plan->config;
   plan->path = path;

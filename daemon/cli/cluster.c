@@ -40,20 +40,20 @@ struct table {
   bool wrong;
 };
 
-static double number_of(const cJSON *object, const char *name)
+static double cluster_number_of(const cJSON *object, const char *name)
 {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
   return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-static const char *text_of(const cJSON *object, const char *name)
+static const char *cluster_text_of(const cJSON *object, const char *name)
 {
   const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
   return text ? text : "";
 }
 
 /* The report of a machine; NULL, with a message. */
-static cJSON *ask(struct table *t, char **argv, const char *address)
+static cJSON *cluster_ask(struct table *t, char **argv, const char *address)
 {
   hankel *h;
   char *text = NULL;
@@ -72,35 +72,37 @@ static cJSON *ask(struct table *t, char **argv, const char *address)
 
 static void print_node(struct table *t, const char *address, const cJSON *cluster)
 {
-  const bool gateway = strcmp(text_of(cluster, "role"), "gateway") == 0;
-  const bool connected = strcmp(text_of(cluster, "state"), "connected") == 0;
-  printf("%-28s %-8s %-10s %10.0f", address, text_of(cluster, "role"), text_of(cluster, "state"),
-         number_of(cluster, "partitions"));
+  const bool gateway = strcmp(cluster_text_of(cluster, "role"), "gateway") == 0;
+  const bool connected = strcmp(cluster_text_of(cluster, "state"), "connected") == 0;
+  printf("%-28s %-8s %-10s %10.0f", address, cluster_text_of(cluster, "role"), cluster_text_of(cluster, "state"),
+         cluster_number_of(cluster, "partitions"));
   if (gateway)
-    printf("  %.0f points, %.0f messages not confirmed\n", number_of(cluster, "points"), number_of(cluster, "waiting"));
+    printf("  %.0f points, %.0f messages not confirmed\n", cluster_number_of(cluster, "points"),
+           cluster_number_of(cluster, "waiting"));
   else
-    printf("  %.0f points, %.0f partitions have come\n", number_of(cluster, "points"), number_of(cluster, "moves"));
+    printf("  %.0f points, %.0f partitions have come\n", cluster_number_of(cluster, "points"),
+           cluster_number_of(cluster, "moves"));
   if (!connected)
-    printf("%-28s %s\n", "", text_of(cluster, "why"));
+    printf("%-28s %s\n", "", cluster_text_of(cluster, "why"));
   t->wrong |= !connected;
   t->scorers += !gateway;
 }
 
 /* Of two that say that they have a partition, one does not know that it has lost it: that of the later epoch has it. */
-static void take_held(struct table *t, const char *address, const cJSON *cluster)
+static void cluster_take_held(struct table *t, const char *address, const cJSON *cluster)
 {
   const cJSON *held;
   cJSON_ArrayForEach(held, cJSON_GetObjectItemCaseSensitive(cluster, "held"))
   {
-    const double partition = number_of(held, "partition");
+    const double partition = cluster_number_of(held, "partition");
     if (partition < 0 || partition >= PARTITIONS)
       continue;
     struct row *row = &t->row[(uint32_t)partition];
-    if (!row->held || number_of(row->held, "epoch") < number_of(held, "epoch"))
+    if (!row->held || cluster_number_of(row->held, "epoch") < cluster_number_of(held, "epoch"))
       *row = (struct row){ address, held };
   }
-  if (number_of(cluster, "of") <= PARTITIONS)
-    t->of = (uint32_t)number_of(cluster, "of");
+  if (cluster_number_of(cluster, "of") <= PARTITIONS)
+    t->of = (uint32_t)cluster_number_of(cluster, "of");
 }
 
 static void print_partitions(struct table *t)
@@ -111,8 +113,9 @@ static void print_partitions(struct table *t)
   for (uint32_t i = 0; i < t->of && t->scorers > 0; i++) {
     const struct row *row = &t->row[i];
     if (row->held)
-      printf("%-10u %-28s %10.0f %-20s %12.0f %4.0f s\n", i, row->node, number_of(row->held, "epoch"),
-             text_of(row->held, "since"), number_of(row->held, "next"), number_of(row->held, "lag_seconds"));
+      printf("%-10u %-28s %10.0f %-20s %12.0f %4.0f s\n", i, row->node, cluster_number_of(row->held, "epoch"),
+             cluster_text_of(row->held, "since"), cluster_number_of(row->held, "next"),
+             cluster_number_of(row->held, "lag_seconds"));
     missing += !row->held;
   }
   if (missing == 0 || t->scorers == 0)
@@ -126,12 +129,12 @@ static void print_partitions(struct table *t)
 }
 
 /* addresses: is cut at its commas. */
-static int show(struct table *t, char **argv, char *addresses)
+static int cluster_show(struct table *t, char **argv, char *addresses)
 {
   char *rest = NULL;
   printf("%-28s %-8s %-10s %10s\n", "machine", "role", "broker", "partitions");
   for (char *a = strtok_r(addresses, ", ", &rest); a && t->n < NODES; a = strtok_r(NULL, ", ", &rest)) {
-    cJSON *report = ask(t, argv, a);
+    cJSON *report = cluster_ask(t, argv, a);
     const cJSON *cluster = report ? cJSON_GetObjectItemCaseSensitive(report, "cluster") : NULL;
     t->report[t->n++] = report;
     if (!cluster) {
@@ -140,7 +143,7 @@ static int show(struct table *t, char **argv, char *addresses)
       continue;
     }
     print_node(t, a, cluster);
-    take_held(t, a, cluster);
+    cluster_take_held(t, a, cluster);
   }
   print_partitions(t);
   for (uint32_t i = 0; i < t->n; i++)
@@ -176,7 +179,7 @@ int hk_command_cluster(int argc, char **argv)
   char *addresses = strdup(from);
   if (!addresses)
     return hk_failed(argv, "no memory");
-  const int code = show(&table, argv, addresses);
+  const int code = cluster_show(&table, argv, addresses);
   free(addresses);
   return hk_finish_output(argv, code);
 }

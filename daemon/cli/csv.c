@@ -81,7 +81,7 @@ static int back_to_data(struct hk_csv *csv, char *error, size_t size)
 }
 
 /* Reads all points into memory and sorts them. */
-static int sort(struct hk_csv *csv, char *error, size_t size)
+static int csv_sort(struct hk_csv *csv, char *error, size_t size)
 {
   struct hk_csv_row row;
   int status;
@@ -93,7 +93,7 @@ static int sort(struct hk_csv *csv, char *error, size_t size)
   return status;
 }
 
-static int begin(struct hk_csv *csv, char *error, size_t size)
+static int csv_begin(struct hk_csv *csv, char *error, size_t size)
 {
   int status = read_header(csv, error, size);
   if (status < 0)
@@ -112,7 +112,7 @@ static int begin(struct hk_csv *csv, char *error, size_t size)
     return -EINVAL;
   }
   status = hk_csv_columns_check(&csv->columns, &csv->config, csv->lines, csv->header.line, error, size);
-  return status == 0 && csv->descends ? sort(csv, error, size) : status;
+  return status == 0 && csv->descends ? csv_sort(csv, error, size) : status;
 }
 
 int hk_csv_open(struct hk_csv **out, const struct hk_csv_config *config, char *error, size_t size)
@@ -128,7 +128,7 @@ int hk_csv_open(struct hk_csv **out, const struct hk_csv_config *config, char *e
   int status = hk_csv_lines_open(&csv->lines, config->path, error, size);
   if (status == 0) {
     csv->surveyed = hk_csv_lines_regular(csv->lines) && !config->once;
-    status = begin(csv, error, size);
+    status = csv_begin(csv, error, size);
   }
   if (status == -ENOMEM)
     snprintf(error, size, "%s: out of memory", csv->path);

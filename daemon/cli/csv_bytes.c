@@ -28,7 +28,7 @@ struct hk_csv_bytes {
   uint32_t high; /* UTF-16: a high surrogate that waits for the low one, or 0 */
 };
 
-static ssize_t read_file(struct hk_csv_bytes *bytes, char *to, size_t room)
+static ssize_t csv_bytes_read_file(struct hk_csv_bytes *bytes, char *to, size_t room)
 {
   ssize_t got;
   do
@@ -41,7 +41,7 @@ static ssize_t read_file(struct hk_csv_bytes *bytes, char *to, size_t room)
 }
 
 /* The first bytes that were looked at. 0: all were handed on. */
-static size_t head(struct hk_csv_bytes *bytes, char *to, size_t room)
+static size_t csv_bytes_head(struct hk_csv_bytes *bytes, char *to, size_t room)
 {
   const size_t n = bytes->n_head - bytes->given < room ? bytes->n_head - bytes->given : room;
   memcpy(to, bytes->head + bytes->given, n);
@@ -49,22 +49,22 @@ static size_t head(struct hk_csv_bytes *bytes, char *to, size_t room)
   return n;
 }
 
-static ssize_t packed(void *arg, char *to, size_t room)
+static ssize_t csv_bytes_packed(void *arg, char *to, size_t room)
 {
   struct hk_csv_bytes *bytes = arg;
-  const size_t n = head(bytes, to, room);
-  return n > 0 ? (ssize_t)n : read_file(bytes, to, room);
+  const size_t n = csv_bytes_head(bytes, to, room);
+  return n > 0 ? (ssize_t)n : csv_bytes_read_file(bytes, to, room);
 }
 
 /* Bytes as they were before they were packed. */
-static ssize_t read_plain(struct hk_csv_bytes *bytes, char *to, size_t room, char *error, size_t size)
+static ssize_t csv_bytes_read_plain(struct hk_csv_bytes *bytes, char *to, size_t room, char *error, size_t size)
 {
-  const size_t n = head(bytes, to, room);
+  const size_t n = csv_bytes_head(bytes, to, room);
   if (n > 0)
     return (ssize_t)n;
   if (bytes->unpack)
     return hk_unpack_read(bytes->unpack, to, room, error, size);
-  const ssize_t got = read_file(bytes, to, room);
+  const ssize_t got = csv_bytes_read_file(bytes, to, room);
   if (got < 0)
     snprintf(error, size, "%s", strerror((int)-got));
   return got;
@@ -73,7 +73,7 @@ static ssize_t read_plain(struct hk_csv_bytes *bytes, char *to, size_t room, cha
 /* Opens what is packed, and reads the first bytes of what it holds. */
 static int unpack(struct hk_csv_bytes *bytes, char *error, size_t size)
 {
-  int status = hk_unpack_open(&bytes->unpack, packed, bytes, error, size);
+  int status = hk_unpack_open(&bytes->unpack, csv_bytes_packed, bytes, error, size);
   ssize_t got = status < 0 ? status : 1;
   for (bytes->n_head = status < 0 ? bytes->n_head : 0; got > 0 && bytes->n_head<2; bytes->n_head += got> 0 ? (size_t)got : 0)
     got = hk_unpack_read(bytes->unpack, (char *)bytes->head + bytes->n_head, 2 - bytes->n_head, error, size);
@@ -82,7 +82,7 @@ static int unpack(struct hk_csv_bytes *bytes, char *error, size_t size)
 }
 
 /* Reads as many first bytes as it takes to know what they are. */
-static int look(struct hk_csv_bytes *bytes, char *error, size_t size)
+static int csv_bytes_look(struct hk_csv_bytes *bytes, char *error, size_t size)
 {
   bool more = true, is_packed = false;
   bytes->n_head = bytes->given = 0;
@@ -90,7 +90,8 @@ static int look(struct hk_csv_bytes *bytes, char *error, size_t size)
   bytes->odd = false;
   bytes->high = 0;
   while (more && bytes->n_head < sizeof bytes->head) {
-    const ssize_t got = read_file(bytes, (char *)bytes->head + bytes->n_head, bytes->n_head < 2 ? 2 - bytes->n_head : 1);
+    const ssize_t got =
+        csv_bytes_read_file(bytes, (char *)bytes->head + bytes->n_head, bytes->n_head < 2 ? 2 - bytes->n_head : 1);
     if (got < 0)
       snprintf(error, size, "%s", strerror((int)-got));
     if (got < 0)
@@ -128,7 +129,7 @@ int hk_csv_bytes_open(struct hk_csv_bytes **out, const char *path, char *error, 
     bytes->regular = S_ISREG(about.st_mode);
     bytes->begin = bytes->regular ? lseek(bytes->fd, 0, SEEK_CUR) : 0;
     bytes->size = bytes->regular ? about.st_size - bytes->begin : 0;
-    status = look(bytes, error, size);
+    status = csv_bytes_look(bytes, error, size);
   }
   if (status < 0)
     hk_csv_bytes_close(bytes);
@@ -157,11 +158,11 @@ int hk_csv_bytes_rewind(struct hk_csv_bytes *bytes, char *error, size_t size)
     snprintf(error, size, "%s", strerror(code));
     return -code;
   }
-  return look(bytes, error, size);
+  return csv_bytes_look(bytes, error, size);
 }
 
 /* Writes a character as UTF-8, at most 4 bytes. */
-static size_t put(uint32_t c, char *to)
+static size_t csv_bytes_put(uint32_t c, char *to)
 {
   if (c < 0x80) {
     to[0] = (char)c;
@@ -175,19 +176,19 @@ static size_t put(uint32_t c, char *to)
 }
 
 /* A unit of UTF-16; what is not of a pair becomes U+FFFD. At most 6 bytes. */
-static size_t turn(struct hk_csv_bytes *bytes, uint32_t unit, char *to)
+static size_t csv_bytes_turn(struct hk_csv_bytes *bytes, uint32_t unit, char *to)
 {
   size_t n = 0;
   if (unit >= 0xdc00 && unit < 0xe000 && bytes->high) {
-    n = put(0x10000 + ((bytes->high - 0xd800) << 10) + (unit - 0xdc00), to);
+    n = csv_bytes_put(0x10000 + ((bytes->high - 0xd800) << 10) + (unit - 0xdc00), to);
     bytes->high = 0;
     return n;
   }
   if (bytes->high)
-    n = put(0xfffd, to);
+    n = csv_bytes_put(0xfffd, to);
   bytes->high = unit >= 0xd800 && unit < 0xdc00 ? unit : 0;
   if (!bytes->high)
-    n += put(unit >= 0xdc00 && unit < 0xe000 ? 0xfffd : unit, to + n);
+    n += csv_bytes_put(unit >= 0xdc00 && unit < 0xe000 ? 0xfffd : unit, to + n);
   return n;
 }
 
@@ -196,14 +197,15 @@ static ssize_t read_utf16(struct hk_csv_bytes *bytes, char *to, size_t room, cha
   unsigned char raw[PIECE];
   size_t used = 0;
   while (used == 0) { /* half a character is none: it waits for the other half */
-    const ssize_t got = read_plain(bytes, (char *)raw, room / 6 < PIECE ? room / 6 : PIECE, error, size);
+    const ssize_t got = csv_bytes_read_plain(bytes, (char *)raw, room / 6 < PIECE ? room / 6 : PIECE, error, size);
     if (got <= 0)
       return got;
     for (ssize_t i = 0; i < got; i++) {
       bytes->odd = !bytes->odd;
       if (!bytes->odd)
-        used += turn(bytes, bytes->code == UTF16_BIG ? (uint32_t)bytes->half << 8 | raw[i] : (uint32_t)raw[i] << 8 | bytes->half,
-                     to + used);
+        used += csv_bytes_turn(
+            bytes, bytes->code == UTF16_BIG ? (uint32_t)bytes->half << 8 | raw[i] : (uint32_t)raw[i] << 8 | bytes->half,
+            to + used);
       bytes->half = raw[i];
     }
   }
@@ -212,7 +214,7 @@ static ssize_t read_utf16(struct hk_csv_bytes *bytes, char *to, size_t room, cha
 
 ssize_t hk_csv_bytes_read(struct hk_csv_bytes *bytes, char *to, size_t room, char *error, size_t size)
 {
-  return bytes->code == UTF8 ? read_plain(bytes, to, room, error, size) : read_utf16(bytes, to, room, error, size);
+  return bytes->code == UTF8 ? csv_bytes_read_plain(bytes, to, room, error, size) : read_utf16(bytes, to, room, error, size);
 }
 
 bool hk_csv_bytes_regular(const struct hk_csv_bytes *bytes)

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-static bool is_blank(char c, char separator)
+static bool csv_cells_is_blank(char c, char separator)
 {
   return (c == ' ' || c == '\t') && c != separator;
 }
@@ -14,7 +14,7 @@ static bool is_blank(char c, char separator)
 static char *next_cell(char **rest, char separator)
 {
   char *p = *rest, *cell, *end;
-  while (is_blank(*p, separator))
+  while (csv_cells_is_blank(*p, separator))
     p++;
   if (*p == '"') {
     cell = end = ++p;
@@ -26,14 +26,14 @@ static char *next_cell(char **rest, char separator)
     }
     do
       p++;
-    while (is_blank(*p, separator));
+    while (csv_cells_is_blank(*p, separator));
     if (*p && *p != separator)
       return NULL;
   } else {
     cell = p;
     p = strchrnul(p, separator);
     end = p;
-    while (end > cell && is_blank(end[-1], separator))
+    while (end > cell && csv_cells_is_blank(end[-1], separator))
       end--;
   }
   *rest = *p ? p + 1 : NULL;

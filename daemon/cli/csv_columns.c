@@ -21,13 +21,13 @@ struct place {
 
 #define WRONG(place, ...) hk_csv_wrong((place)->lines, (place)->line, (place)->error, (place)->size, __VA_ARGS__)
 
-static int no_memory(const struct place *place)
+static int csv_columns_no_memory(const struct place *place)
 {
   snprintf(place->error, place->size, "out of memory");
   return -ENOMEM;
 }
 
-static bool is_wanted(const struct hk_csv_config *config, const char *header)
+static bool csv_columns_is_wanted(const struct hk_csv_config *config, const char *header)
 {
   bool wanted = config->n_columns == 0;
   for (uint32_t i = 0; i < config->n_columns && !wanted; i++)
@@ -35,7 +35,7 @@ static bool is_wanted(const struct hk_csv_config *config, const char *header)
   return wanted;
 }
 
-static uint32_t find(const struct hk_csv_columns *columns, const char *header)
+static uint32_t csv_columns_find(const struct hk_csv_columns *columns, const char *header)
 {
   uint32_t at = 0;
   while (at < columns->n && strcmp(columns->header[at], header) != 0)
@@ -49,7 +49,7 @@ static int add_sensor(struct hk_csv_columns *columns, uint32_t column, const cha
     return WRONG(place, "\"%.40s\" cannot name a sensor: want 1 to %d bytes of UTF-8, no control characters", name, HK_NAME_MAX);
   columns->column[columns->sensors] = column;
   columns->name[columns->sensors] = strdup(name);
-  return columns->name[columns->sensors++] ? 0 : no_memory(place);
+  return columns->name[columns->sensors++] ? 0 : csv_columns_no_memory(place);
 }
 
 static int compare_headers(const void *a, const void *b)
@@ -64,7 +64,7 @@ static int make_unique(struct hk_csv_columns *columns, char **owned, const struc
 {
   char ***sorted = malloc(columns->n * sizeof *sorted), text[HK_NAME_MAX + 16];
   if (!sorted)
-    return no_memory(place);
+    return csv_columns_no_memory(place);
   for (uint32_t i = 0; i < columns->n; i++)
     sorted[i] = &columns->header[i];
   qsort(sorted, columns->n, sizeof *sorted, compare_headers);
@@ -75,10 +75,10 @@ static int make_unique(struct hk_csv_columns *columns, char **owned, const struc
     }
     do
       snprintf(text, sizeof text, "%.*s (%u)", HK_NAME_MAX, *sorted[i], number++);
-    while (find(columns, text) != HK_NO_COLUMN);
+    while (csv_columns_find(columns, text) != HK_NO_COLUMN);
     if (!(owned[sorted[i] - columns->header] = strdup(text))) {
       free(sorted);
-      return no_memory(place);
+      return csv_columns_no_memory(place);
     }
     const size_t used = strlen(columns->repeated);
     snprintf(columns->repeated + used, sizeof columns->repeated - used, "%s%.40s", used > 0 ? ", " : "", text);
@@ -89,7 +89,7 @@ static int make_unique(struct hk_csv_columns *columns, char **owned, const struc
   return 0;
 }
 
-static bool begins(const char *name, const char *const *words)
+static bool csv_columns_begins(const char *name, const char *const *words)
 {
   for (; *words; words++)
     if (strncasecmp(name, *words, strlen(*words)) == 0)
@@ -107,9 +107,9 @@ static bool find_clock(const struct hk_csv_columns *columns, uint32_t *date, uin
   *date = *clock = HK_NO_COLUMN;
   for (uint32_t i = columns->n; i-- > 0;) {
     const char *name = columns->header[i];
-    if (begins(name, dates) && !begins(name, whole))
+    if (csv_columns_begins(name, dates) && !csv_columns_begins(name, whole))
       *date = i;
-    if (begins(name, times) && !begins(name, stamps))
+    if (csv_columns_begins(name, times) && !csv_columns_begins(name, stamps))
       *clock = i;
   }
   return *date != HK_NO_COLUMN && *clock != HK_NO_COLUMN;
@@ -135,7 +135,7 @@ int hk_csv_columns_check(const struct hk_csv_columns *columns, const struct hk_c
 {
   const struct place place = { lines, line, error, size };
   for (uint32_t i = 0; i < config->n_columns; i++) {
-    const uint32_t at = find(columns, config->columns[i]);
+    const uint32_t at = csv_columns_find(columns, config->columns[i]);
     if (at == HK_NO_COLUMN)
       return WRONG(&place, "no column is named %.80s", config->columns[i]);
     if (at == columns->time || at == columns->clock)
@@ -152,8 +152,8 @@ static int add_sensors(struct hk_csv_columns *columns, const struct hk_csv_confi
 {
   int status = 0;
   if (config->long_sensor) {
-    columns->named = find(columns, config->long_sensor);
-    const uint32_t value = find(columns, config->long_value);
+    columns->named = csv_columns_find(columns, config->long_sensor);
+    const uint32_t value = csv_columns_find(columns, config->long_value);
     if (columns->named == HK_NO_COLUMN || value == HK_NO_COLUMN)
       return WRONG(place, "--long: no column is named %.80s",
                    columns->named == HK_NO_COLUMN ? config->long_sensor : config->long_value);
@@ -163,14 +163,14 @@ static int add_sensors(struct hk_csv_columns *columns, const struct hk_csv_confi
   }
   for (uint32_t i = 0; i < columns->n && status == 0; i++) {
     const char *header = columns->header[i];
-    if (i == columns->time || i == columns->clock || !*header || !is_wanted(config, header))
+    if (i == columns->time || i == columns->clock || !*header || !csv_columns_is_wanted(config, header))
       continue;
     status = add_sensor(columns, i, config->sensor && columns->sensors == 0 ? config->sensor : header, place);
   }
   return status;
 }
 
-static int make_room(struct hk_csv_columns *columns, uint32_t n)
+static int csv_columns_make_room(struct hk_csv_columns *columns, uint32_t n)
 {
   columns->n = n;
   columns->time = columns->clock = columns->named = HK_NO_COLUMN;
@@ -188,8 +188,8 @@ int hk_csv_columns_make(struct hk_csv_columns *out, const struct hk_csv_config *
   const uint32_t n = hk_cells_count(header, separator);
   uint32_t bad;
   out->text = strdup(header);
-  if (make_room(out, n) < 0 || !out->text)
-    return no_memory(&place);
+  if (csv_columns_make_room(out, n) < 0 || !out->text)
+    return csv_columns_no_memory(&place);
   const int cells = hk_cells_split(out->text, separator, out->header, n, &bad);
   if (cells < 0)
     return WRONG(&place, "cell %u: the quotes are not closed", bad);
@@ -218,8 +218,8 @@ int hk_csv_columns_bare(struct hk_csv_columns *out, const struct hk_csv_config *
   static char none[] = "";
   const char *slash = strrchr(config->path, '/');
   char name[256];
-  if (make_room(out, 1) < 0)
-    return no_memory(&place);
+  if (csv_columns_make_room(out, 1) < 0)
+    return csv_columns_no_memory(&place);
   out->header[0] = none;
   snprintf(name, sizeof name, "%s", strcmp(config->path, "-") == 0 ? "stdin" : slash ? slash + 1 : config->path);
   char *dot = strrchr(name, '.');

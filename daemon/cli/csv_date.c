@@ -15,7 +15,7 @@ struct field {
 };
 
 /* Skips blanks, also those that do not break a line. */
-static const char *skip(const char *p)
+static const char *csv_date_skip(const char *p)
 {
   for (;;)
     if (*p == ' ' || *p == '\t')
@@ -63,7 +63,7 @@ static bool weekday(const char **p)
     if (strncasecmp(names[i], *p, n) == 0) {
       *p += n;
       *p += **p == ',' || **p == '.';
-      *p = skip(*p);
+      *p = csv_date_skip(*p);
       return true;
     }
   return false;
@@ -72,7 +72,7 @@ static bool weekday(const char **p)
 /* Takes AM or PM, which may have points. 1, 2, or 0 where there is none. */
 static int half(const char **p)
 {
-  const char *q = skip(*p);
+  const char *q = csv_date_skip(*p);
   const int which = toupper((unsigned char)*q) == 'A' ? 1 : toupper((unsigned char)*q) == 'P' ? 2 : 0;
   if (which == 0)
     return 0;
@@ -99,7 +99,7 @@ static bool fraction(const char **p, int64_t *ns)
 }
 
 /* Takes a time of day: h:mm, h:mm:ss and a fraction, or h alone with AM or PM, or hhmm and hhmmss. */
-static bool time_of_day(const char **p, struct tm *tm, int64_t *ns)
+static bool csv_date_time_of_day(const char **p, struct tm *tm, int64_t *ns)
 {
   int number;
   const int n = digits(p, &number);
@@ -137,7 +137,7 @@ static bool time_of_day(const char **p, struct tm *tm, int64_t *ns)
 static bool offset(const char **p, int *seconds)
 {
   int hours, minutes = 0;
-  const char *q = skip(*p);
+  const char *q = csv_date_skip(*p);
   *seconds = 0;
   if (strcasecmp(q, "Z") == 0 || strcasecmp(q, "UTC") == 0 || strcasecmp(q, "GMT") == 0)
     q += strlen(q);
@@ -158,7 +158,7 @@ static bool offset(const char **p, int *seconds)
   return true;
 }
 
-static int whole(struct tm *tm, int year, int64_t fraction_ns, int seconds, int64_t *ns)
+static int csv_date_whole(struct tm *tm, int year, int64_t fraction_ns, int seconds, int64_t *ns)
 {
   if (year < 1678 || year > 2261)
     return -ERANGE;
@@ -218,7 +218,7 @@ static bool fields(const char **p, struct field *field, int *named, char *betwee
     if (*between && *named < 0 && sign != *between)
       return false;
     *between = sign;
-    *p = skip(*p + 1);
+    *p = csv_date_skip(*p + 1);
   }
   return true;
 }
@@ -246,7 +246,7 @@ int hk_date_read(const char *text, enum hk_date_order order, int64_t *ns)
 {
   struct tm tm = { 0 };
   struct field field[3];
-  const char *p = skip(text);
+  const char *p = csv_date_skip(text);
   int named, year, seconds = 0;
   int64_t fraction_ns = 0;
   char between;
@@ -263,12 +263,12 @@ int hk_date_read(const char *text, enum hk_date_order order, int64_t *ns)
     p++;
   else
     p += *p == ',';
-  p = skip(p);
-  if (isdigit((unsigned char)*p) && !time_of_day(&p, &tm, &fraction_ns))
+  p = csv_date_skip(p);
+  if (isdigit((unsigned char)*p) && !csv_date_time_of_day(&p, &tm, &fraction_ns))
     return -EINVAL;
-  if (!offset(&p, &seconds) || *skip(p))
+  if (!offset(&p, &seconds) || *csv_date_skip(p))
     return -EINVAL;
-  return whole(&tm, year, fraction_ns, seconds, ns);
+  return csv_date_whole(&tm, year, fraction_ns, seconds, ns);
 }
 
 int hk_date_by_format(const char *text, const char *format, int64_t *ns)
@@ -297,17 +297,17 @@ int hk_date_by_format(const char *text, const char *format, int64_t *ns)
       format += 2;
     }
   }
-  if (*skip(p))
+  if (*csv_date_skip(p))
     return -EINVAL;
   const int east = (int)tm.tm_gmtoff;
   tm.tm_gmtoff = 0;
-  return whole(&tm, tm.tm_year + 1900, fraction_ns, east, ns);
+  return csv_date_whole(&tm, tm.tm_year + 1900, fraction_ns, east, ns);
 }
 
 bool hk_date_is_time_of_day(const char *text)
 {
   struct tm tm = { 0 };
   int64_t ns;
-  const char *p = skip(text);
-  return strchr(p, ':') && time_of_day(&p, &tm, &ns) && !*skip(p);
+  const char *p = csv_date_skip(text);
+  return strchr(p, ':') && csv_date_time_of_day(&p, &tm, &ns) && !*csv_date_skip(p);
 }

@@ -44,7 +44,7 @@ bool hk_csv_is_data(const char *cell)
 }
 
 /* -ENOMEM, or 0; a line whose quotes are not closed has no cells. */
-static int look_at(const char *line, char separator, struct kind *kind)
+static int csv_header_look_at(const char *line, char separator, struct kind *kind)
 {
   *kind = (struct kind){ .cells = hk_cells_count(line, separator) };
   char *copy = strdup(line), **cell = calloc(kind->cells, sizeof *cell);
@@ -72,8 +72,9 @@ static int is_header(const struct looked *looked, uint32_t i, bool *units, char 
   if (i + 1 >= looked->n)
     return 0;
   *separator = hk_cells_separator(looked->text[i], looked->text[i + 1]);
-  if (look_at(looked->text[i], *separator, &header) < 0 || look_at(looked->text[i + 1], *separator, &next) < 0 ||
-      (i + 2 < looked->n && look_at(looked->text[i + 2], *separator, &after) < 0))
+  if (csv_header_look_at(looked->text[i], *separator, &header) < 0 ||
+      csv_header_look_at(looked->text[i + 1], *separator, &next) < 0 ||
+      (i + 2 < looked->n && csv_header_look_at(looked->text[i + 2], *separator, &after) < 0))
     return -ENOMEM;
   if (header.data > 0 || header.words == 0 || next.cells == 0 || next.cells > header.cells ||
       (header.cells > 1 && next.cells == 1))
@@ -84,7 +85,7 @@ static int is_header(const struct looked *looked, uint32_t i, bool *units, char 
   return next.data > 0;
 }
 
-static int keep(struct hk_csv_header *out, const char *text, uint64_t line, char separator)
+static int csv_header_keep(struct hk_csv_header *out, const char *text, uint64_t line, char separator)
 {
   out->text = strdup(text);
   out->line = line;
@@ -103,22 +104,22 @@ static int is_commented_header(const char *comment, const char *data, char *sepa
 {
   struct kind header, first;
   *separator = hk_cells_separator(bare(comment), data);
-  if (look_at(bare(comment), *separator, &header) < 0 || look_at(data, *separator, &first) < 0)
+  if (csv_header_look_at(bare(comment), *separator, &header) < 0 || csv_header_look_at(data, *separator, &first) < 0)
     return -ENOMEM;
   return header.cells > 1 && header.cells == first.cells && header.data == 0 && first.words == 0;
 }
 
-static int choose(const struct looked *looked, const struct looked *comments, struct hk_csv_header *out)
+static int csv_header_choose(const struct looked *looked, const struct looked *comments, struct hk_csv_header *out)
 {
   bool units = false;
   char separator = ',';
   int status = 0;
   for (uint32_t k = comments->n; k > 0 && comments->number[k - 1] + 1 >= looked->number[0]; k = 0)
     if ((status = is_commented_header(comments->text[k - 1], looked->text[0], &separator)) != 0)
-      return status < 0 ? status : keep(out, bare(comments->text[k - 1]), comments->number[k - 1], separator);
+      return status < 0 ? status : csv_header_keep(out, bare(comments->text[k - 1]), comments->number[k - 1], separator);
   struct kind first;
   separator = hk_cells_separator(looked->text[0], looked->n > 1 ? looked->text[1] : NULL);
-  if (look_at(looked->text[0], separator, &first) < 0)
+  if (csv_header_look_at(looked->text[0], separator, &first) < 0)
     return -ENOMEM;
   for (uint32_t i = 0; i < looked->n && !(first.cells == 1 && first.data == 1); i++) {
     char other;
@@ -128,9 +129,9 @@ static int choose(const struct looked *looked, const struct looked *comments, st
       continue;
     out->left_out = i;
     out->units_line = units ? looked->number[i + 1] : 0;
-    return keep(out, looked->text[i], looked->number[i], other);
+    return csv_header_keep(out, looked->text[i], looked->number[i], other);
   }
-  return keep(out, looked->text[0], looked->number[0], separator);
+  return csv_header_keep(out, looked->text[0], looked->number[0], separator);
 }
 
 int hk_csv_header_find(struct hk_csv_lines *lines, struct hk_csv_header *out, char *error, size_t size)
@@ -151,7 +152,7 @@ int hk_csv_header_find(struct hk_csv_lines *lines, struct hk_csv_header *out, ch
   }
   const bool wrong_line = status < 0 && status != -ENOMEM;
   if ((status >= 0 || wrong_line) && looked.n > 0) /* a line that cannot be read is told in its turn */
-    status = choose(&looked, &comments, out);
+    status = csv_header_choose(&looked, &comments, out);
   if (status == -ENOMEM)
     snprintf(error, size, "out of memory");
   for (uint32_t i = 0; i < looked.n; i++)
@@ -177,10 +178,10 @@ int hk_csv_header_take(struct hk_csv_lines *lines, struct hk_csv_header *out, ch
   }
   const int commented = status == 1 && comment ? is_commented_header(comment, line, &separator) : 0;
   if (commented > 0) {
-    status = keep(out, bare(comment), comment_line, separator);
+    status = csv_header_keep(out, bare(comment), comment_line, separator);
     out->ahead = line;
   } else if (status == 1) {
-    status = commented < 0 ? commented : keep(out, line, hk_csv_lines_number(lines), hk_cells_separator(line, NULL));
+    status = commented < 0 ? commented : csv_header_keep(out, line, hk_csv_lines_number(lines), hk_cells_separator(line, NULL));
   }
   free(comment);
   if (status == -ENOMEM)

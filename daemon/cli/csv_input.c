@@ -78,7 +78,7 @@ static void tell_columns(char **argv, const char *path, const struct hk_csv *csv
   fputc('\n', stderr);
 }
 
-static void tell(void *arg, const char *text)
+static void csv_input_tell(void *arg, const char *text)
 {
   char *const *argv = arg;
   fprintf(stderr, "hankel %s: %s\n", argv[0], text);
@@ -95,7 +95,7 @@ int hk_input_open(struct hk_input *input, int argc, char **argv, struct hk_recor
   if (input->config.sensor && optind + 1 < argc)
     return hk_usage(argv, "--sensor is of one file");
   input->config.columns = input->columns;
-  input->config.tell = tell;
+  input->config.tell = csv_input_tell;
   input->config.arg = argv;
   if (hk_recording_open(out, argv + optind, (uint32_t)(argc - optind), &input->config, input->prefix, error, sizeof error) < 0)
     return hk_failed(argv, "%s", error);

@@ -77,7 +77,7 @@ void hk_csv_lines_close(struct hk_csv_lines *lines)
 }
 
 /* Makes room behind `end`. The unread bytes move to the front, or the buffer grows. */
-static int make_room(struct hk_csv_lines *lines, char *error, size_t size)
+static int csv_lines_make_room(struct hk_csv_lines *lines, char *error, size_t size)
 {
   if (lines->capacity - lines->end >= 64)
     return 0;
@@ -127,7 +127,7 @@ static bool is_utf8(const char *text, size_t length)
 }
 
 /* Turns a line of Windows-1252; at most three bytes for one. Its first, or NULL without memory. */
-static char *turn(struct hk_csv_lines *lines, const char *line, size_t length)
+static char *csv_lines_turn(struct hk_csv_lines *lines, const char *line, size_t length)
 {
   static const uint16_t upper[32] = { 0x20ac, 0xfffd, 0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,
                                       0x2039, 0x0152, 0xfffd, 0x017d, 0xfffd, 0xfffd, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022,
@@ -160,7 +160,7 @@ static char *turn(struct hk_csv_lines *lines, const char *line, size_t length)
 }
 
 /* Makes text of the line at start..stop-1. 1 and *line, 0: it is blank, or a negative errno with a message. */
-static int finish(struct hk_csv_lines *lines, char *start, char *stop, char **line, char *error, size_t size)
+static int csv_lines_finish(struct hk_csv_lines *lines, char *start, char *stop, char **line, char *error, size_t size)
 {
   if (lines->number == 1 && stop - start >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0)
     start += 3;
@@ -174,7 +174,7 @@ static int finish(struct hk_csv_lines *lines, char *start, char *stop, char **li
   *stop = 0;
   if (start == stop)
     return 0;
-  *line = is_utf8(start, (size_t)(stop - start)) ? start : turn(lines, start, (size_t)(stop - start));
+  *line = is_utf8(start, (size_t)(stop - start)) ? start : csv_lines_turn(lines, start, (size_t)(stop - start));
   if (!*line)
     snprintf(error, size, "out of memory");
   return *line ? 1 : -ENOMEM;
@@ -194,13 +194,13 @@ int hk_csv_lines_next(struct hk_csv_lines *lines, char **line, char *error, size
       lines->begin = (size_t)(stop + 1 - lines->buffer);
       lines->number++;
       searched = 0;
-      const int status = finish(lines, start, stop, line, error, size);
+      const int status = csv_lines_finish(lines, start, stop, line, error, size);
       if (status != 0)
         return status;
       continue;
     }
     searched = lines->end - lines->begin;
-    const int status = make_room(lines, error, size);
+    const int status = csv_lines_make_room(lines, error, size);
     if (status < 0)
       return status;
     const ssize_t got = hk_csv_bytes_read(lines->bytes, lines->buffer + lines->end, lines->capacity - lines->end, error, size);

@@ -44,7 +44,7 @@ static size_t group_sign(const char *p)
 }
 
 /* Copies a number without its groups and with a point before the fraction. False where a group has not three digits. */
-static bool plain(const char *cell, char point, char *out)
+static bool csv_number_plain(const char *cell, char point, char *out)
 {
   const char group = point == '.' ? ',' : '.';
   size_t used = 0, digits = 0, groups = 0;
@@ -81,7 +81,7 @@ static bool plain(const char *cell, char point, char *out)
   return fraction || groups == 0 || digits == 3;
 }
 
-static bool whole(const char *text, double *out)
+static bool csv_number_whole(const char *text, double *out)
 {
   size_t used;
   if (hk_number_parse(text, strlen(text), out, &used) == 0 && !text[used])
@@ -94,15 +94,15 @@ static bool whole(const char *text, double *out)
 bool hk_csv_number(const char *cell, enum hk_decimal decimal, bool apart, double *out)
 {
   char text[LONGEST];
-  if (decimal != HK_DECIMAL_COMMA && whole(cell, out))
+  if (decimal != HK_DECIMAL_COMMA && csv_number_whole(cell, out))
     return true;
   if (decimal == HK_DECIMAL_AUTO) {
     const unsigned seen = hk_decimal_seen(cell);
     decimal = seen == HK_SEEN_COMMA || (seen == HK_SEEN_EITHER && !apart) ? HK_DECIMAL_COMMA : HK_DECIMAL_POINT;
   }
-  if (plain(cell, decimal == HK_DECIMAL_COMMA ? ',' : '.', text))
-    return whole(text, out);
-  return decimal == HK_DECIMAL_COMMA && !strpbrk(cell, ".,") && whole(cell, out); /* nan and inf */
+  if (csv_number_plain(cell, decimal == HK_DECIMAL_COMMA ? ',' : '.', text))
+    return csv_number_whole(text, out);
+  return decimal == HK_DECIMAL_COMMA && !strpbrk(cell, ".,") && csv_number_whole(cell, out); /* nan and inf */
 }
 
 bool hk_csv_missing(const char *cell)

@@ -13,7 +13,7 @@
 #define MOST_TOLD 10 /* bad cells that are shown one by one */
 
 /* A line that is wrong: with skip_bad it is told, counted and left out (0), else it is the error. */
-static int pass_over(struct hk_csv *csv, int status, const char *error)
+static int csv_row_pass_over(struct hk_csv *csv, int status, const char *error)
 {
   if (status != -EINVAL || !csv->config.skip_bad)
     return status;
@@ -95,7 +95,7 @@ static int64_t make_time(struct hk_csv *csv)
 }
 
 /* The first line of data of a pipe: how it writes times, and which columns are text. 1, 0: it is a row of units, or -EINVAL. */
-static int decide(struct hk_csv *csv, char *error, size_t size)
+static int csv_row_decide(struct hk_csv *csv, char *error, size_t size)
 {
   struct hk_csv_votes votes = { 0 };
   char joined[HK_CSV_JOINED];
@@ -121,7 +121,7 @@ static int decide(struct hk_csv *csv, char *error, size_t size)
 }
 
 /* The number of a sensor whose value stands in column i of the sensors. Negative errno with a message. */
-static int64_t number_of(struct hk_csv *csv, uint32_t i, char *error, size_t size)
+static int64_t csv_row_number_of(struct hk_csv *csv, uint32_t i, char *error, size_t size)
 {
   if (csv->columns.named == HK_NO_COLUMN)
     return i;
@@ -150,18 +150,18 @@ static int values(struct hk_csv *csv, struct hk_csv_row *row, char *error, size_
       status = hk_csv_wrong(csv->lines, hk_csv_lines_number(csv->lines), error, size, "\"%.40s\" is no number, of sensor %.80s%s",
                             cell, is_long ? csv->cell[csv->columns.named] : csv->columns.name[i],
                             csv->columns.sensors > 1 ? " (--column chooses columns)" : "");
-    else if ((sensor = number_of(csv, i, error, size)) < 0)
+    else if ((sensor = csv_row_number_of(csv, i, error, size)) < 0)
       status = (int)sensor;
     else
       csv->row_sensor[row->n++] = (uint32_t)sensor;
-    if (status < 0 && (status = pass_over(csv, status, error)) < 0)
+    if (status < 0 && (status = csv_row_pass_over(csv, status, error)) < 0)
       return status;
   }
   return 0;
 }
 
 /* The time of the line that was split. 0, or a negative errno with a message. */
-static int time_of(struct hk_csv *csv, int64_t *time, char *error, size_t size)
+static int csv_row_time_of(struct hk_csv *csv, int64_t *time, char *error, size_t size)
 {
   char joined[HK_CSV_JOINED];
   if (csv->config.now || csv->columns.time == HK_NO_COLUMN) {
@@ -181,12 +181,12 @@ int hk_csv_row(struct hk_csv *csv, struct hk_csv_row *row, char *error, size_t s
     int status = hk_csv_line(csv, error, size);
     if (status == 0)
       return 0;
-    if (status > 0 && csv->undecided && (status = decide(csv, error, size)) == 0)
+    if (status > 0 && csv->undecided && (status = csv_row_decide(csv, error, size)) == 0)
       continue;
     if (status > 0)
-      status = time_of(csv, &row->time, error, size);
+      status = csv_row_time_of(csv, &row->time, error, size);
     if (status < 0) {
-      if ((status = pass_over(csv, status, error)) < 0)
+      if ((status = csv_row_pass_over(csv, status, error)) < 0)
         return status;
       continue;
     }

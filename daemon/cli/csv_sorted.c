@@ -19,7 +19,7 @@ int hk_csv_sorted_put(struct hk_csv_sorted *sorted, int64_t time, uint32_t senso
   return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int csv_sorted_compare(const void *a, const void *b)
 {
   const struct hk_csv_point *x = a, *y = b;
   if (x->time != y->time)
@@ -30,7 +30,7 @@ static int compare(const void *a, const void *b)
 void hk_csv_sorted_sort(struct hk_csv_sorted *sorted)
 {
   if (sorted->n > 1)
-    qsort(sorted->point, sorted->n, sizeof *sorted->point, compare);
+    qsort(sorted->point, sorted->n, sizeof *sorted->point, csv_sorted_compare);
 }
 
 void hk_csv_sorted_free(struct hk_csv_sorted *sorted)

@@ -33,7 +33,7 @@ struct survey {
   char wrong[512];
 };
 
-static void wrong(struct survey *survey, const char *error, uint64_t line)
+static void csv_survey_wrong(struct survey *survey, const char *error, uint64_t line)
 {
   if (survey->wrong_line > 0 && survey->wrong_line <= line)
     return;
@@ -42,7 +42,7 @@ static void wrong(struct survey *survey, const char *error, uint64_t line)
 }
 
 /* Whether the times ascend, for each order in which they may be meant. */
-static void follow(struct survey *survey, const char *cell, uint64_t line)
+static void csv_survey_follow(struct survey *survey, const char *cell, uint64_t line)
 {
   struct hk_csv_times times = survey->csv->times;
   for (int order = 0; order < HK_DATE_ORDERS; order++) {
@@ -68,7 +68,7 @@ static void look_at_time(struct survey *survey, char *error, size_t size)
     return;
   const char *cell = hk_csv_time_cell(csv, joined);
   if (hk_csv_time_vote(&survey->votes, &csv->times, cell, line)) {
-    follow(survey, cell, line);
+    csv_survey_follow(survey, cell, line);
     return;
   }
   struct hk_csv_times times = csv->times;
@@ -76,7 +76,7 @@ static void look_at_time(struct survey *survey, char *error, size_t size)
   times.known = true;
   const int status = hk_csv_time_read(&times, cell, &ns);
   if (hk_csv_wrong_time(csv, status, cell, error, size) < 0)
-    wrong(survey, error, line);
+    csv_survey_wrong(survey, error, line);
 }
 
 static void look_at_cells(struct survey *survey)
@@ -148,7 +148,7 @@ static void look_for_words(struct survey *survey)
     const char *name = csv->config.long_sensor ? survey->of : csv->columns.name[i];
     if (seen->words > 0 && hk_csv_wrong(csv->lines, seen->line, error, sizeof error, "\"%.40s\" is no number, of sensor %.80s%s",
                                         seen->word, name, csv->columns.sensors > 1 ? " (--column chooses columns)" : "") < 0)
-      wrong(survey, error, seen->line);
+      csv_survey_wrong(survey, error, seen->line);
   }
 }
 
@@ -188,7 +188,7 @@ static int choose_sorting(struct survey *survey, char *error, size_t size)
 }
 
 /* Names of a long recording: every sensor is known before the first point is handed out. */
-static int take_name(struct survey *survey)
+static int csv_survey_take_name(struct survey *survey)
 {
   struct hk_csv *csv = survey->csv;
   const char *name = csv->columns.named == HK_NO_COLUMN ? "" : csv->cell[csv->columns.named];
@@ -197,20 +197,20 @@ static int take_name(struct survey *survey)
   return hk_csv_names_number(&csv->names, name) == UINT32_MAX ? -ENOMEM : 0;
 }
 
-static int look_through(struct survey *survey, char *error, size_t size)
+static int csv_survey_look_through(struct survey *survey, char *error, size_t size)
 {
   struct hk_csv *csv = survey->csv;
   for (;;) {
     const int status = hk_csv_line(csv, error, size);
     if (status == -EINVAL)
-      wrong(survey, error, hk_csv_lines_number(csv->lines));
+      csv_survey_wrong(survey, error, hk_csv_lines_number(csv->lines));
     if (status <= 0 && (status != -EINVAL || !csv->config.skip_bad))
       return status == -EINVAL ? 0 : status;
     if (status < 0)
       continue;
     look_at_time(survey, error, size);
     look_at_cells(survey);
-    if (take_name(survey) < 0)
+    if (csv_survey_take_name(survey) < 0)
       return -ENOMEM;
     if (survey->wrong_line > 0 && !csv->config.skip_bad)
       return 0;
@@ -221,7 +221,7 @@ int hk_csv_survey(struct hk_csv *csv, char *error, size_t size)
 {
   struct survey survey = { .csv = csv, .seen = calloc(csv->columns.sensors + 1, sizeof *survey.seen) };
   csv->quiet = true;
-  int status = survey.seen ? look_through(&survey, error, size) : -ENOMEM;
+  int status = survey.seen ? csv_survey_look_through(&survey, error, size) : -ENOMEM;
   csv->quiet = false;
   if (status == 0)
     status = leave_text(&survey);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void say(struct hk_csv *csv, char *text)
+static void csv_tell_say(struct hk_csv *csv, char *text)
 {
   for (char *p = text; *p; p++)
     if (iscntrl((unsigned char)*p))
@@ -24,14 +24,14 @@ void hk_csv_tell(struct hk_csv *csv, const char *format, ...)
   va_start(arguments, format);
   vsnprintf(text + used, sizeof text - (size_t)used, format, arguments);
   va_end(arguments);
-  say(csv, text);
+  csv_tell_say(csv, text);
 }
 
 void hk_csv_tell_wrong(struct hk_csv *csv, const char *error)
 {
   char text[768];
   snprintf(text, sizeof text, "%.700s: left out", error);
-  say(csv, text);
+  csv_tell_say(csv, text);
 }
 
 int hk_csv_wrong_time(const struct hk_csv *csv, int status, const char *cell, char *error, size_t size)

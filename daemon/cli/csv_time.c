@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* ISO 8601 and numbers. 0, -EINVAL or -ERANGE. */
-static int read_plain(struct hk_csv_times *times, const char *cell, int64_t *ns)
+static int csv_time_read_plain(struct hk_csv_times *times, const char *cell, int64_t *ns)
 {
   if (hk_timestamp_is_date(cell))
     return hk_timestamp_parse_date(cell, ns);
@@ -24,7 +24,7 @@ int hk_csv_time_read(struct hk_csv_times *times, const char *cell, int64_t *ns)
 {
   if (times->format)
     return hk_date_by_format(cell, times->format, ns);
-  const int status = read_plain(times, cell, ns);
+  const int status = csv_time_read_plain(times, cell, ns);
   if (status != -EINVAL)
     return status;
   if (times->known)
@@ -38,7 +38,7 @@ bool hk_csv_time_vote(struct hk_csv_votes *votes, struct hk_csv_times *times, co
   bool fits[HK_DATE_ORDERS];
   if (times->format)
     return hk_date_by_format(cell, times->format, ns) == 0;
-  if (read_plain(times, cell, ns) == 0)
+  if (csv_time_read_plain(times, cell, ns) == 0)
     return true;
   for (int order = 0; order < HK_DATE_ORDERS; order++)
     fits[order] = hk_date_read(cell, (enum hk_date_order)order, &ns[order]) == 0;

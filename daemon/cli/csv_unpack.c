@@ -23,7 +23,7 @@ static la_ssize_t more(struct archive *archive, void *arg, const void **out)
   return got < 0 ? ARCHIVE_FATAL : got;
 }
 
-static int wrong(struct hk_unpack *unpack, char *error, size_t size)
+static int csv_unpack_wrong(struct hk_unpack *unpack, char *error, size_t size)
 {
   const char *why = archive_error_string(unpack->archive);
   snprintf(error, size, "cannot be unpacked: %s", why ? why : "unknown");
@@ -46,13 +46,13 @@ int hk_unpack_open(struct hk_unpack **out, hk_unpack_source *source, void *arg, 
       archive_read_support_filter_xz(a) < ARCHIVE_WARN || archive_read_support_filter_bzip2(a) < ARCHIVE_WARN ||
       archive_read_support_format_raw(a) < ARCHIVE_WARN || archive_read_support_format_empty(a) < ARCHIVE_WARN ||
       archive_read_open(a, unpack, NULL, more, NULL) < ARCHIVE_WARN) {
-    const int status = wrong(unpack, error, size);
+    const int status = csv_unpack_wrong(unpack, error, size);
     hk_unpack_close(unpack);
     return status;
   }
   const int status = archive_read_next_header(a, &entry);
   if (status < ARCHIVE_WARN && status != ARCHIVE_EOF) {
-    const int code = wrong(unpack, error, size);
+    const int code = csv_unpack_wrong(unpack, error, size);
     hk_unpack_close(unpack);
     return code;
   }
@@ -70,5 +70,5 @@ void hk_unpack_close(struct hk_unpack *unpack)
 ssize_t hk_unpack_read(struct hk_unpack *unpack, char *to, size_t room, char *error, size_t size)
 {
   const la_ssize_t got = archive_read_data(unpack->archive, to, room);
-  return got < 0 ? wrong(unpack, error, size) : got;
+  return got < 0 ? csv_unpack_wrong(unpack, error, size) : got;
 }

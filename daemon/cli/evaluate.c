@@ -67,13 +67,13 @@ struct evaluation {
   bool brief, no_series, calibrate;
 };
 
-static int ascending(const void *a, const void *b)
+static int evaluate_ascending(const void *a, const void *b)
 {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
-static void print_header(const struct evaluation *e, const char *keys)
+static void evaluate_print_header(const struct evaluation *e, const char *keys)
 {
   if (e->format == FORMAT_TABLE)
     printf("%s%s: %s%s\n\n%-44s %8s %7s %7s %5s %7s %6s %10s %6s %9s\n", "\n", e->grouped ? "group" : "detector",
@@ -87,7 +87,7 @@ static void print_row(const struct evaluation *e, const char *keys, const char *
 {
   char middle[32] = "", covering[32] = "", each[32] = "";
   if (v->hits > 0) {
-    qsort(delay, v->hits, sizeof *delay, ascending);
+    qsort(delay, v->hits, sizeof *delay, evaluate_ascending);
     snprintf(middle, sizeof middle, "%.0f", (delay[v->hits / 2] + delay[(v->hits - 1) / 2]) / 2);
   }
   if (v->covered > 0)
@@ -111,7 +111,8 @@ static void print_row(const struct evaluation *e, const char *keys, const char *
 }
 
 /* The sensors of each file as one recording, with the alerts of all: whoever watches the machine sees them all. */
-static bool print_together(const struct evaluation *e, const char *keys, const struct hk_labelled *set, struct hk_outcome *all)
+static bool evaluate_print_together(const struct evaluation *e, const char *keys, const struct hk_labelled *set,
+                                    struct hk_outcome *all)
 {
   struct hk_verdict sum = { 0 };
   char title[64];
@@ -193,7 +194,7 @@ static int evaluate(const struct evaluation *e, const char *keys, const struct h
   }
   if (code == 0) {
     print_row(e, keys, set->name, title, &sum, delay);
-    if (set->n > set->n_files && !print_together(e, keys, set, all))
+    if (set->n > set->n_files && !evaluate_print_together(e, keys, set, all))
       code = hk_failed(e->trial.argv, "out of memory");
   }
   if (code == 0 && e->calibrate && hk_calibrate(e->format == FORMAT_CSV, keys, set, all) < 0)
@@ -229,7 +230,7 @@ static bool combine(const struct evaluation *e, const char *keys, uint32_t numbe
 }
 
 /* Looks at all keys before anything is scored. 0, or an exit code: then the fault was told. */
-static int check(const struct evaluation *e)
+static int evaluate_check(const struct evaluation *e)
 {
   char text[1024];
   for (uint32_t i = 0; i < e->n_detectors; i++) {
@@ -249,7 +250,7 @@ static int check(const struct evaluation *e)
 
 /* What alerts are worth in one number: the covering; or, where labels are no instants, the labels hit over chance, beside labels
  * and alerts. */
-static double worth(const struct hk_verdict *v)
+static double evaluate_worth(const struct hk_verdict *v)
 {
   if (v->covered > 0)
     return v->covering / (double)v->covered;
@@ -285,8 +286,8 @@ static int tune(const struct evaluation *e, const char *keys, const struct hk_la
   for (uint32_t trial = 0; code == 0 && combine(e, keys, trial, text, sizeof text); trial++) {
     snprintf(title, sizeof title, "%s, searched: %.100s", set->name, text + (*keys ? strlen(keys) + 1 : 0));
     code = evaluate(e, text, &half[0], title, false, verdict);
-    if (code == 0 && worth(verdict) > most) {
-      most = worth(verdict);
+    if (code == 0 && evaluate_worth(verdict) > most) {
+      most = evaluate_worth(verdict);
       memcpy(best, text, sizeof best);
     }
   }
@@ -315,7 +316,7 @@ static int open_sheets(const struct evaluation *e, const struct hk_labelled *set
 }
 
 /* Recordings that are too short give no score, and that looks like a detector that sees nothing. */
-static void explain(const struct evaluation *e, const char *keys, const struct hk_verdict *all)
+static void evaluate_explain(const struct evaluation *e, const char *keys, const struct hk_verdict *all)
 {
   struct hk_detector d;
   char first[HK_WARMUP_TEXT_MAX], need[HK_WARMUP_TEXT_MAX + 64] = "", error[512];
@@ -336,7 +337,7 @@ static int evaluate_sets(struct evaluation *e, const char *keys, const struct hk
   struct hk_verdict all = { 0 };
   bool any = false, left_out = false;
   int code = 0;
-  print_header(e, keys);
+  evaluate_print_header(e, keys);
   for (unsigned i = 0; i < HK_LABELLED_SETS && code == 0; i++) {
     struct hk_verdict sum = { 0 };
     char name[32];
@@ -355,7 +356,7 @@ static int evaluate_sets(struct evaluation *e, const char *keys, const struct hk
     hk_verdict_add(&all, &sum);
   }
   if (code == 0)
-    explain(e, keys, &all);
+    evaluate_explain(e, keys, &all);
   if (code == 0 && left_out && !any)
     code = HK_EXIT_FAILED;
   return code;
@@ -366,7 +367,7 @@ static int evaluate_all(struct evaluation *e)
   struct hk_labelled sets[HK_LABELLED_SETS] = { { 0 } };
   struct hk_sheet sheets[HK_LABELLED_SETS] = { { 0 } };
   char error[512];
-  int code = check(e), there = 0;
+  int code = evaluate_check(e), there = 0;
   uint32_t recordings = 0, machines = 0;
   for (unsigned i = 0; i < HK_LABELLED_SETS && code == 0; i++) {
     const int status = hk_labelled_read(&sets[i], e->folder, i, error, sizeof error);

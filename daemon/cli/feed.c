@@ -66,7 +66,7 @@ struct feed {
   int64_t first;   /* ns: its time */
 };
 
-static bool tell(struct feed *feed)
+static bool feed_tell(struct feed *feed)
 {
   hk_progress_end(&feed->progress);
   if (feed->told == MOST_TOLD)
@@ -74,16 +74,16 @@ static bool tell(struct feed *feed)
   return feed->told++ < MOST_TOLD;
 }
 
-static void on_connected(void *arg, const char *server)
+static void feed_on_connected(void *arg, const char *server)
 {
   struct feed *feed = arg;
   (void)server;
-  if (feed->lost && tell(feed))
+  if (feed->lost && feed_tell(feed))
     hk_failed(feed->argv, "connected again");
   feed->lost = 0;
 }
 
-static void on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
+static void feed_on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
 {
   struct feed *feed = arg;
   if (feed->finishing)
@@ -91,9 +91,9 @@ static void on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
   feed->in_doubt += in_doubt;
   if (!feed->lost) {
     feed->lost = hk_clock();
-    if (feed->name && tell(feed))
+    if (feed->name && feed_tell(feed))
       hk_failed(feed->argv, "the connection is lost: %s; trying again", reason);
-    else if (!feed->name && tell(feed))
+    else if (!feed->name && feed_tell(feed))
       hk_failed(feed->argv, "the connection is lost: %s; %" PRIu64 " points may not have arrived; trying again", reason,
                 in_doubt);
   }
@@ -102,15 +102,15 @@ static void on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
 static void on_refused(void *arg, const char *name, int refusal)
 {
   struct feed *feed = arg;
-  if (tell(feed))
+  if (feed_tell(feed))
     hk_failed(feed->argv, "the daemon refuses sensor %s: %s", name, hankel_refusal_name(refusal));
 }
 
-static void on_error(void *arg, int code, const char *message)
+static void feed_on_error(void *arg, int code, const char *message)
 {
   struct feed *feed = arg;
   feed->errors++;
-  if (tell(feed))
+  if (feed_tell(feed))
     hk_failed(feed->argv, "the daemon says: %s (%s)", message, hankel_error_name(code));
 }
 
@@ -127,7 +127,7 @@ static int still_there(struct feed *feed, int status)
 }
 
 /* Sends what is buffered; with `confirm`, until the daemon has taken over all of it. 0 or an exit code. */
-static int flush(struct feed *feed, bool confirm)
+static int feed_flush(struct feed *feed, bool confirm)
 {
   for (;;) {
     const int status = confirm ? hankel_sync(feed->h, SLICE) : hankel_flush(feed->h, SLICE);
@@ -144,7 +144,7 @@ static int flush(struct feed *feed, bool confirm)
 /* Waits until the input has something for us, and serves the connection meanwhile. 0 or an exit code. */
 static int wait_for_input(struct feed *feed)
 {
-  int code = flush(feed, false);
+  int code = feed_flush(feed, false);
   while (code == 0) {
     const int timeout = hankel_timeout(feed->h);
     struct pollfd polled[] = { { hk_recording_fd(feed->csv), POLLIN, 0 }, { hankel_fd(feed->h), hankel_events(feed->h), 0 } };
@@ -158,13 +158,13 @@ static int wait_for_input(struct feed *feed)
 }
 
 /* Waits until a point of time `time` is due. 0 or an exit code. */
-static int pace(struct feed *feed, int64_t time)
+static int feed_pace(struct feed *feed, int64_t time)
 {
   const double after = feed->real_time ? (double)(time - feed->first) : (double)feed->points * 1e9;
   const double due = (double)feed->started + after / feed->rate;
   int code = 0;
   for (double left; code == 0 && (left = due - (double)hk_clock()) > 0;) {
-    code = flush(feed, false);
+    code = feed_flush(feed, false);
     if (code == 0 && (left = due - (double)hk_clock()) >= 1e6)
       code = still_there(feed, hankel_step(feed->h, left > SLICE * 1e6 ? SLICE : (int)(left / 1e6)));
     else if (code == 0)
@@ -217,7 +217,7 @@ static int name_sensors(struct feed *feed)
 /* Serves the connection until `due`, ns by hk_clock. 0 or an exit code. */
 static int wait_until(struct feed *feed, int64_t due)
 {
-  int code = flush(feed, false);
+  int code = feed_flush(feed, false);
   for (int64_t left; code == 0 && (left = due - hk_clock()) > 0;) {
     const int ms = left > SLICE * 1000000ll ? SLICE : (int)(left / 1000000) + 1;
     code = still_there(feed, hankel_step(feed->h, ms));
@@ -256,7 +256,7 @@ static int run_host(struct feed *feed)
 }
 
 /* Sends everything. 0 or an exit code. */
-static int run(struct feed *feed)
+static int feed_run(struct feed *feed)
 {
   struct hk_csv_row row;
   char error[512];
@@ -274,14 +274,14 @@ static int run(struct feed *feed)
     }
     for (uint32_t i = 0; i < row.n && code == 0; i++) {
       if (feed->rate > 0 && feed->there == 0)
-        code = pace(feed, row.time);
+        code = feed_pace(feed, row.time);
       if (code == 0)
         code = send_point(feed, feed->sensor[row.sensor[i]], row.time, row.value[i]);
     }
     hk_progress_show(&feed->progress, hk_recording_progress(feed->csv), feed->points);
   }
   if (code == 0)
-    code = flush(feed, true);
+    code = feed_flush(feed, true);
   hk_progress_end(&feed->progress);
   if (code == 0 && status < 0)
     code = hk_failed(feed->argv, "%s", error);
@@ -289,7 +289,7 @@ static int run(struct feed *feed)
 }
 
 /* Learns how many points changed nothing, and says so. `code`, or HK_EXIT_FAILED when most did not. */
-static int tell_left_out(struct feed *feed, int code)
+static int feed_tell_left_out(struct feed *feed, int code)
 {
   struct hankel_counters counters;
   feed->finishing = true;
@@ -334,7 +334,7 @@ static int summary(struct feed *feed, int code)
   if (code == 0 && feed->errors > 0)
     code = HK_EXIT_FAILED;
   if (feed->points > 0 && hankel_connected(feed->h))
-    code = tell_left_out(feed, code);
+    code = feed_tell_left_out(feed, code);
   return hk_finish_output(feed->argv, code);
 }
 
@@ -342,7 +342,7 @@ static int feed_file(struct feed *feed, const char *address, const struct hankel
 {
   struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
   link.callbacks = (struct hankel_callbacks){
-    .connected = on_connected, .disconnected = on_disconnected, .refused = on_refused, .error = on_error
+    .connected = feed_on_connected, .disconnected = feed_on_disconnected, .refused = on_refused, .error = feed_on_error
   };
   link.arg = feed;
   link.security = *security;
@@ -361,7 +361,7 @@ static int feed_file(struct feed *feed, const char *address, const struct hankel
   if (feed->host)
     return run_host(feed);
   feed->progress = hk_progress_start(false);
-  return summary(feed, run(feed));
+  return summary(feed, feed_run(feed));
 }
 
 /* "100" is points a second, "60x" is times real time. 0 or HK_EXIT_USAGE. */
@@ -377,7 +377,7 @@ static int parse_rate(struct feed *feed, const char *text)
 }
 
 /* 0 or an exit code. */
-static int open_host(struct feed *feed, const struct hk_input *input, int argc)
+static int feed_open_host(struct feed *feed, const struct hk_input *input, int argc)
 {
   char name[256] = "host";
   if (optind < argc || feed->name || feed->rate > 0)
@@ -438,7 +438,7 @@ int hk_command_feed(int argc, char **argv)
     return hk_usage(argv, "--rate and --fast exclude each other");
   if (input.config.now && feed.real_time)
     return hk_usage(argv, "--now and a --rate by the times in the file exclude each other");
-  code = host ? open_host(&feed, &input, argc) : hk_input_open(&input, argc, argv, &feed.csv);
+  code = host ? feed_open_host(&feed, &input, argc) : hk_input_open(&input, argc, argv, &feed.csv);
   if (code == 0)
     code = feed_file(&feed, address, &security);
   hankel_close(feed.h);

@@ -57,7 +57,7 @@ void hk_host_close(struct hk_host *host)
 }
 
 /* The sensor of prefix.group.of.figure, `of` may be NULL; UINT32_MAX: no memory. */
-static uint32_t sensor(struct hk_host *host, const char *group, const char *of, const char *figure)
+static uint32_t host_sensor(struct hk_host *host, const char *group, const char *of, const char *figure)
 {
   char name[256];
   snprintf(name, sizeof name, "%s.%s%s%.64s.%s", host->prefix, group, of ? "." : "", of ? of : "", figure);
@@ -66,7 +66,7 @@ static uint32_t sensor(struct hk_host *host, const char *group, const char *of, 
   return number;
 }
 
-static void put(struct hk_host *host, uint32_t number, double value)
+static void host_put(struct hk_host *host, uint32_t number, double value)
 {
   if (number == UINT32_MAX || host->n == MOST || !isfinite(value))
     return;
@@ -74,15 +74,15 @@ static void put(struct hk_host *host, uint32_t number, double value)
   host->value[host->n++] = value;
 }
 
-static void gauge(struct hk_host *host, const char *group, const char *of, const char *figure, double value)
+static void host_gauge(struct hk_host *host, const char *group, const char *of, const char *figure, double value)
 {
-  put(host, sensor(host, group, of, figure), value);
+  host_put(host, host_sensor(host, group, of, figure), value);
 }
 
 /* A counter's difference a second, times `scale`. One that went back starts over. */
-static void rate(struct hk_host *host, const char *group, const char *of, const char *figure, double value, double scale)
+static void host_rate(struct hk_host *host, const char *group, const char *of, const char *figure, double value, double scale)
 {
-  const uint32_t number = sensor(host, group, of, figure);
+  const uint32_t number = host_sensor(host, group, of, figure);
   if (number == UINT32_MAX)
     return;
   if (number >= host->n_last) {
@@ -98,7 +98,7 @@ static void rate(struct hk_host *host, const char *group, const char *of, const 
   }
   struct counter *last = &host->last[number];
   if (last->at > 0 && value >= last->value && host->now > last->at)
-    put(host, number, (value - last->value) * scale * 1e9 / (double)(host->now - last->at));
+    host_put(host, number, (value - last->value) * scale * 1e9 / (double)(host->now - last->at));
   *last = (struct counter){ value, host->now };
 }
 
@@ -125,21 +125,21 @@ static bool look_at_processor(struct hk_host *host)
         sscanf(line + 4, "%lf %lf %lf %lf %lf %lf %lf %lf", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) < 4)
       break;
     if (sscanf(line, "ctxt %lf", &number) == 1)
-      rate(host, "system", NULL, "context_switches", number, 1);
+      host_rate(host, "system", NULL, "context_switches", number, 1);
     if (sscanf(line, "processes %lf", &number) == 1)
-      rate(host, "system", NULL, "forks", number, 1);
+      host_rate(host, "system", NULL, "forks", number, 1);
     if (sscanf(line, "procs_running %lf", &number) == 1)
-      gauge(host, "system", NULL, "running", number);
+      host_gauge(host, "system", NULL, "running", number);
     if (sscanf(line, "procs_blocked %lf", &number) == 1)
-      gauge(host, "system", NULL, "blocked", number);
+      host_gauge(host, "system", NULL, "blocked", number);
   }
   fclose(file);
   const double percent = processors > 0 ? 1.0 / processors : 1; /* a tick is a hundredth of a second */
-  rate(host, "cpu", NULL, "user", t[0] + t[1], percent);
-  rate(host, "cpu", NULL, "system", t[2] + t[5] + t[6], percent);
-  rate(host, "cpu", NULL, "iowait", t[4], percent);
-  rate(host, "cpu", NULL, "steal", t[7], percent);
-  rate(host, "cpu", NULL, "busy", t[0] + t[1] + t[2] + t[5] + t[6] + t[7], percent);
+  host_rate(host, "cpu", NULL, "user", t[0] + t[1], percent);
+  host_rate(host, "cpu", NULL, "system", t[2] + t[5] + t[6], percent);
+  host_rate(host, "cpu", NULL, "iowait", t[4], percent);
+  host_rate(host, "cpu", NULL, "steal", t[7], percent);
+  host_rate(host, "cpu", NULL, "busy", t[0] + t[1] + t[2] + t[5] + t[6] + t[7], percent);
   return true;
 }
 
@@ -148,7 +148,7 @@ static void look_at_load(struct hk_host *host)
   FILE *file = open_file(host, "proc/loadavg");
   double load;
   if (file && fscanf(file, "%lf", &load) == 1)
-    gauge(host, "system", NULL, "load1", load);
+    host_gauge(host, "system", NULL, "load1", load);
   if (file)
     fclose(file);
 }
@@ -168,17 +168,17 @@ static bool look_at_memory(struct hk_host *host)
     swap = strcmp(name, "SwapTotal") == 0 ? kib : swap;
     swap_free = strcmp(name, "SwapFree") == 0 ? kib : swap_free;
     if (strcmp(name, "Dirty") == 0)
-      gauge(host, "memory", NULL, "dirty_bytes", kib * 1024);
+      host_gauge(host, "memory", NULL, "dirty_bytes", kib * 1024);
     if (strcmp(name, "Cached") == 0)
-      gauge(host, "memory", NULL, "cached_bytes", kib * 1024);
+      host_gauge(host, "memory", NULL, "cached_bytes", kib * 1024);
   }
   fclose(file);
   if (total > 0) {
-    gauge(host, "memory", NULL, "available_bytes", available * 1024);
-    gauge(host, "memory", NULL, "used", 100 * (total - available) / total);
+    host_gauge(host, "memory", NULL, "available_bytes", available * 1024);
+    host_gauge(host, "memory", NULL, "used", 100 * (total - available) / total);
   }
   if (swap > 0)
-    gauge(host, "memory", NULL, "swap_used", 100 * (swap - swap_free) / swap);
+    host_gauge(host, "memory", NULL, "swap_used", 100 * (swap - swap_free) / swap);
   return true;
 }
 
@@ -197,17 +197,17 @@ static void look_at_disks(struct hk_host *host)
     snprintf(path, sizeof path, "%ssys/block/%s", host->root, name);
     if (stat(path, &about) != 0)
       continue;
-    rate(host, "disk", name, "reads", reads, 1);
-    rate(host, "disk", name, "writes", writes, 1);
-    rate(host, "disk", name, "read_bytes", read_sectors, 512);
-    rate(host, "disk", name, "written_bytes", written_sectors, 512);
-    rate(host, "disk", name, "busy", busy, 0.1); /* ms of a second, in percent */
+    host_rate(host, "disk", name, "reads", reads, 1);
+    host_rate(host, "disk", name, "writes", writes, 1);
+    host_rate(host, "disk", name, "read_bytes", read_sectors, 512);
+    host_rate(host, "disk", name, "written_bytes", written_sectors, 512);
+    host_rate(host, "disk", name, "busy", busy, 0.1); /* ms of a second, in percent */
   }
   if (file)
     fclose(file);
   struct statvfs root;
   if (statvfs(host->root, &root) == 0 && root.f_blocks > 0)
-    gauge(host, "disk", NULL, "root_used", 100.0 * (double)(root.f_blocks - root.f_bavail) / (double)root.f_blocks);
+    host_gauge(host, "disk", NULL, "root_used", 100.0 * (double)(root.f_blocks - root.f_bavail) / (double)root.f_blocks);
 }
 
 static void look_at_network(struct hk_host *host)
@@ -220,11 +220,11 @@ static void look_at_network(struct hk_host *host)
                &out, &out_packets, &out_errors, &out_dropped) != 9 ||
         strcmp(name, "lo") == 0)
       continue;
-    rate(host, "net", name, "received_bytes", in, 1);
-    rate(host, "net", name, "sent_bytes", out, 1);
-    rate(host, "net", name, "received_packets", in_packets, 1);
-    rate(host, "net", name, "sent_packets", out_packets, 1);
-    rate(host, "net", name, "errors", in_errors + out_errors + in_dropped + out_dropped, 1);
+    host_rate(host, "net", name, "received_bytes", in, 1);
+    host_rate(host, "net", name, "sent_bytes", out, 1);
+    host_rate(host, "net", name, "received_packets", in_packets, 1);
+    host_rate(host, "net", name, "sent_packets", out_packets, 1);
+    host_rate(host, "net", name, "errors", in_errors + out_errors + in_dropped + out_dropped, 1);
   }
   if (file)
     fclose(file);
@@ -241,7 +241,7 @@ static void look_at_pressure(struct hk_host *host)
     FILE *file = open_file(host, path);
     while (file && fgets(line, sizeof line, file))
       if (sscanf(line, "%15s avg10=%*f avg60=%*f avg300=%*f total=%lf", kind, &total) == 2)
-        rate(host, "pressure", resources[i], strcmp(kind, "full") == 0 ? "full" : "some", total, 1e-4);
+        host_rate(host, "pressure", resources[i], strcmp(kind, "full") == 0 ? "full" : "some", total, 1e-4);
     if (file)
       fclose(file);
   }

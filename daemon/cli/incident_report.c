@@ -73,7 +73,7 @@ void hk_report_free(struct hk_report *r)
 
 /* --- decisions ---------------------------------------------------------------------------------------------------------- */
 
-static void print(struct hk_report *r, const struct hk_incident_news *news)
+static void incident_report_print(struct hk_report *r, const struct hk_incident_news *news)
 {
   r->line.size = 0;
   (r->json ? hk_incident_json : hk_incident_sentence)(&r->line, news);
@@ -89,8 +89,8 @@ static void print(struct hk_report *r, const struct hk_incident_news *news)
   }
 }
 
-static void decided(void *arg, int64_t time, enum hk_incident_decision decision, const struct hk_incident *incident,
-                    const struct hk_incident *into, double threshold)
+static void incident_report_decided(void *arg, int64_t time, enum hk_incident_decision decision,
+                                    const struct hk_incident *incident, const struct hk_incident *into, double threshold)
 {
   struct hk_report *r = arg;
   const bool over = decision == HK_INCIDENT_CLOSED;
@@ -100,7 +100,7 @@ static void decided(void *arg, int64_t time, enum hk_incident_decision decision,
   if ((over && !r->json) || decision == HK_INCIDENT_ABSORBED)
     return;
   const struct hk_incident_news news = { r->incidents, incident, into, &r->day, time, threshold, decision };
-  print(r, &news);
+  incident_report_print(r, &news);
 }
 
 /* --- the interval ------------------------------------------------------------------------------------------------------- */
@@ -132,12 +132,12 @@ static int64_t usual_step(struct hk_report *r)
 /* --- events ------------------------------------------------------------------------------------------------------------- */
 
 /* 0 or a negative errno. */
-static int begin(struct hk_report *r)
+static int incident_report_begin(struct hk_report *r)
 {
   const uint32_t sensors = hk_recording_sensors(r->csv);
   if (r->rules.interval == 0)
     r->rules.interval = usual_step(r);
-  int status = hk_incidents_new(&r->incidents, &r->rules, decided, r);
+  int status = hk_incidents_new(&r->incidents, &r->rules, incident_report_decided, r);
   for (uint32_t s = 0; s < sensors && status == 0; s++)
     status = hk_incidents_learn(r->incidents, hk_string(hk_recording_sensor(r->csv, s)), NULL, 0);
   if (status != 0)
@@ -156,7 +156,7 @@ int hk_report_event(struct hk_report *r, const char *sensor, const struct hk_eve
 {
   if (e->kind != HK_EVENT_RAISED && e->kind != HK_EVENT_CORRECTED)
     return 0;
-  const int status = r->ticks ? 0 : begin(r);
+  const int status = r->ticks ? 0 : incident_report_begin(r);
   const struct hk_tick_event of = {
     .time = e->time, .instant = e->instant, .severity = (double)e->severity, .channel = e->channel, .name = hk_string(sensor)
   };

@@ -3,12 +3,12 @@
 
 #include <math.h>
 
-static uint32_t larger(uint32_t a, uint32_t b)
+static uint32_t judge_larger(uint32_t a, uint32_t b)
 {
   return a > b ? a : b;
 }
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint32_t judge_smaller(uint32_t a, uint32_t b)
 {
   return a < b ? a : b;
 }
@@ -25,8 +25,8 @@ struct hk_verdict hk_judge(uint32_t points, uint32_t scored, uint32_t window, co
     .recordings = 1, .unscored = scored >= points, .points = points, .labels = n_marked, .alerts = n_found
   };
   for (uint32_t i = 0; i < n_marked; i++) {
-    const uint32_t low = larger(scored, marked[i].first > window ? marked[i].first - window : 0);
-    const uint32_t high = smaller(points, marked[i].last + window + 1);
+    const uint32_t low = judge_larger(scored, marked[i].first > window ? marked[i].first - window : 0);
+    const uint32_t high = judge_smaller(points, marked[i].last + window + 1);
     if (scored < points && high > low)
       v.chance += 1 - pow(1 - (double)(high - low) / (points - scored), n_found);
     for (uint32_t j = 0; j < n_found; j++) {
@@ -65,9 +65,9 @@ double hk_judge_covering(uint32_t points, const struct hk_found *found, uint32_t
     double best = 0;
     for (uint32_t j = 0; j <= n_found; j++) {
       const uint32_t c = start_found(found, n_found, j, points), e = start_found(found, n_found, j + 1, points);
-      const uint32_t low = larger(a, c), high = smaller(b, e);
+      const uint32_t low = judge_larger(a, c), high = judge_smaller(b, e);
       if (high > low)
-        best = fmax(best, (double)(high - low) / (larger(b, e) - smaller(a, c)));
+        best = fmax(best, (double)(high - low) / (judge_larger(b, e) - judge_smaller(a, c)));
     }
     sum += best * (b - a);
   }

@@ -15,7 +15,7 @@
 #define SENSORS_MAX 256
 #define JSON_MAX (64 << 20) /* bytes of windows.json */
 
-static int no_memory(char *error, size_t size)
+static int labelled_no_memory(char *error, size_t size)
 {
   snprintf(error, size, "out of memory");
   return -ENOMEM;
@@ -72,7 +72,7 @@ static struct hk_recording *add_recording(struct hk_labelled *set, const char *f
 }
 
 /* Reads one file; its sensors become recordings, but for columns that label. A row whose `changepoint` is 1 is a label of all. */
-static int read_file(struct hk_labelled *set, const char *folder, const char *file, char *error, size_t size)
+static int labelled_read_file(struct hk_labelled *set, const char *folder, const char *file, char *error, size_t size)
 {
   char path[4096];
   struct hk_csv *csv = NULL;
@@ -93,7 +93,7 @@ static int read_file(struct hk_labelled *set, const char *folder, const char *fi
     const bool change = strcmp(name, "changepoint") == 0, label = change || strcmp(name, "anomaly") == 0;
     recording[i] = change ? CHANGE : label ? NONE : set->n;
     if (!label && !add_recording(set, file, name, hk_csv_sensors(csv) > 1))
-      status = no_memory(error, size);
+      status = labelled_no_memory(error, size);
   }
   while (status == 0 && (status = hk_csv_next(csv, &row, error, size)) == 1) {
     status = 0;
@@ -105,7 +105,7 @@ static int read_file(struct hk_labelled *set, const char *folder, const char *fi
         status = add_label(&set->recording[j], row.time, row.time);
     }
     if (status == -ENOMEM)
-      (void)no_memory(error, size);
+      (void)labelled_no_memory(error, size);
   }
   set->n_files++;
   hk_csv_close(csv);
@@ -113,7 +113,7 @@ static int read_file(struct hk_labelled *set, const char *folder, const char *fi
 }
 
 /* What a file says, to be deleted; or NULL with a message. */
-static cJSON *read_json(const char *path, char *error, size_t size)
+static cJSON *labelled_read_json(const char *path, char *error, size_t size)
 {
   struct stat about;
   char *text = NULL;
@@ -169,7 +169,7 @@ static int label_windows(struct hk_labelled *set, uint32_t at, const cJSON *wind
     }
     for (uint32_t i = at; i < set->n; i++)
       if (add_label(&set->recording[i], label.first, label.last) < 0)
-        return no_memory(error, size);
+        return labelled_no_memory(error, size);
   }
   return 0;
 }
@@ -178,7 +178,7 @@ static int read_nab(struct hk_labelled *set, const char *folder, char *error, si
 {
   char path[4096], why[200];
   snprintf(path, sizeof path, "%s/windows.json", folder);
-  cJSON *labels = read_json(path, error, size);
+  cJSON *labels = labelled_read_json(path, error, size);
   int status = labels ? 0 : -EINVAL;
   if (labels && !cJSON_IsObject(labels)) {
     snprintf(error, size, "%s: want {\"FILE.csv\": [[\"FIRST TIME\", \"LAST TIME\"], ...], ...}", path);
@@ -186,7 +186,7 @@ static int read_nab(struct hk_labelled *set, const char *folder, char *error, si
   }
   for (const cJSON *file = labels ? labels->child : NULL; file && status == 0; file = file->next) {
     const uint32_t at = set->n;
-    status = read_file(set, folder, file->string, error, size);
+    status = labelled_read_file(set, folder, file->string, error, size);
     if (status == 0 && (status = label_windows(set, at, file, why, sizeof why)) < 0)
       snprintf(error, size, "%s: %s: %s", path, file->string, why);
   }
@@ -231,7 +231,7 @@ static int read_changes(struct hk_recording *r, char *rest, char *error, size_t 
       return -EINVAL;
     }
     if (add_label(r, r->time[number], r->time[number]) < 0)
-      return no_memory(error, size);
+      return labelled_no_memory(error, size);
     before = number;
   }
   return 0;
@@ -257,7 +257,7 @@ static int read_tssb(struct hk_labelled *set, const char *folder, char *error, s
       continue;
     const uint32_t at = set->n;
     snprintf(file, sizeof file, "%.250s.txt", name);
-    status = read_file(set, folder, file, error, size);
+    status = labelled_read_file(set, folder, file, error, size);
     if (status < 0)
       break;
     status = set->n == at + 1 ? read_changes(&set->recording[at], rest, why, sizeof why) : -EINVAL;
@@ -269,7 +269,7 @@ static int read_tssb(struct hk_labelled *set, const char *folder, char *error, s
   return status;
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
+static int labelled_by_name(const struct dirent **a, const struct dirent **b)
 {
   return strcmp((*a)->d_name, (*b)->d_name);
 }
@@ -283,7 +283,7 @@ static int is_csv(const struct dirent *entry)
 static int read_skab(struct hk_labelled *set, const char *folder, char *error, size_t size)
 {
   struct dirent **files = NULL;
-  const int n = scandir(folder, &files, is_csv, by_name);
+  const int n = scandir(folder, &files, is_csv, labelled_by_name);
   int status = 0;
   if (n < 0) {
     status = -errno;
@@ -291,7 +291,7 @@ static int read_skab(struct hk_labelled *set, const char *folder, char *error, s
   }
   for (int i = 0; i < n; i++) {
     if (status == 0)
-      status = read_file(set, folder, files[i]->d_name, error, size);
+      status = labelled_read_file(set, folder, files[i]->d_name, error, size);
     free(files[i]);
   }
   free(files);

@@ -44,7 +44,7 @@ static int make_tables(struct hk_load *load)
   return 0;
 }
 
-static uint64_t mix(uint64_t z)
+static uint64_t load_mix(uint64_t z)
 {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -55,7 +55,7 @@ static uint64_t mix(uint64_t z)
  * ticks, each sensor's at its own pace, and noise of standard deviation 0.2. An angle is a fraction of 2^32. */
 static double value_at(const struct hk_load *load, uint32_t sensor, uint32_t tick)
 {
-  const uint64_t own = mix(sensor + 0x9e3779b97f4a7c15u), more = mix(own);
+  const uint64_t own = load_mix(sensor + 0x9e3779b97f4a7c15u), more = load_mix(own);
   const float level = (float)(int32_t)more * 0x1p-31f * 50;
   const float sway = 400 + (float)(uint32_t)(more >> 32) * 0x1p-32f * 400; /* its period, ticks */
   const uint32_t slow = (uint32_t)own + tick * (uint32_t)(4294967296.f / sway);
@@ -108,7 +108,7 @@ static void *make_share(void *arg)
 }
 
 /* Makes a block of points, on all cores if it is large. A thread that cannot be had leaves its share to this one. */
-static void make(const struct block *b)
+static void load_make(const struct block *b)
 {
   struct share shares[MAKERS_MAX];
   const uint32_t points = b->n * b->ticks, makers = points < MAKE_ALONE ? 1 : b->load->makers;
@@ -134,7 +134,7 @@ static const char *failure(struct hk_backend *b, int status)
 }
 
 /* Waits for the oldest batch in flight. */
-static int take_back(struct hk_load *load, char *error, size_t size)
+static int load_take_back(struct hk_load *load, char *error, size_t size)
 {
   struct hk_backend *b = load->backend;
   b->ops->wait(b);
@@ -154,18 +154,18 @@ static int take_back(struct hk_load *load, char *error, size_t size)
   return 0;
 }
 
-static int drain(struct hk_load *load, char *error, size_t size)
+static int load_drain(struct hk_load *load, char *error, size_t size)
 {
   int status = 0;
   while (status == 0 && load->in_flight > 0)
-    status = take_back(load, error, size);
+    status = load_take_back(load, error, size);
   return status;
 }
 
 /* Hands over made points at .. at + n - 1, n <= capacity, when a place is free. */
-static int hand_over(struct hk_load *load, uint32_t at, uint32_t n, char *error, size_t size)
+static int load_hand_over(struct hk_load *load, uint32_t at, uint32_t n, char *error, size_t size)
 {
-  int status = load->n_free == 0 ? take_back(load, error, size) : 0;
+  int status = load->n_free == 0 ? load_take_back(load, error, size) : 0;
   if (status != 0)
     return status;
   struct hk_batch *batch = load->free[--load->n_free];
@@ -189,7 +189,7 @@ static int hand_over_all(struct hk_load *load, uint32_t at, uint32_t n, char *er
 {
   int status = 0;
   for (uint32_t done = 0; done < n && status == 0; done += load->capacity)
-    status = hand_over(load, at + done, n - done < load->capacity ? n - done : load->capacity, error, size);
+    status = load_hand_over(load, at + done, n - done < load->capacity ? n - done : load->capacity, error, size);
   return status;
 }
 
@@ -214,19 +214,19 @@ static int fill_sensors(struct hk_load *load, uint32_t detector, uint32_t last, 
   const uint32_t all = sensors_of(load, detector);
   const uint32_t regions = load->room / load->capacity < HK_LOAD_IN_FLIGHT ? load->room / load->capacity : HK_LOAD_IN_FLIGHT;
   uint32_t left = fill_of(load, detector), region = 0;
-  int status = drain(load, error, size);
+  int status = load_drain(load, error, size);
   while (left > 0 && status == 0) {
     const uint32_t most = left < HK_BATCH_PER_SENSOR ? left : HK_BATCH_PER_SENSOR;
     const uint32_t ticks = most < load->capacity ? most : load->capacity, sensors = load->capacity / ticks;
     load->tick = last - left;
     for (uint32_t first = 0; first < all && status == 0; first += sensors) {
       const uint32_t n = all - first < sensors ? all - first : sensors;
-      if (load->in_flight == regions && (status = take_back(load, error, size)) != 0)
+      if (load->in_flight == regions && (status = load_take_back(load, error, size)) != 0)
         break;
       const struct block block = { load,  detector + first * load->n_detectors, load->n_detectors, n,
                                    ticks, region++ % regions * load->capacity };
-      make(&block);
-      status = hand_over(load, block.at, n * ticks, error, size);
+      load_make(&block);
+      status = load_hand_over(load, block.at, n * ticks, error, size);
       hk_progress_show(progress, ((double)detector + (double)(last - left) / last) / load->n_detectors, load->points);
     }
     left -= ticks;
@@ -245,7 +245,7 @@ int hk_load_fill(struct hk_load *load, char *error, size_t size)
     status = fill_sensors(load, i, last, &progress, error, size);
   load->tick = last;
   if (status == 0)
-    status = drain(load, error, size);
+    status = load_drain(load, error, size);
   hk_progress_end(&progress);
   return status;
 }
@@ -254,7 +254,7 @@ int hk_load_round(struct hk_load *load, uint32_t ticks, struct hk_load_round *ro
 {
   const struct block block = { load, 0, 1, load->sensors, ticks, 0 };
   const uint64_t scores = load->scores, points = load->points;
-  make(&block);
+  load_make(&block);
   if (load->together)
     (void)pthread_barrier_wait(load->together);
   const int64_t started = hk_clock(), used = hk_peak_process_time();
@@ -262,7 +262,7 @@ int hk_load_round(struct hk_load *load, uint32_t ticks, struct hk_load_round *ro
   for (uint32_t i = 0; i < ticks && status == 0; i++)
     status = hand_over_all(load, i * load->sensors, load->sensors, error, size);
   if (status == 0)
-    status = drain(load, error, size);
+    status = load_drain(load, error, size);
   *round =
       (struct hk_load_round){ load->scores - scores, load->points - points, hk_clock() - started, hk_peak_process_time() - used };
   load->tick += ticks;
@@ -310,11 +310,11 @@ int hk_load_latency(struct hk_load *load, uint32_t ready, uint32_t times, double
     step = 1;
   int status = 0;
   for (uint32_t i = 0; i < times && status == 0; i++) {
-    const struct block block = { load, (uint32_t)(mix(load->tick) % load->sensors), step, ready, 1, 0 };
-    make(&block);
+    const struct block block = { load, (uint32_t)(load_mix(load->tick) % load->sensors), step, ready, 1, 0 };
+    load_make(&block);
     const int64_t started = hk_clock();
     if ((status = hand_over_all(load, 0, ready, error, size)) == 0)
-      status = drain(load, error, size);
+      status = load_drain(load, error, size);
     took[i] = (double)(hk_clock() - started) / 1e3;
     load->tick++;
   }
@@ -324,7 +324,7 @@ int hk_load_latency(struct hk_load *load, uint32_t ready, uint32_t times, double
 /* ---- opening ---- */
 
 /* Free memory of this machine, bytes; 0 when that cannot be told. */
-static uint64_t free_memory(void)
+static uint64_t load_free_memory(void)
 {
   FILE *file = fopen("/proc/meminfo", "r");
   char line[128];
@@ -336,7 +336,7 @@ static uint64_t free_memory(void)
   return kilobytes * 1024;
 }
 
-static uint64_t need_of(const struct hk_load *load)
+static uint64_t load_need_of(const struct hk_load *load)
 {
   uint64_t need = 0;
   for (uint32_t i = 0; i < load->n_detectors; i++)
@@ -353,7 +353,7 @@ static uint32_t sensors_for(const struct hk_load *load, const struct hk_detector
 }
 
 /* Columns for the points made ahead, and the batches that take their results. */
-static int make_room(struct hk_load *load, const struct hk_load_config *config)
+static int load_make_room(struct hk_load *load, const struct hk_load_config *config)
 {
   struct hk_backend *b = load->backend;
   const uint32_t most = config->batch ? config->batch : BATCH;
@@ -401,8 +401,8 @@ int hk_load_open(struct hk_load *load, const struct hk_load_config *config, char
   struct hk_backend *b = load->backend;
   const bool device = strcmp(b->ops->name, "cuda") == 0;
   load->sensors = config->sensors ? config->sensors : sensors_for(load, &config->detectors[0]) / load->alike * load->alike;
-  load->need = need_of(load);
-  const uint64_t available = device ? 0 : free_memory();
+  load->need = load_need_of(load);
+  const uint64_t available = device ? 0 : load_free_memory();
   if (available > 0 && load->need > available) {
     snprintf(error, size, "no memory for %u sensors: they need %" PRIu64 " bytes, %" PRIu64 " are free", load->sensors,
              load->need, available);
@@ -415,7 +415,7 @@ int hk_load_open(struct hk_load *load, const struct hk_load_config *config, char
              status < 0 || device ? failure(b, status) : "so much cannot be had");
     return -ENOMEM;
   }
-  status = make_room(load, config);
+  status = load_make_room(load, config);
   if (status != 0)
     snprintf(error, size, "no memory for the batches of %u sensors", config->sensors);
   return status;
@@ -439,7 +439,7 @@ void hk_load_close(struct hk_load *load)
 
 /* ---- figures ---- */
 
-static int compare(const void *a, const void *b)
+static int load_compare(const void *a, const void *b)
 {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -447,7 +447,7 @@ static int compare(const void *a, const void *b)
 
 double hk_load_quantile(double *numbers, uint32_t n, double share)
 {
-  qsort(numbers, n, sizeof *numbers, compare);
+  qsort(numbers, n, sizeof *numbers, load_compare);
   const uint32_t i = (uint32_t)(share * n);
   return numbers[i < n ? i : n - 1];
 }

@@ -56,7 +56,7 @@ struct runner {
   float sink;              /* out: so that the sums are wanted */
 };
 
-static void *run(void *arg)
+static void *machine_peak_run(void *arg)
 {
   struct runner *runner = arg;
   float (*work)(float) = portable;
@@ -109,7 +109,7 @@ struct hk_peak hk_peak_measure(uint32_t threads, double seconds)
     return peak;
   for (; n < threads && n < THREADS_MAX; n++) {
     runners[n].until = until;
-    if (pthread_create(&runners[n].thread, NULL, run, &runners[n]) != 0)
+    if (pthread_create(&runners[n].thread, NULL, machine_peak_run, &runners[n]) != 0)
       break;
   }
   for (uint32_t i = 0; i < n; i++) {

@@ -51,7 +51,7 @@ struct settings {
 };
 
 /* A text cut at its commas. Returns how many parts there are; PARTS + 1: too many, or they are too long. */
-static uint32_t cut(const char *text, char copy[256], char *part[PARTS])
+static uint32_t model_cut(const char *text, char copy[256], char *part[PARTS])
 {
   char *rest = copy, *token;
   uint32_t n = 0;
@@ -90,7 +90,7 @@ static int take_times(char **argv, const char *option, const char *at, const cha
 static int take_leak(char **argv, const char *text, const struct hk_model_plan *plan, struct hk_simulated_leak *out)
 {
   char copy[256], *part[PARTS];
-  const uint32_t n = cut(text, copy, part);
+  const uint32_t n = model_cut(text, copy, part);
   double length = 0;
   for (uint32_t i = 0; i < plan->pipes; i++)
     length += plan->pipe[i].length;
@@ -109,7 +109,7 @@ static int take_fault(char **argv, const char *text, const struct hk_model_plan 
 {
   static const char *const kinds[] = { "bias", "drift", "frozen", "gap", NULL };
   char copy[256], *part[PARTS];
-  const uint32_t n = cut(text, copy, part);
+  const uint32_t n = model_cut(text, copy, part);
   int kind = 0;
   *out = (struct hk_simulated_bad_sensor){ 0 };
   if (n < 3 || n > 5)
@@ -181,7 +181,7 @@ static int take_plan(char **argv, struct settings *s, const struct hk_model_plan
   return status;
 }
 
-static void print_time(int64_t ns)
+static void model_print_time(int64_t ns)
 {
   const time_t seconds = ns / 1000000000;
   const long rest = (long)(ns % 1000000000);
@@ -204,7 +204,7 @@ static int print_rows(char **argv, struct hk_simulation *simulation, const struc
     status = hk_simulation_read(simulation, value);
     if (status != 0)
       break;
-    print_time(s->from + (int64_t)k * s->interval);
+    model_print_time(s->from + (int64_t)k * s->interval);
     for (uint32_t i = 0; i < sensors; i++)
       if (isnan(value[i]))
         printf(",");

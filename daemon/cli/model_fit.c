@@ -58,7 +58,7 @@ static int find_sensors(char **argv, struct table *t, const struct hk_recordings
 }
 
 /* Makes room for a row, which begins without values. */
-static int make_row(char **argv, struct table *t, uint64_t row)
+static int model_fit_make_row(char **argv, struct table *t, uint64_t row)
 {
   const uint32_t sensors = t->plan->sensors;
   if (row >= VALUES_MAX / sensors)
@@ -77,10 +77,10 @@ static int make_row(char **argv, struct table *t, uint64_t row)
   return 0;
 }
 
-static int take_row(char **argv, struct table *t, const struct hk_csv_row *from)
+static int model_fit_take_row(char **argv, struct table *t, const struct hk_csv_row *from)
 {
   const int64_t away = from->time - t->first + t->interval / 2;
-  const int status = away < 0 ? 0 : make_row(argv, t, (uint64_t)(away / t->interval));
+  const int status = away < 0 ? 0 : model_fit_make_row(argv, t, (uint64_t)(away / t->interval));
   for (uint32_t i = 0; i < from->n && away >= 0 && status == 0; i++) {
     const uint32_t sensor = t->sensor[from->sensor[i]];
     double *at = sensor == HK_MODEL_NONE ? NULL : &t->value[(uint64_t)(away / t->interval) * t->plan->sensors + sensor];
@@ -90,7 +90,7 @@ static int take_row(char **argv, struct table *t, const struct hk_csv_row *from)
   return status;
 }
 
-static int compare(const void *a, const void *b)
+static int model_fit_compare(const void *a, const void *b)
 {
   const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);
@@ -112,7 +112,7 @@ static int find_interval(char **argv, struct hk_recordings *csv, struct table *t
   if (status == -ENOMEM && !spacing)
     snprintf(error, sizeof error, "out of memory");
   if (n > 0)
-    qsort(spacing, n, sizeof *spacing, compare);
+    qsort(spacing, n, sizeof *spacing, model_fit_compare);
   t->interval = n > 0 ? spacing[n / 2] : 0;
   free(spacing);
   if (status < 0)
@@ -139,7 +139,7 @@ static int read_table(int argc, char **argv, struct hk_input *input, struct tabl
   while (status == 0 && (got = hk_recording_next(csv, &row, error, sizeof error)) > 0) {
     t->first = any ? t->first : row.time;
     any = true;
-    status = take_row(argv, t, &row);
+    status = model_fit_take_row(argv, t, &row);
   }
   if (got < 0)
     status = hk_failed(argv, "%s", error);
@@ -203,7 +203,7 @@ static int write_model(char **argv, const char *path, const char *text, size_t l
 
 /* --- the command -------------------------------------------------------------------------------------------------------- */
 
-static void show(void *arg, double share)
+static void model_fit_show(void *arg, double share)
 {
   hk_progress_show(arg, share, 0);
 }
@@ -214,7 +214,7 @@ static int fit_table(char **argv, const struct table *t, const char *text, size_
   struct hk_progress_line progress = hk_progress_start(true);
   struct hk_fit fit;
   char error[512];
-  const int done = hk_fit_run(&fit, text, length, &rows, show, &progress, error, sizeof error);
+  const int done = hk_fit_run(&fit, text, length, &rows, model_fit_show, &progress, error, sizeof error);
   hk_progress_end(&progress);
   if (done != 0)
     return hk_failed(argv, "%s", error);
@@ -228,7 +228,7 @@ static int fit_table(char **argv, const struct table *t, const char *text, size_
   return hk_finish_output(argv, status);
 }
 
-static int fit(int argc, char **argv, struct hk_input *input, struct table *t, const char *output)
+static int model_fit_fit(int argc, char **argv, struct hk_input *input, struct table *t, const char *output)
 {
   const char *path = argv[optind + 1];
   char error[1024], *text = NULL;
@@ -277,5 +277,5 @@ int hk_model_fit(int argc, char **argv)
     return status;
   if (argc - optind < 3)
     return hk_usage(argv, "want fit FILE.model RECORDING...");
-  return fit(argc, argv, &input, &table, output);
+  return model_fit_fit(argc, argv, &input, &table, output);
 }

@@ -26,7 +26,7 @@ static double curve(double y)
 }
 
 /* What an alert at a point is worth; *window: of the recording's, the one that it lies in. */
-static double worth(uint32_t at, const struct hk_marked *marked, uint32_t n, uint32_t *window)
+static double nab_score_worth(uint32_t at, const struct hk_marked *marked, uint32_t n, uint32_t *window)
 {
   const struct hk_marked *behind = NULL;
   *window = NO_WINDOW;
@@ -51,7 +51,7 @@ static int highest_first(const void *a, const void *b)
 }
 
 /* Adds the alerts of a recording whose windows begin with number `first`. */
-static uint32_t take(struct detection *out, const struct hk_outcome *o, uint32_t n_marked, uint32_t first)
+static uint32_t nab_score_take(struct detection *out, const struct hk_outcome *o, uint32_t n_marked, uint32_t first)
 {
   const uint32_t probation = o->points < 5000 ? (uint32_t)(0.15 * o->points) : 750;
   uint32_t n = 0;
@@ -60,7 +60,7 @@ static uint32_t take(struct detection *out, const struct hk_outcome *o, uint32_t
     uint32_t window;
     if (at < probation)
       continue;
-    out[n].worth = worth(at, o->marked, n_marked, &window);
+    out[n].worth = nab_score_worth(at, o->marked, n_marked, &window);
     out[n].window = window == NO_WINDOW ? NO_WINDOW : first + window;
     out[n++].score = isnan(o->score[at]) ? 0 : (double)o->score[at];
   }
@@ -68,7 +68,7 @@ static uint32_t take(struct detection *out, const struct hk_outcome *o, uint32_t
 }
 
 /* Lowers the threshold from one alert to the next and keeps what was worth most. best: room for each window. */
-static struct hk_nab_result sweep(const struct detection *d, uint32_t n, double *best, uint32_t windows, int profile)
+static struct hk_nab_result nab_score_sweep(const struct detection *d, uint32_t n, double *best, uint32_t windows, int profile)
 {
   const double right = profiles[profile].right, wrong = profiles[profile].wrong, missed = profiles[profile].missed;
   const double none = -missed * windows, all = right * windows;
@@ -105,11 +105,11 @@ int hk_nab_score(const struct hk_labelled *set, const struct hk_outcome *all, st
   double *best = calloc(windows + 1, sizeof *best);
   const int status = d && best ? 0 : -ENOMEM;
   for (uint32_t i = 0, first = 0; i < set->n && status == 0; first += set->recording[i++].n_labels)
-    n += take(d + n, &all[i], set->recording[i].n_labels, first);
+    n += nab_score_take(d + n, &all[i], set->recording[i].n_labels, first);
   if (status == 0)
     qsort(d, n, sizeof *d, highest_first);
   for (int profile = 0; profile < HK_NAB_PROFILES && status == 0; profile++)
-    out[profile] = sweep(d, n, best, windows, profile);
+    out[profile] = nab_score_sweep(d, n, best, windows, profile);
   free(d);
   free(best);
   return status;

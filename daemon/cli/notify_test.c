@@ -13,13 +13,13 @@
 
 #define REPEAT 12000000000ll /* ns: an Alertmanager takes an alert for over that it has not heard of for five times as long */
 
-static void print_fault(void *arg, const char *message)
+static void notify_test_print_fault(void *arg, const char *message)
 {
   (void)arg;
   fprintf(stderr, "%s\n", message);
 }
 
-static const struct hk_notify_rule *rule_of(const struct hk_config *config, const char *name)
+static const struct hk_notify_rule *notify_test_rule_of(const struct hk_config *config, const char *name)
 {
   for (uint32_t i = 0; i < config->n_notify; i++)
     if (strcmp(config->notify[i].name, name) == 0)
@@ -27,7 +27,8 @@ static const struct hk_notify_rule *rule_of(const struct hk_config *config, cons
   return NULL;
 }
 
-static int make(struct hk_notify_message *message, const struct hk_notify_rule *rule, uint64_t id, enum hk_paging paging)
+static int notify_test_make(struct hk_notify_message *message, const struct hk_notify_rule *rule, uint64_t id,
+                            enum hk_paging paging)
 {
   static const char name[] = "hankeld-test";
   const int64_t now = hk_wall();
@@ -53,7 +54,7 @@ static int send_one(char **argv, struct hk_sender *sender, const struct hk_notif
   struct hk_notify_message message = { 0 };
   struct hk_answer answer = { 0 };
   int code = HK_EXIT_FAILED;
-  if (make(&message, rule, id, paging) != 0) {
+  if (notify_test_make(&message, rule, id, paging) != 0) {
     (void)hk_failed(argv, "no memory");
   } else {
     const enum hk_sent sent = hk_sender_send(sender, rule, &message, &answer);
@@ -112,9 +113,9 @@ int hk_command_notify(int argc, char **argv)
     return hk_usage(argv, "want test NAME, the NAME of [notify NAME]");
   if (!path)
     return hk_usage(argv, "-c FILE, the daemon's configuration, is needed");
-  if (hk_config_load(&config, path, HK_CONFIG_PIPE, print_fault, NULL) != 0)
+  if (hk_config_load(&config, path, HK_CONFIG_PIPE, notify_test_print_fault, NULL) != 0)
     return HK_EXIT_FAILED; /* each fault was printed */
-  const struct hk_notify_rule *rule = rule_of(&config, argv[optind + 1]);
+  const struct hk_notify_rule *rule = notify_test_rule_of(&config, argv[optind + 1]);
   const int code = rule ? send_test(argv, rule) : hk_failed(argv, "%s has no [notify %s]", path, argv[optind + 1]);
   hk_config_free(&config);
   return hk_finish_output(argv, code);

@@ -44,12 +44,12 @@ struct fitting {
 
 /* --- the text ----------------------------------------------------------------------------------------------------------- */
 
-static bool is_blank(char c)
+static bool pipe_fit_is_blank(char c)
 {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
-static size_t put(char *out, size_t at, size_t room, const char *text, size_t length)
+static size_t pipe_fit_put(char *out, size_t at, size_t room, const char *text, size_t length)
 {
   if (length > 0 && at + length <= room)
     memcpy(out + at, text, length);
@@ -62,11 +62,11 @@ static size_t put_line(char *out, size_t at, size_t room, const char *text, cons
   bool pipe = false;
   for (uint32_t word = 0; text < end && *text != '#'; word++) {
     const char *from = text;
-    while (text < end && is_blank(*text))
+    while (text < end && pipe_fit_is_blank(*text))
       text++;
-    at = put(out, at, room, from, (size_t)(text - from));
+    at = pipe_fit_put(out, at, room, from, (size_t)(text - from));
     from = text;
-    while (text < end && !is_blank(*text) && *text != '#')
+    while (text < end && !pipe_fit_is_blank(*text) && *text != '#')
       text++;
     const size_t length = (size_t)(text - from);
     char number[64];
@@ -75,21 +75,21 @@ static size_t put_line(char *out, size_t at, size_t room, const char *text, cons
       memcpy(number, from, length);
       number[length] = 0;
       snprintf(number, sizeof number, "%.8g", strtod(number, NULL) * times[word == 5 ? HK_FIT_FRICTION : HK_FIT_WAVE]);
-      at = put(out, at, room, number, strlen(number));
+      at = pipe_fit_put(out, at, room, number, strlen(number));
     } else {
-      at = put(out, at, room, from, length);
+      at = pipe_fit_put(out, at, room, from, length);
     }
   }
-  return put(out, at, room, text, (size_t)(end - text));
+  return pipe_fit_put(out, at, room, text, (size_t)(end - text));
 }
 
-static size_t put_text(char *out, size_t room, const char *text, size_t length, const double times[HK_FIT_NUMBERS])
+static size_t pipe_fit_put_text(char *out, size_t room, const char *text, size_t length, const double times[HK_FIT_NUMBERS])
 {
   size_t at = 0;
   for (const char *end = text + length; text < end;) {
     const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
     at = put_line(out, at, room, text, stop, times);
-    at = newline ? put(out, at, room, "\n", 1) : at;
+    at = newline ? pipe_fit_put(out, at, room, "\n", 1) : at;
     text = newline ? newline + 1 : end;
   }
   return at;
@@ -97,23 +97,23 @@ static size_t put_text(char *out, size_t room, const char *text, size_t length, 
 
 char *hk_fit_text(const char *text, size_t length, const double times[HK_FIT_NUMBERS], size_t *out_length)
 {
-  *out_length = put_text(NULL, 0, text, length, times);
+  *out_length = pipe_fit_put_text(NULL, 0, text, length, times);
   char *out = malloc(*out_length + 1);
   if (out)
-    out[put_text(out, *out_length, text, length, times)] = 0;
+    out[pipe_fit_put_text(out, *out_length, text, length, times)] = 0;
   return out;
 }
 
 /* --- passes through a recording ----------------------------------------------------------------------------------------- */
 
-static int fail(const struct fitting *f, const char *why)
+static int pipe_fit_fail(const struct fitting *f, const char *why)
 {
   snprintf(f->error, f->size, "%s", why);
   return -EINVAL;
 }
 
 /* The plan with the numbers of the fit, and a little more of number `more`; HK_FIT_NUMBERS: of none. */
-static int make_plan(const struct fitting *f, uint32_t more, const struct hk_model_plan **out)
+static int pipe_fit_make_plan(const struct fitting *f, uint32_t more, const struct hk_model_plan **out)
 {
   double times[HK_FIT_NUMBERS];
   char why[256];
@@ -129,19 +129,19 @@ static int make_plan(const struct fitting *f, uint32_t more, const struct hk_mod
 }
 
 /* What the checks differ by in each row. */
-static int pass(struct fitting *f, uint32_t more, const struct hk_fit_rows *rows, double *nu)
+static int pipe_fit_pass(struct fitting *f, uint32_t more, const struct hk_fit_rows *rows, double *nu)
 {
   const struct hk_model_rule rule = { .interval = rows->interval, .clip = 1, .hold = HK_PIPE_FIT_HOLD };
   const struct hk_model_plan *plan = NULL;
   struct hk_model *model = NULL;
   const struct hk_pipelines_place host = { &hk_pipelines_host, 1 };
   char why[128];
-  int status = make_plan(f, more, &plan);
+  int status = pipe_fit_make_plan(f, more, &plan);
   status = status ? status : hk_model_new(&model, plan, &rule, &host, why, sizeof why);
   for (uint64_t row = 0; row < rows->rows && status == 0; row++) {
     const double *now = hk_model_row(model, (int64_t)row, rows->value + row * rows->sensors);
     if (hk_model_turn_of(model, 0) == HK_MODEL_UNSOLVED)
-      status = fail(f, "the line cannot be solved along this recording");
+      status = pipe_fit_fail(f, "the line cannot be solved along this recording");
     memcpy(nu + row * rows->sensors, now, rows->sensors * sizeof *now);
   }
   hk_model_free(model);
@@ -151,7 +151,7 @@ static int pass(struct fitting *f, uint32_t more, const struct hk_fit_rows *rows
   return status;
 }
 
-static int compare(const void *a, const void *b)
+static int pipe_fit_compare(const void *a, const void *b)
 {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -166,7 +166,7 @@ static double median_distance(struct fitting *f, const double *nu, uint32_t sens
     if (!isnan(v))
       f->sorted[n++] = fabs(v - from);
   }
-  qsort(f->sorted, n, sizeof *f->sorted, compare);
+  qsort(f->sorted, n, sizeof *f->sorted, pipe_fit_compare);
   return n > 0 ? f->sorted[n / 2] : NAN;
 }
 
@@ -247,11 +247,11 @@ static void find_errors(const struct fitting *f, const struct equations *e, doub
 }
 
 /* The passes at the present numbers and beside them, and the spreads of the differences. */
-static int look(struct fitting *f)
+static int pipe_fit_look(struct fitting *f)
 {
-  int status = pass(f, HK_FIT_NUMBERS, f->rows, f->nu[0]);
+  int status = pipe_fit_pass(f, HK_FIT_NUMBERS, f->rows, f->nu[0]);
   for (uint32_t i = 0; i < HK_FIT_NUMBERS && status == 0; i++)
-    status = pass(f, i, f->rows, f->nu[1 + i]);
+    status = pipe_fit_pass(f, i, f->rows, f->nu[1 + i]);
   for (uint32_t i = 0; i < f->rows->sensors && status == 0; i++)
     f->scale[i] = fmax(SCALE_LEAST, NORMAL * median_distance(f, f->nu[0], i, 0)); /* fmax: NaN is less */
   return status;
@@ -272,7 +272,7 @@ static bool go(struct fitting *f, const struct equations *e)
 
 /* --- what is seen ------------------------------------------------------------------------------------------------------- */
 
-static double normal(unsigned short chance[3])
+static double pipe_fit_normal(unsigned short chance[3])
 {
   const double a = 1 - erand48(chance), b = erand48(chance);
   return sqrt(-2 * log(a)) * cos(2 * 3.14159265358979323846 * b);
@@ -286,7 +286,7 @@ static void find_noise(struct fitting *f, uint32_t sensor, double *level, double
   for (uint64_t row = 0; row < r->rows; row++)
     if (!isnan(r->value[row * r->sensors + sensor]))
       f->sorted[levels++] = r->value[row * r->sensors + sensor];
-  qsort(f->sorted, levels, sizeof *f->sorted, compare);
+  qsort(f->sorted, levels, sizeof *f->sorted, pipe_fit_compare);
   *level = levels > 0 ? f->sorted[levels / 2] : 0;
   for (uint64_t row = 2; row < r->rows; row++) {
     const double *v = r->value + row * r->sensors + sensor,
@@ -294,7 +294,7 @@ static void find_noise(struct fitting *f, uint32_t sensor, double *level, double
     if (!isnan(second))
       f->sorted[n++] = fabs(second);
   }
-  qsort(f->sorted, n, sizeof *f->sorted, compare);
+  qsort(f->sorted, n, sizeof *f->sorted, pipe_fit_compare);
   *noise = n > 0 ? NORMAL * f->sorted[n / 2] / sqrt(6) : 0;
 }
 
@@ -331,10 +331,10 @@ static int find_quiver(struct fitting *f, double out[HK_FIT_NUMBERS])
     find_noise(f, f->plan->line->boundary[k], &level[k], &noise[k]);
   for (uint64_t row = 0; row < n && status == 0; row++)
     for (uint32_t k = 0; k < 2; k++)
-      value[row * sensors + f->plan->line->boundary[k]] = level[k] + noise[k] * normal(chance);
-  status = status ? status : pass(f, HK_FIT_NUMBERS, &still, nu);
+      value[row * sensors + f->plan->line->boundary[k]] = level[k] + noise[k] * pipe_fit_normal(chance);
+  status = status ? status : pipe_fit_pass(f, HK_FIT_NUMBERS, &still, nu);
   for (uint32_t i = 0; i < HK_FIT_NUMBERS && status == 0; i++) {
-    status = pass(f, i, &still, nu + all);
+    status = pipe_fit_pass(f, i, &still, nu + all);
     out[i] = status == 0 ? spread_of_derivatives(f, nu, nu + all, all) : 0;
   }
   free(value);
@@ -354,7 +354,7 @@ static int find_seen(struct fitting *f, const struct equations *e)
 
 /* --- the whole ---------------------------------------------------------------------------------------------------------- */
 
-static struct hk_fit_check *judge(struct fitting *f, const double *nu)
+static struct hk_fit_check *pipe_fit_judge(struct fitting *f, const double *nu)
 {
   const struct hk_fit_rows *r = f->rows;
   struct hk_fit_check *out = calloc(r->sensors, sizeof *out);
@@ -379,19 +379,20 @@ static struct hk_fit_check *judge(struct fitting *f, const double *nu)
 /* Looks for what is seen, from the file's numbers on. */
 static int search(struct fitting *f, struct hk_fit *out, struct equations *e)
 {
-  int status = look(f);
-  if (status == 0 && !(out->before = judge(f, f->nu[0])))
+  int status = pipe_fit_look(f);
+  if (status == 0 && !(out->before = pipe_fit_judge(f, f->nu[0])))
     status = -ENOMEM;
   for (bool last = false; status == 0 && !last && out->steps < STEPS_MAX; out->steps++) {
     *e = make_equations(f);
     if (e->values < 100)
-      return fail(f, "too few rows can be compared: a model says nothing for three transits of a wave after it has begun");
+      return pipe_fit_fail(f,
+                           "too few rows can be compared: a model says nothing for three transits of a wave after it has begun");
     if (out->steps < FRICTION_FIRST)
       f->seen[HK_FIT_FRICTION] = e->matrix[0][0] > 0;
     else if (out->steps == FRICTION_FIRST)
       status = find_seen(f, e);
     last = go(f, e) && out->steps >= FRICTION_FIRST;
-    status = status ? status : look(f);
+    status = status ? status : pipe_fit_look(f);
   }
   if (status == 0)
     *e = make_equations(f);
@@ -425,10 +426,10 @@ int hk_fit_run(struct hk_fit *out, const char *text, size_t length, const struct
   struct fitting f = { .text = text, .length = length, .rows = rows, .tell = tell, .arg = arg, .error = error, .size = size };
   struct equations e;
   *out = (struct hk_fit){ 0 };
-  int status = make_plan(&f, HK_FIT_NUMBERS, &f.plan);
+  int status = pipe_fit_make_plan(&f, HK_FIT_NUMBERS, &f.plan);
   status = status ? status : open_fitting(&f);
   status = status ? status : search(&f, out, &e);
-  if (status == 0 && !(out->after = judge(&f, f.nu[0])))
+  if (status == 0 && !(out->after = pipe_fit_judge(&f, f.nu[0])))
     status = -ENOMEM;
   if (status == 0)
     find_errors(&f, &e, out->error);

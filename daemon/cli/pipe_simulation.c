@@ -47,7 +47,7 @@ struct hk_simulation_rule hk_simulation_default(void)
   };
 }
 
-static double normal(struct hk_simulation *s)
+static double pipe_simulation_normal(struct hk_simulation *s)
 {
   const double a = 1 - erand48(s->chance), b = erand48(s->chance);
   return sqrt(-2 * log(a)) * cos(2 * 3.14159265358979323846 * b);
@@ -74,7 +74,7 @@ static int make_cells(struct hk_simulation *s)
 }
 
 /* The steady state at the flow that is wanted, with no pressure below LEAST. */
-static int settle(struct hk_simulation *s)
+static int pipe_simulation_settle(struct hk_simulation *s)
 {
   double last = LAST, least = 0;
   int status = 0;
@@ -137,7 +137,7 @@ int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *p
     (void)erand48(s->chance);
   int status = make_cells(s);
   if (status == 0)
-    status = settle(s);
+    status = pipe_simulation_settle(s);
   if (status != 0) {
     hk_simulation_close(s);
     return status;
@@ -167,7 +167,7 @@ void hk_simulation_close(struct hk_simulation *s)
 
 /* --- from one reading to the next --------------------------------------------------------------------------------------- */
 
-static void move(struct hk_simulation *s, struct moved *m, double dt)
+static void pipe_simulation_move(struct hk_simulation *s, struct moved *m, double dt)
 {
   if (s->time >= m->next) {
     m->target = m->low + (m->high - m->low) * erand48(s->chance);
@@ -185,13 +185,13 @@ static void leak(struct hk_simulation *s)
       s->sink[s->leaking[i]] += s->leak[i] * sqrt(fmax(0, hk_pipeline_pressure(&s->line, s->leaking[i])));
 }
 
-static int step(struct hk_simulation *s, double dt)
+static int pipe_simulation_step(struct hk_simulation *s, double dt)
 {
   s->time = ((double)++s->count / s->steps - 1) * s->rule.interval;
-  move(s, &s->pump, dt);
-  move(s, &s->valve, dt);
+  pipe_simulation_move(s, &s->pump, dt);
+  pipe_simulation_move(s, &s->valve, dt);
   if (s->rule.moves > 0)
-    s->wander += -s->wander * dt / WANDER + WANDERS * sqrt(2 * dt / WANDER) * normal(s);
+    s->wander += -s->wander * dt / WANDER + WANDERS * sqrt(2 * dt / WANDER) * pipe_simulation_normal(s);
   leak(s);
   const double speed = s->pump.now + s->wander, open = s->through * s->valve.now * s->valve.now;
   const struct hk_pipeline_end end[2] = { { 1, 0, s->loss, s->lift * speed * speed }, { -open, 0, 1, -open * s->behind } };
@@ -222,9 +222,9 @@ int hk_simulation_read(struct hk_simulation *s, double *value)
 {
   int status = 0;
   for (uint32_t k = 0; k < s->steps && status == 0; k++)
-    status = step(s, s->rule.interval / s->steps);
+    status = pipe_simulation_step(s, s->rule.interval / s->steps);
   for (uint32_t i = 0; i < s->plan->sensors && status == 0; i++)
-    value[i] = reading(s, i) + s->rule.noise * fabs(s->first[i]) * normal(s);
+    value[i] = reading(s, i) + s->rule.noise * fabs(s->first[i]) * pipe_simulation_normal(s);
   for (uint32_t i = 0; i < s->rule.faults && status == 0; i++)
     value[s->rule.bad[i].sensor] = spoil(s, &s->rule.bad[i], value[s->rule.bad[i].sensor]);
   return status;

@@ -30,7 +30,7 @@ struct hk_recordings {
   const struct part *current; /* whose line was handed out last; NULL: none */
 };
 
-static int no_memory(char *error, size_t size)
+static int recording_no_memory(char *error, size_t size)
 {
   snprintf(error, size, "out of memory");
   return -ENOMEM;
@@ -90,7 +90,7 @@ static int add_folder(struct hk_recordings *r, const char *path, char *error, si
   free(entry);
   if (n == 0)
     snprintf(error, size, "%s: no recording in this folder (.csv, .tsv, .txt or .dat)", path);
-  return n == 0 ? -EINVAL : status < 0 ? no_memory(error, size) : 0;
+  return n == 0 ? -EINVAL : status < 0 ? recording_no_memory(error, size) : 0;
 }
 
 static int add_all(struct hk_recordings *r, char *const *paths, uint32_t n, char *error, size_t size)
@@ -101,7 +101,7 @@ static int add_all(struct hk_recordings *r, char *const *paths, uint32_t n, char
     if (strcmp(paths[i], "-") != 0 && stat(paths[i], &about) == 0 && S_ISDIR(about.st_mode))
       status = add_folder(r, paths[i], error, size);
     else if ((status = add_file(r, paths[i])) < 0)
-      no_memory(error, size);
+      recording_no_memory(error, size);
     if (status < 0)
       return status;
   }
@@ -134,7 +134,7 @@ static int name_part(struct part *part, bool deep)
   return part->name ? 0 : -ENOMEM;
 }
 
-static int name_parts(struct hk_recordings *r, const char *prefix)
+static int recording_name_parts(struct hk_recordings *r, const char *prefix)
 {
   char text[HK_NAME_MAX + 8];
   bool same = false;
@@ -153,7 +153,7 @@ static int name_parts(struct hk_recordings *r, const char *prefix)
 }
 
 /* Numbers the sensors of a file that are new. */
-static int number(struct hk_recordings *r, struct part *part, char *error, size_t size)
+static int recording_number(struct hk_recordings *r, struct part *part, char *error, size_t size)
 {
   const uint32_t n = hk_csv_sensors(part->csv);
   char name[2 * HK_NAME_MAX + 16];
@@ -161,7 +161,7 @@ static int number(struct hk_recordings *r, struct part *part, char *error, size_
     return 0;
   uint32_t *grown = realloc(part->number, n * sizeof *grown);
   if (!grown)
-    return no_memory(error, size);
+    return recording_no_memory(error, size);
   part->number = grown;
   for (; part->numbered < n; part->numbered++) {
     const char *own = hk_csv_sensor(part->csv, part->numbered);
@@ -175,7 +175,7 @@ static int number(struct hk_recordings *r, struct part *part, char *error, size_
     }
     part->number[part->numbered] = hk_csv_names_number(&r->names, name);
     if (part->number[part->numbered] == UINT32_MAX)
-      return no_memory(error, size);
+      return recording_no_memory(error, size);
   }
   return 0;
 }
@@ -186,15 +186,15 @@ int hk_recording_open(struct hk_recordings **out, char *const *paths, uint32_t n
   struct hk_recordings *r = calloc(1, sizeof *r);
   struct hk_csv_config own = *config;
   if (!r)
-    return no_memory(error, size);
+    return recording_no_memory(error, size);
   int status = add_all(r, paths, n, error, size);
-  if (status == 0 && name_parts(r, prefix) < 0)
-    status = no_memory(error, size);
+  if (status == 0 && recording_name_parts(r, prefix) < 0)
+    status = recording_no_memory(error, size);
   for (uint32_t i = 0; i < r->n && status == 0; i++) {
     own.path = r->part[i].path;
     status = hk_csv_open(&r->part[i].csv, &own, error, size);
     if (status == 0)
-      status = number(r, &r->part[i], error, size);
+      status = recording_number(r, &r->part[i], error, size);
   }
   for (uint32_t i = 0; i < r->n && status == 0 && r->n > 1; i++) {
     r->part[i].held = hk_csv_next(r->part[i].csv, &r->part[i].row, error, size);
@@ -244,13 +244,13 @@ const char *hk_recording_sensor(const struct hk_recordings *r, uint32_t sensor)
 /* Numbers of the recording in place of the file's. */
 static int renumber(struct hk_recordings *r, struct part *part, struct hk_csv_row *row, char *error, size_t size)
 {
-  const int status = number(r, part, error, size);
+  const int status = recording_number(r, part, error, size);
   if (status < 0)
     return status;
   if (row->n > r->n_sensor) {
     uint32_t *grown = realloc(r->sensor, row->n * sizeof *grown);
     if (!grown)
-      return no_memory(error, size);
+      return recording_no_memory(error, size);
     r->sensor = grown;
     r->n_sensor = row->n;
   }

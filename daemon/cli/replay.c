@@ -82,7 +82,7 @@ struct replay {
   uint64_t points;
 };
 
-static const char *sensor_of(const struct replay *replay, uint32_t slot)
+static const char *replay_sensor_of(const struct replay *replay, uint32_t slot)
 {
   return hk_replayed_sensor(replay->csv, replay->field, slot / replay->algorithms);
 }
@@ -93,7 +93,7 @@ static const char *algorithm_of(const struct replay *replay, uint32_t slot)
 }
 
 /* Says in an event which earlier segment the new one is like, and in its last what was new, as a daemon does. */
-static void compare(struct past *past, struct hk_event *event)
+static void replay_compare(struct past *past, struct hk_event *event)
 {
   if (hk_segments_concerns(event))
     hk_segments_take(&past->segments, event);
@@ -116,7 +116,7 @@ static const char *blame(struct replay *replay, const struct hk_batch *batch, co
   return past->blamed;
 }
 
-static void count(struct replay *replay, const struct hk_batch *batch)
+static void replay_count(struct replay *replay, const struct hk_batch *batch)
 {
   for (uint32_t i = 0; i < batch->n; i++) {
     struct hk_replayed_points *of = &replay->counts[batch->slot[i]];
@@ -133,7 +133,7 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
   const uint32_t n = replay->algorithms;
   for (uint32_t i = 0; i < batch->n; i += n) {
     const struct hk_shown_result result = {
-      sensor_of(replay, batch->slot[i]), batch->time[i], true, batch->value[i], batch->score[i], batch->state[i]
+      replay_sensor_of(replay, batch->slot[i]), batch->time[i], true, batch->value[i], batch->score[i], batch->state[i]
     };
     struct hk_shown_further further[HK_COMPANIONS];
     for (uint32_t k = 1; k < n; k++)
@@ -144,8 +144,8 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
       const char *const blamed = blame(replay, batch, event);
       const bool first = event->slot % n == 0;
       const char *const apart = first ? "" : replay->field ? "." : "#"; /* SENSOR#residual.graph, SENSOR#graph */
-      compare(&replay->past[event->slot], event);
-      snprintf(name, sizeof name, "%s%s%s", sensor_of(replay, event->slot), apart,
+      replay_compare(&replay->past[event->slot], event);
+      snprintf(name, sizeof name, "%s%s%s", replay_sensor_of(replay, event->slot), apart,
                first ? "" : algorithm_of(replay, event->slot));
       const struct hankel_event shown = { .name = name,
                                           .number = event->number,
@@ -183,13 +183,13 @@ static int report_batch(struct replay *replay, const struct hk_batch *batch)
       hk_report_reach(replay->report, batch->time[i]);
     for (; event < last && event->index <= i && status == 0; event++)
       if (!blame(replay, batch, event))
-        status = hk_report_event(replay->report, sensor_of(replay, event->slot), event);
+        status = hk_report_event(replay->report, replay_sensor_of(replay, event->slot), event);
   }
   return status;
 }
 
 /* A recording that is empty, too short or out of order gives no score, and that looks like a fault. */
-static void explain(const struct replay *replay)
+static void replay_explain(const struct replay *replay)
 {
   const struct hk_replayed replayed = { .csv = replay->csv,
                                         .field = replay->field,
@@ -202,7 +202,7 @@ static void explain(const struct replay *replay)
 }
 
 /* Waits for the oldest batch in flight and prints it. 0 or an exit code. */
-static int take_back(struct replay *replay)
+static int replay_take_back(struct replay *replay)
 {
   replay->backend->ops->wait(replay->backend);
   struct hk_batch *batch = replay->backend->ops->reap(replay->backend);
@@ -211,7 +211,7 @@ static int take_back(struct replay *replay)
   replay->in_flight--;
   if (batch->status < 0)
     return hk_failed(replay->argv, "the %s backend failed: %s", replay->backend->ops->name, strerror(-batch->status));
-  count(replay, batch);
+  replay_count(replay, batch);
   if (!replay->report)
     print_batch(replay, batch);
   else if (report_batch(replay, batch) != 0)
@@ -221,7 +221,7 @@ static int take_back(struct replay *replay)
 }
 
 /* Hands the batch being filled over, if there is anything in it. 0 or an exit code. */
-static int hand_over(struct replay *replay)
+static int replay_hand_over(struct replay *replay)
 {
   struct hk_batch *batch = replay->filling;
   if (!batch || batch->n == 0)
@@ -241,21 +241,21 @@ static int hand_over(struct replay *replay)
 /* Hands over and prints everything. 0 or an exit code. */
 static int catch_up(struct replay *replay)
 {
-  int code = hand_over(replay);
+  int code = replay_hand_over(replay);
   while (code == 0 && replay->in_flight > 0)
-    code = take_back(replay);
+    code = replay_take_back(replay);
   return code;
 }
 
-static int put(struct replay *replay, uint32_t sensor, int64_t time, double value)
+static int replay_put(struct replay *replay, uint32_t sensor, int64_t time, double value)
 {
   const uint32_t first = sensor * replay->algorithms;
   int code = 0;
   if (replay->filling &&
       (replay->filling->capacity - replay->filling->n < replay->algorithms || replay->in_batch[first] == HK_BATCH_PER_SENSOR))
-    code = hand_over(replay);
+    code = replay_hand_over(replay);
   if (code == 0 && !replay->filling && replay->n_free == 0)
-    code = take_back(replay);
+    code = replay_take_back(replay);
   if (code != 0)
     return code;
   if (!replay->filling) {
@@ -274,19 +274,19 @@ static int put(struct replay *replay, uint32_t sensor, int64_t time, double valu
 }
 
 /* Takes a point of a sensor. */
-static int take(struct replay *replay, uint32_t sensor, int64_t time, double value)
+static int replay_take(struct replay *replay, uint32_t sensor, int64_t time, double value)
 {
   struct hk_fielded_point made;
   int code = 0;
   if (!replay->field)
-    return put(replay, sensor, time, value);
+    return replay_put(replay, sensor, time, value);
   hk_fielded_put(replay->field, sensor, time, value);
   while (code == 0 && hk_fielded_next(replay->field, &made))
-    code = put(replay, made.sensor, made.time, made.value);
+    code = replay_put(replay, made.sensor, made.time, made.value);
   return code;
 }
 
-static void print_header(const struct replay *replay)
+static void replay_print_header(const struct replay *replay)
 {
   struct hk_shown_further further[HK_COMPANIONS] = { { 0 } };
   for (uint32_t k = 1; k < replay->shown; k++)
@@ -294,14 +294,14 @@ static void print_header(const struct replay *replay)
   hk_print_header(stdout, replay->format, true, further, replay->shown - 1);
 }
 
-static int run(struct replay *replay)
+static int replay_run(struct replay *replay)
 {
   struct hk_csv_row row;
   char error[512];
   int status = 0, code = 0;
   struct hk_progress_line progress = hk_progress_start(true);
   if (!replay->report)
-    print_header(replay);
+    replay_print_header(replay);
   while (code == 0) {
     if (!hk_recording_ready(replay->csv)) {
       code = catch_up(replay);
@@ -312,7 +312,7 @@ static int run(struct replay *replay)
     if (replay->report)
       hk_report_row(replay->report, row.time);
     for (uint32_t i = 0; i < row.n && code == 0; i++)
-      code = take(replay, row.sensor[i], row.time, row.value[i]);
+      code = replay_take(replay, row.sensor[i], row.time, row.value[i]);
     hk_progress_show(&progress, hk_recording_progress(replay->csv), replay->points);
   }
   if (code == 0)
@@ -321,7 +321,7 @@ static int run(struct replay *replay)
   if (code == 0 && status < 0)
     code = hk_failed(replay->argv, "%s", error);
   else if (code == 0)
-    explain(replay);
+    replay_explain(replay);
   if (code == 0 && replay->report)
     hk_report_finish(replay->report);
   if (code == 0 && replay->field)
@@ -329,7 +329,7 @@ static int run(struct replay *replay)
   return hk_finish_output(replay->argv, code);
 }
 
-static unsigned long long need(const struct replay *replay, uint32_t sensors)
+static unsigned long long replay_need(const struct replay *replay, uint32_t sensors)
 {
   unsigned long long bytes = 0;
   for (uint32_t i = 0; i < replay->algorithms; i++)
@@ -338,7 +338,7 @@ static unsigned long long need(const struct replay *replay, uint32_t sensors)
 }
 
 /* Opens the backend with one slot for each sensor and algorithm, and makes the batches. 0 or an exit code. */
-static int start(struct replay *replay, int choice)
+static int replay_start(struct replay *replay, int choice)
 {
   const uint32_t n = replay->algorithms, slots = hk_recording_sensors(replay->csv) * n;
   const struct hk_backend_config config = {
@@ -349,9 +349,9 @@ static int start(struct replay *replay, int choice)
   if (hk_choose_backend(&replay->backend, choice, &config, error, sizeof error) < 0)
     return hk_failed(replay->argv, "%s", error);
   for (uint32_t slot = 0; slot < slots; slot++) {
-    const char *name = sensor_of(replay, slot); /* an algorithm says what it would alone */
+    const char *name = replay_sensor_of(replay, slot); /* an algorithm says what it would alone */
     if (replay->backend->ops->add(replay->backend, slot, slot % n, hk_seed(name, strlen(name))) != 0)
-      return hk_failed(replay->argv, "no memory for %u sensors: they need %llu bytes", slots / n, need(replay, slots / n));
+      return hk_failed(replay->argv, "no memory for %u sensors: they need %llu bytes", slots / n, replay_need(replay, slots / n));
   }
   replay->in_batch = calloc(slots, 1);
   replay->past = calloc(slots, sizeof *replay->past);
@@ -463,9 +463,9 @@ int hk_command_replay(int argc, char **argv)
     return hk_usage(argv, "--budget prints text or jsonl, not csv");
   code = open_all(&replay, &input, &rules, keys, field, format == 1, argc);
   if (code == 0)
-    code = start(&replay, choice);
+    code = replay_start(&replay, choice);
   if (code == 0)
-    code = run(&replay);
+    code = replay_run(&replay);
   stop(&replay);
   return code;
 }

@@ -12,7 +12,7 @@ const char *hk_replayed_sensor(const struct hk_recordings *csv, const struct hk_
   return field ? hk_fielded_name(field, sensor) : hk_recording_sensor(csv, sensor);
 }
 
-static uint64_t taken(const struct hk_replayed_points *of)
+static uint64_t replay_explain_taken(const struct hk_replayed_points *of)
 {
   return of->points - of->late - of->rejected;
 }
@@ -29,7 +29,7 @@ static void explain_algorithm(const struct hk_replayed *r, uint32_t algorithm)
     const struct hk_replayed_points *slot = &r->of[s * r->algorithms + algorithm];
     if (slot->scored || slot->points == 0)
       continue;
-    if (lacking++ == 0 || taken(slot) > taken(longest)) {
+    if (lacking++ == 0 || replay_explain_taken(slot) > replay_explain_taken(longest)) {
       longest = slot;
       which = s;
     }
@@ -38,16 +38,17 @@ static void explain_algorithm(const struct hk_replayed *r, uint32_t algorithm)
     return;
   if (sensors > 1)
     snprintf(of, sizeof of, " of %u of %u sensors", lacking, sensors);
-  if (taken(longest) < longest->points)
+  if (replay_explain_taken(longest) < longest->points)
     snprintf(among, sizeof among, " that could be taken, of %" PRIu64, longest->points);
   hk_warmup_text(warmup, first);
   fprintf(stderr, "hankel replay: %s gives no score%s: %s has %" PRIu64 " point%s%s%s, and the first score comes with %s%s\n",
-          hk_algorithm_name(r->detectors[algorithm].algorithm), of, hk_replayed_sensor(r->csv, r->field, which), taken(longest),
-          taken(longest) == 1 ? "" : "s", among, lacking > 1 ? ", the most of them" : "", first,
-          warmup.time > 0 || taken(longest) < warmup.most ? "" : ", counted anew where a counter was found");
+          hk_algorithm_name(r->detectors[algorithm].algorithm), of, hk_replayed_sensor(r->csv, r->field, which),
+          replay_explain_taken(longest), replay_explain_taken(longest) == 1 ? "" : "s", among,
+          lacking > 1 ? ", the most of them" : "", first,
+          warmup.time > 0 || replay_explain_taken(longest) < warmup.most ? "" : ", counted anew where a counter was found");
 }
 
-static void tell_left_out(const char *of, const struct hk_replayed_points *sum)
+static void replay_explain_tell_left_out(const char *of, const struct hk_replayed_points *sum)
 {
   fprintf(stderr,
           "hankel replay: %s: of %" PRIu64 " points %" PRIu64 " were late (not after the last one taken), %" PRIu64
@@ -63,10 +64,10 @@ static void explain_left_out(const struct hk_replayed *r)
   char others[64];
   for (uint32_t s = 0; s < hk_recording_sensors(r->csv); s++) {
     const struct hk_replayed_points *of = &r->of[s * r->algorithms]; /* as the first algorithm sees them */
-    if (taken(of) == of->points)
+    if (replay_explain_taken(of) == of->points)
       continue;
     if (told < SENSORS_TOLD) {
-      tell_left_out(hk_recording_sensor(r->csv, s), of);
+      replay_explain_tell_left_out(hk_recording_sensor(r->csv, s), of);
       told++;
       continue;
     }
@@ -77,7 +78,7 @@ static void explain_left_out(const struct hk_replayed *r)
   }
   snprintf(others, sizeof others, "%u more sensor%s", more, more == 1 ? "" : "s");
   if (more > 0)
-    tell_left_out(others, &rest);
+    replay_explain_tell_left_out(others, &rest);
 }
 
 /* What was found with rate = auto. */

@@ -58,7 +58,7 @@ static void free_list(struct list *l)
   free(l->row);
 }
 
-static const char *text_of(const cJSON *object, const char *key)
+static const char *sensors_text_of(const cJSON *object, const char *key)
 {
   const cJSON *item = cJSON_GetObjectItem(object, key);
   return cJSON_IsString(item) ? item->valuestring : "";
@@ -88,7 +88,7 @@ static const char *take_one(struct list *l, const char *text)
 
 /* Takes the sensors out of an answer, and where the next part begins, 0: there is none. False: it is no answer, or there is no
  * memory. */
-static bool take_part(struct list *l, const char *text, uint64_t *next)
+static bool sensors_take_part(struct list *l, const char *text, uint64_t *next)
 {
   static const char head[] = "{\"sensors\":[";
   cJSON *part = cJSON_Parse(text);
@@ -105,7 +105,7 @@ static bool take_part(struct list *l, const char *text, uint64_t *next)
 }
 
 /* An exit code. */
-static int ask(hankel *h, char **argv, const char *address, const char *glob, uint64_t limit, struct list *l)
+static int sensors_ask(hankel *h, char **argv, const char *address, const char *glob, uint64_t limit, struct list *l)
 {
   uint64_t next = 0;
   do {
@@ -119,7 +119,7 @@ static int ask(hankel *h, char **argv, const char *address, const char *glob, ui
       return hk_failed(argv, "no list from the daemon at %s: %s%s", address, why,
                        strstr(why, hankel_error_name(HANKEL_BAD_TYPE)) ? "; its version is older than this request" : "");
     }
-    const bool good = take_part(l, text, &next);
+    const bool good = sensors_take_part(l, text, &next);
     free(text);
     if (!good)
       return hk_failed(argv, "the daemon's answer is not a list of sensors, or there is no memory for it");
@@ -127,13 +127,14 @@ static int ask(hankel *h, char **argv, const char *address, const char *glob, ui
   return HK_EXIT_DONE;
 }
 
-static int by_name(const void *left, const void *right)
+static int sensors_by_name(const void *left, const void *right)
 {
-  return strcmp(text_of(((const struct row *)left)->sensor, "name"), text_of(((const struct row *)right)->sensor, "name"));
+  return strcmp(sensors_text_of(((const struct row *)left)->sensor, "name"),
+                sensors_text_of(((const struct row *)right)->sensor, "name"));
 }
 
 /* A number of the list, "-" where there is none. */
-static void number_text(const cJSON *item, int digits, char *out, size_t size)
+static void sensors_number_text(const cJSON *item, int digits, char *out, size_t size)
 {
   if (cJSON_IsNumber(item))
     snprintf(out, size, "%.*g", digits, item->valuedouble);
@@ -143,7 +144,7 @@ static void number_text(const cJSON *item, int digits, char *out, size_t size)
 
 static void state_text(const cJSON *sensor, char *out, size_t size)
 {
-  const char *state = text_of(sensor, "state");
+  const char *state = sensors_text_of(sensor, "state");
   const cJSON *samples = cJSON_GetObjectItem(sensor, "samples"), *span = cJSON_GetObjectItem(sensor, "span");
   const bool raised = cJSON_IsTrue(cJSON_GetObjectItem(sensor, "alert"));
   if (strcmp(state, "warming") == 0 && cJSON_IsNumber(samples) && cJSON_IsNumber(span))
@@ -168,13 +169,13 @@ static void print_table(const struct list *l)
     const cJSON *sensor = l->row[i].sensor, *time = cJSON_GetObjectItem(sensor, "time");
     char state[48], value[48], score[48], threshold[48], last[HK_TIMESTAMP_SIZE] = "-";
     state_text(sensor, state, sizeof state);
-    number_text(cJSON_GetObjectItem(sensor, "value"), 7, value, sizeof value);
-    number_text(cJSON_GetObjectItem(sensor, "score"), 3, score, sizeof score);
-    number_text(cJSON_GetObjectItem(cJSON_GetObjectItem(sensor, "threshold"), "value"), 4, threshold, sizeof threshold);
+    sensors_number_text(cJSON_GetObjectItem(sensor, "value"), 7, value, sizeof value);
+    sensors_number_text(cJSON_GetObjectItem(sensor, "score"), 3, score, sizeof score);
+    sensors_number_text(cJSON_GetObjectItem(cJSON_GetObjectItem(sensor, "threshold"), "value"), 4, threshold, sizeof threshold);
     if (cJSON_IsNumber(time))
       hk_timestamp_format((int64_t)(time->valuedouble / 1e9) * 1000000000, last); /* cJSON has no room for all digits */
     printf("%-17s %12s %9s %9s  %-20s  ", state, value, score, threshold, last);
-    hk_print_name(stdout, text_of(sensor, "name"));
+    hk_print_name(stdout, sensors_text_of(sensor, "name"));
     print_explained(cJSON_GetObjectItem(sensor, "explained"));
     putchar('\n');
   }
@@ -187,19 +188,19 @@ static int none_matches(hankel *h, char **argv, const char *address, const char 
   struct list l = { 0 };
   const int length =
       snprintf(wide, sizeof wide, "%s%s%s", glob[0] == '*' ? "" : "*", glob, glob[strlen(glob) - 1] == '*' ? "" : "*");
-  if (length <= GLOB_MOST && strcmp(wide, glob) != 0 && ask(h, argv, address, wide, 1, &l) == 0 && l.n > 0)
-    snprintf(hint, sizeof hint, "; '%s' matches %.200s", wide, text_of(l.row[0].sensor, "name"));
+  if (length <= GLOB_MOST && strcmp(wide, glob) != 0 && sensors_ask(h, argv, address, wide, 1, &l) == 0 && l.n > 0)
+    snprintf(hint, sizeof hint, "; '%s' matches %.200s", wide, sensors_text_of(l.row[0].sensor, "name"));
   free_list(&l);
   for (char *p = hint; *p; p++) /* names may hold anything */
     *p = (unsigned char)*p < ' ' || *p == 127 ? '?' : *p;
   return hk_failed(argv, "none of %.0f sensors has a name that matches %s%s", count, glob, hint);
 }
 
-static int show(char **argv, const struct list *l, bool json)
+static int sensors_show(char **argv, const struct list *l, bool json)
 {
   if (l->n == 0)
     return hk_failed(argv, "there are no sensors yet: no points have arrived");
-  qsort(l->row, l->n, sizeof *l->row, by_name);
+  qsort(l->row, l->n, sizeof *l->row, sensors_by_name);
   for (size_t i = 0; i < l->n && json; i++)
     puts(l->row[i].text);
   if (!json)
@@ -244,11 +245,11 @@ int hk_command_sensors(int argc, char **argv)
   code = hk_link_open(&h, argv, address, &link);
   if (code != 0)
     return code;
-  code = ask(h, argv, address, glob, limit, &l);
+  code = sensors_ask(h, argv, address, glob, limit, &l);
   if (code == 0 && l.n == 0 && l.count > 0)
     code = none_matches(h, argv, address, glob, l.count);
   else if (code == 0)
-    code = show(argv, &l, json);
+    code = sensors_show(argv, &l, json);
   free_list(&l);
   hankel_close(h);
   return hk_finish_output(argv, code);

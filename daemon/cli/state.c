@@ -46,7 +46,7 @@ struct look {
   uint32_t files;                        /* that were looked at */
 };
 
-static void print_time(int64_t time)
+static void state_print_time(int64_t time)
 {
   char text[HK_TIMESTAMP_SIZE];
   hk_timestamp_format(time, text);
@@ -202,7 +202,7 @@ static void look_at_snapshot(struct look *l, const struct hk_disk *disk, int fol
   if (l->verify)
     return;
   printf("%s: snapshot %" PRIu64 " of shard %u of %u, ", path, about.number, about.shard, about.shards);
-  print_time(about.made);
+  state_print_time(about.made);
   printf("\n  sensors %" PRIu64 ", alerts that stand %" PRIu64 ", detectors %" PRIu64 ", feeds %" PRIu64 "\n", n.sensors,
          n.standing, n.detectors, n.feeds);
   if (n.machines > 0)
@@ -221,7 +221,7 @@ struct damage {
   const struct hk_journal_mark *mark; /* NULL: there is none */
 };
 
-static void on_damage(void *arg, const struct hk_journal_damaged *damaged)
+static void state_on_damage(void *arg, const struct hk_journal_damaged *damaged)
 {
   const struct damage *d = arg;
   const struct hk_journal_mark *m = d->mark;
@@ -285,7 +285,7 @@ static void look_at_journal(struct look *l, const struct hk_disk *disk, int fold
     return;
   free(numbers);
   l->files += (uint32_t)n;
-  int status = hk_journal_read(&reader, &place, 0, on_damage, &damage, why, sizeof why);
+  int status = hk_journal_read(&reader, &place, 0, state_on_damage, &damage, why, sizeof why);
   if (status == 0) {
     while ((status = hk_journal_next(reader, &record)) == 1) {
       if (records++ == 0)

@@ -33,7 +33,7 @@ static const char help_text[] =
     "  hankel status --json | python3 -m json.tool\n";
 
 /* A number, the digits before its point in groups of three. */
-static void number_text(double value, char *out, size_t size)
+static void status_number_text(double value, char *out, size_t size)
 {
   char plain[32];
   hk_number_text(value, plain);
@@ -67,7 +67,7 @@ static void print_value(const cJSON *value)
 {
   char text[48];
   if (cJSON_IsNumber(value)) {
-    number_text(value->valuedouble, text, sizeof text);
+    status_number_text(value->valuedouble, text, sizeof text);
     printf("%18s\n", text);
   } else if (cJSON_IsString(value)) {
     printf("%*s", 18 - (int)strnlen(value->valuestring, 18), "");
@@ -128,7 +128,7 @@ static bool is_coloured(void)
 }
 
 /* Asks once more after a while, for the points a second of now. An exit code. */
-static int show(hankel *h, char **argv, const char *address, const char *first, bool all)
+static int status_show(hankel *h, char **argv, const char *address, const char *first, bool all)
 {
   char *text = NULL;
   const int64_t began = hk_clock();
@@ -168,7 +168,7 @@ int hk_command_status(int argc, char **argv)
   } else if (shown.json) {
     puts(text);
   } else {
-    code = show(h, argv, address, text, shown.all);
+    code = status_show(h, argv, address, text, shown.all);
   }
   free(text);
   hankel_close(h);

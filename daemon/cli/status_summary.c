@@ -16,20 +16,20 @@ struct summary {
 };
 
 /* The number at a path such as points.in, 0 where there is none. */
-static double number(const cJSON *report, const char *object, const char *key)
+static double status_summary_number(const cJSON *report, const char *object, const char *key)
 {
   const cJSON *item = cJSON_GetObjectItem(object ? cJSON_GetObjectItem(report, object) : report, key);
   return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-static const char *word(const cJSON *report, const char *object, const char *key)
+static const char *status_summary_word(const cJSON *report, const char *object, const char *key)
 {
   const cJSON *item = cJSON_GetObjectItem(object ? cJSON_GetObjectItem(report, object) : report, key);
   return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-static void add(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(char *text, const char *format, ...)
+static void status_summary_add(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void status_summary_add(char *text, const char *format, ...)
 {
   const size_t used = strlen(text);
   va_list arguments;
@@ -43,37 +43,44 @@ static void add(char *text, const char *format, ...)
 /* What of the daemon itself is not as it should be. */
 static void find_faults(const cJSON *report, char *text)
 {
-  const char *durability = word(report, "durability", "state"), *device = word(report, "device", "state");
+  const char *durability = status_summary_word(report, "durability", "state"),
+             *device = status_summary_word(report, "device", "state");
   const cJSON *item;
-  if (number(report, "batches", "stalled_s") > 0)
-    add(text, "stalled for %.0f s: %s", number(report, "batches", "stalled_s"), word(report, "batches", "stalled_because"));
+  if (status_summary_number(report, "batches", "stalled_s") > 0)
+    status_summary_add(text, "stalled for %.0f s: %s", status_summary_number(report, "batches", "stalled_s"),
+                       status_summary_word(report, "batches", "stalled_because"));
   if (strcmp(device, "lost") == 0)
-    add(text, "the device is lost (%s), scoring on %s", word(report, "device", "why"), word(report, NULL, "backend"));
+    status_summary_add(text, "the device is lost (%s), scoring on %s", status_summary_word(report, "device", "why"),
+                       status_summary_word(report, NULL, "backend"));
   if (strcmp(durability, "failing") == 0 || strcmp(durability, "degraded") == 0 || strcmp(durability, "recovering") == 0)
-    add(text, "durability is %s: %s", durability, word(report, "durability", "why"));
-  if (strcmp(word(report, "configuration", "state"), "refused") == 0)
-    add(text, "the configuration was refused: %s", word(report, "configuration", "why"));
-  if (*word(report, "sensors", "refused_because"))
-    add(text, "no room for sensors: %s", word(report, "sensors", "refused_because"));
+    status_summary_add(text, "durability is %s: %s", durability, status_summary_word(report, "durability", "why"));
+  if (strcmp(status_summary_word(report, "configuration", "state"), "refused") == 0)
+    status_summary_add(text, "the configuration was refused: %s", status_summary_word(report, "configuration", "why"));
+  if (*status_summary_word(report, "sensors", "refused_because"))
+    status_summary_add(text, "no room for sensors: %s", status_summary_word(report, "sensors", "refused_because"));
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(cJSON_GetObjectItem(report, "security"), "certificates"))
   {
-    if (strcmp(word(item, NULL, "state"), "expired") == 0 || strcmp(word(item, NULL, "crl"), "expired") == 0)
-      add(text, "the certificate of listener %s, or its list of revoked ones, has expired", word(item, NULL, "name"));
+    if (strcmp(status_summary_word(item, NULL, "state"), "expired") == 0 ||
+        strcmp(status_summary_word(item, NULL, "crl"), "expired") == 0)
+      status_summary_add(text, "the certificate of listener %s, or its list of revoked ones, has expired",
+                         status_summary_word(item, NULL, "name"));
   }
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(report, "notify"))
   {
-    if (strcmp(word(item, NULL, "state"), "failing") == 0)
-      add(text, "alerts do not reach receiver %s: %s", word(item, NULL, "name"), word(item, NULL, "answer"));
+    if (strcmp(status_summary_word(item, NULL, "state"), "failing") == 0)
+      status_summary_add(text, "alerts do not reach receiver %s: %s", status_summary_word(item, NULL, "name"),
+                         status_summary_word(item, NULL, "answer"));
   }
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(report, "mqtt"))
   {
-    if (strcmp(word(item, NULL, "state"), "failing") == 0)
-      add(text, "the broker %s is unreachable: %s", word(item, NULL, "name"), word(item, NULL, "why"));
+    if (strcmp(status_summary_word(item, NULL, "state"), "failing") == 0)
+      status_summary_add(text, "the broker %s is unreachable: %s", status_summary_word(item, NULL, "name"),
+                         status_summary_word(item, NULL, "why"));
   }
 }
 
 /* A line: a heading, and text in which nothing may move the cursor; colour is of ANSI, NULL: none. */
-static void line(const struct summary *s, const char *heading, const char *colour, const char *text)
+static void status_summary_line(const struct summary *s, const char *heading, const char *colour, const char *text)
 {
   fprintf(s->out, "%-10s%s", heading, s->coloured && colour ? colour : "");
   hk_print_name(s->out, text);
@@ -84,12 +91,12 @@ static void tell_refused(const struct summary *s, const cJSON *report)
 {
   char text[WHY] = "";
   const cJSON *item;
-  if (number(report, "points", "late") > 0)
-    add(text, "%.0f late (not after their sensor's last one)", number(report, "points", "late"));
-  if (number(report, "points", "rejected") > 0)
-    add(text, "%.0f rejected%s", number(report, "points", "rejected"),
-        number(report, "input", "ahead_of_clock") > 0 ? " (some ahead of this machine's clock)"
-                                                      : " (not finite, or out of range)");
+  if (status_summary_number(report, "points", "late") > 0)
+    status_summary_add(text, "%.0f late (not after their sensor's last one)", status_summary_number(report, "points", "late"));
+  if (status_summary_number(report, "points", "rejected") > 0)
+    status_summary_add(text, "%.0f rejected%s", status_summary_number(report, "points", "rejected"),
+                       status_summary_number(report, "input", "ahead_of_clock") > 0 ? " (some ahead of this machine's clock)"
+                                                                                    : " (not finite, or out of range)");
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(report, "dropped"))
   {
     if (cJSON_IsNumber(item) && item->valuedouble > 0) {
@@ -97,46 +104,50 @@ static void tell_refused(const struct summary *s, const cJSON *report)
       snprintf(name, sizeof name, "%s", item->string);
       for (char *p = name; *p; p++)
         *p = *p == '_' ? ' ' : *p;
-      add(text, "%.0f dropped (%s)", item->valuedouble, name);
+      status_summary_add(text, "%.0f dropped (%s)", item->valuedouble, name);
     }
   }
-  if (number(report, "lines", "bad") > 0)
-    add(text, "%.0f line%s not understood", number(report, "lines", "bad"), number(report, "lines", "bad") == 1 ? "" : "s");
+  if (status_summary_number(report, "lines", "bad") > 0)
+    status_summary_add(text, "%.0f line%s not understood", status_summary_number(report, "lines", "bad"),
+                       status_summary_number(report, "lines", "bad") == 1 ? "" : "s");
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(report, "mqtt"))
   {
     const cJSON *bad = cJSON_GetObjectItem(item, "bad");
     if (cJSON_IsNumber(bad) && bad->valuedouble > 0)
-      add(text, "%.0f message%s of broker %s not understood", bad->valuedouble, bad->valuedouble == 1 ? "" : "s",
-          word(item, NULL, "name"));
+      status_summary_add(text, "%.0f message%s of broker %s not understood", bad->valuedouble, bad->valuedouble == 1 ? "" : "s",
+                         status_summary_word(item, NULL, "name"));
   }
-  if (number(report, "input", "bad_frames") > 0)
-    add(text, "%.0f bad frames", number(report, "input", "bad_frames"));
-  if (number(report, "sensors", "refused") > 0)
-    add(text, "%.0f new sensors turned away", number(report, "sensors", "refused"));
-  line(s, "refused", *text ? "\033[33m" : NULL, *text ? text : "nothing");
+  if (status_summary_number(report, "input", "bad_frames") > 0)
+    status_summary_add(text, "%.0f bad frames", status_summary_number(report, "input", "bad_frames"));
+  if (status_summary_number(report, "sensors", "refused") > 0)
+    status_summary_add(text, "%.0f new sensors turned away", status_summary_number(report, "sensors", "refused"));
+  status_summary_line(s, "refused", *text ? "\033[33m" : NULL, *text ? text : "nothing");
 }
 
 static void tell_alerts(const struct summary *s, const cJSON *report)
 {
   char text[WHY] = "";
-  const double standing = number(report, "alerts", "standing"), acknowledged = number(report, "alerts", "acknowledged");
+  const double standing = status_summary_number(report, "alerts", "standing"),
+               acknowledged = status_summary_number(report, "alerts", "acknowledged");
   const cJSON *item;
   int shown = 0;
   if (standing == 0) {
-    line(s, "alerts", NULL, "none stands");
+    status_summary_line(s, "alerts", NULL, "none stands");
     return;
   }
-  add(text, "%.0f stand%s%s", standing, standing == 1 ? "s" : "", acknowledged > 0 ? "" : ", none acknowledged");
+  status_summary_add(text, "%.0f stand%s%s", standing, standing == 1 ? "s" : "", acknowledged > 0 ? "" : ", none acknowledged");
   if (acknowledged > 0)
-    add(text, "%.0f acknowledged", acknowledged);
+    status_summary_add(text, "%.0f acknowledged", acknowledged);
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(cJSON_GetObjectItem(report, "alerts"), "first"))
   {
     if (shown++ < ALERTS_SHOWN)
-      add(text, "%.80s:%.0f (%s%s)%s%.40s", word(item, NULL, "sensor"), number(item, NULL, "number"), word(item, NULL, "channel"),
-          *word(item, NULL, "stale") ? ", stale" : "", *word(item, NULL, "by") ? " acknowledged by " : "",
-          word(item, NULL, "by"));
+      status_summary_add(text, "%.80s:%.0f (%s%s)%s%.40s", status_summary_word(item, NULL, "sensor"),
+                         status_summary_number(item, NULL, "number"), status_summary_word(item, NULL, "channel"),
+                         *status_summary_word(item, NULL, "stale") ? ", stale" : "",
+                         *status_summary_word(item, NULL, "by") ? " acknowledged by " : "",
+                         status_summary_word(item, NULL, "by"));
   }
-  line(s, "alerts", standing > acknowledged ? "\033[31m" : "\033[33m", text);
+  status_summary_line(s, "alerts", standing > acknowledged ? "\033[31m" : "\033[33m", text);
 }
 
 /* Nothing where there are no models. */
@@ -161,18 +172,21 @@ bool hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, doub
   const struct summary s = { out, coloured };
   char faults[WHY] = "", text[WHY] = "";
   find_faults(report, faults);
-  line(&s, *faults ? "WRONG" : "healthy", *faults ? "\033[31m" : "\033[32m", *faults ? faults : "nothing is wrong");
-  const double up = number(report, NULL, "uptime_s");
-  add(text, "%.0f of at most %.0f; on %s, up for %.0f h %.0f min",
-      number(report, "sensors", "count") - number(report, "derived", "sensors"), number(report, "sensors", "max"),
-      word(report, NULL, "backend"), (double)(int64_t)(up / 3600), (double)((int64_t)up % 3600 / 60));
-  line(&s, "sensors", NULL, text);
-  const double fed = number(report, "points", "in") - number(report, "derived", "points");
-  const double earlier = before ? number(before, "points", "in") - number(before, "derived", "points") : 0;
+  status_summary_line(&s, *faults ? "WRONG" : "healthy", *faults ? "\033[31m" : "\033[32m",
+                      *faults ? faults : "nothing is wrong");
+  const double up = status_summary_number(report, NULL, "uptime_s");
+  status_summary_add(text, "%.0f of at most %.0f; on %s, up for %.0f h %.0f min",
+                     status_summary_number(report, "sensors", "count") - status_summary_number(report, "derived", "sensors"),
+                     status_summary_number(report, "sensors", "max"), status_summary_word(report, NULL, "backend"),
+                     (double)(int64_t)(up / 3600), (double)((int64_t)up % 3600 / 60));
+  status_summary_line(&s, "sensors", NULL, text);
+  const double fed = status_summary_number(report, "points", "in") - status_summary_number(report, "derived", "points");
+  const double earlier =
+      before ? status_summary_number(before, "points", "in") - status_summary_number(before, "derived", "points") : 0;
   const double over = before ? seconds : up;
   snprintf(text, sizeof text, "%.0f a second as fed, %.0f since the start; %.0f wait", over > 0 ? (fed - earlier) / over : 0, fed,
-           number(report, "points", "pending"));
-  line(&s, "points", NULL, text);
+           status_summary_number(report, "points", "pending"));
+  status_summary_line(&s, "points", NULL, text);
   tell_refused(&s, report);
   tell_alerts(&s, report);
   tell_models(&s, report);

@@ -40,7 +40,7 @@ static uint32_t head_height(const struct hk_sheet *sheet)
 }
 
 /* Begins a group whose origin is `down` below the top of plot i. */
-static void place(const struct hk_sheet *sheet, uint32_t i, uint32_t down)
+static void svg_sheet_place(const struct hk_sheet *sheet, uint32_t i, uint32_t down)
 {
   fprintf(sheet->file, "<g transform='translate(%u,%u)'>", GUTTER + i % ABREAST * (COLUMNS + GUTTER),
           head_height(sheet) + i / ABREAST * plot_height(sheet) + down);
@@ -75,13 +75,13 @@ int hk_sheet_open(struct hk_sheet *sheet, const char *path, const char *title, u
 }
 
 /* Columns that n numbers fall into. */
-static uint32_t columns_of(uint32_t n)
+static uint32_t svg_sheet_columns_of(uint32_t n)
 {
   return n < COLUMNS ? n : COLUMNS;
 }
 
 /* Steps along a curve, each `way` to the side: those that go neither up nor down are told as one. */
-static void steps(FILE *file, const int *curve, uint32_t from, uint32_t to)
+static void svg_sheet_steps(FILE *file, const int *curve, uint32_t from, uint32_t to)
 {
   const int way = to > from ? 1 : -1;
   int level = 0;
@@ -105,16 +105,16 @@ static void outline(FILE *file, const int *high, const int *low, uint32_t column
       file,
       "<path transform='scale(%.4g,%.4g)' fill='%s' stroke='%s' stroke-width='.6' vector-effect='non-scaling-stroke' d='M0 %dl",
       (double)COLUMNS / columns, 1.0 / FINE, colour, colour, high[0]);
-  steps(file, high, 0, columns - 1);
+  svg_sheet_steps(file, high, 0, columns - 1);
   fprintf(file, "0 %d ", low[columns - 1] - high[columns - 1]);
-  steps(file, low, columns - 1, 0);
+  svg_sheet_steps(file, low, columns - 1, 0);
   fprintf(file, "z'/><path d='M0 %uh%u' stroke='#ccc' stroke-width='.5'/>\n", height, COLUMNS);
 }
 
 void hk_sheet_series(struct hk_sheet *sheet, uint32_t i, const char *name, const double *value, uint32_t n,
                      const struct hk_marked *marked, uint32_t n_marked)
 {
-  place(sheet, i, NAME);
+  svg_sheet_place(sheet, i, NAME);
   fputs("<text y='-3'>", sheet->file);
   escaped(sheet->file, name);
   fputs("</text>\n", sheet->file);
@@ -130,7 +130,7 @@ void hk_sheet_series(struct hk_sheet *sheet, uint32_t i, const char *name, const
     }
     const double scale = most > least ? SERIES * FINE / (most - least) : 0;
     int high[COLUMNS], low[COLUMNS];
-    const uint32_t columns = columns_of(n);
+    const uint32_t columns = svg_sheet_columns_of(n);
     for (uint32_t c = 0; c < columns; c++) {
       const uint32_t first = (uint32_t)((uint64_t)c * n / columns), end = (uint32_t)((uint64_t)(c + 1) * n / columns);
       double top = value[first], bottom = top;
@@ -152,9 +152,9 @@ void hk_sheet_score(struct hk_sheet *sheet, uint32_t i, uint32_t detector, const
   const uint32_t down = SERIES + (detector + 1) * STRIP;
   if (n == 0)
     return;
-  place(sheet, i, NAME + down - SCORE);
+  svg_sheet_place(sheet, i, NAME + down - SCORE);
   int high[COLUMNS], low[COLUMNS];
-  const uint32_t columns = columns_of(n);
+  const uint32_t columns = svg_sheet_columns_of(n);
   for (uint32_t c = 0; c < columns; c++) {
     const uint32_t first = (uint32_t)((uint64_t)c * n / columns), end = (uint32_t)((uint64_t)(c + 1) * n / columns);
     float top = 0;

@@ -65,7 +65,7 @@ static void on_scores(void *arg, const struct hankel_scores *scores)
   }
 }
 
-static void on_event(void *arg, const struct hankel_event *event)
+static void tail_on_event(void *arg, const struct hankel_event *event)
 {
   struct tail *tail = arg;
   struct hankel_event shown = *event;
@@ -108,7 +108,7 @@ static void on_gap(void *arg, uint64_t results, uint64_t events)
     hk_failed(tail->argv, "read too slowly: %" PRIu64 " results and %" PRIu64 " events are missing here", results, events);
 }
 
-static void on_connected(void *arg, const char *server)
+static void tail_on_connected(void *arg, const char *server)
 {
   struct tail *tail = arg;
   (void)server;
@@ -117,7 +117,7 @@ static void on_connected(void *arg, const char *server)
   tail->lost = 0;
 }
 
-static void on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
+static void tail_on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
 {
   struct tail *tail = arg;
   (void)in_doubt;
@@ -127,14 +127,14 @@ static void on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
   }
 }
 
-static void on_error(void *arg, int code, const char *message)
+static void tail_on_error(void *arg, int code, const char *message)
 {
   const struct tail *tail = arg;
   hk_failed(tail->argv, "the daemon says: %s (%s)", message, hankel_error_name(code));
 }
 
 /* Until SIGINT comes or something fails; the exit code. */
-static int follow(hankel *h, struct tail *tail)
+static int tail_follow(hankel *h, struct tail *tail)
 {
   while (!interrupted) {
     const int timeout = hankel_timeout(h);
@@ -178,7 +178,7 @@ struct wanted {
 };
 
 /* Subscribes and shows what comes; the exit code. */
-static int show(hankel *h, struct tail *tail, const char *address, const struct wanted *w)
+static int tail_show(hankel *h, struct tail *tail, const char *address, const struct wanted *w)
 {
   int code;
   const struct sigaction interrupt = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
@@ -192,7 +192,7 @@ static int show(hankel *h, struct tail *tail, const char *address, const struct 
     fprintf(stderr, "hankel tail: subscribed at %s\n", address);
     if (w->what & HANKEL_SCORES)
       hk_print_header(stdout, tail->format, false, NULL, 0);
-    code = follow(h, tail);
+    code = tail_follow(h, tail);
   }
   return code;
 }
@@ -202,16 +202,16 @@ static int connect_and_show(struct tail *tail, const char *address, struct hanke
   hankel *h;
   link->arg = tail;
   link->callbacks = (struct hankel_callbacks){ .scores = on_scores,
-                                               .event = on_event,
+                                               .event = tail_on_event,
                                                .incident = on_incident,
                                                .gap = on_gap,
-                                               .connected = on_connected,
-                                               .disconnected = on_disconnected,
-                                               .error = on_error };
+                                               .connected = tail_on_connected,
+                                               .disconnected = tail_on_disconnected,
+                                               .error = tail_on_error };
   int code = hk_link_open(&h, tail->argv, address, link);
   if (code != 0)
     return code;
-  code = show(h, tail, address, w);
+  code = tail_show(h, tail, address, w);
   hankel_close(h);
   return code;
 }

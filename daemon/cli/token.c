@@ -23,7 +23,7 @@ static const char help_text[] =
     "  hankel feed --to daemon.example:7410 --tls --token-file pump-7.token pump.csv\n";
 
 /* In one write, so that the daemon never reads half of it. The file's last line may lack its end. */
-static int append(char **argv, const char *path, const char *line)
+static int token_append(char **argv, const char *path, const char *line)
 {
   char text[512], last = '\n';
   const int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
@@ -78,7 +78,7 @@ int hk_command_token(int argc, char **argv)
   if (status != 0)
     return hk_failed(argv, "no token can be made: %s",
                      status == -ENOSYS ? "this hankel was built without OpenSSL" : strerror(-status));
-  const int code = path ? append(argv, path, line) : 0;
+  const int code = path ? token_append(argv, path, line) : 0;
   if (code != 0)
     return code;
   if (!path)

@@ -36,7 +36,7 @@ static const char help_text[] =
 /* A signal handler can reach nothing else. */
 static volatile sig_atomic_t interrupted;
 
-static void on_signal(int signal)
+static void top_on_signal(int signal)
 {
   interrupted |= signal != SIGWINCH; /* that one only ends a wait */
 }
@@ -50,7 +50,7 @@ struct top {
 };
 
 /* Asks for a report. */
-static void look(hankel *h, struct top *top)
+static void top_look(hankel *h, struct top *top)
 {
   char *text = NULL;
   cJSON *report = hankel_status(h, &text, ANSWER) < 0 ? NULL : cJSON_Parse(text);
@@ -95,7 +95,7 @@ static int live(hankel *h, struct top *top)
 {
   struct termios before, raw;
   const bool keys = tcgetattr(STDIN_FILENO, &before) == 0;
-  const struct sigaction act = { .sa_handler = on_signal };
+  const struct sigaction act = { .sa_handler = top_on_signal };
   for (const int *s = (const int[]){ SIGINT, SIGTERM, SIGHUP, SIGWINCH, 0 }; *s; s++)
     (void)sigaction(*s, &act, NULL); /* cannot fail for these */
   if (keys) {
@@ -106,7 +106,7 @@ static int live(hankel *h, struct top *top)
   fputs("\033[?1049h\033[?25l\033[2J", stdout);
   bool over = false;
   while (!over && !interrupted) {
-    look(h, top);
+    top_look(h, top);
     measure(&top->frame);
     hk_top_print(stdout, &top->frame, top->report);
     if (fflush(stdout) != 0)
@@ -120,9 +120,9 @@ static int live(hankel *h, struct top *top)
   return HK_EXIT_DONE;
 }
 
-static int once(hankel *h, struct top *top, char **argv)
+static int top_once(hankel *h, struct top *top, char **argv)
 {
-  look(h, top);
+  top_look(h, top);
   if (!top->report)
     return hk_failed(argv, "no report from the daemon at %s: %s", top->frame.address, top->lost);
   top->frame.columns = WIDE;
@@ -159,7 +159,7 @@ int hk_command_top(int argc, char **argv)
   code = hk_link_open(&h, argv, top.frame.address, &link);
   if (code != 0)
     return code;
-  code = top.frame.ansi ? live(h, &top) : once(h, &top, argv);
+  code = top.frame.ansi ? live(h, &top) : top_once(h, &top, argv);
   cJSON_Delete(top.report);
   hankel_close(h);
   return hk_finish_output(argv, code);

@@ -17,7 +17,7 @@
 #define DIM "2"
 
 /* Cuts a text to so many columns, and takes out what acts on a terminal. A byte that begins a character is a column. */
-static void plain(char *text, int columns)
+static void top_frame_plain(char *text, int columns)
 {
   char *to = text;
   int used = 0;
@@ -31,16 +31,16 @@ static void plain(char *text, int columns)
   *to = 0;
 }
 
-static void line(FILE *out, const struct hk_top_frame *f, const char *colour, const char *format, ...)
+static void top_frame_line(FILE *out, const struct hk_top_frame *f, const char *colour, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-static void line(FILE *out, const struct hk_top_frame *f, const char *colour, const char *format, ...)
+static void top_frame_line(FILE *out, const struct hk_top_frame *f, const char *colour, const char *format, ...)
 {
   char text[ROOM];
   va_list arguments;
   va_start(arguments, format);
   (void)vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  plain(text, f->columns);
+  top_frame_plain(text, f->columns);
   if (f->ansi && colour)
     fprintf(out, "\033[%sm%s\033[0m\033[K\n", colour, text);
   else
@@ -54,7 +54,7 @@ static const cJSON *in(const cJSON *report, const char *section, const char *nam
   return cJSON_GetObjectItem(cJSON_GetObjectItem(report, section), name);
 }
 
-static double number(const cJSON *report, const char *section, const char *name)
+static double top_frame_number(const cJSON *report, const char *section, const char *name)
 {
   const cJSON *item = in(report, section, name);
   return cJSON_IsNumber(item) ? item->valuedouble : 0;
@@ -94,45 +94,47 @@ static void ago(char *out, size_t size, const char *text, int64_t now)
 
 /* --- parts -------------------------------------------------------------------------------------------------------------- */
 
-static void head(FILE *out, const struct hk_top_frame *f, const cJSON *report)
+static void top_frame_head(FILE *out, const struct hk_top_frame *f, const cJSON *report)
 {
-  const double standing = number(report, "alerts", "standing"), acknowledged = number(report, "alerts", "acknowledged");
+  const double standing = top_frame_number(report, "alerts", "standing"),
+               acknowledged = top_frame_number(report, "alerts", "acknowledged");
   const double open = standing - acknowledged;
-  line(out, f, BOLD, "hankeld %s  %s  up %.0f min", string(report, "version"), f->address,
-       floor(cJSON_GetNumberValue(cJSON_GetObjectItem(report, "uptime_s")) / 60));
+  top_frame_line(out, f, BOLD, "hankeld %s  %s  up %.0f min", string(report, "version"), f->address,
+                 floor(cJSON_GetNumberValue(cJSON_GetObjectItem(report, "uptime_s")) / 60));
   if (f->lost)
-    line(out, f, RED, "No connection: %s. Trying again; the last known state follows.", f->lost);
-  if (number(report, "points", "in") == 0)
-    line(out, f, NULL, "No data yet. Send something: hankel feed recording.csv");
+    top_frame_line(out, f, RED, "No connection: %s. Trying again; the last known state follows.", f->lost);
+  if (top_frame_number(report, "points", "in") == 0)
+    top_frame_line(out, f, NULL, "No data yet. Send something: hankel feed recording.csv");
   else if (open > 0)
-    line(out, f, YELLOW, "%.0f to look at, %.0f acknowledged", open, acknowledged);
+    top_frame_line(out, f, YELLOW, "%.0f to look at, %.0f acknowledged", open, acknowledged);
   else
-    line(out, f, GREEN, acknowledged > 0 ? "Nothing new, %.0f acknowledged" : "All is well", acknowledged);
+    top_frame_line(out, f, GREEN, acknowledged > 0 ? "Nothing new, %.0f acknowledged" : "All is well", acknowledged);
 }
 
-static void health(FILE *out, const struct hk_top_frame *f, const cJSON *report)
+static void top_frame_health(FILE *out, const struct hk_top_frame *f, const cJSON *report)
 {
-  const double dropped = number(report, "points", "dropped"), lost = number(report, "udp", "lost_points");
-  const double stalled = number(report, "batches", "stalled_s");
+  const double dropped = top_frame_number(report, "points", "dropped"), lost = top_frame_number(report, "udp", "lost_points");
+  const double stalled = top_frame_number(report, "batches", "stalled_s");
   const char *disk = string(cJSON_GetObjectItem(report, "durability"), "state");
   const char *device = string(cJSON_GetObjectItem(report, "device"), "state");
   const bool bad_disk = strcmp(disk, "ok") != 0 && strcmp(disk, "none") != 0;
   char rate[32] = "...";
   if (f->points >= 0)
     snprintf(rate, sizeof rate, "%.0f", f->points);
-  line(out, f, NULL, "points %s/s  in %.0f  scored %.0f  waiting %.0f  sensors %.0f  subscribers %.0f", rate,
-       number(report, "points", "in"), number(report, "points", "scored"), number(report, "points", "pending"),
-       number(report, "sensors", "count"), number(report, "subscribers", "count"));
-  line(out, f, dropped > 0 || lost > 0 ? RED : NULL,
-       "dropped %.0f  late %.0f  lost on the way (UDP) %.0f  left out for slow subscribers %.0f", dropped,
-       number(report, "points", "late"), lost, number(report, "subscribers", "gap_results"));
-  line(out, f, bad_disk || stalled > 0 || strcmp(device, "lost") == 0 ? RED : NULL, "device %s%s  durability %s  %s%s",
-       string(report, "backend"), strcmp(device, "lost") == 0 ? " (one was lost)" : "",
-       string(cJSON_GetObjectItem(report, "durability"), "mode"), bad_disk ? disk : "",
-       stalled > 0 ? " scoring has stalled" : "");
+  top_frame_line(out, f, NULL, "points %s/s  in %.0f  scored %.0f  waiting %.0f  sensors %.0f  subscribers %.0f", rate,
+                 top_frame_number(report, "points", "in"), top_frame_number(report, "points", "scored"),
+                 top_frame_number(report, "points", "pending"), top_frame_number(report, "sensors", "count"),
+                 top_frame_number(report, "subscribers", "count"));
+  top_frame_line(out, f, dropped > 0 || lost > 0 ? RED : NULL,
+                 "dropped %.0f  late %.0f  lost on the way (UDP) %.0f  left out for slow subscribers %.0f", dropped,
+                 top_frame_number(report, "points", "late"), lost, top_frame_number(report, "subscribers", "gap_results"));
+  top_frame_line(out, f, bad_disk || stalled > 0 || strcmp(device, "lost") == 0 ? RED : NULL, "device %s%s  durability %s  %s%s",
+                 string(report, "backend"), strcmp(device, "lost") == 0 ? " (one was lost)" : "",
+                 string(cJSON_GetObjectItem(report, "durability"), "mode"), bad_disk ? disk : "",
+                 stalled > 0 ? " scoring has stalled" : "");
 }
 
-static int graver(const void *left, const void *right)
+static int top_frame_graver(const void *left, const void *right)
 {
   const cJSON *a = *(const cJSON *const *)left, *b = *(const cJSON *const *)right;
   const bool noted_a = cJSON_GetObjectItem(a, "by") != NULL, noted_b = cJSON_GetObjectItem(b, "by") != NULL;
@@ -142,7 +144,7 @@ static int graver(const void *left, const void *right)
   return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static void alert(FILE *out, const struct hk_top_frame *f, const cJSON *a)
+static void top_frame_alert(FILE *out, const struct hk_top_frame *f, const cJSON *a)
 {
   char since[32], levels[64] = "";
   const char *level = string(a, "level"), *by = string(a, "by");
@@ -150,16 +152,16 @@ static void alert(FILE *out, const struct hk_top_frame *f, const cJSON *a)
   ago(since, sizeof since, string(a, "instant"), f->now);
   if (isfinite(before) && isfinite(after))
     snprintf(levels, sizeof levels, "%.4g -> %.4g", before, after);
-  line(out, f,
-       *by                             ? DIM
-       : strcmp(level, "severe") == 0  ? RED
-       : strcmp(level, "warning") == 0 ? YELLOW
-                                       : NULL,
-       "%-8s %8s  %-8s %-22s %s%s%s", level, since, string(a, "channel"), levels, string(a, "sensor"),
-       *by ? "  acknowledged by " : "", by);
+  top_frame_line(out, f,
+                 *by                             ? DIM
+                 : strcmp(level, "severe") == 0  ? RED
+                 : strcmp(level, "warning") == 0 ? YELLOW
+                                                 : NULL,
+                 "%-8s %8s  %-8s %-22s %s%s%s", level, since, string(a, "channel"), levels, string(a, "sensor"),
+                 *by ? "  acknowledged by " : "", by);
 }
 
-static void alerts(FILE *out, const struct hk_top_frame *f, const cJSON *report, int used)
+static void top_frame_alerts(FILE *out, const struct hk_top_frame *f, const cJSON *report, int used)
 {
   const cJSON *first = in(report, "alerts", "first"), *item;
   const int n = cJSON_GetArraySize(first);
@@ -168,12 +170,12 @@ static void alerts(FILE *out, const struct hk_top_frame *f, const cJSON *report,
   if (!sorted)
     return;
   cJSON_ArrayForEach(item, first) sorted[k++] = item;
-  qsort(sorted, (size_t)n, sizeof *sorted, graver);
-  line(out, f, BOLD, "%-8s %8s  %-8s %-22s %s", "LEVEL", "SINCE", "CHANNEL", "LEVELS", "SENSOR");
+  qsort(sorted, (size_t)n, sizeof *sorted, top_frame_graver);
+  top_frame_line(out, f, BOLD, "%-8s %8s  %-8s %-22s %s", "LEVEL", "SINCE", "CHANNEL", "LEVELS", "SENSOR");
   for (; shown < n && (f->lines == 0 || used + shown + 2 < f->lines); shown++)
-    alert(out, f, sorted[shown]);
-  if (number(report, "alerts", "standing") > shown)
-    line(out, f, DIM, "and %.0f more", number(report, "alerts", "standing") - shown);
+    top_frame_alert(out, f, sorted[shown]);
+  if (top_frame_number(report, "alerts", "standing") > shown)
+    top_frame_line(out, f, DIM, "and %.0f more", top_frame_number(report, "alerts", "standing") - shown);
   free(sorted);
 }
 
@@ -182,12 +184,12 @@ void hk_top_print(FILE *out, const struct hk_top_frame *f, const cJSON *report)
   if (f->ansi)
     fputs("\033[H", out);
   if (!report) {
-    line(out, f, NULL, "%s: %s", f->address, f->lost ? f->lost : "asking");
+    top_frame_line(out, f, NULL, "%s: %s", f->address, f->lost ? f->lost : "asking");
   } else {
-    head(out, f, report);
-    health(out, f, report);
-    line(out, f, NULL, "%s", "");
-    alerts(out, f, report, 7 + (f->lost != NULL));
+    top_frame_head(out, f, report);
+    top_frame_health(out, f, report);
+    top_frame_line(out, f, NULL, "%s", "");
+    top_frame_alerts(out, f, report, 7 + (f->lost != NULL));
   }
   if (f->ansi)
     fputs("\033[J", out);

@@ -41,7 +41,7 @@ uint32_t hk_outcome_index(const struct hk_outcome *o, int64_t time)
 }
 
 /* Takes in what a batch says. False: no memory. */
-static bool collect(struct hk_outcome *all, const struct hk_batch *batch)
+static bool trial_collect(struct hk_outcome *all, const struct hk_batch *batch)
 {
   const struct hk_event *event = batch->event, *last = event + batch->n_events;
   for (uint32_t i = 0; i < batch->n; i++) {
@@ -70,7 +70,7 @@ static bool collect(struct hk_outcome *all, const struct hk_batch *batch)
 }
 
 /* Scores all recordings of a set, side by side. 0 or an exit code. */
-static int run(const struct hk_trial *trial, const struct hk_labelled *set, struct hk_backend *b, struct hk_outcome *all)
+static int trial_run(const struct hk_trial *trial, const struct hk_labelled *set, struct hk_backend *b, struct hk_outcome *all)
 {
   struct hk_batch *batch = hk_batch_new(b, set->n * POINTS_A_TURN);
   int code = batch ? 0 : hk_failed(trial->argv, "out of memory");
@@ -94,7 +94,7 @@ static int run(const struct hk_trial *trial, const struct hk_labelled *set, stru
       b->ops->wait(b);
     if (code == 0 && batch->status < 0)
       code = hk_failed(trial->argv, "the %s backend failed: %s", b->ops->name, strerror(-batch->status));
-    if (code == 0 && !collect(all, batch))
+    if (code == 0 && !trial_collect(all, batch))
       code = hk_failed(trial->argv, "out of memory");
   }
   hk_batch_free(batch);
@@ -195,7 +195,7 @@ int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, 
       code = hk_failed(trial->argv, "no memory for %u sensors", set->n);
   }
   if (code == 0)
-    code = run(trial, set, b, all);
+    code = trial_run(trial, set, b, all);
   if (b)
     b->ops->close(b);
   free(detectors);

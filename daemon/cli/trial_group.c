@@ -13,7 +13,7 @@
 #define TOLERANCE 5 /* an alert hits within so many shortest parts */
 
 /* Takes in a row. False: no memory. */
-static bool collect(struct hk_outcome *o, const struct hk_group_tick *t)
+static bool trial_group_collect(struct hk_outcome *o, const struct hk_group_tick *t)
 {
   o->time[o->points] = t->time;
   o->value[o->points] = t->statistic;
@@ -33,8 +33,8 @@ static bool collect(struct hk_outcome *o, const struct hk_group_tick *t)
 }
 
 /* Feeds the n sensors of a file, in the order of time. False: no memory. */
-static bool feed(struct hk_group *g, const struct hk_recording *r, uint32_t n, const uint32_t *number, uint32_t *fed,
-                 struct hk_outcome *o)
+static bool trial_group_feed(struct hk_group *g, const struct hk_recording *r, uint32_t n, const uint32_t *number, uint32_t *fed,
+                             struct hk_outcome *o)
 {
   struct hk_group_tick tick;
   for (;;) {
@@ -47,13 +47,13 @@ static bool feed(struct hk_group *g, const struct hk_recording *r, uint32_t n, c
     const uint32_t at = fed[first]++;
     hk_group_put(g, number[first], r[first].time[at], r[first].value[at]);
     while (hk_group_next(g, &tick))
-      if (!collect(o, &tick))
+      if (!trial_group_collect(o, &tick))
         return false;
   }
 }
 
 /* One file: recordings r[0..n-1]. */
-static bool score(const struct hk_group_rule *rule, const struct hk_recording *r, uint32_t n, struct hk_outcome *o)
+static bool trial_group_score(const struct hk_group_rule *rule, const struct hk_recording *r, uint32_t n, struct hk_outcome *o)
 {
   struct hk_group *g = NULL;
   uint32_t *number = calloc(2 * (size_t)n, sizeof *number), most = 0;
@@ -63,7 +63,7 @@ static bool score(const struct hk_group_rule *rule, const struct hk_recording *r
   bool fine = number && hk_outcome_prepare(o, most, r->n_labels) && hk_group_new(&g, rule) == 0;
   for (uint32_t i = 0; i < n && fine; i++)
     fine = hk_group_join(g, &number[i]) == 0;
-  fine = fine && feed(g, r, n, number, number + n, o);
+  fine = fine && trial_group_feed(g, r, n, number, number + n, o);
   hk_group_free(g);
   free(number);
   return fine;
@@ -109,7 +109,7 @@ int hk_trial_group(const struct hk_trial *trial, const struct hk_labelled *set, 
     n = of_one_file(set, i);
     if (n > rule.members)
       return hk_usage(trial->argv, "--group: %s has %u sensors, members = %u", set->recording[i].name, n, rule.members);
-    if (!score(&rule, &set->recording[i], n, &all[machine]))
+    if (!trial_group_score(&rule, &set->recording[i], n, &all[machine]))
       return hk_failed(trial->argv, "out of memory");
   }
   return 0;

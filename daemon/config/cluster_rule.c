@@ -18,7 +18,7 @@ void hk_cluster_rule_begin(struct hk_cluster_rule *r)
 }
 
 /* Parses a number up to `most`; *end: after it. False: there is none. */
-static bool take_number(const char *text, char **end, uint32_t most, uint32_t *out)
+static bool cluster_rule_take_number(const char *text, char **end, uint32_t most, uint32_t *out)
 {
   if (!isdigit((unsigned char)text[0]))
     return false;
@@ -28,7 +28,7 @@ static bool take_number(const char *text, char **end, uint32_t most, uint32_t *o
 }
 
 /* Numbers and ranges separated by commas: 0-15, 40. */
-static const char *take_read(void *field, const char *value)
+static const char *cluster_rule_take_read(void *field, const char *value)
 {
   struct hk_cluster_read *r = field;
   static const char why[] = "partitions are numbers and ranges with commas, such as 0-31, 40";
@@ -37,10 +37,10 @@ static const char *take_read(void *field, const char *value)
   for (const char *at = value; r->some;) {
     uint32_t first, last;
     char *end;
-    if (!take_number(at, &end, HK_PARTITIONS_MAX - 1, &first))
+    if (!cluster_rule_take_number(at, &end, HK_PARTITIONS_MAX - 1, &first))
       return why;
     last = first;
-    if (*end == '-' && !take_number(end + 1, &end, HK_PARTITIONS_MAX - 1, &last))
+    if (*end == '-' && !cluster_rule_take_number(end + 1, &end, HK_PARTITIONS_MAX - 1, &last))
       return why;
     for (uint32_t i = first; i <= last; i++)
       r->bits[i / 8] |= (uint8_t)(1u << i % 8);
@@ -89,7 +89,7 @@ static const struct hk_section_key keys[] = {
   { "partitions", TAKES(WHOLE, partitions), .min = 1, .max = HK_PARTITIONS_MAX, .wrong = "not a number from 1 to 1024" },
   { "retention", TAKES(DURATION, retention), .min = HOUR, .max = 10000.0 * 24 * HOUR,
     .wrong = "not a duration from 1h to 10000d" },
-  { "read", TAKES(OTHER, read), .take = take_read },
+  { "read", TAKES(OTHER, read), .take = cluster_rule_take_read },
   { "state", TAKES(OTHER, state), .take = take_state },
 };
 

@@ -42,7 +42,7 @@ static void compare_listeners(const struct hk_config *running, struct hk_config 
   read->n_listeners = running->n_listeners;
 }
 
-static const struct hk_config_group *group_of(const struct hk_config *c, const char *name)
+static const struct hk_config_group *config_diff_group_of(const struct hk_config *c, const char *name)
 {
   for (uint32_t i = 0; i < c->n_groups; i++)
     if (strcmp(c->groups[i].name, name) == 0)
@@ -60,7 +60,7 @@ static bool same_rule(const struct hk_config_group *a, const struct hk_config_gr
 static void compare_groups(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
 {
   for (uint32_t i = 0; i < read->n_groups; i++) {
-    const struct hk_config_group *after = &read->groups[i], *before = group_of(running, after->name);
+    const struct hk_config_group *after = &read->groups[i], *before = config_diff_group_of(running, after->name);
     if (!before)
       hk_buffer_print(told, "[group %s] is new\n", after->name);
     else if (!same_rule(before, after))
@@ -69,7 +69,7 @@ static void compare_groups(const struct hk_config *running, const struct hk_conf
       hk_buffer_print(told, "[group %s]: match = %s -> %s\n", after->name, before->match, after->match);
   }
   for (uint32_t i = 0; i < running->n_groups; i++)
-    if (!group_of(read, running->groups[i].name))
+    if (!config_diff_group_of(read, running->groups[i].name))
       hk_buffer_print(told, "[group %s] is gone\n", running->groups[i].name);
 }
 
@@ -147,10 +147,10 @@ static bool same_group(const struct hk_config *running, const struct hk_config *
   const struct hk_config_field *after = d->field ? field_of(read, name, length) : NULL;
   if (d->field)
     return same_field_rule(before, after) && same_series(running, before, read, after);
-  return same_rule(group_of(running, d->name + 1), group_of(read, d->name + 1));
+  return same_rule(config_diff_group_of(running, d->name + 1), config_diff_group_of(read, d->name + 1));
 }
 
-static const struct hk_config_detector *detector_of(const struct hk_config *c, const char *name)
+static const struct hk_config_detector *config_diff_detector_of(const struct hk_config *c, const char *name)
 {
   for (uint32_t i = 0; i < c->n_detectors; i++)
     if (strcmp(c->detectors[i].name, name) == 0)
@@ -163,7 +163,7 @@ static bool reordered(const struct hk_config *running, const struct hk_config *r
 {
   const struct hk_config_detector *last = running->detectors;
   for (uint32_t i = 0; i < read->n_detectors; i++) {
-    const struct hk_config_detector *before = detector_of(running, read->detectors[i].name);
+    const struct hk_config_detector *before = config_diff_detector_of(running, read->detectors[i].name);
     if (before && before < last)
       return true;
     last = before ? before : last;
@@ -177,7 +177,7 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
   uint32_t next = 0;
   for (uint32_t i = 0; i < read->n_detectors; i++) {
     struct hk_config_detector *after = &read->detectors[i];
-    const struct hk_config_detector *before = detector_of(running, after->name);
+    const struct hk_config_detector *before = config_diff_detector_of(running, after->name);
     char differences[512] = "";
     const bool same = before && before->field == after->field &&
                       memcmp(&before->detector, &after->detector, sizeof after->detector) == 0 &&
@@ -201,7 +201,7 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
       hk_buffer_print(told, "[detector %s]: match = %s -> %s\n", after->name, before->match, after->match);
   }
   for (uint32_t i = 0; i < running->n_detectors; i++)
-    if (!running->detectors[i].group && !detector_of(read, running->detectors[i].name))
+    if (!running->detectors[i].group && !config_diff_detector_of(read, running->detectors[i].name))
       hk_buffer_print(told, "[detector %s] is gone\n", running->detectors[i].name);
   if (reordered(running, read))
     hk_buffer_print(told, "detectors or groups stand in another order\n");

@@ -92,7 +92,7 @@ static void check_taken(struct hk_config_reading *r)
 }
 
 /* inih's reader: returns the next line, without leading blanks (they would join it to the line before). */
-static char *next_line(char *out, int size, void *arg)
+static char *config_next_line(char *out, int size, void *arg)
 {
   struct hk_config_reading *r = arg;
   check_taken(r);
@@ -211,7 +211,7 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   }
   hk_keys_default(out);
   *r = (struct hk_config_reading){ .config = out, .file = file, .name = name, .fault = fault, .arg = arg };
-  (void)ini_parse_stream(next_line, r, take_key, r); /* its status adds nothing to the reported faults */
+  (void)ini_parse_stream(config_next_line, r, take_key, r); /* its status adds nothing to the reported faults */
   check_taken(r);
   section_end(r);
   if (ferror(file))

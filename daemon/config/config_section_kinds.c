@@ -44,7 +44,7 @@ struct sections {
 };
 
 /* Checks the name of a new section. False: invalid. */
-static bool one_more(struct hk_config_reading *r, struct sections s, const char *name, char out[HK_CONFIG_NAME_MAX])
+static bool section_kinds_one_more(struct hk_config_reading *r, struct sections s, const char *name, char out[HK_CONFIG_NAME_MAX])
 {
   bool taken = false;
   for (uint32_t i = 0; i < s.n; i++)
@@ -69,7 +69,7 @@ static bool listen_begin(struct hk_config_reading *r, const char *name)
   const struct sections there = {
     "listen", "listeners", c->listeners[0].name, sizeof *c->listeners, c->n_listeners, HK_CONFIG_LISTENERS_MAX
   };
-  if (!one_more(r, there, name, made.name))
+  if (!section_kinds_one_more(r, there, name, made.name))
     return false;
   c->listeners[c->n_listeners++] = made;
   return true;
@@ -133,7 +133,7 @@ static void look_for_twin(struct hk_config_reading *r, const struct hk_config_li
 }
 
 /* Checks for keys that a listener of HTTP cannot have. */
-static void look_at_http(struct hk_config_reading *r, const struct hk_config_listener *l)
+static void section_kinds_look_at_http(struct hk_config_reading *r, const struct hk_config_listener *l)
 {
 #ifndef HK_HAVE_HTTP
   listen_fault(r, "protocol = http needs a hankeld that is built with libwebsockets; this one is not (meson option http)");
@@ -152,7 +152,7 @@ static void listen_end(struct hk_config_reading *r)
   if (l->protocol == HK_PROTOCOL_TEXT && l->transport == HK_TRANSPORT_UDP)
     hk_config_complain(r, r->section_line, "[listen %s]: the text protocol needs transport = tcp", l->name);
   if (l->protocol == HK_PROTOCOL_HTTP)
-    look_at_http(r, l);
+    section_kinds_look_at_http(r, l);
   if (l->protocol != HK_PROTOCOL_LINE && hk_config_seen(r, "precision"))
     hk_config_complain(r, r->section_line, "[listen %s]: precision is for protocol = line", l->name);
   if (l->address.ss_family != 0) {
@@ -169,7 +169,7 @@ static bool detector_begin(struct hk_config_reading *r, const char *name)
   struct hk_config_detector made = { 0 };
   const struct sections there = { "detector",           "detectors",    c->detectors[0].name,
                                   sizeof *c->detectors, c->n_detectors, HK_CONFIG_DETECTORS_MAX };
-  if (!one_more(r, there, name, made.name))
+  if (!section_kinds_one_more(r, there, name, made.name))
     return false;
   if (strchr(name, HK_DERIVED_MARK)) {
     hk_config_complain(r, r->line, "[detector %s]: %c stands in the names of further algorithms, NAME%cgraph, and in no other",
@@ -246,7 +246,7 @@ static bool group_begin(struct hk_config_reading *r, const char *name)
   struct hk_config *c = r->config;
   struct hk_config_group made = { .rule = hk_group_default() };
   const struct sections there = { "group", "groups", c->groups[0].name, sizeof *c->groups, c->n_groups, HK_CONFIG_GROUPS_MAX };
-  if (!one_more(r, there, name, made.name))
+  if (!section_kinds_one_more(r, there, name, made.name))
     return false;
   if (strchr(name, HK_DERIVED_MARK) || strlen(name) >= HK_CONFIG_NAME_MAX - 1) {
     hk_config_complain(r, r->line, "[group %s]: a name has no %c, and is at most %d bytes long", name, HK_DERIVED_MARK,
@@ -318,7 +318,7 @@ static bool maintenance_begin(struct hk_config_reading *r, const char *name)
   struct hk_maintenance_rule made = { 0 };
   const struct sections there = { "maintenance",          "maintenance windows", c->maintenance[0].name,
                                   sizeof *c->maintenance, c->n_maintenance,      HK_CONFIG_MAINTENANCE_MAX };
-  if (!one_more(r, there, name, made.name))
+  if (!section_kinds_one_more(r, there, name, made.name))
     return false;
   c->maintenance[c->n_maintenance++] = made;
   return true;
@@ -374,7 +374,7 @@ static bool notify_begin(struct hk_config_reading *r, const char *name)
   struct hk_notify_rule made = { 0 };
   const struct sections there = { "notify",          "receivers of alerts", c->notify[0].name,
                                   sizeof *c->notify, c->n_notify,           HK_CONFIG_NOTIFY_MAX };
-  if (!one_more(r, there, name, made.name))
+  if (!section_kinds_one_more(r, there, name, made.name))
     return false;
   if (name[strspn(name, PLAIN)]) {
     hk_config_complain(r, r->line, "[notify %s]: its name has letters, digits, - and _ only: it is part of names of files", name);
@@ -413,7 +413,7 @@ static bool mqtt_begin(struct hk_config_reading *r, const char *name)
   struct hk_config *c = r->config;
   struct hk_mqtt_rule made = { 0 };
   const struct sections there = { "mqtt", "brokers", c->mqtt.rule[0].name, sizeof *c->mqtt.rule, c->mqtt.n, HK_CONFIG_MQTT_MAX };
-  if (!one_more(r, there, name, made.name))
+  if (!section_kinds_one_more(r, there, name, made.name))
     return false;
   if (name[strspn(name, PLAIN)]) {
     hk_config_complain(r, r->line, "[mqtt %s]: its name has letters, digits, - and _ only: it is part of names of files", name);

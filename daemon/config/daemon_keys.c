@@ -121,12 +121,12 @@ static bool wide(const struct key *key)
 }
 
 /* The machine is little-endian. */
-static void put(struct hk_config *config, const struct key *key, uint64_t value)
+static void daemon_keys_put(struct hk_config *config, const struct key *key, uint64_t value)
 {
   memcpy((char *)config + key->offset, &value, wide(key) ? sizeof value : sizeof(uint32_t));
 }
 
-static uint64_t get(const struct hk_config *config, const struct key *key)
+static uint64_t daemon_keys_get(const struct hk_config *config, const struct key *key)
 {
   uint64_t value = 0;
   memcpy(&value, (const char *)config + key->offset, wide(key) ? sizeof value : sizeof(uint32_t));
@@ -137,7 +137,7 @@ void hk_keys_default(struct hk_config *config)
 {
   for (size_t i = 0; i < COUNT(keys); i++)
     if (keys[i].kind != PATH) /* "" */
-      put(config, &keys[i], keys[i].standard);
+      daemon_keys_put(config, &keys[i], keys[i].standard);
 }
 
 int hk_key_set(struct hk_config *config, const char *name, const char *value, char *error, size_t size)
@@ -149,7 +149,7 @@ int hk_key_set(struct hk_config *config, const char *name, const char *value, ch
   if (!key)
     return hk_section_no_key("daemon", name, &keys[0].name, COUNT(keys), sizeof *keys, error, size);
   if (key->off && strcmp(value, "off") == 0) {
-    put(config, key, 0);
+    daemon_keys_put(config, key, 0);
     return 0;
   }
   if (key->kind == PATH) {
@@ -189,12 +189,12 @@ int hk_key_set(struct hk_config *config, const char *name, const char *value, ch
              key->off ? ", nor off" : "");
     return -EINVAL;
   }
-  put(config, key, number);
+  daemon_keys_put(config, key, number);
   return 0;
 }
 
 /* Formats a value as in the file, in the largest unit that divides it. */
-static void print(const struct key *key, uint64_t value, char out[HK_KEY_TEXT])
+static void daemon_keys_print(const struct key *key, uint64_t value, char out[HK_KEY_TEXT])
 {
   static const struct unit {
     uint64_t size;
@@ -247,14 +247,14 @@ void hk_keys_compare(const struct hk_config *before, struct hk_config *after,
       compare_paths(before, after, key, differs, arg);
       continue;
     }
-    const uint64_t old = get(before, key), new = get(after, key);
+    const uint64_t old = daemon_keys_get(before, key), new = daemon_keys_get(after, key);
     if (old == new)
       continue;
     struct hk_key_change change = { .name = key->name, .live = key->when == LIVE };
-    print(key, old, change.before);
-    print(key, new, change.after);
+    daemon_keys_print(key, old, change.before);
+    daemon_keys_print(key, new, change.after);
     differs(arg, &change);
     if (!change.live)
-      put(after, key, old);
+      daemon_keys_put(after, key, old);
   }
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct hk_config_field *last_of(struct hk_config_reading *r)
+static struct hk_config_field *field_section_last_of(struct hk_config_reading *r)
 {
   return &r->config->fields[r->config->n_fields - 1];
 }
@@ -35,7 +35,7 @@ bool hk_config_field_begin(struct hk_config_reading *r, const char *name)
 
 static void take_match(struct hk_config_reading *r, const char *value)
 {
-  struct hk_config_field *f = last_of(r);
+  struct hk_config_field *f = field_section_last_of(r);
   const char *capture = strstr(value, "(*)");
   const bool plain = !strpbrk(value, "()");
   if (value[0] == 0 || strlen(value) >= sizeof f->match ||
@@ -53,7 +53,7 @@ static void take_match(struct hk_config_reading *r, const char *value)
 
 void hk_config_field_key(struct hk_config_reading *r, const char *name, const char *value)
 {
-  struct hk_config_field *f = last_of(r);
+  struct hk_config_field *f = field_section_last_of(r);
   char error[256];
   if (strcmp(name, "match") == 0) {
     take_match(r, value);
@@ -69,7 +69,7 @@ void hk_config_field_key(struct hk_config_reading *r, const char *name, const ch
 
 void hk_config_field_end(struct hk_config_reading *r)
 {
-  struct hk_config_field *f = last_of(r);
+  struct hk_config_field *f = field_section_last_of(r);
   char error[256];
   if (!hk_config_seen(r, "match"))
     hk_config_complain(r, r->section_line, "[field %s] needs match = GLOB, its sensors", f->name);
@@ -84,7 +84,7 @@ void hk_config_field_end(struct hk_config_reading *r)
 }
 
 /* Adds a detector. NULL: the maximum is reached. */
-static struct hk_config_detector *add(struct hk_config_reading *r, const struct hk_config_field *f)
+static struct hk_config_detector *field_section_add(struct hk_config_reading *r, const struct hk_config_field *f)
 {
   struct hk_config *c = r->config;
   if (c->n_detectors == HK_CONFIG_DETECTORS_MAX) {
@@ -109,7 +109,7 @@ static bool add_residuals(struct hk_config_reading *r, struct hk_config_field *f
     return false;
   }
   for (uint32_t i = from; i == from || (c->detectors[i].derived && !c->detectors[i].group); i++) {
-    struct hk_config_detector *d = add(r, f);
+    struct hk_config_detector *d = field_section_add(r, f);
     if (!d)
       return false;
     const char *algorithm = i == from ? "" : strchr(c->detectors[i].name, HK_DERIVED_MARK) + 1;
@@ -132,7 +132,7 @@ void hk_config_add_fields(struct hk_config_reading *r)
     for (uint32_t k = 0; k < c->n_groups; k++)
       if (strcmp(c->groups[k].name, f->name) == 0)
         hk_config_complain(r, 0, "[field %s]: there is a group of that name; their series would have the same names", f->name);
-    struct hk_config_detector *own = add_residuals(r, f) ? add(r, f) : NULL;
+    struct hk_config_detector *own = add_residuals(r, f) ? field_section_add(r, f) : NULL;
     if (!own)
       return;
     snprintf(own->name, sizeof own->name, "%c%.50s", HK_DERIVED_MARK, f->name);

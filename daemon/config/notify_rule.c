@@ -87,14 +87,14 @@ int hk_notify_rule_key(struct hk_notify_rule *r, const char *name, const char *v
   return hk_section_key_set("notify", keys, sizeof keys / sizeof *keys, r, name, value, error, size);
 }
 
-static bool begins(const char *text, const char *with)
+static bool notify_rule_begins(const char *text, const char *with)
 {
   return strncmp(text, with, strlen(with)) == 0;
 }
 
 static bool is_http(const char *url)
 {
-  return begins(url, "http://") || begins(url, "https://");
+  return notify_rule_begins(url, "http://") || notify_rule_begins(url, "https://");
 }
 
 bool hk_notify_for_people(const struct hk_notify_rule *r)
@@ -114,7 +114,7 @@ bool hk_notify_secret_url(const struct hk_notify_rule *r)
 
 static const char *look_at_email(const struct hk_notify_rule *r)
 {
-  if (!begins(r->server, "smtp://") && !begins(r->server, "smtps://"))
+  if (!notify_rule_begins(r->server, "smtp://") && !notify_rule_begins(r->server, "smtps://"))
     return "type = email needs server = smtp://HOST:PORT, or smtps://";
   if (!strchr(r->from, '@') || !strchr(r->to, '@') || strpbrk(r->from, "<>\", ") || strpbrk(r->to, "<>\""))
     return "type = email needs from = ADDRESS and to = ADDRESS, or several with commas between them";
@@ -127,7 +127,8 @@ static const char *look_at_email(const struct hk_notify_rule *r)
 static const char *port_of(const char *server, const char *plain, const char *secure)
 {
   const char *host = strstr(server, "://"), *port = host ? strrchr(host + 3, ':') : NULL;
-  if ((!begins(server, plain) && !begins(server, secure)) || !port || port == host + 3 || strpbrk(host + 3, "/@? "))
+  if ((!notify_rule_begins(server, plain) && !notify_rule_begins(server, secure)) || !port || port == host + 3 ||
+      strpbrk(host + 3, "/@? "))
     return NULL;
   const long number = strtol(port + 1, NULL, 10);
   return port[1] && strspn(port + 1, "0123456789") == strlen(port + 1) && number > 0 && number < 65536 ? port + 1 : NULL;
@@ -162,7 +163,7 @@ static const char *look_at_mqtt(struct hk_notify_rule *r)
 }
 
 /* Types that get HTTP POST requests. */
-static const char *look_at_http(struct hk_notify_rule *r)
+static const char *notify_rule_look_at_http(struct hk_notify_rule *r)
 {
   if (r->server[0] || r->from[0] || r->to[0] || r->user[0])
     return "server, from, to and user are for type = email, and some of them for syslog and mqtt";
@@ -191,7 +192,7 @@ static const char *look_at_type(struct hk_notify_rule *r)
   return r->type == HK_NOTIFY_EMAIL    ? look_at_email(r)
          : r->type == HK_NOTIFY_SYSLOG ? look_at_syslog(r)
          : r->type == HK_NOTIFY_MQTT   ? look_at_mqtt(r)
-                                       : look_at_http(r);
+                                       : notify_rule_look_at_http(r);
 }
 
 int hk_notify_rule_finish(struct hk_notify_rule *r, char *error, size_t size)

@@ -18,7 +18,7 @@ const char *const hk_notify_incident_names[] = { "key",      "status",   "over",
                                                  "position", "time",     "since", "rank",   "level",    "sensors",
                                                  "text",     "severity", "about", "about.", "link",     NULL };
 
-static void gather(const char *names[NAMES], bool alerts, bool incidents)
+static void notify_template_gather(const char *names[NAMES], bool alerts, bool incidents)
 {
   const char *const *lists[] = { hk_notify_message_names, alerts ? hk_notify_alert_names : NULL,
                                  incidents ? hk_notify_incident_names : NULL };
@@ -29,11 +29,11 @@ static void gather(const char *names[NAMES], bool alerts, bool incidents)
   names[n] = NULL;
 }
 
-static bool check(const struct hk_notify_template *t, bool alerts, bool incidents, char *error, size_t size)
+static bool notify_template_check(const struct hk_notify_template *t, bool alerts, bool incidents, char *error, size_t size)
 {
   const char *names[NAMES];
   struct hk_template_fault fault;
-  gather(names, alerts, incidents);
+  notify_template_gather(names, alerts, incidents);
   if (hk_template_check(t->text, names, &fault) == 0)
     return true;
   if (t->file[0])
@@ -58,7 +58,7 @@ bool hk_notify_template_take(struct hk_notify_template *t, const char *value, ch
     snprintf(error, size, "template: there is nothing in it");
     return false;
   }
-  return check(t, true, true, error, size);
+  return notify_template_check(t, true, true, error, size);
 }
 
 bool hk_notify_template_read(struct hk_notify_template *t, const char *path, char *error, size_t size)
@@ -77,10 +77,10 @@ bool hk_notify_template_read(struct hk_notify_template *t, const char *path, cha
     memcpy(t->file, path, strlen(path));
   }
   hk_secret_free(data, bytes);
-  return t->text[0] && check(t, true, true, error, size);
+  return t->text[0] && notify_template_check(t, true, true, error, size);
 }
 
 bool hk_notify_template_fits(const struct hk_notify_template *t, bool incidents, char *error, size_t size)
 {
-  return check(t, !incidents, incidents, error, size);
+  return notify_template_check(t, !incidents, incidents, error, size);
 }

@@ -32,7 +32,7 @@ static const char *take_text(char *out, size_t room, const char *value, const ch
   return NULL;
 }
 
-static bool take_words(const struct hk_section_key *key, const char *value, uint32_t *out)
+static bool section_keys_take_words(const struct hk_section_key *key, const char *value, uint32_t *out)
 {
   char text[HK_SECTION_TEXT], *rest = text;
   uint32_t word;
@@ -47,7 +47,7 @@ static bool take_words(const struct hk_section_key *key, const char *value, uint
   return *out != 0;
 }
 
-static bool take_number(const struct hk_section_key *key, const char *value, double *out)
+static bool section_keys_take_number(const struct hk_section_key *key, const char *value, double *out)
 {
   char *end;
   *out = strtod(value, &end);
@@ -63,7 +63,7 @@ static bool take_duration(const struct hk_section_key *key, const char *value, i
 }
 
 /* Whether the value is valid for the key; sets it then. The fields are aligned, being members of the rule. */
-static bool take(const struct hk_section_key *key, void *field, const char *value)
+static bool section_keys_take(const struct hk_section_key *key, void *field, const char *value)
 {
   uint32_t word;
   double number;
@@ -73,7 +73,7 @@ static bool take(const struct hk_section_key *key, void *field, const char *valu
   case HK_TAKES_WORD:
   case HK_TAKES_FLAG:
   case HK_TAKES_WORDS:
-    good = key->kind == HK_TAKES_WORDS ? take_words(key, value, &word) : hk_word_find(key->words, value, &word) == 0;
+    good = key->kind == HK_TAKES_WORDS ? section_keys_take_words(key, value, &word) : hk_word_find(key->words, value, &word) == 0;
     if (good && key->kind == HK_TAKES_FLAG)
       *(bool *)field = word == 1;
     else if (good)
@@ -81,7 +81,7 @@ static bool take(const struct hk_section_key *key, void *field, const char *valu
     return good;
   case HK_TAKES_NUMBER:
   case HK_TAKES_WHOLE:
-    good = take_number(key, value, &number) && (key->kind == HK_TAKES_NUMBER || number == (uint32_t)number);
+    good = section_keys_take_number(key, value, &number) && (key->kind == HK_TAKES_NUMBER || number == (uint32_t)number);
     word = good && key->kind == HK_TAKES_WHOLE ? (uint32_t)number : 0;
     if (good)
       memcpy(field, key->kind == HK_TAKES_NUMBER ? (void *)&number : (void *)&word,
@@ -124,7 +124,7 @@ int hk_section_key_set(const char *section, const struct hk_section_key *keys, s
     wrong = take_text(field, HK_SECTION_GLOB, value, "a glob of 1 to 512 bytes; * matches every sensor");
   else if (key->kind == HK_TAKES_OTHER)
     wrong = key->take(field, value);
-  else if (!take(key, field, value))
+  else if (!section_keys_take(key, field, value))
     wrong = key->wrong;
   if (wrong)
     snprintf(error, size, "%s = %.64s: %s", name, value, wrong);

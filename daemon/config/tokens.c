@@ -30,7 +30,7 @@ struct hk_tokens {
   struct entry *entry;
 };
 
-static int hash(const char *token, size_t length, uint8_t out[HK_TOKEN_HASH])
+static int tokens_hash(const char *token, size_t length, uint8_t out[HK_TOKEN_HASH])
 {
 #ifdef HK_HAVE_TLS
   return EVP_Digest(token, length, out, NULL, EVP_sha256(), NULL) == 1 ? 0 : -EIO;
@@ -59,7 +59,7 @@ static bool name_good(const char *name)
   return length > 0 && length < HK_TOKEN_NAME_MAX && name[0] != '#';
 }
 
-static int digit(char c)
+static int tokens_digit(char c)
 {
   return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
@@ -69,7 +69,7 @@ static bool read_hash(const char *hex, uint8_t out[HK_TOKEN_HASH])
   if (strlen(hex) != 2 * HK_TOKEN_HASH)
     return false;
   for (size_t i = 0; i < HK_TOKEN_HASH; i++) {
-    const int high = digit(hex[2 * i]), low = digit(hex[2 * i + 1]);
+    const int high = tokens_digit(hex[2 * i]), low = tokens_digit(hex[2 * i + 1]);
     if (high < 0 || low < 0)
       return false;
     out[i] = (uint8_t)(high << 4 | low);
@@ -84,7 +84,7 @@ static bool feeds_good(const char *glob)
 }
 
 /* Parses a line, and modifies it. Returns NULL, or what is wrong with it. *feeds: the glob, NULL for none. */
-static const char *read_line(char *line, struct hk_token *t, const char **feeds)
+static const char *tokens_read_line(char *line, struct hk_token *t, const char **feeds)
 {
   char *rest, *name = strtok_r(line, " \t", &rest), *list = strtok_r(NULL, " \t", &rest), *proof = strtok_r(NULL, " \t", &rest);
   const char *more = proof ? strtok_r(NULL, " \t", &rest) : NULL;
@@ -107,7 +107,7 @@ static const char *read_line(char *line, struct hk_token *t, const char **feeds)
 
 _Static_assert(HK_TOKENS_MAX == 4096, "as is said below, and in hankeld.conf(5)");
 
-static int add(struct hk_tokens *t, const struct hk_token *token, const char *feeds)
+static int tokens_add(struct hk_tokens *t, const struct hk_token *token, const char *feeds)
 {
   struct entry *more = hk_grow(t->entry, t->n, &t->capacity, sizeof *more, 16);
   if (!more)
@@ -141,13 +141,13 @@ int hk_tokens_read(struct hk_tokens **out, FILE *file, const char *name, char *e
     const char *first = line + strspn(line, " \t");
     if (wrong || *first == 0 || *first == '#')
       continue;
-    wrong = read_line(line, &token, &feeds);
+    wrong = tokens_read_line(line, &token, &feeds);
     if (!wrong && (token.certificate ? hk_tokens_certificate(t, token.name) : hk_tokens_again(t, &token)))
       wrong = "the same token or certificate is in the file already";
     if (!wrong && t->n == HK_TOKENS_MAX)
       wrong = "more than 4096 tokens and certificates";
     if (!wrong)
-      status = add(t, &token, feeds);
+      status = tokens_add(t, &token, feeds);
   }
   if (status == 0 && !wrong && ferror(file))
     status = -EIO;
@@ -212,7 +212,7 @@ static const struct hk_token *find_hash(const struct hk_tokens *t, const uint8_t
 const struct hk_token *hk_tokens_find(const struct hk_tokens *t, const char *token, size_t length)
 {
   uint8_t shown[HK_TOKEN_HASH];
-  return hash(token, length, shown) == 0 ? find_hash(t, shown) : NULL;
+  return tokens_hash(token, length, shown) == 0 ? find_hash(t, shown) : NULL;
 }
 
 const struct hk_token *hk_tokens_certificate(const struct hk_tokens *t, const char *name)
@@ -252,7 +252,7 @@ int hk_token_make(const char *name, uint32_t scopes, const char *feeds, char tok
   for (size_t i = 4; i < HK_TOKEN_LENGTH; i++)
     token[i] = letters[random[i] & 63]; /* 6 bits each, 258 in all */
   token[HK_TOKEN_LENGTH] = 0;
-  const int status = hash(token, HK_TOKEN_LENGTH, hashed);
+  const int status = tokens_hash(token, HK_TOKEN_LENGTH, hashed);
   if (status != 0)
     return status;
   hk_scopes_format(scopes, list);

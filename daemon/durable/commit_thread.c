@@ -25,7 +25,7 @@ void hk_durable_nudge(struct hk_durable *d)
 }
 
 /* Waits until there is work, at most for this time. at_least: minimum time, even if there is work. */
-static void rest(struct hk_durable *d, int64_t ns, bool at_least)
+static void commit_thread_rest(struct hk_durable *d, int64_t ns, bool at_least)
 {
   struct timespec until;
   int status = 0;
@@ -60,7 +60,7 @@ static void on_record(void *arg, const struct hk_record *record)
 }
 
 /* Checks that everything that was committed is where a start would find it. */
-static void look_around(struct hk_durable *d)
+static void commit_thread_look_around(struct hk_durable *d)
 {
   char why[sizeof d->health.condition.why];
   const char *remedy;
@@ -71,7 +71,7 @@ static void look_around(struct hk_durable *d)
 /* Commits everything that was appended. Returns whether there was anything. */
 static bool commit(struct hk_durable *d, int *status)
 {
-  look_around(d);      /* first: new data must go to the same files as acknowledged data */
+  commit_thread_look_around(d); /* first: new data must go to the same files as acknowledged data */
   bool behind = false; /* whether this round writes what an earlier one could not; then newer events must wait for their points */
   for (uint32_t i = 0; i < d->shards; i++)
     behind |= d->journal[i] && hk_journal_behind(d->journal[i]);
@@ -111,7 +111,7 @@ static bool commit(struct hk_durable *d, int *status)
   }
   if (*status == -ESTALE) { /* the disk works, and a retry would hide it */
     hk_folder_doubt(&d->there);
-    look_around(d);
+    commit_thread_look_around(d);
     *status = hk_condition_degraded(d) ? 0 : *status;
   }
   hk_condition_commit(d, *status, shard, settles && !hk_condition_degraded(d));
@@ -150,7 +150,7 @@ static bool works(struct hk_durable *d)
   return fine;
 }
 
-static void *run(void *arg)
+static void *commit_thread_run(void *arg)
 {
   struct hk_durable *d = arg;
   int status = 0;
@@ -166,9 +166,9 @@ static void *run(void *arg)
     }
     keep_marks(d, hk_condition_degraded(d));
     if (status != 0)
-      rest(d, AGAIN, true);
+      commit_thread_rest(d, AGAIN, true);
     else if (!any)
-      rest(d, LOOK, false);
+      commit_thread_rest(d, LOOK, false);
   }
   (void)commit(d, &status); /* no thread appends any more */
   if (status == 0)
@@ -183,7 +183,7 @@ static void *run(void *arg)
 int hk_commit_start(struct hk_durable *d)
 {
   d->commit.beat = d->commit.begun = hk_now();
-  const int status = -pthread_create(&d->commit.thread, NULL, run, d);
+  const int status = -pthread_create(&d->commit.thread, NULL, commit_thread_run, d);
   d->commit.running = status == 0;
   return status;
 }

@@ -37,7 +37,7 @@ static void degrade(struct hk_durable *d, const char *why, const char *remedy)
 }
 
 /* ns for which something has been waiting to be committed. */
-static int64_t waits(struct hk_durable *d)
+static int64_t disk_health_waits(struct hk_durable *d)
 {
   const int64_t now = hk_now();
   int64_t most = 0;
@@ -51,7 +51,7 @@ static int64_t waits(struct hk_durable *d)
 }
 
 /* To call under the lock, while FAILING: whether that has lasted too long. */
-static void look(struct hk_durable *d)
+static void disk_health_look(struct hk_durable *d)
 {
   char why[sizeof d->health.condition.why + 64];
   const int64_t wait = d->journal_wait;
@@ -84,7 +84,7 @@ void hk_condition_commit(struct hk_durable *d, int status, uint32_t shard, bool 
     become(d, HK_DURABLE_OK, "");
     d->health.failing_since = 0;
   }
-  look(d);
+  disk_health_look(d);
   pthread_mutex_unlock(&d->health.lock);
 }
 
@@ -92,7 +92,7 @@ void hk_durable_watch(struct hk_durable *d)
 {
   if (d->mode == HK_DURABILITY_NONE || !d->commit.running)
     return;
-  const int64_t waiting = waits(d), wait = d->journal_wait;
+  const int64_t waiting = disk_health_waits(d), wait = d->journal_wait;
   pthread_mutex_lock(&d->health.lock);
   const bool writes = d->health.condition.state == HK_DURABLE_OK || d->health.condition.state == HK_DURABLE_RECOVERING;
   if (writes && waiting >= (wait < SLOW ? wait : SLOW)) {
@@ -109,7 +109,7 @@ void hk_durable_watch(struct hk_durable *d)
              (double)wait * 1e-9);
     }
   }
-  look(d);
+  disk_health_look(d);
   pthread_mutex_unlock(&d->health.lock);
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int say(char *error, size_t size, const struct hk_durable *d, int status, const char *what)
+static int durable_say(char *error, size_t size, const struct hk_durable *d, int status, const char *what)
 {
   snprintf(error, size, "state = %s: %s: %s", d->path, what, strerror(-status));
   return status;
@@ -61,7 +61,7 @@ static int open_marks(struct hk_durable *d, char *error, size_t size)
   if (status == 0)
     status = hk_marks_open(&d->marks, &d->disk, d->folder);
   if (status != 0)
-    return say(error, size, d, status, HK_MARKS_FILE);
+    return durable_say(error, size, d, status, HK_MARKS_FILE);
   if (newest < HK_JOURNAL_VERSION || hk_marks_get(d->marks, HK_MARK_EVENTS, &mark))
     return 0;
   hk_log(d->log, HK_LOG_WARNING,
@@ -70,7 +70,7 @@ static int open_marks(struct hk_durable *d, char *error, size_t size)
          d->path);
   mark = (struct hk_journal_mark){ .apart = true };
   status = hk_marks_put(d->marks, HK_MARK_EVENTS, &mark);
-  return status != 0 ? say(error, size, d, status, HK_MARKS_FILE) : 0;
+  return status != 0 ? durable_say(error, size, d, status, HK_MARKS_FILE) : 0;
 }
 
 /* Locks the folder for this daemon, and makes one for each shard. Returns 0, or a negative errno with a message. */
@@ -78,23 +78,23 @@ static int take_folder(struct hk_durable *d, char *error, size_t size)
 {
   int status = hk_disk_folder(&d->disk, AT_FDCWD, d->path, &d->folder);
   if (status != 0)
-    return say(error, size, d, status, "cannot be opened or made");
+    return durable_say(error, size, d, status, "cannot be opened or made");
   status = hk_disk_lock(&d->disk, d->folder, &d->lock);
   if (status == -EWOULDBLOCK)
     snprintf(error, size, "state = %s: another daemon uses it", d->path);
   else if (status != 0)
-    (void)say(error, size, d, status, "lock");
+    (void)durable_say(error, size, d, status, "lock");
   for (uint32_t i = 0; i < d->shards && status == 0; i++) {
     char name[32];
     snprintf(name, sizeof name, "shard-%u", i);
     status = hk_disk_folder(&d->disk, d->folder, name, &d->shard_folder[i]);
     if (status != 0)
-      (void)say(error, size, d, status, name);
+      (void)durable_say(error, size, d, status, name);
   }
   if (status == 0) {
     status = hk_disk_sync_folder(&d->disk, d->folder);
     if (status != 0)
-      (void)say(error, size, d, status, "fsync");
+      (void)durable_say(error, size, d, status, "fsync");
   }
   return status;
 }
@@ -242,7 +242,7 @@ int hk_durable_begin(struct hk_durable *d, const uint64_t position[], struct hk_
   if (status == 0 && d->mode != HK_DURABILITY_NONE)
     status = hk_commit_start(d);
   if (status != 0)
-    (void)say(error, size, d, status, "journal");
+    (void)durable_say(error, size, d, status, "journal");
   return status;
 }
 

@@ -16,7 +16,7 @@ static void drop_oldest(struct hk_event_blocks *l)
 }
 
 /* Makes room for this many bytes in the newest block. NULL: no memory. */
-static uint8_t *room(struct hk_event_blocks *l, uint64_t position, size_t bytes)
+static uint8_t *event_blocks_room(struct hk_event_blocks *l, uint64_t position, size_t bytes)
 {
   if (!l->newest || l->newest->capacity - l->newest->size < bytes) {
     const size_t usual = l->most / BLOCKS, capacity = bytes > usual ? bytes : usual;
@@ -41,7 +41,7 @@ static uint8_t *room(struct hk_event_blocks *l, uint64_t position, size_t bytes)
 void hk_blocks_keep(struct hk_event_blocks *l, uint64_t position, enum hk_log_record type, const void *payload, size_t size)
 {
   const struct hk_event_entry e = { .position = position, .bytes = (uint32_t)(sizeof e + (size + 7) / 8 * 8), .type = type };
-  uint8_t *at = room(l, position, e.bytes);
+  uint8_t *at = event_blocks_room(l, position, e.bytes);
   if (!at)
     return;
   memcpy(at, &e, sizeof e);

@@ -229,8 +229,8 @@ static void miss(struct hk_eventlog_cursor *c, uint64_t position)
 }
 
 /* Visits an entry. False: it ends the visit. */
-static bool show(const struct hk_event_entry *e, const uint8_t *payload, const struct hk_eventlog_visit *visit, void *arg,
-                 bool unsure)
+static bool event_log_show(const struct hk_event_entry *e, const uint8_t *payload, const struct hk_eventlog_visit *visit,
+                           void *arg, bool unsure)
 {
   if (e->type == HK_RECORD_EVENT && visit->event) {
     struct hk_logged logged;
@@ -282,7 +282,7 @@ uint32_t hk_eventlog_visit(struct hk_eventlog *l, struct hk_eventlog_cursor *c, 
     if (e.position < c->next)
       continue;
     miss(c, e.position);
-    more = show(&e, payload, visit, arg, e.position > sure);
+    more = event_log_show(&e, payload, visit, arg, e.position > sure);
     c->next = e.position + 1;
     n++;
   }
@@ -300,7 +300,7 @@ struct opening {
   uint64_t gone; /* and this total number of positions is missing there */
 };
 
-static void on_damage(void *arg, const struct hk_journal_damaged *d)
+static void event_log_on_damage(void *arg, const struct hk_journal_damaged *d)
 {
   struct opening *o = arg;
   if (d->missing)
@@ -316,7 +316,7 @@ static void on_damage(void *arg, const struct hk_journal_damaged *d)
 }
 
 /* Reads the records into memory. *position: of the last event. */
-static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, struct opening *o, uint64_t *position)
+static int event_log_take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, struct opening *o, uint64_t *position)
 {
   struct hk_record r;
   int status;
@@ -345,7 +345,7 @@ static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, str
 }
 
 /* The position to continue after, which exceeds all published ones. last: of the last existing event. */
-static uint64_t go_on_behind(struct opening *o, uint64_t last)
+static uint64_t event_log_go_on_behind(struct opening *o, uint64_t last)
 {
   struct hk_journal_mark mark;
   uint64_t behind = last + o->lost;
@@ -363,13 +363,13 @@ static int open_log(struct hk_eventlog *l, const struct hk_journal_place *place,
   struct hk_journal_reader *reader;
   uint64_t position = 0;
   char why[256] = "";
-  int status = hk_journal_read(&reader, place, 0, on_damage, o, why, sizeof why);
+  int status = hk_journal_read(&reader, place, 0, event_log_on_damage, o, why, sizeof why);
   if (status == 0) {
-    status = take_all(l, reader, o, &position);
+    status = event_log_take_all(l, reader, o, &position);
     hk_journal_read_close(reader);
   }
   if (status == 0)
-    status = hk_journal_new(&l->journal, place, go_on_behind(o, position));
+    status = hk_journal_new(&l->journal, place, event_log_go_on_behind(o, position));
   l->lost = o->gone;
   if (status == 0 && l->lost > 0)
     hk_log(o->log, HK_LOG_WARNING,

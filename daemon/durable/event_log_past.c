@@ -18,14 +18,14 @@ void hk_past_free(struct hk_past *p)
 }
 
 /* Keyed with a secret, so that no peer can prepare colliding names. */
-static uint64_t key_of(const struct hk_past *p, uint32_t handle, struct hk_string name)
+static uint64_t event_log_past_key_of(const struct hk_past *p, uint32_t handle, struct hk_string name)
 {
   const uint64_t both[2] = { XXH3_64bits_withSecret(name.data, name.length, p->secret, sizeof p->secret), handle };
   const uint64_t key = XXH3_64bits_withSecret(both, sizeof both, p->secret, sizeof p->secret);
   return key ? key : 1;
 }
 
-static struct hk_past_reached *place_of(const struct hk_past *p, uint64_t key)
+static struct hk_past_reached *event_log_past_place_of(const struct hk_past *p, uint64_t key)
 {
   uint64_t i = key & (p->size - 1);
   while (p->reached[i].key != 0 && p->reached[i].key != key)
@@ -41,14 +41,14 @@ int hk_past_reach(struct hk_past *p, const struct hk_logged *e)
       return -ENOMEM;
     for (uint64_t i = 0; i < p->size; i++)
       if (p->reached[i].key != 0)
-        *place_of(&grown, p->reached[i].key) = p->reached[i];
+        *event_log_past_place_of(&grown, p->reached[i].key) = p->reached[i];
     free(p->reached);
     p->reached = grown.reached;
     p->size = grown.size;
   }
-  struct hk_past_reached *r = place_of(p, key_of(p, e->handle, e->name));
+  struct hk_past_reached *r = event_log_past_place_of(p, event_log_past_key_of(p, e->handle, e->name));
   p->n += r->key == 0;
-  r->key = key_of(p, e->handle, e->name);
+  r->key = event_log_past_key_of(p, e->handle, e->name);
   r->sequence = e->sequence;
   if (e->event.kind != HK_EVENT_ACKNOWLEDGED) {
     r->number = e->event.number;
@@ -63,7 +63,7 @@ int hk_past_reach(struct hk_past *p, const struct hk_logged *e)
 
 bool hk_past_noted(const struct hk_past *p, uint32_t handle, struct hk_string name, struct hk_logged *out)
 {
-  const struct hk_past_reached *r = p->reached ? place_of(p, key_of(p, handle, name)) : NULL;
+  const struct hk_past_reached *r = p->reached ? event_log_past_place_of(p, event_log_past_key_of(p, handle, name)) : NULL;
   if (!r || r->noted == 0)
     return false;
   *out = (struct hk_logged){ .by = hk_string(r->by), .event = { .number = r->noted, .time = r->when } };
@@ -74,6 +74,6 @@ struct hk_eventlog_past hk_past_find(const struct hk_past *p, uint32_t handle, s
 {
   if (!p->reached)
     return (struct hk_eventlog_past){ 0 };
-  const struct hk_past_reached *r = place_of(p, key_of(p, handle, name));
+  const struct hk_past_reached *r = event_log_past_place_of(p, event_log_past_key_of(p, handle, name));
   return (struct hk_eventlog_past){ r->sequence, r->open, r->number };
 }

@@ -161,7 +161,7 @@ void hk_logged_incident_write(const struct hk_logged_incident *i, uint8_t *data)
 }
 
 /* Names, each followed by a 0. */
-static bool names_valid(struct hk_string s)
+static bool event_records_names_valid(struct hk_string s)
 {
   for (size_t at = 0; at < s.length;) {
     const char *end = memchr(s.data + at, 0, s.length - at);
@@ -203,7 +203,7 @@ bool hk_logged_incident_read(const uint8_t *data, size_t size, struct hk_logged_
     return false;
   hk_logged_incident_view(data, out);
   return hk_name_piece_valid(out->text.data, c.text, NULL) && hk_name_piece_valid(out->about.data, c.about, NULL) &&
-         names_valid(out->sensors);
+         event_records_names_valid(out->sensors);
 }
 
 /* --- what was settled --------------------------------------------------------------------------------------------------- */
@@ -260,7 +260,7 @@ struct operation {
 _Static_assert(sizeof(struct operation) == HK_SETTLED_LEAST, "no padding");
 
 /* Returns the place after it. */
-static uint8_t *put(uint8_t *at, struct hk_string s)
+static uint8_t *event_records_put(uint8_t *at, struct hk_string s)
 {
   if (s.length > 0)
     memcpy(at, s.data, s.length);
@@ -278,7 +278,7 @@ void hk_logged_operation_write(const struct hk_logged_operation *o, uint8_t *dat
     o->time, o->until, o->kind, (uint32_t)o->subject.length, (uint32_t)o->by.length, (uint32_t)o->text.length, { 0 }
   };
   memcpy(data, &head, sizeof head);
-  (void)put(put(put(data + sizeof head, o->subject), o->by), o->text);
+  (void)event_records_put(event_records_put(event_records_put(data + sizeof head, o->subject), o->by), o->text);
 }
 
 void hk_logged_operation_view(const uint8_t *data, struct hk_logged_operation *out)

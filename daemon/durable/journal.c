@@ -47,7 +47,7 @@ void hk_journal_free(struct hk_journal *j)
 
 /* --- appending ------------------------------------------------------------------------------------------------------- */
 
-static int reserve(struct hk_journal_buffer *b, size_t more)
+static int journal_reserve(struct hk_journal_buffer *b, size_t more)
 {
   size_t capacity = b->capacity ? b->capacity : BUFFER_LEAST;
   while (capacity - b->size < more)
@@ -67,7 +67,7 @@ void *hk_journal_begin(struct hk_journal *j, uint32_t type, size_t size)
   const size_t bytes = hk_record_bytes(size);
   pthread_mutex_lock(&j->lock);
   struct hk_journal_buffer *b = &j->filling;
-  if (size > HK_RECORD_MAX || reserve(b, bytes) != 0) {
+  if (size > HK_RECORD_MAX || journal_reserve(b, bytes) != 0) {
     pthread_mutex_unlock(&j->lock);
     return NULL;
   }
@@ -125,14 +125,14 @@ int64_t hk_journal_waiting_since(struct hk_journal *j)
 
 /* --- marks ----------------------------------------------------------------------------------------------------------- */
 
-static struct hk_journal_mark mark_of(uint64_t position, const struct hk_journal_segment *last)
+static struct hk_journal_mark journal_mark_of(uint64_t position, const struct hk_journal_segment *last)
 {
   return (struct hk_journal_mark){ .position = position, .segment = last->number, .bytes = last->bytes, .salt = last->salt };
 }
 
 static int put_mark(struct hk_journal *j, uint64_t position, const struct hk_journal_segment *last, bool apart)
 {
-  struct hk_journal_mark mark = mark_of(position, last);
+  struct hk_journal_mark mark = journal_mark_of(position, last);
   mark.apart = apart;
   const int status = j->place.marks ? hk_marks_put(j->place.marks, j->place.mark, &mark) : 0;
   if (status == 0)
@@ -143,7 +143,7 @@ static int put_mark(struct hk_journal *j, uint64_t position, const struct hk_jou
 }
 
 /* The last segment; all zero: none. */
-static struct hk_journal_segment last_of(struct hk_journal *j)
+static struct hk_journal_segment journal_last_of(struct hk_journal *j)
 {
   pthread_mutex_lock(&j->lock);
   const struct hk_journal_segment last = j->n_segments > 0 ? j->segments[j->n_segments - 1] : (struct hk_journal_segment){ 0 };
@@ -153,14 +153,14 @@ static struct hk_journal_segment last_of(struct hk_journal *j)
 
 int hk_journal_note(struct hk_journal *j)
 {
-  const struct hk_journal_segment last = last_of(j);
+  const struct hk_journal_segment last = journal_last_of(j);
   const bool shows = j->place.kind == HK_JOURNAL_EVENTS; /* points are acknowledged only when they are on the disk */
   return put_mark(j, shows ? hk_journal_committed(j) : j->marked, &last, false);
 }
 
 int hk_journal_note_apart(struct hk_journal *j)
 {
-  const struct hk_journal_segment last = last_of(j);
+  const struct hk_journal_segment last = journal_last_of(j);
   int status = put_mark(j, hk_journal_position(j), &last, true);
   if (status == 0 && j->place.marks)
     status = hk_marks_sync(j->place.marks);
@@ -176,8 +176,8 @@ uint64_t hk_journal_sure(const struct hk_journal *j)
 
 int hk_journal_note_end(struct hk_journal *j)
 {
-  const struct hk_journal_segment last = last_of(j);
-  struct hk_journal_mark mark = mark_of(hk_journal_committed(j), &last);
+  const struct hk_journal_segment last = journal_last_of(j);
+  struct hk_journal_mark mark = journal_mark_of(hk_journal_committed(j), &last);
   mark.reserved = mark.position;
   return j->place.marks ? hk_marks_end(j->place.marks, j->place.mark, &mark) : 0;
 }
@@ -291,7 +291,7 @@ static struct hk_record_head *head_at(const struct hk_journal_buffer *b, size_t 
   return (struct hk_record_head *)(void *)(b->data + at);
 }
 
-static void seal(struct hk_journal *j)
+static void journal_seal(struct hk_journal *j)
 {
   const struct hk_journal_buffer *b = &j->taken;
   for (size_t at = 0; at < b->size; at += hk_record_bytes(head_at(b, at)->size)) {
@@ -325,7 +325,7 @@ static int write_taken(struct hk_journal *j)
   int status = j->file < 0 ? begin_segment(j) : 0;
   if (status != 0)
     return status;
-  seal(j);
+  journal_seal(j);
   status = hk_disk_write(j->place.disk, j->file, j->taken.data, j->taken.size);
   if (status == 0)
     status = hk_disk_sync(j->place.disk, j->file);
@@ -344,7 +344,7 @@ static int write_taken(struct hk_journal *j)
   return 0;
 }
 
-static void tell(const struct hk_journal_buffer *b, void (*each)(void *arg, const struct hk_record *record), void *arg)
+static void journal_tell(const struct hk_journal_buffer *b, void (*each)(void *arg, const struct hk_record *record), void *arg)
 {
   for (size_t at = 0; at < b->size; at += hk_record_bytes(head_at(b, at)->size)) {
     const struct hk_record_head *head = head_at(b, at);
@@ -366,7 +366,7 @@ int hk_journal_commit(struct hk_journal *j, void (*each)(void *arg, const struct
     j->taken_since = 0;
   pthread_mutex_unlock(&j->lock);
   if (done && each)
-    tell(&j->taken, each, arg);
+    journal_tell(&j->taken, each, arg);
   if (over)
     j->taken.size = 0;
   return over ? 0 : status;

@@ -26,7 +26,7 @@ static int copy_bytes(const struct hk_disk *disk, int from, uint64_t size, int t
 }
 
 /* Copies a file; the copy gets its name when it is complete. */
-static int copy(const struct hk_journal_place *place, uint64_t number, const char *name, const char *aside)
+static int journal_quarantine_copy(const struct hk_journal_place *place, uint64_t number, const char *name, const char *aside)
 {
   char unfinished[HK_DISK_NAME_MAX];
   uint64_t size;
@@ -49,7 +49,7 @@ static int copy(const struct hk_journal_place *place, uint64_t number, const cha
 }
 
 /* Whether a file exists: a file that was set aside must not be overwritten. */
-static int is_there(const struct hk_journal_place *place, const char *name, bool *there)
+static int journal_quarantine_is_there(const struct hk_journal_place *place, const char *name, bool *there)
 {
   uint64_t size;
   int file;
@@ -79,9 +79,10 @@ int hk_journal_set_aside(const struct hk_journal_place *place, uint64_t number, 
     return status != 0 ? status : hk_disk_sync_folder(place->disk, place->folder);
   hk_disk_name(name, place->stem, number, place->suffix);
   hk_disk_name(aside, place->stem, number, HK_JOURNAL_ASIDE);
-  status = is_there(place, aside, &there); /* whether a copy exists: a crash preceded the cut, or there was damage here before */
+  status = journal_quarantine_is_there(
+      place, aside, &there); /* whether a copy exists: a crash preceded the cut, or there was damage here before */
   if (status == 0 && !there)
-    status = copy(place, number, name, aside);
+    status = journal_quarantine_copy(place, number, name, aside);
   if (status == 0)
     status = hk_disk_sync_folder(place->disk, place->folder);
   return status != 0 ? status : hk_disk_cut(place->disk, place->folder, name, at);

@@ -42,8 +42,8 @@ struct hk_journal_reader {
 };
 
 /* Reads the head of a segment. Returns 0; -EBADMSG: it has no good one; -EPROTONOSUPPORT: *why; or another negative errno. */
-static int read_head(struct hk_journal_reader *r, uint64_t number, struct hk_segment_head *head, int *file, uint64_t *bytes,
-                     char *why, size_t size)
+static int journal_read_read_head(struct hk_journal_reader *r, uint64_t number, struct hk_segment_head *head, int *file,
+                                  uint64_t *bytes, char *why, size_t size)
 {
   hk_disk_name(r->name, r->place.stem, number, r->place.suffix);
   int status = hk_disk_open(r->place.disk, r->place.folder, r->name, file, bytes);
@@ -75,7 +75,7 @@ static int find_first(struct hk_journal_reader *r, uint64_t from, char *why, siz
     struct hk_segment_head head;
     uint64_t bytes;
     int file;
-    const int status = read_head(r, r->numbers[i], &head, &file, &bytes, why, size);
+    const int status = journal_read_read_head(r, r->numbers[i], &head, &file, &bytes, why, size);
     if (status == -EPROTONOSUPPORT)
       return status;
     if (status != 0 && status != -EBADMSG) {
@@ -119,7 +119,7 @@ int hk_journal_read(struct hk_journal_reader **out, const struct hk_journal_plac
 }
 
 /* Skips and reports the part of the segment from `at` to `end`. */
-static void leave_out(struct hk_journal_reader *r, uint64_t at, uint64_t end, bool tail, const char *why)
+static void journal_read_leave_out(struct hk_journal_reader *r, uint64_t at, uint64_t end, bool tail, const char *why)
 {
   const struct hk_journal_damaged damaged = { r->name, r->numbers[r->next - 1], at, end - at, tail, false, why };
   if (tail)
@@ -173,11 +173,11 @@ static int open_next(struct hk_journal_reader *r)
   if (r->next == r->n)
     return 0;
   const uint64_t number = r->numbers[r->next++];
-  const int status = read_head(r, number, &r->head, &r->file, &r->bytes, why, sizeof why);
+  const int status = journal_read_read_head(r, number, &r->head, &r->file, &r->bytes, why, sizeof why);
   if (status == -EBADMSG) {
     r->file = -1;
     r->left -= r->bytes;
-    leave_out(r, 0, r->bytes, is_unwritten(r), "its head is damaged");
+    journal_read_leave_out(r, 0, r->bytes, is_unwritten(r), "its head is damaged");
     return 1;
   }
   if (status != 0) {
@@ -193,7 +193,7 @@ static int open_next(struct hk_journal_reader *r)
 }
 
 /* Loads `size` bytes from `at` on. NULL and *status = 0: the segment ends before. */
-static const uint8_t *look(struct hk_journal_reader *r, uint64_t at, size_t size, int *status)
+static const uint8_t *journal_read_look(struct hk_journal_reader *r, uint64_t at, size_t size, int *status)
 {
   *status = 0;
   if (r->bytes - at < size)
@@ -211,16 +211,16 @@ static const uint8_t *look(struct hk_journal_reader *r, uint64_t at, size_t size
 }
 
 /* Checks the record at `at`. NULL: it is whole; else why it is not, which is meaningless if *status is an error. */
-static const char *look_at(struct hk_journal_reader *r, uint64_t at, struct hk_record *out, int *status)
+static const char *journal_read_look_at(struct hk_journal_reader *r, uint64_t at, struct hk_record *out, int *status)
 {
   struct hk_record_head head;
-  const uint8_t *bytes = look(r, at, sizeof head, status);
+  const uint8_t *bytes = journal_read_look(r, at, sizeof head, status);
   if (!bytes)
     return "it ends in the middle of a record";
   memcpy(&head, bytes, sizeof head);
   if (head.size > HK_RECORD_MAX || head.reserved != 0)
     return "there is no record";
-  bytes = look(r, at, hk_record_bytes(head.size), status);
+  bytes = journal_read_look(r, at, hk_record_bytes(head.size), status);
   if (!bytes)
     return "it ends in the middle of a record";
   if (hk_record_checksum(&head, bytes + sizeof head, r->head.salt) != head.checksum)
@@ -230,17 +230,18 @@ static const char *look_at(struct hk_journal_reader *r, uint64_t at, struct hk_r
 }
 
 /* Searches for a whole record after *at. True: *at is where it begins. */
-static bool search(struct hk_journal_reader *r, uint64_t *at, struct hk_record *out, int *status)
+static bool journal_read_search(struct hk_journal_reader *r, uint64_t *at, struct hk_record *out, int *status)
 {
   while (*status == 0 && r->bytes - *at >= sizeof(struct hk_record_head) + sizeof(uint64_t)) {
     struct hk_record_head head;
     *at += sizeof(uint64_t); /* records begin at multiples of 8 */
-    const uint8_t *bytes = look(r, *at, sizeof head, status);
+    const uint8_t *bytes = journal_read_look(r, *at, sizeof head, status);
     if (!bytes)
       break;
     memcpy(&head, bytes, sizeof head);
     /* Positions never decrease in a segment, and advance by less than the bytes of records: few are tried in vain. */
-    if (head.type != 0 && head.position >= r->position && head.position - r->position < r->bytes && !look_at(r, *at, out, status))
+    if (head.type != 0 && head.position >= r->position && head.position - r->position < r->bytes &&
+        !journal_read_look_at(r, *at, out, status))
       return true;
   }
   return false;
@@ -252,12 +253,12 @@ static int next_here(struct hk_journal_reader *r, struct hk_record *out)
   int status = 0;
   if (r->at == r->bytes)
     return 0;
-  const char *why = look_at(r, r->at, out, &status);
+  const char *why = journal_read_look_at(r, r->at, out, &status);
   if (why && status == 0) {
     uint64_t at = r->at;
-    const bool found = search(r, &at, out, &status);
+    const bool found = journal_read_search(r, &at, out, &status);
     if (status == 0)
-      leave_out(r, r->at, found ? at : r->bytes, !found && r->next == r->n, why);
+      journal_read_leave_out(r, r->at, found ? at : r->bytes, !found && r->next == r->n, why);
     if (!found)
       return status;
   }

@@ -33,7 +33,7 @@ _Static_assert(sizeof(struct points_head) + HK_CHUNK_MARKS * sizeof(struct hk_re
                "a chunk fits into a record");
 _Static_assert(HK_NAME_MAX <= UINT16_MAX && HK_CONFIG_NAME_MAX <= UINT8_MAX, "lengths fit");
 
-static uint8_t *put(uint8_t *at, const void *data, size_t size)
+static uint8_t *journal_records_put(uint8_t *at, const void *data, size_t size)
 {
   memcpy(at, data, size);
   return at + size;
@@ -46,11 +46,11 @@ int hk_record_points(struct hk_journal *j, const struct hk_record_points *p, uin
   uint8_t *at = hk_journal_begin(j, HK_RECORD_POINTS, sizeof head + p->n_marks * sizeof *p->marks + 20 * n);
   if (!at)
     return -ENOMEM;
-  at = put(at, &head, sizeof head);
-  at = put(at, p->marks, p->n_marks * sizeof *p->marks);
-  at = put(at, p->time, n * sizeof *p->time);
-  at = put(at, p->value, n * sizeof *p->value);
-  (void)put(at, p->slot, n * sizeof *p->slot);
+  at = journal_records_put(at, &head, sizeof head);
+  at = journal_records_put(at, p->marks, p->n_marks * sizeof *p->marks);
+  at = journal_records_put(at, p->time, n * sizeof *p->time);
+  at = journal_records_put(at, p->value, n * sizeof *p->value);
+  (void)journal_records_put(at, p->slot, n * sizeof *p->slot);
   *position = hk_journal_end(j, p->n);
   return 0;
 }
@@ -62,10 +62,10 @@ int hk_record_sensor(struct hk_journal *j, uint32_t type, const struct hk_record
   uint8_t *at = hk_journal_begin(j, type, sizeof head + head.name + head.detector + owner);
   if (!at)
     return -ENOMEM;
-  at = put(at, &head, sizeof head);
-  at = put(at, s->name.data, head.name);
-  at = put(at, s->detector.data, head.detector);
-  (void)put(at, &s->owner, owner);
+  at = journal_records_put(at, &head, sizeof head);
+  at = journal_records_put(at, s->name.data, head.name);
+  at = journal_records_put(at, s->detector.data, head.detector);
+  (void)journal_records_put(at, &s->owner, owner);
   (void)hk_journal_end(j, 0);
   return 0;
 }
@@ -77,8 +77,8 @@ int hk_record_feed(struct hk_journal *j, const struct hk_record_feed *f)
   uint8_t *at = hk_journal_begin(j, HK_RECORD_FEED, sizeof head + f->name.length + sizeof tail);
   if (!at)
     return -ENOMEM;
-  at = put(put(at, &head, sizeof head), f->name.data, f->name.length);
-  (void)put(at, &tail, sizeof tail);
+  at = journal_records_put(journal_records_put(at, &head, sizeof head), f->name.data, f->name.length);
+  (void)journal_records_put(at, &tail, sizeof tail);
   (void)hk_journal_end(j, 0);
   return 0;
 }
@@ -89,7 +89,7 @@ int hk_record_feed_gone(struct hk_journal *j, uint32_t number)
   uint8_t *at = hk_journal_begin(j, HK_RECORD_FEED_GONE, sizeof head);
   if (!at)
     return -ENOMEM;
-  (void)put(at, &head, sizeof head);
+  (void)journal_records_put(at, &head, sizeof head);
   (void)hk_journal_end(j, 0);
   return 0;
 }

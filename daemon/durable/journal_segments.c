@@ -99,7 +99,7 @@ bool hk_journal_look(struct hk_journal *j, bool forget, struct hk_journal_gone *
 
 /* --- removing -------------------------------------------------------------------------------------------------------- */
 
-static uint64_t bytes_of(const struct hk_journal *j)
+static uint64_t segments_bytes_of(const struct hk_journal *j)
 {
   uint64_t bytes = 0;
   for (size_t i = 0; i < j->n_segments; i++)
@@ -116,7 +116,7 @@ static int remove_oldest(struct hk_journal *j, uint64_t bytes, uint64_t position
   while (any && status == 0) {
     char name[HK_DISK_NAME_MAX];
     pthread_mutex_lock(&j->lock);
-    any = j->n_segments > 1 && j->segments[1].begin < position && bytes_of(j) > bytes;
+    any = j->n_segments > 1 && j->segments[1].begin < position && segments_bytes_of(j) > bytes;
     if (any) {
       hk_segment_name(j, j->segments[0].number, name);
       memmove(j->segments, j->segments + 1, --j->n_segments * sizeof *j->segments);
@@ -150,7 +150,7 @@ uint64_t hk_journal_begins(struct hk_journal *j)
 uint64_t hk_journal_bytes(struct hk_journal *j)
 {
   pthread_mutex_lock(&j->lock);
-  const uint64_t bytes = bytes_of(j);
+  const uint64_t bytes = segments_bytes_of(j);
   pthread_mutex_unlock(&j->lock);
   return bytes;
 }

@@ -49,7 +49,8 @@ static bool decode(const struct place *p, uint32_t index, struct hk_journal_mark
 }
 
 /* Reads all marks; sequence 0 means no mark. */
-static int read_all(const struct hk_disk *disk, int folder, struct hk_journal_mark mark[HK_MARKS], uint64_t sequence[HK_MARKS])
+static int marks_read_all(const struct hk_disk *disk, int folder, struct hk_journal_mark mark[HK_MARKS],
+                          uint64_t sequence[HK_MARKS])
 {
   uint64_t size;
   int file, status = hk_disk_open(disk, folder, HK_MARKS_FILE, &file, &size);
@@ -74,14 +75,14 @@ static int read_all(const struct hk_disk *disk, int folder, struct hk_journal_ma
 int hk_marks_read(const struct hk_disk *disk, int folder, struct hk_journal_mark out[HK_MARKS], bool good[HK_MARKS])
 {
   uint64_t sequence[HK_MARKS] = { 0 };
-  const int status = read_all(disk, folder, out, sequence);
+  const int status = marks_read_all(disk, folder, out, sequence);
   for (uint32_t i = 0; i < HK_MARKS; i++)
     good[i] = status == 0 && sequence[i] > 0;
   return status;
 }
 
 /* Makes a new file with room for all marks, so that later writes need no room. */
-static int make(const struct hk_disk *disk, int folder)
+static int marks_make(const struct hk_disk *disk, int folder)
 {
   int file, status = hk_disk_create(disk, folder, HK_MARKS_FILE, &file);
   void *zeros = status == 0 ? calloc(1, FILE_SIZE) : NULL;
@@ -98,12 +99,12 @@ static int make(const struct hk_disk *disk, int folder)
 }
 
 /* Opens the file for writing; *made: it did not exist. */
-static int open_file(struct hk_marks *m, bool *made)
+static int marks_open_file(struct hk_marks *m, bool *made)
 {
   int status = hk_disk_update(m->disk, m->folder, HK_MARKS_FILE, &m->file);
   *made = status == -ENOENT;
   if (*made) {
-    status = make(m->disk, m->folder);
+    status = marks_make(m->disk, m->folder);
     if (status == 0)
       status = hk_disk_update(m->disk, m->folder, HK_MARKS_FILE, &m->file);
   }
@@ -120,9 +121,9 @@ int hk_marks_open(struct hk_marks **out, const struct hk_disk *disk, int folder)
   m->folder = folder;
   m->file = -1;
   pthread_mutex_init(&m->lock, NULL);
-  int status = open_file(m, &made);
+  int status = marks_open_file(m, &made);
   if (status == 0)
-    status = read_all(disk, folder, m->mark, m->sequence);
+    status = marks_read_all(disk, folder, m->mark, m->sequence);
   if (status != 0) {
     hk_marks_free(m);
     return status;
@@ -215,7 +216,7 @@ int hk_marks_sync(struct hk_marks *m)
 }
 
 /* To call under the lock: writes all marks into a file that has none. */
-static int write_all(struct hk_marks *m)
+static int marks_write_all(struct hk_marks *m)
 {
   int status = 0;
   for (uint32_t i = 0; i < HK_MARKS && status == 0; i++)
@@ -237,9 +238,9 @@ int hk_marks_mend(struct hk_marks *m)
   bool made;
   int done = status == 0 ? hk_disk_remove(m->disk, m->folder, HK_MARKS_FILE) : 0;
   if (done == 0)
-    done = open_file(m, &made);
+    done = marks_open_file(m, &made);
   if (done == 0)
-    done = write_all(m);
+    done = marks_write_all(m);
   if (m->file != before)
     close(before);
   pthread_mutex_unlock(&m->lock);

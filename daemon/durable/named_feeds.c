@@ -70,20 +70,20 @@ void hk_feeds_free(struct hk_feeds *f)
 
 /* --- under the lock ----------------------------------------------------------------------------------------------------- */
 
-static struct hk_feed **list_of(const struct hk_feeds *f, struct hk_string name)
+static struct hk_feed **feeds_list_of(const struct hk_feeds *f, struct hk_string name)
 {
   return &f->by_name[XXH3_64bits_withSeed(name.data, name.length, f->seed) % LISTS];
 }
 
-static struct hk_feed *find(const struct hk_feeds *f, struct hk_string name)
+static struct hk_feed *feeds_find(const struct hk_feeds *f, struct hk_string name)
 {
-  struct hk_feed *feed = *list_of(f, name);
+  struct hk_feed *feed = *feeds_list_of(f, name);
   while (feed && (feed->name.length != name.length || memcmp(feed->name.data, name.data, name.length) != 0))
     feed = feed->next_of_name;
   return feed;
 }
 
-static struct hk_feed *get(const struct hk_feeds *f, uint32_t number)
+static struct hk_feed *feeds_get(const struct hk_feeds *f, uint32_t number)
 {
   struct hk_feed *feed = f->by_number[number % LISTS];
   while (feed && feed->number != number)
@@ -92,7 +92,7 @@ static struct hk_feed *get(const struct hk_feeds *f, uint32_t number)
 }
 
 /* Makes the feed of an unused number. NULL: no memory. */
-static struct hk_feed *make(struct hk_feeds *f, const struct hk_record_feed *about)
+static struct hk_feed *feeds_make(struct hk_feeds *f, const struct hk_record_feed *about)
 {
   const struct hk_string name = about->name;
   struct hk_feed *feed = aligned_alloc(_Alignof(struct hk_feed), sizeof *feed);
@@ -111,7 +111,7 @@ static struct hk_feed *make(struct hk_feeds *f, const struct hk_record_feed *abo
   feed->owner = about->owner;
   feed->used = about->used;
   pthread_mutex_init(&feed->lock, NULL);
-  struct hk_feed **named = list_of(f, name), **numbered = &f->by_number[about->number % LISTS];
+  struct hk_feed **named = feeds_list_of(f, name), **numbered = &f->by_number[about->number % LISTS];
   feed->next_of_name = *named;
   feed->next_of_number = *numbered;
   *named = *numbered = feed;
@@ -120,9 +120,9 @@ static struct hk_feed *make(struct hk_feeds *f, const struct hk_record_feed *abo
 }
 
 /* Removes a feed without holds from the lists, and frees it. */
-static void drop(struct hk_feeds *f, struct hk_feed *feed)
+static void feeds_drop(struct hk_feeds *f, struct hk_feed *feed)
 {
-  struct hk_feed **named = list_of(f, feed->name), **numbered = &f->by_number[feed->number % LISTS];
+  struct hk_feed **named = feeds_list_of(f, feed->name), **numbered = &f->by_number[feed->number % LISTS];
   while (*named != feed)
     named = &(*named)->next_of_name;
   while (*numbered != feed)
@@ -153,7 +153,7 @@ static bool may_go(const struct hk_feeds *f, struct hk_feed *feed, int64_t now)
   return !has_points(feed) || (f->expiry > 0 && now - feed->used >= f->expiry);
 }
 
-static uint32_t sweep(struct hk_feeds *f, int64_t now)
+static uint32_t feeds_sweep(struct hk_feeds *f, int64_t now)
 {
   uint32_t expired = 0;
   f->swept = hk_now();
@@ -166,14 +166,14 @@ static uint32_t sweep(struct hk_feeds *f, int64_t now)
       /* A journal without memory for the record keeps the feed: a restart restores it, to be forgotten again. */
       for (uint32_t i = 0; f->journals && i < f->shards; i++)
         (void)hk_record_feed_gone(f->journals[i], feed->number);
-      drop(f, feed);
+      feeds_drop(f, feed);
     }
   f->expired += expired;
   return expired;
 }
 
 /* Whether there is room for another feed of this owner. Returns 0, -ENOSPC or -EDQUOT. */
-static int room_for(const struct hk_feeds *f, uint64_t owner)
+static int feeds_room_for(const struct hk_feeds *f, uint64_t owner)
 {
   uint32_t owned = 0;
   if (f->n >= HK_FEEDS_MAX || f->last == UINT32_MAX)
@@ -187,13 +187,13 @@ static int room_for(const struct hk_feeds *f, uint64_t owner)
 }
 
 /* Makes a feed, which is written to the journals before any of its points. */
-static int add(struct hk_feeds *f, struct hk_string name, uint64_t owner, struct hk_feed **out)
+static int feeds_add(struct hk_feeds *f, struct hk_string name, uint64_t owner, struct hk_feed **out)
 {
   const int64_t now = hk_wall();
-  int status = room_for(f, owner);
+  int status = feeds_room_for(f, owner);
   if (status != 0 && hk_now() - f->swept >= SWEPT) {
-    (void)sweep(f, now);
-    status = room_for(f, owner);
+    (void)feeds_sweep(f, now);
+    status = feeds_room_for(f, owner);
   }
   if (status != 0) {
     f->refused++;
@@ -203,7 +203,7 @@ static int add(struct hk_feeds *f, struct hk_string name, uint64_t owner, struct
   for (uint32_t i = 0; f->journals && i < f->shards; i++)
     if (hk_record_feed(f->journals[i], &record) != 0)
       return -ENOMEM; /* a journal that has it nevertheless names a feed that never existed */
-  *out = make(f, &record);
+  *out = feeds_make(f, &record);
   return *out ? 0 : -ENOMEM;
 }
 
@@ -227,7 +227,7 @@ void hk_feeds_limit(struct hk_feeds *f, uint32_t most, int64_t expiry)
 uint32_t hk_feeds_expire(struct hk_feeds *f, int64_t now)
 {
   pthread_rwlock_wrlock(&f->lock);
-  const uint32_t expired = sweep(f, now);
+  const uint32_t expired = feeds_sweep(f, now);
   pthread_rwlock_unlock(&f->lock);
   return expired;
 }
@@ -237,9 +237,9 @@ int hk_feeds_take(struct hk_feeds *f, struct hk_string name, uint64_t owner, str
 {
   int status = 0;
   pthread_rwlock_wrlock(&f->lock);
-  struct hk_feed *feed = find(f, name);
+  struct hk_feed *feed = feeds_find(f, name);
   if (!feed)
-    status = add(f, name, owner, &feed);
+    status = feeds_add(f, name, owner, &feed);
   if (feed) {
     hk_feed_hold(feed);
     feed->owner = feed->owner ? feed->owner : owner;
@@ -347,7 +347,7 @@ int hk_feeds_each(struct hk_feeds *f, int (*each)(void *arg, struct hk_feed *fee
   return status;
 }
 
-static int feed_note(void *shard, struct hk_feed *feed)
+static int feeds_feed_note(void *shard, struct hk_feed *feed)
 {
   struct hk_feed_part *part = &feed->part[*(const uint32_t *)shard];
   part->noted = atomic_load_explicit(&part->taken, memory_order_acquire);
@@ -356,7 +356,7 @@ static int feed_note(void *shard, struct hk_feed *feed)
 
 void hk_feeds_note(struct hk_feeds *f, uint32_t shard)
 {
-  (void)hk_feeds_each(f, feed_note, &shard);
+  (void)hk_feeds_each(f, feeds_feed_note, &shard);
 }
 
 static int feed_commit_noted(void *shard, struct hk_feed *feed)
@@ -374,7 +374,7 @@ void hk_feeds_commit_noted(struct hk_feeds *f, uint32_t shard)
 void hk_feeds_commit(struct hk_feeds *f, uint32_t number, uint32_t shard, uint64_t upto)
 {
   pthread_rwlock_rdlock(&f->lock);
-  struct hk_feed *feed = get(f, number);
+  struct hk_feed *feed = feeds_get(f, number);
   if (feed)
     hk_feed_commit(feed, shard, upto);
   pthread_rwlock_unlock(&f->lock);
@@ -396,7 +396,7 @@ int hk_feeds_restore(struct hk_feeds *f, const struct hk_record_feed *record)
     return -EBADMSG;
   int status = 0;
   pthread_rwlock_wrlock(&f->lock);
-  struct hk_feed *there = get(f, record->number), *same = find(f, record->name);
+  struct hk_feed *there = feeds_get(f, record->number), *same = feeds_find(f, record->name);
   f->last = f->last < record->number ? record->number : f->last;
   if (there) {
     status = there == same ? 0 : -EBADMSG;
@@ -404,8 +404,8 @@ int hk_feeds_restore(struct hk_feeds *f, const struct hk_record_feed *record)
       there->used = record->used;
   } else if (!same || same->number < record->number) { /* else it is from before the name was forgotten */
     if (same)
-      drop(f, same);
-    status = make(f, record) ? 0 : -ENOMEM;
+      feeds_drop(f, same);
+    status = feeds_make(f, record) ? 0 : -ENOMEM;
   }
   pthread_rwlock_unlock(&f->lock);
   return status;
@@ -414,23 +414,23 @@ int hk_feeds_restore(struct hk_feeds *f, const struct hk_record_feed *record)
 void hk_feeds_restore_gone(struct hk_feeds *f, uint32_t number)
 {
   pthread_rwlock_wrlock(&f->lock);
-  struct hk_feed *feed = get(f, number);
+  struct hk_feed *feed = feeds_get(f, number);
   f->last = f->last < number ? number : f->last;
   if (feed)
-    drop(f, feed);
+    feeds_drop(f, feed);
   pthread_rwlock_unlock(&f->lock);
 }
 
 void hk_feeds_restore_used(struct hk_feeds *f, uint32_t number, int64_t now)
 {
-  struct hk_feed *feed = get(f, number);
+  struct hk_feed *feed = feeds_get(f, number);
   if (feed)
     feed->used = now;
 }
 
 void hk_feeds_restore_part(struct hk_feeds *f, uint32_t number, uint32_t shard, uint64_t upto)
 {
-  struct hk_feed *feed = get(f, number);
+  struct hk_feed *feed = feeds_get(f, number);
   if (feed && shard < HK_SHARDS_MAX && feed->part[shard].committed < upto)
     feed->part[shard].committed = feed->part[shard].taken = upto;
 }

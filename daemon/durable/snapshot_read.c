@@ -32,7 +32,7 @@ static const char *type_name(uint32_t type)
   return names[type >= HK_PART_DETECTOR && type <= HK_PART_COUNTERS ? type : 0];
 }
 
-static int read_head(struct hk_snapshot_reader *r)
+static int snapshot_read_read_head(struct hk_snapshot_reader *r)
 {
   struct hk_snapshot_head head;
   int status = hk_disk_read(r->disk, r->file, 0, &head, sizeof head);
@@ -77,7 +77,7 @@ int hk_snapshot_open(struct hk_snapshot_reader **out, const struct hk_disk *disk
   if (status != 0)
     snprintf(why, size, "%s", strerror(-status));
   else
-    status = read_head(r);
+    status = snapshot_read_read_head(r);
   if (status != 0) {
     hk_snapshot_read_close(r);
     return status;
@@ -99,7 +99,8 @@ static int damaged(const struct hk_snapshot_reader *r, const struct hk_part_head
 }
 
 /* Reads; the file must not end within. */
-static int read_all(struct hk_snapshot_reader *r, const struct hk_part_head *head, uint64_t at, void *data, size_t size)
+static int snapshot_read_read_all(struct hk_snapshot_reader *r, const struct hk_part_head *head, uint64_t at, void *data,
+                                  size_t size)
 {
   const int status = hk_disk_read(r->disk, r->file, at, data, size);
   if (status == -ENODATA)
@@ -128,7 +129,7 @@ int hk_snapshot_next(struct hk_snapshot_reader *r, struct hk_snapshot_part *out)
   struct hk_part_head head = { 0 };
   if (r->ended)
     return 0;
-  int status = read_all(r, &head, r->at, &head, sizeof head);
+  int status = snapshot_read_read_all(r, &head, r->at, &head, sizeof head);
   if (status != 0)
     return status;
   if (head.size > HK_SNAPSHOT_PART_MAX || head.size % 8 != 0 || head.size > r->size - r->at - sizeof head)
@@ -143,7 +144,7 @@ int hk_snapshot_next(struct hk_snapshot_reader *r, struct hk_snapshot_part *out)
     r->payload = payload;
     r->room = head.size;
   }
-  status = read_all(r, &head, r->at + sizeof head, r->payload, head.size);
+  status = snapshot_read_read_all(r, &head, r->at + sizeof head, r->payload, head.size);
   if (status != 0)
     return status;
   if (hk_part_checksum(&head, r->payload, r->salt) != head.checksum)

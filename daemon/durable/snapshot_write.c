@@ -27,7 +27,7 @@ struct hk_snapshot_writer {
   size_t size, room;
 };
 
-static int put(struct hk_snapshot_writer *w, const void *data, size_t size)
+static int snapshot_put(struct hk_snapshot_writer *w, const void *data, size_t size)
 {
   const int status = hk_disk_write(w->disk, w->file, data, size);
   if (status != 0)
@@ -68,7 +68,7 @@ int hk_snapshot_create(struct hk_snapshot_writer **out, const struct hk_disk *di
   w->salt = head.salt;
   head.checksum = hk_snapshot_checksum(&head);
   if (status == 0)
-    status = put(w, &head, sizeof head);
+    status = snapshot_put(w, &head, sizeof head);
   if (status != 0) {
     hk_snapshot_close(w);
     return status;
@@ -95,21 +95,21 @@ static uint8_t *extend(struct hk_snapshot_writer *w, size_t more)
   return at;
 }
 
-static void begin(struct hk_snapshot_writer *w, uint32_t type, uint64_t position, int64_t arrival)
+static void snapshot_begin(struct hk_snapshot_writer *w, uint32_t type, uint64_t position, int64_t arrival)
 {
   w->head = (struct hk_part_head){ .type = type, .position = position, .arrival = arrival };
   w->size = 0;
 }
 
 /* Completes the current section. */
-static int end(struct hk_snapshot_writer *w)
+static int snapshot_end(struct hk_snapshot_writer *w)
 {
   w->head.size = w->size; /* a multiple of 8 */
   w->head.checksum = hk_part_checksum(&w->head, w->payload, w->salt);
   w->chain = hk_part_chain(w->chain, w->head.checksum);
   w->parts++;
-  const int status = put(w, &w->head, sizeof w->head);
-  return status != 0 ? status : put(w, w->payload, w->size);
+  const int status = snapshot_put(w, &w->head, sizeof w->head);
+  return status != 0 ? status : snapshot_put(w, w->payload, w->size);
 }
 
 /* Copies bytes to the payload, padded with zeros to a multiple of 8. */
@@ -145,18 +145,18 @@ int hk_snapshot_detector(struct hk_snapshot_writer *w, struct hk_string name, ui
   *number = (uint16_t)w->n_names;
   w->names[w->n_names++] = copy;
   const uint32_t words[2] = { *number, (uint32_t)name.length };
-  begin(w, HK_PART_DETECTOR, 0, 0);
+  snapshot_begin(w, HK_PART_DETECTOR, 0, 0);
   w->head.count = 1;
   int status = put_padded(w, words, sizeof words);
   if (status == 0)
     status = put_padded(w, name.data, name.length);
-  return status != 0 ? status : end(w);
+  return status != 0 ? status : snapshot_end(w);
 }
 
 int hk_snapshot_feed(struct hk_snapshot_writer *w, const struct hk_record_feed *feed, uint64_t upto)
 {
   const uint32_t words[2] = { feed->number, (uint32_t)feed->name.length };
-  begin(w, HK_PART_FEED, 0, 0);
+  snapshot_begin(w, HK_PART_FEED, 0, 0);
   w->head.count = 1;
   int status = put_padded(w, words, sizeof words);
   if (status == 0)
@@ -167,12 +167,12 @@ int hk_snapshot_feed(struct hk_snapshot_writer *w, const struct hk_record_feed *
     status = put_padded(w, &feed->owner, sizeof feed->owner);
   if (status == 0)
     status = put_padded(w, &feed->used, sizeof feed->used);
-  return status != 0 ? status : end(w);
+  return status != 0 ? status : snapshot_end(w);
 }
 
 void hk_snapshot_begin(struct hk_snapshot_writer *w, uint32_t type, uint64_t position, int64_t arrival)
 {
-  begin(w, type, position, arrival);
+  snapshot_begin(w, type, position, arrival);
   w->last = position > w->last ? position : w->last;
 }
 
@@ -313,7 +313,7 @@ int hk_snapshot_end(struct hk_snapshot_writer *w)
   if (w->head.count == 0)
     return 0;
   w->sensors += w->head.type == HK_PART_SENSORS ? w->head.count : 0;
-  return end(w);
+  return snapshot_end(w);
 }
 
 /* Whether the written file has this name, and was written by no other program. */
@@ -330,10 +330,10 @@ int hk_snapshot_finish(struct hk_snapshot_writer *w)
 {
   const struct hk_file_end last = { .parts = w->parts, .sensors = w->sensors, .bytes = w->bytes, .chain = w->chain };
   char name[HK_DISK_NAME_MAX];
-  begin(w, HK_PART_END, w->last, 0);
+  snapshot_begin(w, HK_PART_END, w->last, 0);
   int status = put_padded(w, &last, sizeof last);
   if (status == 0)
-    status = end(w);
+    status = snapshot_end(w);
   if (status == 0)
     status = hk_disk_sync(w->disk, w->file);
   hk_disk_name(name, HK_SNAPSHOT_STEM, w->number, HK_SNAPSHOT_SUFFIX);

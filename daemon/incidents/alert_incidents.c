@@ -13,7 +13,7 @@ void hk_alert_incidents_free(struct hk_alert_incidents *a)
 }
 
 /* Where an alert is, or would be. */
-static uint32_t place_of(const struct hk_alert_incidents *a, uint64_t alert)
+static uint32_t alert_incidents_place_of(const struct hk_alert_incidents *a, uint64_t alert)
 {
   uint32_t i = (uint32_t)((alert * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (a->size - 1);
   while (a->place[i].alert != 0 && a->place[i].alert != alert)
@@ -21,14 +21,14 @@ static uint32_t place_of(const struct hk_alert_incidents *a, uint64_t alert)
   return i;
 }
 
-static bool grow(struct hk_alert_incidents *a)
+static bool alert_incidents_grow(struct hk_alert_incidents *a)
 {
   struct hk_alert_incidents grown = { .n = a->n, .size = a->size ? 2 * a->size : LEAST };
   if (a->n >= HK_ALERT_INCIDENTS_MOST || !(grown.place = calloc(grown.size, sizeof *grown.place)))
     return false;
   for (uint32_t i = 0; i < a->size; i++)
     if (a->place[i].alert != 0)
-      grown.place[place_of(&grown, a->place[i].alert)] = a->place[i];
+      grown.place[alert_incidents_place_of(&grown, a->place[i].alert)] = a->place[i];
   free(a->place);
   *a = grown;
   return true;
@@ -36,9 +36,9 @@ static bool grow(struct hk_alert_incidents *a)
 
 void hk_alert_incidents_put(struct hk_alert_incidents *a, uint64_t alert, uint64_t incident)
 {
-  if (2 * (a->n + 1) > a->size && !grow(a) && a->n + 1 >= a->size)
+  if (2 * (a->n + 1) > a->size && !alert_incidents_grow(a) && a->n + 1 >= a->size)
     return;
-  struct hk_alert_incident *p = &a->place[place_of(a, alert)];
+  struct hk_alert_incident *p = &a->place[alert_incidents_place_of(a, alert)];
   a->n += p->alert == 0;
   *p = (struct hk_alert_incident){ alert, incident };
 }
@@ -47,7 +47,7 @@ uint64_t hk_alert_incidents_take(struct hk_alert_incidents *a, uint64_t alert)
 {
   if (a->n == 0 || alert == 0)
     return 0;
-  uint32_t free_one = place_of(a, alert);
+  uint32_t free_one = alert_incidents_place_of(a, alert);
   const uint64_t incident = a->place[free_one].incident;
   if (a->place[free_one].alert == 0)
     return 0;
@@ -56,7 +56,7 @@ uint64_t hk_alert_incidents_take(struct hk_alert_incidents *a, uint64_t alert)
   for (uint32_t i = (free_one + 1) & (a->size - 1); a->place[i].alert != 0; i = (i + 1) & (a->size - 1)) {
     const struct hk_alert_incident moved = a->place[i]; /* those behind it are looked for from where they belong */
     a->place[i] = (struct hk_alert_incident){ 0 };
-    a->place[place_of(a, moved.alert)] = moved;
+    a->place[alert_incidents_place_of(a, moved.alert)] = moved;
   }
   return incident;
 }

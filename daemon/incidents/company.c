@@ -47,7 +47,7 @@ static double poisson_tail(struct hk_incidents *all, double mu, double log_mu, u
 /* --- the active children of a node -------------------------------------------------------------------------------------- */
 
 /* The place of the first that is not graver than S. */
-static uint32_t place_of(const struct hk_fleet_node *n, double S)
+static uint32_t company_place_of(const struct hk_fleet_node *n, double S)
 {
   uint32_t low = 0, high = n->n_active;
   while (low < high) {
@@ -83,7 +83,7 @@ int hk_company_restore(struct hk_fleet_child *c)
 static void deactivate(struct hk_fleet_child *c)
 {
   struct hk_fleet_node *n = c->above;
-  uint32_t at = place_of(n, c->S);
+  uint32_t at = company_place_of(n, c->S);
   while (n->active[at].child != c)
     at++;
   memmove(n->active + at, n->active + at + 1, (--n->n_active - at) * sizeof *n->active);
@@ -91,7 +91,7 @@ static void deactivate(struct hk_fleet_child *c)
 }
 
 /* Forgets those whose first alert is older than the window, once a tick. */
-static void sweep(struct hk_fleet_node *n, int64_t time, int64_t window)
+static void company_sweep(struct hk_fleet_node *n, int64_t time, int64_t window)
 {
   if (n->swept == time)
     return;
@@ -107,7 +107,7 @@ static void sweep(struct hk_fleet_node *n, int64_t time, int64_t window)
 }
 
 /* What a sensor shows counts for a child, unless that showed something graver in the window. 0 or -ENOMEM. */
-static int show(struct hk_fleet_child *c, struct hk_fleet_sensor *s)
+static int company_show(struct hk_fleet_child *c, struct hk_fleet_sensor *s)
 {
   if (c->active && c->S >= s->S)
     return 0;
@@ -116,7 +116,7 @@ static int show(struct hk_fleet_child *c, struct hk_fleet_sensor *s)
   c->S = s->S;
   c->raised = s->raised;
   c->sensor = s;
-  return activate_at(c, place_of(c->above, c->S));
+  return activate_at(c, company_place_of(c->above, c->S));
 }
 
 /* --- chance ------------------------------------------------------------------------------------------------------------- */
@@ -298,8 +298,8 @@ void hk_company_look(struct hk_incidents *all, struct hk_fleet_sensor *s)
   for (struct hk_fleet_child *c = hk_fleet_up(s, NULL, &group); c; c = hk_fleet_up(s, c, &group)) {
     struct hk_fleet_node *n = c->above;
     uint32_t upto;
-    sweep(n, all->time, window);
-    if (show(c, s) != 0 || n->n_active < 2 || all->time - s->incident->open > longest)
+    company_sweep(n, all->time, window);
+    if (company_show(c, s) != 0 || n->n_active < 2 || all->time - s->incident->open > longest)
       continue;
     const double p = chance(all, n, &upto);
     if (upto == 0 || !among_first(all, s, n, upto))

@@ -9,7 +9,7 @@
 
 #define BYTES_MOST (1u << 18) /* of the strings of one */
 
-static void drop(struct hk_feedback *f, uint32_t i)
+static void feedback_drop(struct hk_feedback *f, uint32_t i)
 {
   free((char *)(uintptr_t)f->list[i].sensors.data);
   memmove(&f->list[i], &f->list[i + 1], (--f->n - i) * sizeof *f->list);
@@ -18,7 +18,7 @@ static void drop(struct hk_feedback *f, uint32_t i)
 void hk_feedback_free(struct hk_feedback *f)
 {
   while (f->n > 0)
-    drop(f, f->n - 1);
+    feedback_drop(f, f->n - 1);
   free(f->list);
   *f = (struct hk_feedback){ 0 };
 }
@@ -56,11 +56,11 @@ static int64_t in_force(struct hk_incidents *all, const struct hk_feedback_said 
 }
 
 /* What was said of an incident before another word about it. */
-static void forget(struct hk_feedback *f, uint64_t incident, uint32_t before)
+static void feedback_forget(struct hk_feedback *f, uint64_t incident, uint32_t before)
 {
   for (uint32_t i = before; i-- > 0;)
     if (f->list[i].incident == incident && f->list[i].until != 0)
-      drop(f, i);
+      feedback_drop(f, i);
 }
 
 void hk_feedback_apply(struct hk_feedback *f, struct hk_incidents *all, uint64_t seen)
@@ -73,17 +73,17 @@ void hk_feedback_apply(struct hk_feedback *f, struct hk_incidents *all, uint64_t
       s->until = in_force(all, s);
       if (s->until == 0) /* it was undone, or no sensor of it is known */
         s->until = INT64_MIN;
-      forget(f, s->incident, i);
+      feedback_forget(f, s->incident, i);
       i -= was - f->n;
       s = &f->list[i];
     }
     if (s->until != 0 && s->until <= now)
-      drop(f, i);
+      feedback_drop(f, i);
     else
       i++;
   }
   while (f->n > HK_FEEDBACK_MOST)
-    drop(f, 0);
+    feedback_drop(f, 0);
 }
 
 const struct hk_feedback_said *hk_feedback_of(const struct hk_feedback *f, uint64_t incident)
@@ -100,7 +100,7 @@ const char *hk_feedback_word(uint32_t kind)
   return words[kind];
 }
 
-static uint32_t count(struct hk_string names)
+static uint32_t feedback_count(struct hk_string names)
 {
   uint32_t n = 0;
   for (size_t i = 0; i < names.length; i++)
@@ -118,7 +118,7 @@ void hk_feedback_show(const struct hk_feedback *f, struct hk_buffer *out)
     hk_buffer_print(out, "%s{\"incident\":%" PRIu64 ",\"kind\":\"%s\",\"rank\":%.3f,\"until\":%" PRId64 ",\"sensor\":",
                     first ? "" : ",", s->incident, hk_feedback_word(s->kind), s->rank, s->until);
     hk_json_string(out, s->sensors.data, strlen(s->sensors.data));
-    hk_buffer_print(out, ",\"count\":%" PRIu32 ",\"text\":", count(s->sensors));
+    hk_buffer_print(out, ",\"count\":%" PRIu32 ",\"text\":", feedback_count(s->sensors));
     hk_json_string(out, s->text.data, s->text.length);
     hk_buffer_put(out, "}", 1);
     first = false;

@@ -13,7 +13,7 @@ static struct hk_fleet_node **list_of(const struct hk_fleet_names *f, struct hk_
   return &f->lists[XXH3_64bits_withSeed(name.data, name.length, f->seed + group) & f->mask];
 }
 
-static struct hk_fleet_node *find(const struct hk_fleet_names *f, struct hk_string name, bool group)
+static struct hk_fleet_node *fleet_names_find(const struct hk_fleet_names *f, struct hk_string name, bool group)
 {
   struct hk_fleet_node *n = *list_of(f, name, group);
   while (n && (n->group != group || n->name.length != name.length || memcmp(n->name.data, name.data, name.length) != 0))
@@ -38,7 +38,7 @@ static void spread(struct hk_fleet_names *f)
 }
 
 /* An array of pointers with room for one more than n: perhaps at another place. NULL: no memory, and it is as it was. */
-static void *reserve(void *array, uint32_t n, uint32_t *room)
+static void *fleet_names_reserve(void *array, uint32_t n, uint32_t *room)
 {
   if (n < *room)
     return array;
@@ -53,7 +53,7 @@ static struct hk_fleet_node *node_new(struct hk_fleet_names *f, struct hk_string
 {
   struct hk_fleet_node *n = calloc(1, sizeof *n);
   char *text = malloc(name.length + 1);
-  struct hk_fleet_node **nodes = n && text ? reserve(f->nodes, f->n_nodes, &f->node_room) : NULL;
+  struct hk_fleet_node **nodes = n && text ? fleet_names_reserve(f->nodes, f->n_nodes, &f->node_room) : NULL;
   if (!nodes) {
     free(n);
     free(text);
@@ -109,12 +109,12 @@ void hk_fleet_names_free(struct hk_fleet_names *f)
 
 struct hk_fleet_sensor *hk_fleet_find(const struct hk_fleet_names *f, struct hk_string name)
 {
-  const struct hk_fleet_node *n = find(f, name, false);
+  const struct hk_fleet_node *n = fleet_names_find(f, name, false);
   return n ? n->sensor : NULL;
 }
 
 /* Bytes of a name before its last cut; 0: it has none. */
-static uint32_t cut(struct hk_string name)
+static uint32_t fleet_names_cut(struct hk_string name)
 {
   uint32_t i = (uint32_t)name.length;
   while (i-- > 1)
@@ -128,7 +128,7 @@ static struct hk_fleet_node *branch(struct hk_fleet_names *f, struct hk_string n
 {
   struct hk_fleet_node *below = NULL, *first = NULL;
   for (;;) {
-    struct hk_fleet_node *n = find(f, name, false);
+    struct hk_fleet_node *n = fleet_names_find(f, name, false);
     const bool known = n != NULL;
     if (!n && !(n = node_new(f, name, false)))
       return NULL;
@@ -142,12 +142,12 @@ static struct hk_fleet_node *branch(struct hk_fleet_names *f, struct hk_string n
     if ((known && n->self.above) || name.length == 0)
       return first;
     below = n;
-    name.length = cut(name);
+    name.length = fleet_names_cut(name);
   }
 }
 
 /* The group of a name. */
-static struct hk_fleet_node *group_of(struct hk_fleet_names *f, struct hk_string name)
+static struct hk_fleet_node *fleet_names_group_of(struct hk_fleet_names *f, struct hk_string name)
 {
   char *text = malloc(name.length + 2);
   if (!text)
@@ -156,7 +156,7 @@ static struct hk_fleet_node *group_of(struct hk_fleet_names *f, struct hk_string
   memcpy(text + 1, name.data, name.length);
   text[name.length + 1] = ']';
   const struct hk_string whole = { text, name.length + 2 };
-  struct hk_fleet_node *n = find(f, whole, true);
+  struct hk_fleet_node *n = fleet_names_find(f, whole, true);
   if (!n)
     n = node_new(f, whole, true);
   free(text);
@@ -175,12 +175,12 @@ int hk_fleet_learn(struct hk_fleet_names *f, struct hk_string name, const struct
     return -ENOSPC;
   struct hk_fleet_sensor *s = calloc(1, sizeof *s);
   struct hk_fleet_child *of_groups = n_groups > 0 ? calloc(n_groups, sizeof *of_groups) : NULL;
-  struct hk_fleet_sensor **sensors = reserve(f->sensors, f->n_sensors, &f->sensor_room);
+  struct hk_fleet_sensor **sensors = fleet_names_reserve(f->sensors, f->n_sensors, &f->sensor_room);
   if (sensors)
     f->sensors = sensors;
   bool whole = s && sensors && (of_groups || n_groups == 0) && (s->leaf = branch(f, name));
   for (uint32_t i = 0; whole && i < n_groups; i++)
-    whole = (of_groups[i].above = group_of(f, groups[i])) != NULL;
+    whole = (of_groups[i].above = fleet_names_group_of(f, groups[i])) != NULL;
   if (!whole) {
     free(s);
     free(of_groups);

@@ -53,7 +53,7 @@ static uint32_t below(const struct hk_incident *i)
   return n;
 }
 
-static void put_name(struct hk_buffer *out, const struct hk_fleet_sensor *s)
+static void incident_text_put_name(struct hk_buffer *out, const struct hk_fleet_sensor *s)
 {
   hk_json_string(out, s->leaf->name.data, s->leaf->name.length);
 }
@@ -75,7 +75,7 @@ static void put_channels(struct hk_buffer *out, uint32_t channels, const char *q
 static void put_member(struct hk_buffer *out, const struct hk_fleet_sensor *m)
 {
   hk_buffer_print(out, "{\"sensor\":");
-  put_name(out, m);
+  incident_text_put_name(out, m);
   hk_buffer_print(out, ",\"raised\":%" PRId64 ",\"instant\":%" PRId64 ",\"severity\":%.3f,\"channels\":[", m->raised, m->instant,
                   m->S);
   put_channels(out, m->channels, "\"", ",");
@@ -108,14 +108,14 @@ static void put_first(struct hk_buffer *out, const struct hk_incident_news *news
     return;
   }
   hk_buffer_print(out, ",\"first\":");
-  put_name(out, first);
+  incident_text_put_name(out, first);
   hk_buffer_print(out, ",\"or\":[");
   for (uint32_t k = 0; k < n && k < TIES; k++) {
     hk_buffer_print(out, "%s", k > 0 ? "," : "");
-    put_name(out, ties[k]);
+    incident_text_put_name(out, ties[k]);
   }
   hk_buffer_print(out, "],\"ties\":%" PRIu32 ",\"strongest\":", n);
-  put_name(out, hk_incident_strongest(news->incident));
+  incident_text_put_name(out, hk_incident_strongest(news->incident));
 }
 
 void hk_incident_json(struct hk_buffer *out, const struct hk_incident_news *news)
@@ -152,7 +152,7 @@ void hk_incident_sensors(struct hk_buffer *out, const struct hk_incident *i)
 
 /* --- sentences ---------------------------------------------------------------------------------------------------------- */
 
-static void put_time(struct hk_buffer *out, int64_t time)
+static void incident_text_put_time(struct hk_buffer *out, int64_t time)
 {
   const time_t seconds = (time_t)(time / 1000000000 - (time % 1000000000 < 0));
   char text[32] = "";
@@ -162,7 +162,7 @@ static void put_time(struct hk_buffer *out, int64_t time)
   hk_buffer_print(out, "%s", text);
 }
 
-static void put_text(struct hk_buffer *out, struct hk_string text)
+static void incident_text_put_text(struct hk_buffer *out, struct hk_string text)
 {
   hk_buffer_put(out, text.data, text.length);
 }
@@ -187,7 +187,7 @@ static void say_who(struct hk_buffer *out, const struct hk_incident *i)
   hk_buffer_print(out, "%" PRIu32 " of the %" PRIu32 " sensors", n, i->node->sensors);
   if (i->node->name.length > 0) {
     hk_buffer_print(out, " of ");
-    put_text(out, i->node->name);
+    incident_text_put_text(out, i->node->name);
   }
   if (i->n > n)
     hk_buffer_print(out, " and %" PRIu32 " more", i->n - n);
@@ -204,12 +204,12 @@ static void say_first(struct hk_buffer *out, const struct hk_incident_news *news
     return;
   }
   hk_buffer_print(out, "; first ");
-  put_text(out, short_name(first, i->node));
+  incident_text_put_text(out, short_name(first, i->node));
   hk_buffer_print(out, " at ");
-  put_time(out, first->raised);
+  incident_text_put_time(out, first->raised);
   for (uint32_t k = 0; k < n && k < TIES; k++) {
     hk_buffer_print(out, k == 0 ? " (or " : ", ");
-    put_text(out, short_name(ties[k], i->node));
+    incident_text_put_text(out, short_name(ties[k], i->node));
   }
   if (n > TIES)
     hk_buffer_print(out, " or %" PRIu32 " more", n - TIES);
@@ -221,17 +221,17 @@ void hk_incident_what(struct hk_buffer *out, const struct hk_incident_news *news
   const struct hk_incident *i = news->incident;
   const struct hk_fleet_sensor *strongest = hk_incident_strongest(i);
   if (i->n == 1) {
-    put_text(out, strongest->leaf->name);
+    incident_text_put_text(out, strongest->leaf->name);
     hk_buffer_print(out, ": ");
     put_channels(out, strongest->channels, "", "+");
     hk_buffer_print(out, ", severity %.1f, changed about ", strongest->S);
-    put_time(out, strongest->instant);
+    incident_text_put_time(out, strongest->instant);
     return;
   }
   say_who(out, i);
   say_first(out, news);
   hk_buffer_print(out, "; strongest ");
-  put_text(out, short_name(strongest, i->node));
+  incident_text_put_text(out, short_name(strongest, i->node));
   hk_buffer_print(out, " (%s, %.1f)", hankel_channel_name(strongest->strongest), strongest->S);
   if (i->company > 0)
     hk_buffer_print(out, "; together by chance 1e-%.0f", i->company);
@@ -240,7 +240,7 @@ void hk_incident_what(struct hk_buffer *out, const struct hk_incident_news *news
 void hk_incident_sentence(struct hk_buffer *out, const struct hk_incident_news *news)
 {
   const struct hk_incident *i = news->incident;
-  put_time(out, news->time);
+  incident_text_put_time(out, news->time);
   hk_buffer_print(out, "  %-8s #%" PRIu64 "  R %.2f", hk_incident_word(news->decision, i), i->id, i->R);
   if (news->into) {
     hk_buffer_print(out, "  is part of #%" PRIu64, news->into->id);

@@ -117,7 +117,7 @@ static double scored(const struct hk_incidents *all)
   return n > 0 ? n : 1;
 }
 
-static double rank(const struct hk_incident *i)
+static double incidents_rank(const struct hk_incident *i)
 {
   return fmax(i->R, i->S + fmin(HK_INCIDENT_BONUS, fmax(0, i->company + HK_INCIDENT_ALPHA)));
 }
@@ -134,7 +134,7 @@ static bool was_told(const struct hk_incident *i, int64_t time)
   return n > 0 && 2 * (uint64_t)n >= i->n && i->R < R + REPEATED;
 }
 
-static void tell(struct hk_incidents *all, struct hk_incident *i, double threshold)
+static void incidents_tell(struct hk_incidents *all, struct hk_incident *i, double threshold)
 {
   hk_budget_pay(&all->budget);
   i->told = true;
@@ -149,9 +149,9 @@ static void tell(struct hk_incidents *all, struct hk_incident *i, double thresho
   all->decided(all->arg, all->time, HK_INCIDENT_TOLD, i, NULL, threshold);
 }
 
-static void judge(struct hk_incidents *all, struct hk_incident *i)
+static void incidents_judge(struct hk_incidents *all, struct hk_incident *i)
 {
-  const double R = rank(i);
+  const double R = incidents_rank(i);
   i->touched = false;
   if (R > i->R || i->counted < 0) { /* a peak counts once in the tail, and moves up as it grows */
     if (i->counted >= 0)
@@ -172,13 +172,13 @@ static void judge(struct hk_incidents *all, struct hk_incident *i)
   }
   const double threshold = hk_budget_threshold(&all->budget, &all->tail, scored(all));
   if (i->R >= threshold && !was_told(i, all->time))
-    tell(all, i, threshold);
+    incidents_tell(all, i, threshold);
 }
 
 static int graver_first(const void *a, const void *b)
 {
   const struct hk_incident *x = *(struct hk_incident *const *)a, *y = *(struct hk_incident *const *)b;
-  const double rx = rank(x), ry = rank(y);
+  const double rx = incidents_rank(x), ry = incidents_rank(y);
   return rx != ry ? (rx < ry) - (rx > ry) : (x->id > y->id) - (x->id < y->id);
 }
 
@@ -204,10 +204,10 @@ static void end_tick(struct hk_incidents *all)
   if (n > 1)
     qsort(all->judged, n, sizeof *all->judged, graver_first);
   for (uint32_t i = 0; i < n; i++)
-    judge(all, all->judged[i]);
+    incidents_judge(all, all->judged[i]);
 }
 
-static int64_t within(int64_t time)
+static int64_t incidents_within(int64_t time)
 {
   return time > HK_INCIDENT_TIME_MOST ? HK_INCIDENT_TIME_MOST : time < -HK_INCIDENT_TIME_MOST ? -HK_INCIDENT_TIME_MOST : time;
 }
@@ -219,7 +219,7 @@ bool hk_incidents_expired(const struct hk_incidents *all, int64_t time)
 
 void hk_incidents_expire(struct hk_incidents *all, int64_t time)
 {
-  while (hk_incidents_expired(all, within(time)))
+  while (hk_incidents_expired(all, incidents_within(time)))
     close_one(all, all->oldest);
 }
 
@@ -301,7 +301,7 @@ static int begin(struct hk_incidents *all, struct hk_fleet_sensor *s, int64_t in
   all->counts.members++;
   s->S = 0;
   s->raised = all->time;
-  s->instant = within(instant);
+  s->instant = incidents_within(instant);
   s->channels = 0;
   hk_incident_add(i, s);
   return 0;
@@ -309,7 +309,7 @@ static int begin(struct hk_incidents *all, struct hk_fleet_sensor *s, int64_t in
 
 int hk_incidents_event(struct hk_incidents *all, int64_t time, struct hk_string name, uint32_t channel, double S, int64_t instant)
 {
-  time = within(time);
+  time = incidents_within(time);
   all->joined = 0;
   if (!isfinite(S) || channel >= HK_INCIDENT_CHANNELS) {
     all->counts.not_finite++;
@@ -392,7 +392,7 @@ const struct hk_fleet_sensor *hk_incident_strongest(const struct hk_incident *i)
   return s;
 }
 
-static int earlier_first(const void *a, const void *b)
+static int incidents_earlier_first(const void *a, const void *b)
 {
   const struct hk_fleet_sensor *x = *(const struct hk_fleet_sensor *const *)a, *y = *(const struct hk_fleet_sensor *const *)b;
   if (x->raised != y->raised)
@@ -410,7 +410,7 @@ const struct hk_fleet_sensor **hk_incident_in_order(const struct hk_incident *i)
     return NULL;
   for (const struct hk_fleet_sensor *m = i->members; m; m = m->next)
     by_time[n++] = m;
-  qsort(by_time, n, sizeof *by_time, earlier_first);
+  qsort(by_time, n, sizeof *by_time, incidents_earlier_first);
   return by_time;
 }
 

@@ -22,67 +22,67 @@ struct head {
 
 /* --- writing ------------------------------------------------------------------------------------------------------------ */
 
-static void put(struct hk_buffer *b, const void *bytes, size_t n)
+static void incidents_image_put(struct hk_buffer *b, const void *bytes, size_t n)
 {
   hk_buffer_put(b, bytes, n);
 }
 static void put_u32(struct hk_buffer *b, uint32_t x)
 {
-  put(b, &x, sizeof x);
+  incidents_image_put(b, &x, sizeof x);
 }
 static void put_u64(struct hk_buffer *b, uint64_t x)
 {
-  put(b, &x, sizeof x);
+  incidents_image_put(b, &x, sizeof x);
 }
-static void put_time(struct hk_buffer *b, int64_t x)
+static void incidents_image_put_time(struct hk_buffer *b, int64_t x)
 {
-  put(b, &x, sizeof x);
+  incidents_image_put(b, &x, sizeof x);
 }
 static void put_real(struct hk_buffer *b, double x)
 {
-  put(b, &x, sizeof x);
+  incidents_image_put(b, &x, sizeof x);
 }
-static void put_name(struct hk_buffer *b, const char *text, size_t length)
+static void incidents_image_put_name(struct hk_buffer *b, const char *text, size_t length)
 {
   put_u32(b, (uint32_t)length);
-  put(b, text, length);
+  incidents_image_put(b, text, length);
 }
 
 static void put_state(struct hk_buffer *b, const struct hk_incidents *all)
 {
   const struct hk_fleet_tail *t = &all->tail;
-  put(b, t->count, sizeof t->count);
-  put(b, t->at_least, sizeof t->at_least);
+  incidents_image_put(b, t->count, sizeof t->count);
+  incidents_image_put(b, t->at_least, sizeof t->at_least);
   put_real(b, t->exposure);
   put_real(b, t->raises);
   put_real(b, t->weight);
-  put_time(b, t->time);
-  put_time(b, t->begin);
+  incidents_image_put_time(b, t->time);
+  incidents_image_put_time(b, t->begin);
   put_u32(b, (t->begun ? 1u : 0) | (t->summed ? 2u : 0) | (all->budget.begun ? 4u : 0) | (all->begun ? 8u : 0));
   put_real(b, all->budget.tokens);
-  put_time(b, all->budget.time);
-  put_time(b, all->time);
+  incidents_image_put_time(b, all->budget.time);
+  incidents_image_put_time(b, all->time);
   put_u64(b, all->last_id);
   put_u32(b, all->sensors);
-  put(b, &all->counts, sizeof all->counts);
+  incidents_image_put(b, &all->counts, sizeof all->counts);
 }
 
 static void put_sensor(struct hk_buffer *b, const struct hk_fleet_sensor *s)
 {
-  put_name(b, s->leaf->name.data, s->leaf->name.length);
+  incidents_image_put_name(b, s->leaf->name.data, s->leaf->name.length);
   put_u32(b, s->n_groups);
   for (uint32_t i = 0; i < s->n_groups; i++) /* without the brackets */
-    put_name(b, s->groups[i].above->name.data + 1, s->groups[i].above->name.length - 2);
-  put_time(b, s->told_until);
+    incidents_image_put_name(b, s->groups[i].above->name.data + 1, s->groups[i].above->name.length - 2);
+  incidents_image_put_time(b, s->told_until);
   put_real(b, s->told_R);
 }
 
 static void put_incident(struct hk_buffer *b, const struct hk_incident *i)
 {
   put_u64(b, i->id);
-  put_time(b, i->open);
-  put_time(b, i->last);
-  put_time(b, i->told_at);
+  incidents_image_put_time(b, i->open);
+  incidents_image_put_time(b, i->last);
+  incidents_image_put_time(b, i->told_at);
   put_real(b, i->R);
   put_real(b, i->S);
   put_real(b, i->company);
@@ -97,8 +97,8 @@ static void put_incident(struct hk_buffer *b, const struct hk_incident *i)
   for (const struct hk_fleet_sensor *m = i->members; m; m = m->next) {
     put_u32(b, m->number);
     put_real(b, m->S);
-    put_time(b, m->raised);
-    put_time(b, m->instant);
+    incidents_image_put_time(b, m->raised);
+    incidents_image_put_time(b, m->instant);
     put_u32(b, m->channels);
     put_u32(b, m->strongest);
   }
@@ -109,7 +109,7 @@ static void put_node(struct hk_buffer *b, const struct hk_fleet_node *n)
 {
   put_u32(b, n->number);
   put_u32(b, n->sick ? n->sick->number : NOTHING);
-  put_time(b, n->newcomer);
+  incidents_image_put_time(b, n->newcomer);
   put_u32(b, n->n_active);
   for (uint32_t i = 0; i < n->n_active; i++) {
     const struct hk_fleet_child *c = n->active[i].child;
@@ -117,7 +117,7 @@ static void put_node(struct hk_buffer *b, const struct hk_fleet_node *n)
     put_u32(b, n->group ? c->sensor->number : of->number);
     put_u32(b, c->sensor->number);
     put_real(b, c->S);
-    put_time(b, c->raised);
+    incidents_image_put_time(b, c->raised);
   }
 }
 
@@ -131,7 +131,7 @@ void hk_incidents_write(const struct hk_incidents *all, struct hk_buffer *out)
   const size_t begin = out->size;
   struct head head = { .magic = MAGIC, .interval = all->rules.interval };
   uint32_t nodes = 0;
-  put(out, (const char *)&head, sizeof head);
+  incidents_image_put(out, (const char *)&head, sizeof head);
   put_state(out, all);
   put_u32(out, all->names.n_sensors);
   for (uint32_t i = 0; i < all->names.n_sensors; i++)
@@ -160,7 +160,7 @@ struct in {
   bool bad;
 };
 
-static const char *take(struct in *in, size_t n)
+static const char *incidents_image_take(struct in *in, size_t n)
 {
   if (in->bad || n > in->left) {
     in->bad = true;
@@ -171,9 +171,9 @@ static const char *take(struct in *in, size_t n)
   in->left -= n;
   return at;
 }
-static void get(struct in *in, void *out, size_t n)
+static void incidents_image_get(struct in *in, void *out, size_t n)
 {
-  const char *at = take(in, n);
+  const char *at = incidents_image_take(in, n);
   if (at)
     memcpy(out, at, n);
   else
@@ -182,19 +182,19 @@ static void get(struct in *in, void *out, size_t n)
 static uint32_t get_u32(struct in *in)
 {
   uint32_t x;
-  get(in, &x, sizeof x);
+  incidents_image_get(in, &x, sizeof x);
   return x;
 }
 static uint64_t get_u64(struct in *in)
 {
   uint64_t x;
-  get(in, &x, sizeof x);
+  incidents_image_get(in, &x, sizeof x);
   return x;
 }
 static int64_t get_time(struct in *in)
 {
   int64_t x;
-  get(in, &x, sizeof x);
+  incidents_image_get(in, &x, sizeof x);
   in->bad |= x > HK_INCIDENT_TIME_MOST || x < -HK_INCIDENT_TIME_MOST;
   return x;
 }
@@ -202,7 +202,7 @@ static int64_t get_time(struct in *in)
 static double get_real(struct in *in, double least, double most)
 {
   double x;
-  get(in, &x, sizeof x);
+  incidents_image_get(in, &x, sizeof x);
   in->bad |= !(x >= least && x <= most);
   return x;
 }
@@ -210,7 +210,7 @@ static struct hk_string get_name(struct in *in)
 {
   const uint32_t length = get_u32(in);
   in->bad |= length > HK_FLEET_NAME_MOST;
-  const char *text = take(in, length);
+  const char *text = incidents_image_take(in, length);
   return (struct hk_string){ text, text ? length : 0 };
 }
 /* One of so many things. */
@@ -246,7 +246,7 @@ static void get_state(struct in *in, struct hk_incidents *all)
   all->last_id = get_u64(in);
   in->bad |= all->last_id > INT64_MAX; /* the next id would be 0 some day */
   all->sensors = get_u32(in);
-  get(in, &all->counts, sizeof all->counts);
+  incidents_image_get(in, &all->counts, sizeof all->counts);
   all->counts.open = all->counts.members = 0;
 }
 

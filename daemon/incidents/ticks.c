@@ -38,7 +38,7 @@ void hk_ticks_free(struct hk_ticks *t)
   free(t);
 }
 
-static bool has_room(struct hk_ticks *t)
+static bool ticks_has_room(struct hk_ticks *t)
 {
   struct hk_tick_event *list = hk_grow(t->list, t->n, &t->room, sizeof *list, 64);
   if (!list)
@@ -50,7 +50,7 @@ static bool has_room(struct hk_ticks *t)
 int hk_ticks_event(struct hk_ticks *t, const struct hk_tick_event *e)
 {
   char *copy = malloc(e->name.length + 1);
-  if (!copy || !has_room(t)) {
+  if (!copy || !ticks_has_room(t)) {
     free(copy);
     return -ENOMEM;
   }
@@ -62,7 +62,7 @@ int hk_ticks_event(struct hk_ticks *t, const struct hk_tick_event *e)
   return 0;
 }
 
-static int earlier_first(const void *a, const void *b)
+static int ticks_earlier_first(const void *a, const void *b)
 {
   const struct hk_tick_event *x = a, *y = b;
   if (x->time != y->time)
@@ -98,7 +98,7 @@ static bool tell_one(struct hk_ticks *t, const struct hk_tick_event *e)
 }
 
 /* Tells the incidents of the first n that wait, but of those behind `seen`. Returns how many were lost. */
-static uint32_t tell(struct hk_ticks *t, uint32_t n, uint64_t seen)
+static uint32_t ticks_tell(struct hk_ticks *t, uint32_t n, uint64_t seen)
 {
   uint32_t lost = 0, kept = 0;
   for (uint32_t i = 0; i < n; i++) {
@@ -119,10 +119,10 @@ uint32_t hk_ticks_reach(struct hk_ticks *t, int64_t time, uint64_t seen)
 {
   uint32_t n = 0, lost = 0;
   if (t->n > 0 && t->earliest < time) {
-    qsort(t->list, t->n, sizeof *t->list, earlier_first);
+    qsort(t->list, t->n, sizeof *t->list, ticks_earlier_first);
     while (n < t->n && t->list[n].time < time)
       n++;
-    lost = tell(t, n, seen);
+    lost = ticks_tell(t, n, seen);
   }
   hk_incidents_reach(t->incidents, time);
   return lost;
@@ -131,8 +131,8 @@ uint32_t hk_ticks_reach(struct hk_ticks *t, int64_t time, uint64_t seen)
 uint32_t hk_ticks_finish(struct hk_ticks *t)
 {
   if (t->n > 0)
-    qsort(t->list, t->n, sizeof *t->list, earlier_first);
-  const uint32_t lost = t->n > 0 ? tell(t, t->n, UINT64_MAX) : 0;
+    qsort(t->list, t->n, sizeof *t->list, ticks_earlier_first);
+  const uint32_t lost = t->n > 0 ? ticks_tell(t, t->n, UINT64_MAX) : 0;
   hk_incidents_finish(t->incidents);
   return lost;
 }

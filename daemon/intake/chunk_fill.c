@@ -13,7 +13,7 @@ static void put_in(struct hk_filling *f, uint32_t shard, struct hk_source *sourc
     f->chunk[shard] = f->full(f->arg, shard);
 }
 
-static void note(struct hk_decoded *sum, const struct hk_decoded *more)
+static void chunk_fill_note(struct hk_decoded *sum, const struct hk_decoded *more)
 {
   if (sum->ahead == 0) {
     sum->slot = more->slot;
@@ -32,7 +32,7 @@ static struct hk_decoded fill_one(struct hk_filling *f, struct hk_source *source
     n = p->n - first < hk_chunk_room(c) ? p->n - first : hk_chunk_room(c);
     const struct hk_columns to = { c->slot + c->n, c->time + c->n, c->value + c->n };
     const struct hk_decoded more = hk_decode(d, p, first, n, to);
-    note(&sum, &more);
+    chunk_fill_note(&sum, &more);
     put_in(f, 0, source, more.n);
   }
   return sum;
@@ -58,13 +58,13 @@ static void scatter(struct hk_filling *f, struct hk_source *source, uint32_t n, 
 }
 
 /* Where the next point of each shard's chunk goes. */
-static void begin(const struct hk_filling *f, uint32_t *at)
+static void chunk_fill_begin(const struct hk_filling *f, uint32_t *at)
 {
   for (uint32_t i = 0; i < f->shards; i++)
     at[i] = f->chunk[i]->n;
 }
 
-static void end(struct hk_filling *f, struct hk_source *source, const uint32_t *at)
+static void chunk_fill_end(struct hk_filling *f, struct hk_source *source, const uint32_t *at)
 {
   for (uint32_t i = 0; i < f->shards; i++)
     put_in(f, i, source, at[i] - f->chunk[i]->n);
@@ -78,14 +78,14 @@ static struct hk_decoded fill_several(struct hk_filling *f, struct hk_source *so
   int64_t time[PIECE];
   double value[PIECE];
   const struct hk_columns piece = { slot, time, value };
-  begin(f, at);
+  chunk_fill_begin(f, at);
   for (uint32_t n; first < p->n; first += n) {
     n = p->n - first < PIECE ? p->n - first : PIECE;
     const struct hk_decoded more = hk_decode(d, p, first, n, piece);
-    note(&sum, &more);
+    chunk_fill_note(&sum, &more);
     scatter(f, source, more.n, &piece, at);
   }
-  end(f, source, at);
+  chunk_fill_end(f, source, at);
   return sum;
 }
 
@@ -99,9 +99,9 @@ void hk_fill_slots(struct hk_filling *f, struct hk_source *source, uint32_t n, c
 {
   uint32_t at[HK_SHARDS_MAX];
   if (f->shards > 1) {
-    begin(f, at);
+    chunk_fill_begin(f, at);
     scatter(f, source, n, from, at);
-    end(f, source, at);
+    chunk_fill_end(f, source, at);
     return;
   }
   for (uint32_t first = 0, piece; first < n; first += piece) {

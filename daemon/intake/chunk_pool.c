@@ -8,7 +8,7 @@
 
 #define SEALED 2 /* chunks that wait for a shard before points are kept for a fuller one */
 
-static void collect(struct hk_chunk_pool *o)
+static void chunk_pool_collect(struct hk_chunk_pool *o)
 {
   struct hk_chunk *c;
   for (uint32_t i = 0; i < o->filling.shards; i++)
@@ -20,7 +20,7 @@ static void collect(struct hk_chunk_pool *o)
 static struct hk_chunk *take_empty(struct hk_chunk_pool *o)
 {
   if (o->n_empty == 0)
-    collect(o);
+    chunk_pool_collect(o);
   return o->n_empty > 0 ? o->empty[--o->n_empty] : NULL;
 }
 
@@ -93,7 +93,7 @@ uint32_t hk_chunk_pool_room(struct hk_chunk_pool *o)
 {
   /* A chunk is handed on as soon as it is full, and then there must be another one. So each shard may need one for a few points,
    * and one more for as many as a chunk holds. */
-  collect(o);
+  chunk_pool_collect(o);
   for (uint32_t i = 0; i < o->filling.shards; i++)
     if (o->filling.chunk[i]->n_marks == HK_CHUNK_MARKS)
       return 0;
@@ -106,7 +106,7 @@ uint32_t hk_chunk_pool_room(struct hk_chunk_pool *o)
   return least - 1;
 }
 
-static void seal(struct hk_chunk_pool *o, uint32_t shard, struct hk_chunk *next)
+static void chunk_pool_seal(struct hk_chunk_pool *o, uint32_t shard, struct hk_chunk *next)
 {
   hand(o, shard, o->filling.chunk[shard]);
   o->filling.chunk[shard] = next;
@@ -120,7 +120,7 @@ bool hk_chunk_pool_seal(struct hk_chunk_pool *o)
     struct hk_chunk *next = NULL;
     if (!hk_chunk_empty(o->filling.chunk[i]) && (o->tokens_due[i] > 0 || hk_ring_count(&lane->sealed) < SEALED) &&
         (next = take_empty(o)) != NULL)
-      seal(o, i, next);
+      chunk_pool_seal(o, i, next);
     for (; hk_chunk_empty(o->filling.chunk[i]) && o->tokens_due[i] > 0; o->tokens_due[i]--)
       hand(o, i, &lane->token);
     all &= hk_chunk_empty(o->filling.chunk[i]);

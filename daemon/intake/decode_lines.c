@@ -78,7 +78,8 @@ static void add_fault(struct hk_lines_told *told, uint64_t line, uint32_t byte, 
 }
 
 /* byte: at which the fault is; 0: it has no place. */
-static void tell(struct hk_lines *l, const struct hk_lines_from *from, uint64_t number, uint32_t byte, const char *why)
+static void decode_lines_tell(struct hk_lines *l, const struct hk_lines_from *from, uint64_t number, uint32_t byte,
+                              const char *why)
 {
   char address[HK_ADDRESS_MAX] = "", place[24] = "";
   hk_count(&l->intake->counters->bad_lines, 1);
@@ -97,11 +98,11 @@ static void tell(struct hk_lines *l, const struct hk_lines_from *from, uint64_t 
 }
 
 /* Adds the points of the parsed line to those that were gathered. */
-static void gather(struct hk_lines *l, const struct hk_lines_from *from, uint64_t number)
+static void decode_lines_gather(struct hk_lines *l, const struct hk_lines_from *from, uint64_t number)
 {
   const struct hk_line *line = &l->line;
   if (line->error) {
-    tell(l, from, number, line->error_byte, line->error);
+    decode_lines_tell(l, from, number, line->error_byte, line->error);
     return;
   }
   hk_count(&l->intake->counters->lines, 1);
@@ -162,7 +163,7 @@ static const char *why_refused(int refusal)
 /* Takes the name of point i as the registry knows it. *early: whether early times were told, of points that were gathered with
  * it.
  */
-static void learn(struct hk_lines *l, uint32_t i, bool *early)
+static void decode_lines_learn(struct hk_lines *l, uint32_t i, bool *early)
 {
   const struct place *p = &l->place[i];
   char buffer[HK_NAME_MAX];
@@ -186,7 +187,7 @@ static void learn(struct hk_lines *l, uint32_t i, bool *early)
 }
 
 /* Finds the handles; a point whose name is refused has a name without a check afterwards. Returns max_sensors. */
-static uint32_t look_up(struct hk_lines *l)
+static uint32_t decode_lines_look_up(struct hk_lines *l)
 {
   const struct hk_handles handles = hk_registry_lookup(l->intake->registry);
   bool learned, early = false;
@@ -195,7 +196,7 @@ static uint32_t look_up(struct hk_lines *l)
     learned = false;
     for (uint32_t i = 0; i < l->n; i++) {
       if (!hk_handle_good(&handles, l->handle[i]) && l->name[i].check != 0) {
-        learn(l, i, &early);
+        decode_lines_learn(l, i, &early);
         learned = true;
       }
     }
@@ -204,7 +205,7 @@ static uint32_t look_up(struct hk_lines *l)
 }
 
 /* Clears the cache when its handles may be too old. */
-static void forget(struct hk_lines *l)
+static void decode_lines_forget(struct hk_lines *l)
 {
   const int64_t now = hk_now();
   if (l->evict > 0 && (now - l->cleared) / REMEMBERED >= l->evict) {
@@ -220,8 +221,8 @@ void hk_lines_flush(struct hk_lines *l, struct hk_source *source)
   if (gathered == 0)
     return;
   hk_count(&l->intake->counters->in, gathered); /* before they are counted as anything else */
-  forget(l);
-  const uint32_t max_sensors = look_up(l);
+  decode_lines_forget(l);
+  const uint32_t max_sensors = decode_lines_look_up(l);
   for (uint32_t i = 0; i < gathered; i++) {
     if (l->name[i].check == 0)
       continue;
@@ -258,9 +259,9 @@ enum hk_lines_turn hk_lines_read(struct hk_lines *l, const struct hk_lines_from 
       return HK_LINES_HTTP;
     }
     if (status == HK_LINE_WHOLE)
-      gather(l, from, splitter->line);
+      decode_lines_gather(l, from, splitter->line);
     else if (status != HK_LINE_NONE)
-      tell(l, from, splitter->line, 0, status == HK_LINE_TOO_LONG ? "longer than max_line" : "no memory to hold it");
+      decode_lines_tell(l, from, splitter->line, 0, status == HK_LINE_TOO_LONG ? "longer than max_line" : "no memory to hold it");
     else
       return HK_LINES_USED;
     if (l->n >= GATHERED || held) { /* what was held does not stay where it is */
@@ -279,6 +280,6 @@ void hk_lines_end(struct hk_lines *l, const struct hk_lines_from *from, struct h
   l->line.unit = from->unit;
   l->told = from->told;
   hk_line_parse(&l->line, text, length);
-  gather(l, from, splitter->line);
+  decode_lines_gather(l, from, splitter->line);
   hk_lines_flush(l, from->source);
 }

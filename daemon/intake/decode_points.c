@@ -64,7 +64,7 @@ static uint32_t leave_out(const struct hk_handles *handles, const struct hk_poin
 }
 
 /* Takes their values from the points that are later than is believed. */
-static void spoil_later(int64_t latest, uint32_t n, struct hk_columns to, struct hk_decoded *out)
+static void decode_spoil_later(int64_t latest, uint32_t n, struct hk_columns to, struct hk_decoded *out)
 {
   for (uint32_t i = 0; i < n; i++) {
     if (to.time[i] <= latest)
@@ -91,7 +91,7 @@ struct hk_decoded hk_decode(const struct hk_decoder *d, const struct hk_points *
     if (!good)
       kept = leave_out(&d->handles, p, first, piece, to);
     if (may_be_later(p, first, piece, d->latest) && any_later(kept, to.time, d->latest))
-      spoil_later(d->latest, kept, to, &out);
+      decode_spoil_later(d->latest, kept, to, &out);
     to = (struct hk_columns){ to.slot + kept, to.time + kept, to.value + kept };
     out.n += kept;
     first += piece;

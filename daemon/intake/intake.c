@@ -39,7 +39,7 @@ static void tell_ahead(struct hk_intake *in, uint32_t slot, int64_t time)
 }
 
 /* What was decoded and what was not is counted. Returns how many had bad handles. */
-static uint32_t count(struct hk_intake *in, const struct hk_points *p, uint32_t n, const struct hk_decoded *out)
+static uint32_t intake_count(struct hk_intake *in, const struct hk_points *p, uint32_t n, const struct hk_decoded *out)
 {
   const uint32_t unknown = n - out->n;
   hk_count(&in->counters->ahead, out->ahead);
@@ -57,7 +57,7 @@ uint32_t hk_intake_points(struct hk_intake *in, struct hk_source *source, const 
   const struct hk_decoder decoder = { hk_registry_lookup(in->registry), in->wall, latest(in) };
   hk_count(&in->counters->in, p->n); /* before they are counted as anything else */
   const struct hk_decoded out = hk_fill_points(&in->pool->filling, source, &decoder, p, 0);
-  return count(in, p, p->n, &out);
+  return intake_count(in, p, p->n, &out);
 }
 
 /* After a restart, where shards differed in how much of a feed they had: takes point i of a payload, which is number `at` of the
@@ -117,7 +117,7 @@ bool hk_intake_feed(struct hk_intake *in, struct hk_source *source, struct hk_fe
     feed->received = feeding->at;
   hk_fill_mark(&in->pool->filling, feed, feed->received);
   hk_feed_leave(feed);
-  *unknown = count(in, p, p->n - first, &out);
+  *unknown = intake_count(in, p, p->n - first, &out);
   return true;
 }
 
@@ -154,7 +154,7 @@ int hk_intake_find(struct hk_intake *in, uint64_t owner, const char *name, size_
 }
 
 /* Takes their values from points that are later than is believed. */
-static void spoil_later(struct hk_intake *in, uint32_t n, const struct hk_columns *points)
+static void intake_spoil_later(struct hk_intake *in, uint32_t n, const struct hk_columns *points)
 {
   const int64_t believed = latest(in);
   bool any = false;
@@ -171,6 +171,6 @@ static void spoil_later(struct hk_intake *in, uint32_t n, const struct hk_column
 
 void hk_intake_slots(struct hk_intake *in, struct hk_source *source, uint32_t n, const struct hk_columns *points)
 {
-  spoil_later(in, n, points);
+  intake_spoil_later(in, n, points);
   hk_fill_slots(&in->pool->filling, source, n, points);
 }

@@ -101,7 +101,7 @@ void hk_line_cache_find(struct hk_line_cache *s, uint32_t n, const struct hk_lin
 }
 
 /* Makes a larger, empty table: the registry has what it lacks. Without memory the old one stays. */
-static void grow(struct hk_line_cache *s)
+static void line_cache_grow(struct hk_line_cache *s)
 {
   const uint32_t buckets = 2 * (s->mask + 1);
   struct bucket *table = table_new(buckets);
@@ -118,7 +118,7 @@ static void grow(struct hk_line_cache *s)
 void hk_line_cache_put(struct hk_line_cache *s, const struct hk_line_key *name, uint32_t handle)
 {
   if (s->crowded > hk_line_cache_room(s) / CROWDED && s->mask + 1 < s->most)
-    grow(s);
+    line_cache_grow(s);
   struct bucket *b = &s->table[name->place & s->mask];
   uint32_t at = ENTRIES;
   for (uint32_t k = 0; k < ENTRIES; k++) {

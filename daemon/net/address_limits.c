@@ -97,7 +97,7 @@ static uint32_t *chain(struct hk_address_limits *l, const uint8_t address[16])
 }
 
 /* Forgets failures that are over a minute old. */
-static void forget(struct hk_address_limits_place *p, int64_t now)
+static void address_limits_forget(struct hk_address_limits_place *p, int64_t now)
 {
   if (p->failures > 0 && now - p->since > MINUTE)
     p->failures = 0;
@@ -124,7 +124,7 @@ static uint32_t make_place(struct hk_address_limits *l, int64_t now)
       return at;
     if (p->connections > 0)
       continue;
-    forget(p, now);
+    address_limits_forget(p, now);
     if (p->failures == 0) {
       unlink_place(l, at);
       return at;
@@ -138,13 +138,14 @@ static uint32_t make_place(struct hk_address_limits *l, int64_t now)
   return oldest;
 }
 
-static struct hk_address_limits_place *find(struct hk_address_limits *l, const struct sockaddr_storage *from, int64_t now)
+static struct hk_address_limits_place *address_limits_find(struct hk_address_limits *l, const struct sockaddr_storage *from,
+                                                           int64_t now)
 {
   uint8_t address[16];
   hk_address_limits_normalise((const struct sockaddr *)from, address);
   for (uint32_t i = *chain(l, address); i != NONE; i = l->places[i].next)
     if (memcmp(l->places[i].address, address, sizeof address) == 0) {
-      forget(&l->places[i], now);
+      address_limits_forget(&l->places[i], now);
       return &l->places[i];
     }
   const uint32_t made = make_place(l, now);
@@ -157,8 +158,8 @@ static struct hk_address_limits_place *find(struct hk_address_limits *l, const s
   return &l->places[made];
 }
 
-static enum hk_address_limits_verdict judge(const struct hk_address_limits_place *p, const struct hk_address_limits_most *most,
-                                            bool newcomer)
+static enum hk_address_limits_verdict address_limits_judge(const struct hk_address_limits_place *p,
+                                                           const struct hk_address_limits_most *most, bool newcomer)
 {
   if (!p)
     return HK_ADDRESS_LIMITS_FULL;
@@ -176,8 +177,8 @@ enum hk_address_limits_verdict hk_address_limits_enter(struct hk_address_limits 
                                                        struct hk_address_limits_place **out)
 {
   pthread_mutex_lock(&l->lock);
-  struct hk_address_limits_place *p = find(l, address, now);
-  const enum hk_address_limits_verdict verdict = judge(p, most, newcomer);
+  struct hk_address_limits_place *p = address_limits_find(l, address, now);
+  const enum hk_address_limits_verdict verdict = address_limits_judge(p, most, newcomer);
   if (verdict == HK_ADDRESS_LIMITS_FINE) {
     p->connections++;
     p->newcomers += newcomer;
@@ -205,7 +206,7 @@ bool hk_address_limits_fail(struct hk_address_limits *l, const struct hk_address
                             struct hk_address_limits_place *p, int64_t now)
 {
   pthread_mutex_lock(&l->lock);
-  forget(p, now);
+  address_limits_forget(p, now);
   if (p->failures++ == 0)
     p->since = now;
   const bool last = p->failures == most->failures;

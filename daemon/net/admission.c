@@ -19,7 +19,7 @@
 
 /* --- coming and going ------------------------------------------------------------------------------------------------- */
 
-static struct hk_address_limits_most most(const struct hk_config *config)
+static struct hk_address_limits_most admission_most(const struct hk_config *config)
 {
   return (struct hk_address_limits_most){ config->max_connections_per_address, config->max_newcomers, config->max_failures };
 }
@@ -31,7 +31,7 @@ bool hk_admission_enter(struct hk_net *net, const struct hk_gate *gate, int fd, 
   socklen_t length = sizeof address;
   if (getpeername(fd, (struct sockaddr *)&address, &length) != 0)
     return false; /* it is gone already */
-  const struct hk_address_limits_most limits = most(net->loops[0].config);
+  const struct hk_address_limits_most limits = admission_most(net->loops[0].config);
   const enum hk_address_limits_verdict verdict =
       hk_address_limits_enter(net->limits, &limits, &address, hk_gate_shut(gate), hk_now(), out);
   if (verdict == HK_ADDRESS_LIMITS_FINE)
@@ -55,7 +55,7 @@ void hk_admission_leave(struct hk_connection *c)
 /* --- refusing --------------------------------------------------------------------------------------------------------- */
 
 /* Counts a failure to show what is demanded, against its address while it is a newcomer, and tells the audit. */
-static void fail(struct hk_connection *c, const char *why)
+static void admission_fail(struct hk_connection *c, const char *why)
 {
   struct hk_net *net = c->net;
   hk_count(&c->loop->counters.unauthorized, 1);
@@ -63,7 +63,7 @@ static void fail(struct hk_connection *c, const char *why)
   c->identity.failed = true;
   if (!c->identity.newcomer || !hk_gate_shut(c->identity.gate))
     return;
-  const struct hk_address_limits_most limits = most(c->loop->config);
+  const struct hk_address_limits_most limits = admission_most(c->loop->config);
   if (hk_address_limits_fail(net->limits, &limits, c->identity.place, hk_now()))
     hk_audit_refused(&net->audit, &c->identity.audit, c->peer, c->identity.gate->name,
                      "its address failed to authenticate %u times within a minute and is blocked for the rest of it",
@@ -71,11 +71,11 @@ static void fail(struct hk_connection *c, const char *why)
 }
 
 /* Refuses a newcomer that has failed to show what it should. */
-static void refuse(struct hk_connection *c, uint16_t code, const char *why)
+static void admission_refuse(struct hk_connection *c, uint16_t code, const char *why)
 {
   if (c->state != HK_OPEN)
     return;
-  fail(c, why);
+  admission_fail(c, why);
   hk_connection_refuse(c, code, why);
 }
 
@@ -83,7 +83,7 @@ void hk_admission_dropped(struct hk_connection *c)
 {
   /* A peer that sent nothing has only looked whether the port is open. */
   if (c->tls && c->identity.newcomer && !c->identity.failed && c->identity.unproven > 0 && !c->flow.draining)
-    fail(c, "the connection closed before the peer authenticated");
+    admission_fail(c, "the connection closed before the peer authenticated");
 }
 
 /* Whether what it has shown is good for a feed of this name. */
@@ -122,7 +122,7 @@ bool hk_admission_feed(struct hk_connection *c, struct hk_string name)
   return false;
 }
 
-static uint64_t owner_of(const void *what, size_t size, uint64_t kind)
+static uint64_t admission_owner_of(const void *what, size_t size, uint64_t kind)
 {
   const uint64_t owner = XXH3_64bits_withSeed(what, size, kind);
   return owner ? owner : 1;
@@ -132,7 +132,7 @@ uint64_t hk_admission_owner_at(const struct sockaddr *peer)
 {
   uint8_t address[HK_ADDRESS_LIMITS_ADDRESS];
   hk_address_limits_normalise(peer, address);
-  return owner_of(address, sizeof address, OWNER_ADDRESS);
+  return admission_owner_of(address, sizeof address, OWNER_ADDRESS);
 }
 
 uint64_t hk_admission_owner(const struct hk_connection *c)
@@ -140,21 +140,21 @@ uint64_t hk_admission_owner(const struct hk_connection *c)
   uint8_t address[HK_ADDRESS_LIMITS_ADDRESS];
   struct sockaddr_storage inner;
   if (c->identity.shown.name[0])
-    return owner_of(c->identity.shown.name, strlen(c->identity.shown.name), OWNER_NAMED);
+    return admission_owner_of(c->identity.shown.name, strlen(c->identity.shown.name), OWNER_NAMED);
   if (c->identity.place)
     hk_address_limits_address(c->identity.place, address);
   else if (hk_address_parse(c->peer, &inner) == 0)
     return hk_admission_owner_at((const struct sockaddr *)&inner);
   else
     memset(address, 0, sizeof address);
-  return owner_of(address, sizeof address, OWNER_ADDRESS);
+  return admission_owner_of(address, sizeof address, OWNER_ADDRESS);
 }
 
 bool hk_admission_spent(struct hk_connection *c)
 {
   if (!c->identity.newcomer || c->identity.unproven <= HK_ADMISSION_BYTES)
     return false;
-  refuse(c, HANKEL_UNAUTHORIZED, "too many bytes before authentication");
+  admission_refuse(c, HANKEL_UNAUTHORIZED, "too many bytes before authentication");
   return true;
 }
 
@@ -172,7 +172,7 @@ bool hk_admission_late(struct hk_connection *c, int64_t now)
   const char *why = c->kind == &hk_binary_kind ? "no HELLO came within the handshake deadline"
                                                : "not authenticated within the handshake deadline";
   if (hk_gate_shut(c->identity.gate))
-    refuse(c, HANKEL_TIMEOUT, why);
+    admission_refuse(c, HANKEL_TIMEOUT, why);
   else
     hk_connection_refuse(c, HANKEL_TIMEOUT, why);
   return true;
@@ -198,7 +198,7 @@ static void set_longest_line(struct hk_connection *c)
 }
 
 /* Whether its certificate is revoked by now, though it was not when it was shown. */
-static bool revoked(const struct hk_connection *c, char *why, size_t size)
+static bool admission_revoked(const struct hk_connection *c, char *why, size_t size)
 {
   if (!c->tls)
     return false;
@@ -213,8 +213,8 @@ static bool admit(struct hk_connection *c, const struct hk_token *token, const c
 {
   struct hk_net *net = c->net;
   char why[REVOKED];
-  if (revoked(c, why, sizeof why)) {
-    refuse(c, HANKEL_UNAUTHORIZED, why);
+  if (admission_revoked(c, why, sizeof why)) {
+    admission_refuse(c, HANKEL_UNAUTHORIZED, why);
     return false;
   }
   c->identity.scopes = token ? token->scopes : c->identity.gate->rules.scopes;
@@ -223,7 +223,7 @@ static bool admit(struct hk_connection *c, const struct hk_token *token, const c
   else
     snprintf(c->identity.shown.name, sizeof c->identity.shown.name, "%s", name);
   if (!hk_admission_allows(c, c->identity.scopes)) {
-    refuse(c, HANKEL_FORBIDDEN, "its credentials do not allow what this listener is for");
+    admission_refuse(c, HANKEL_FORBIDDEN, "its credentials do not allow what this listener is for");
     return false;
   }
   if (c->identity.newcomer && hk_gate_shut(c->identity.gate)) {
@@ -264,11 +264,11 @@ static bool admit_token(struct hk_connection *c, const char *text, size_t length
   const bool done = token && admit(c, token, "");
   hk_credentials_release(credentials);
   if (!token)
-    refuse(c, HANKEL_UNAUTHORIZED, length > 0 ? "unknown token" : "a token is required, and none was sent");
+    admission_refuse(c, HANKEL_UNAUTHORIZED, length > 0 ? "unknown token" : "a token is required, and none was sent");
   return done;
 }
 
-static int seal(void *tls, const void *data, size_t size, struct hk_buffer *records)
+static int admission_seal(void *tls, const void *data, size_t size, struct hk_buffer *records)
 {
   return hk_tls_write(tls, data, size, records);
 }
@@ -283,7 +283,7 @@ void hk_admission_begin(struct hk_connection *c)
     struct hk_credentials *credentials = hk_gate_credentials(c->identity.gate);
     c->tls = hk_tls_new(credentials->tls);
     hk_credentials_release(credentials);
-    c->subscriber.seal = c->tls ? seal : NULL;
+    c->subscriber.seal = c->tls ? admission_seal : NULL;
     c->subscriber.seal_arg = c->tls;
     if (!c->tls)
       hk_connection_close(c);
@@ -307,7 +307,7 @@ enum hk_turn hk_admission_step(struct hk_connection *c)
     return HK_TURN_NEED;
   if (hk_line_http(text, length, status)) {
     c->http = true;
-    refuse(c, HANKEL_UNAUTHORIZED, "this is HTTP, which this listener does not accept");
+    admission_refuse(c, HANKEL_UNAUTHORIZED, "this is HTTP, which this listener does not accept");
     return HK_TURN_OVER;
   }
   if (status != HK_LINE_WHOLE)
@@ -325,7 +325,7 @@ enum hk_turn hk_admission_step(struct hk_connection *c)
 /* --- TLS -------------------------------------------------------------------------------------------------------------- */
 
 /* Sends what TLS has to say itself. */
-static void flush(struct hk_connection *c)
+static void admission_flush(struct hk_connection *c)
 {
   struct hk_buffer *out = hk_tls_output(c->tls);
   if (out->size > 0 && c->state != HK_CLOSED && hk_send_records(&c->subscriber, out->data, out->size) != 0)
@@ -336,10 +336,10 @@ static void flush(struct hk_connection *c)
 void hk_admission_farewell(struct hk_connection *c)
 {
   hk_tls_end(c->tls);
-  flush(c);
+  admission_flush(c);
 }
 
-static bool cut(struct hk_connection *c)
+static bool admission_cut(struct hk_connection *c)
 {
   if (!c->flow.ended)
     return false;
@@ -350,11 +350,11 @@ static bool cut(struct hk_connection *c)
   return true;
 }
 
-static bool fault(struct hk_connection *c)
+static bool admission_fault(struct hk_connection *c)
 {
-  flush(c); /* the alert */
+  admission_flush(c); /* the alert */
   if (c->identity.newcomer) {
-    refuse(c, HANKEL_UNAUTHORIZED, hk_tls_fault(c->tls));
+    admission_refuse(c, HANKEL_UNAUTHORIZED, hk_tls_fault(c->tls));
   } else {
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s", hk_tls_fault(c->tls));
     hk_connection_finish(c);
@@ -369,7 +369,7 @@ static int shake(struct hk_connection *c)
     return 1;
   const int status = hk_tls_handshake(c->tls);
   if (status != HK_TLS_FAILED)
-    flush(c);
+    admission_flush(c);
   if (status > 0 && c->state == HK_OPEN && c->kind != &hk_binary_kind)
     (void)admit_without(c);
   return status;
@@ -391,19 +391,19 @@ bool hk_admission_decrypt(struct hk_connection *c)
     }
     while (n < size && (status = hk_tls_read(c->tls, space + n, size - n)) > 0)
       n += (size_t)status;
-    flush(c);
+    admission_flush(c);
     if (n > 0 && c->state == HK_OPEN) {
       c->kind->wrote(c, n);
       return true; /* what else there is shows when that was taken */
     }
   }
   if (status == HK_TLS_FAILED)
-    return fault(c);
+    return admission_fault(c);
   if (status == HK_TLS_ENDED) {
     c->flow.ended = true;
     return false;
   }
-  return cut(c);
+  return admission_cut(c);
 }
 
 /* --- reading again ---------------------------------------------------------------------------------------------------- */
@@ -413,7 +413,7 @@ void hk_admission_again(struct hk_connection *c)
   char why[REVOKED] = "its credentials were revoked or have expired";
   if (c->state != HK_OPEN || c->identity.newcomer)
     return;
-  const bool gone = revoked(c, why, sizeof why);
+  const bool gone = admission_revoked(c, why, sizeof why);
   if (c->identity.shown.scopes == 0 && !gone) /* no token file names it */
     return;
   struct hk_credentials *credentials = hk_gate_credentials(c->identity.gate);
@@ -433,5 +433,5 @@ void hk_admission_again(struct hk_connection *c)
   }
   hk_credentials_release(credentials);
   if (!good && !asked)
-    refuse(c, HANKEL_UNAUTHORIZED, why);
+    admission_refuse(c, HANKEL_UNAUTHORIZED, why);
 }

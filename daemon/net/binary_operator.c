@@ -11,7 +11,7 @@
 #define REPORT_MOST (HK_FRAME_MAX - 4096) /* bytes of what a reload came to */
 
 /* Answers with an object of JSON, which is freed. */
-static enum hk_turn report(struct hk_connection *c, uint32_t tag, uint8_t type, struct hk_buffer *json)
+static enum hk_turn binary_operator_report(struct hk_connection *c, uint32_t tag, uint8_t type, struct hk_buffer *json)
 {
   const size_t size = HK_FRAME_HEADER + json->size;
   uint8_t *bytes = json->failed ? NULL : malloc(size);
@@ -31,7 +31,7 @@ enum hk_turn hk_binary_status(struct hk_connection *c, const struct hk_frame *f)
     return hk_binary_bad_payload(c, f);
   struct hk_buffer json = { 0 };
   c->net->requests.status(c->loop, &json);
-  return report(c, f->tag, f->type, &json);
+  return binary_operator_report(c, f->tag, f->type, &json);
 }
 
 /* The list of sensors, once their shards have said how they are. */
@@ -41,7 +41,7 @@ static enum hk_turn listed(struct hk_connection *c)
   if (!c->net->requests.list_result(c->binary.listing, &json))
     return HK_TURN_WAIT;
   c->binary.listing = NULL;
-  return report(c, c->binary.listing_tag, HK_SENSORS, &json);
+  return binary_operator_report(c, c->binary.listing_tag, HK_SENSORS, &json);
 }
 
 enum hk_turn hk_binary_sensors(struct hk_connection *c, const struct hk_frame *f)
@@ -77,7 +77,7 @@ static enum hk_turn reloaded(struct hk_connection *c)
 }
 
 /* What came of what somebody asked for, once it is known. */
-static enum hk_turn operated(struct hk_connection *c)
+static enum hk_turn binary_operator_operated(struct hk_connection *c)
 {
   struct hk_buffer text = { 0 };
   bool taken;
@@ -103,7 +103,7 @@ enum hk_turn hk_binary_operate(struct hk_connection *c, const struct hk_frame *f
   c->binary.operate_tag = f->tag;
   if (!(c->binary.operation = c->net->requests.operate(c, &m)))
     return hk_binary_fault(c, f, HANKEL_INTERNAL, "no memory");
-  return operated(c);
+  return binary_operator_operated(c);
 }
 
 enum hk_turn hk_binary_reload(struct hk_connection *c, const struct hk_frame *f)
@@ -117,7 +117,7 @@ enum hk_turn hk_binary_reload(struct hk_connection *c, const struct hk_frame *f)
 
 enum hk_turn hk_binary_answer(struct hk_connection *c)
 {
-  return c->binary.reload != 0 ? reloaded(c) : c->binary.operation ? operated(c) : listed(c);
+  return c->binary.reload != 0 ? reloaded(c) : c->binary.operation ? binary_operator_operated(c) : listed(c);
 }
 
 void hk_binary_abandon(struct hk_connection *c)

@@ -24,7 +24,7 @@ static const struct hk_connection_kind *const kinds[] = {
   [HK_PROTOCOL_TEXT] = &hk_text_kind,
 };
 
-static void on_close(uv_handle_t *handle)
+static void connection_on_close(uv_handle_t *handle)
 {
   struct hk_connection *c = handle->data;
   c->kind->free(c);
@@ -48,7 +48,7 @@ void hk_connection_close(struct hk_connection *c)
     hk_feed_give_up(c->feeding.feed, c->feeding.turn);
   hk_peer_feed_shut(c->peer_feed);
   hk_source_close(c->source);
-  uv_close((uv_handle_t *)&c->tcp, on_close);
+  uv_close((uv_handle_t *)&c->tcp, connection_on_close);
 }
 
 /* Bytes that one connection may bring in a turn: an equal part for each of those that bring any. */
@@ -76,7 +76,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
   *out = uv_buf_init(space, space ? (unsigned)(size < may - came ? size : may - came) : 0);
 }
 
-static void go_on(struct hk_connection *c);
+static void connection_go_on(struct hk_connection *c);
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer);
 
 static void read_start(struct hk_connection *c)
@@ -96,7 +96,7 @@ static void read_stop(struct hk_connection *c)
 }
 
 /* Bytes came, or the stream has ended (UV_EOF), or there is a fault. */
-static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
+static void connection_take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
 {
   if (n == 0)
     return;
@@ -120,13 +120,13 @@ static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
       hk_tls_feed(c->tls, c->loop->records, (size_t)n);
     else
       c->kind->wrote(c, (size_t)n);
-    go_on(c);
+    connection_go_on(c);
     return;
   }
   if (n == UV_EOF && c->state == HK_OPEN) {
     c->flow.ended = true;
     read_stop(c);
-    go_on(c);
+    connection_go_on(c);
     return;
   }
   if (n == UV_EOF && c->state == HK_LINGERING && uv_stream_get_write_queue_size(stream) > 0) {
@@ -151,7 +151,7 @@ int hk_connection_settle(struct hk_connection *c)
   return -ENOMEM;
 }
 
-static void settle(struct hk_connection *c)
+static void connection_settle(struct hk_connection *c)
 {
   if (hk_connection_settle(c) == 0 && c->tls && hk_tls_settle(c->tls) != 0)
     hk_connection_close(c);
@@ -163,8 +163,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
   (void)buffer;
   if (n == UV_ENOBUFS && c->flow.sated)
     return;
-  take_read(c, stream, n);
-  settle(c);
+  connection_take_read(c, stream, n);
+  connection_settle(c);
 }
 
 static void park(struct hk_connection *c)
@@ -175,7 +175,7 @@ static void park(struct hk_connection *c)
 }
 
 /* Takes what came, as far as it goes. */
-static void go_on(struct hk_connection *c)
+static void connection_go_on(struct hk_connection *c)
 {
   while (c->state == HK_OPEN) {
     c->flow.unread = c->subscriber.replies > REPLIES_MAX;
@@ -205,8 +205,8 @@ static void go_on(struct hk_connection *c)
 
 void hk_connection_go_on(struct hk_connection *c)
 {
-  go_on(c);
-  settle(c);
+  connection_go_on(c);
+  connection_settle(c);
 }
 
 /* Takes what has come, as far as there is room. */
@@ -220,8 +220,8 @@ static void take_rest(struct hk_connection *c)
     const ssize_t n = space ? recv(fd, space, size, MSG_DONTWAIT) : -1;
     if (n <= 0)
       return;
-    take_read(c, (uv_stream_t *)&c->tcp, n);
-    settle(c);
+    connection_take_read(c, (uv_stream_t *)&c->tcp, n);
+    connection_settle(c);
     taken += (size_t)n;
   }
 }
@@ -257,7 +257,7 @@ static void on_wrote(struct hk_subscriber *s, int status)
   if (hk_publish_events_to(c->loop->publisher, s))
     hk_wake_up(&c->loop->wake, HK_WAKE_WORK);
   if ((c->flow.unread && s->replies <= REPLIES_MAX / 2) || c->binary.leaving)
-    go_on(c);
+    connection_go_on(c);
 }
 
 struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_config_listener *listener, enum hk_protocol protocol,
@@ -336,7 +336,7 @@ void hk_connection_start(struct hk_connection *c)
   if (!c->inner)
     hk_count(&c->loop->counters.accepted, 1);
   hk_admission_begin(c);
-  go_on(c);
+  connection_go_on(c);
 }
 
 int hk_connection_subscribe(struct hk_connection *c, const struct hk_wanted *wanted)

@@ -32,7 +32,7 @@ struct hk_credentials *hk_gate_credentials(struct hk_gate *g)
 /* Warns of a file that every user of this machine has a right to that none should have. It is no reason to refuse the file: the
  * mode is not all that decides (the folder's, lists of rights), and a daemon that does not start sees no sensor at all. path: ""
  * for none. */
-static void watch(const struct hk_gate *g, const char *path, mode_t mask, const char *what_now, struct hk_log *log)
+static void gate_watch(const struct hk_gate *g, const char *path, mode_t mask, const char *what_now, struct hk_log *log)
 {
   struct stat about;
   if (!path[0] || stat(path, &about) != 0 || !(about.st_mode & mask))
@@ -99,15 +99,15 @@ void hk_gates_watch(struct hk_gates *gates, int64_t now, struct hk_log *log)
 }
 
 /* What an operator should know of files that can be read. */
-static void tell(struct hk_gate *g, struct hk_log *log)
+static void gate_tell(struct hk_gate *g, struct hk_log *log)
 {
   const struct hk_credentials *c = g->now;
   const struct hk_rules *r = &g->rules;
-  watch(g, r->key, S_IROTH | S_IWOTH, "chmod o-rwx it, and make a new key", log);
-  watch(g, r->tokens, S_IWOTH, "so every user there can grant himself access; chmod o-w it, and look at its lines", log);
-  watch(g, r->client_ca, S_IWOTH, "so every user there can grant himself access; chmod o-w it, and look at its certificates",
-        log);
-  watch(g, r->crl, S_IWOTH, "so every user there can admit revoked certificates; chmod o-w it, and look at its lists", log);
+  gate_watch(g, r->key, S_IROTH | S_IWOTH, "chmod o-rwx it, and make a new key", log);
+  gate_watch(g, r->tokens, S_IWOTH, "so every user there can grant himself access; chmod o-w it, and look at its lines", log);
+  gate_watch(g, r->client_ca, S_IWOTH, "so every user there can grant himself access; chmod o-w it, and look at its certificates",
+             log);
+  gate_watch(g, r->crl, S_IWOTH, "so every user there can admit revoked certificates; chmod o-w it, and look at its lists", log);
   char line[LINE];
   int64_t left;
   if (hk_gate_expires(g, line, sizeof line))
@@ -162,7 +162,7 @@ int hk_gates_open(struct hk_gates *gates, const struct hk_config *config, struct
     pthread_mutex_init(&g->lock, NULL);
     status = read_files(g, &g->now, error, size);
     if (status == 0 && log)
-      tell(g, log);
+      gate_tell(g, log);
   }
   gates->watched = hk_now();
   return status;
@@ -202,7 +202,7 @@ void hk_gates_adopt(struct hk_gates *gates, struct hk_credentials **fresh, struc
     g->now = fresh[i];
     pthread_mutex_unlock(&g->lock);
     fresh[i] = old;
-    tell(g, log);
+    gate_tell(g, log);
   }
   hk_gates_discard(gates, fresh);
 }

@@ -21,13 +21,13 @@
 
 /* --- what others give ------------------------------------------------------------------------------------------------- */
 
-static void forget(struct hk_loop *l, const struct hk_delivery *p)
+static void loop_forget(struct hk_loop *l, const struct hk_delivery *p)
 {
   for (uint32_t i = 0; i < p->n_slots; i++)
     hk_publisher_forget(l->publisher, p->slots[i]);
 }
 
-static void tell(struct hk_loop *l, const char *words)
+static void loop_tell(struct hk_loop *l, const char *words)
 {
   for (struct hk_connection *c = l->list.connections, *next; c; c = next) {
     next = c->links.next;
@@ -50,10 +50,10 @@ static void take_delivery(struct hk_loop *l, uint32_t shard, struct hk_delivery 
     hk_chunk_pool_token(&l->pool, shard);
     break;
   case HK_DELIVERY_FORGET:
-    forget(l, p);
+    loop_forget(l, p);
     break;
   case HK_DELIVERY_WORDS:
-    tell(l, p->words);
+    loop_tell(l, p->words);
     break;
   case HK_DELIVERY_EXPORT:
     break; /* goes to the saver alone */
@@ -99,7 +99,7 @@ static void start_arrivals(struct hk_loop *l)
   }
 }
 
-static void read_datagrams(struct hk_loop *l)
+static void loop_read_datagrams(struct hk_loop *l)
 {
   for (uint32_t i = 0; i < l->n_datagrams; i++)
     if (l->datagrams[i].open)
@@ -107,25 +107,25 @@ static void read_datagrams(struct hk_loop *l)
 }
 
 /* All that has come by now, as far as there is room. */
-static void read_all(struct hk_listener *l)
+static void loop_read_all(struct hk_listener *l)
 {
   const int64_t begin = hk_now();
   while (l->open && !hk_udp_read(l) && l->polling && l->read_to < begin)
     continue;
 }
 
-static void drain(struct hk_loop *l)
+static void loop_drain(struct hk_loop *l)
 {
   l->draining = true;
   for (uint32_t i = 0; i < l->n_datagrams; i++)
-    read_all(&l->datagrams[i]);
+    loop_read_all(&l->datagrams[i]);
   for (uint32_t i = 0; i < l->n_datagrams; i++)
     hk_listener_close(&l->datagrams[i]);
   for (struct hk_connection *c = l->list.connections; c; c = c->links.next)
     hk_connection_drain(c);
 }
 
-static void flush(struct hk_loop *l, bool give_up)
+static void loop_flush(struct hk_loop *l, bool give_up)
 {
   l->flushed = true;
   while (!give_up && hk_publish_events(l->publisher))
@@ -145,7 +145,7 @@ static void flush(struct hk_loop *l, bool give_up)
 }
 
 /* The settings that are kept elsewhere go there. */
-static void adopt(struct hk_loop *l)
+static void loop_adopt(struct hk_loop *l)
 {
   l->config = l->net->config;
   l->intake.max_ahead = l->config->max_ahead;
@@ -170,17 +170,17 @@ static void obey(struct hk_loop *l)
     return;
   const unsigned orders = atomic_exchange_explicit(&l->shared.orders, 0, memory_order_acquire);
   if (orders & HK_ORDER_READ) {
-    read_datagrams(l);
+    loop_read_datagrams(l);
     hk_shard_settled(&l->net->shards->shard[0]); /* whoever wanted that looks again */
   }
   if (orders & HK_ORDER_ADOPT)
-    adopt(l);
+    loop_adopt(l);
   if (orders & HK_ORDER_ADMIT)
     admit_again(l);
   if (orders & HK_ORDER_DRAIN)
-    drain(l);
+    loop_drain(l);
   if (orders & (HK_ORDER_FLUSH | HK_ORDER_GIVE_UP))
-    flush(l, orders & HK_ORDER_GIVE_UP);
+    loop_flush(l, orders & HK_ORDER_GIVE_UP);
   if (orders & HK_ORDER_STOP)
     uv_stop(&l->uv);
 }
@@ -222,7 +222,7 @@ static bool anyone_waits(const struct hk_loop *l)
 }
 
 /* Tells feeds what of them is committed by now. */
-static void acknowledge(struct hk_loop *l)
+static void loop_acknowledge(struct hk_loop *l)
 {
   for (struct hk_connection *c = l->list.feeding, *next; c; c = next) {
     next = c->links.next_feeding;
@@ -230,11 +230,11 @@ static void acknowledge(struct hk_loop *l)
   }
 }
 
-static void work(struct hk_loop *l)
+static void loop_work(struct hk_loop *l)
 {
   take_deliveries(l);
   hk_loop_tell_events(l);
-  acknowledge(l);
+  loop_acknowledge(l);
   obey(l);
   start_arrivals(l);
   const uint64_t settled = atomic_load_explicit(&l->net->shards->settled, memory_order_acquire);
@@ -244,14 +244,14 @@ static void work(struct hk_loop *l)
   }
 }
 
-static void on_check(uv_check_t *check)
+static void loop_on_check(uv_check_t *check)
 {
   struct hk_loop *l = check->data;
   hk_awake(&l->wake);
   l->pace.turn++;
   l->pace.readers_before = l->pace.readers;
   l->pace.readers = 0;
-  work(l);
+  loop_work(l);
 }
 
 static void on_idle(uv_idle_t *idle)
@@ -286,7 +286,7 @@ static void on_prepare(uv_prepare_t *prepare)
     uv_idle_start(&l->handles.idle, on_idle);
 }
 
-static void on_second(uv_timer_t *timer)
+static void loop_on_second(uv_timer_t *timer)
 {
   struct hk_loop *l = timer->data;
   const int64_t now = hk_now();
@@ -309,7 +309,7 @@ static void on_pulse(uv_timer_t *timer)
 
 /* --- life ------------------------------------------------------------------------------------------------------------ */
 
-static int open_handles(struct hk_loop *l)
+static int loop_open_handles(struct hk_loop *l)
 {
   int status = uv_loop_init(&l->uv);
   if (status != 0)
@@ -344,7 +344,7 @@ int hk_loop_open(struct hk_loop *l, struct hk_net *net, uint32_t number, char *e
   l->list.parked_tail = &l->list.parked;
   l->points = net->capacity.loop_points;
   pthread_mutex_init(&l->shared.lock, NULL);
-  int status = open_handles(l);
+  int status = loop_open_handles(l);
   l->buffer = malloc(HK_LOOP_BUFFER);
   l->records = net->gates.any_tls ? malloc(HK_ADMISSION_CHUNK) : NULL;
   l->datagrams = calloc(config->n_listeners + net->sockets.n_passed, sizeof *l->datagrams);
@@ -371,7 +371,7 @@ int hk_loop_open(struct hk_loop *l, struct hk_net *net, uint32_t number, char *e
   return status;
 }
 
-static void *run(void *arg)
+static void *loop_run(void *arg)
 {
   struct hk_loop *l = arg;
   hk_thread_name("loop", l->number);
@@ -383,12 +383,12 @@ int hk_loop_start(struct hk_loop *l, uint64_t beat)
 {
   l->shared.beat = hk_now();
   uv_prepare_start(&l->handles.prepare, on_prepare);
-  uv_check_start(&l->handles.check, on_check);
-  uv_timer_start(&l->handles.second, on_second, 1000, 1000);
+  uv_check_start(&l->handles.check, loop_on_check);
+  uv_timer_start(&l->handles.second, loop_on_second, 1000, 1000);
   uv_timer_start(&l->handles.pulse, on_pulse, beat, beat);
   if (l->number == 0)
     return 0;
-  const int status = -pthread_create(&l->handles.thread, NULL, run, l);
+  const int status = -pthread_create(&l->handles.thread, NULL, loop_run, l);
   l->handles.running = status == 0;
   return status;
 }
@@ -402,7 +402,7 @@ bool hk_loop_stop(struct hk_loop *l)
   return !l->handles.running;
 }
 
-static void close_handle(uv_handle_t *handle, void *arg)
+static void loop_close_handle(uv_handle_t *handle, void *arg)
 {
   (void)arg;
   if (!uv_is_closing(handle))
@@ -424,7 +424,7 @@ void hk_loop_close(struct hk_loop *l)
     hk_connection_close(c);
   if (l->handles.open) {
     hk_awake(&l->wake); /* nobody is to wake it any more */
-    uv_walk(&l->uv, close_handle, NULL);
+    uv_walk(&l->uv, loop_close_handle, NULL);
     uv_run(&l->uv, UV_RUN_DEFAULT);
     uv_loop_close(&l->uv);
   }

@@ -82,7 +82,7 @@ static enum hk_turn register_names(struct hk_connection *c, const struct hk_fram
   return HK_TURN_MORE;
 }
 
-static enum hk_turn points(struct hk_connection *c, const struct hk_frame *f)
+static enum hk_turn binary_points(struct hk_connection *c, const struct hk_frame *f)
 {
   struct hk_points p;
   uint32_t unknown;
@@ -127,7 +127,7 @@ static enum hk_turn feed_at(struct hk_connection *c)
   return HK_TURN_MORE;
 }
 
-static enum hk_turn feed(struct hk_connection *c, const struct hk_frame *f)
+static enum hk_turn binary_feed(struct hk_connection *c, const struct hk_frame *f)
 {
   struct hk_string name;
   if (hk_feed_read(f, &name) != 0)
@@ -153,7 +153,7 @@ static enum hk_turn feed(struct hk_connection *c, const struct hk_frame *f)
   return feed_at(c);
 }
 
-static void acknowledge(struct hk_connection *c)
+static void binary_acknowledge(struct hk_connection *c)
 {
   if (c->binary.feed_waits && c->state == HK_OPEN)
     hk_connection_go_on(c);
@@ -169,7 +169,7 @@ static void acknowledge(struct hk_connection *c)
     hk_binary_reply(c, &w);
 }
 
-static enum hk_turn subscribe(struct hk_connection *c, const struct hk_frame *f)
+static enum hk_turn binary_subscribe(struct hk_connection *c, const struct hk_frame *f)
 {
   struct hk_subscription m;
   const int code = hk_subscribe_read(f, &m);
@@ -219,7 +219,7 @@ static enum hk_turn pong(struct hk_connection *c)
   return HK_TURN_MORE;
 }
 
-static enum hk_turn ping(struct hk_connection *c, const struct hk_frame *f)
+static enum hk_turn binary_ping(struct hk_connection *c, const struct hk_frame *f)
 {
   if (hk_ping_read(f, &c->binary.ping_token) != 0)
     return hk_binary_bad_payload(c, f);
@@ -268,7 +268,7 @@ static enum hk_turn forbidden(struct hk_connection *c, const struct hk_frame *f)
   return hk_binary_fault(c, f, HANKEL_FORBIDDEN, "the token or certificate does not allow this");
 }
 
-static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
+static enum hk_turn binary_take(struct hk_connection *c, const struct hk_frame *f)
 {
   const uint32_t scopes = scopes_of(f->type);
   hk_count(&c->loop->counters.frames, 1);
@@ -282,19 +282,19 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
   case HK_REGISTER:
     return register_names(c, f);
   case HK_POINTS:
-    return points(c, f);
+    return binary_points(c, f);
   case HK_SUBSCRIBE:
-    return subscribe(c, f);
+    return binary_subscribe(c, f);
   case HK_UNSUBSCRIBE:
     return unsubscribe(c, f);
   case HK_PING:
-    return ping(c, f);
+    return binary_ping(c, f);
   case HK_STATUS:
     return hk_binary_status(c, f);
   case HK_BYE:
     return bye(c, f);
   case HK_FEED:
-    return feed(c, f);
+    return binary_feed(c, f);
   case HK_RELOAD:
     return hk_binary_reload(c, f);
   case HK_OPERATE:
@@ -333,7 +333,7 @@ static bool points_next(const struct hk_inbox *in)
   return in->end - in->start >= HK_FRAME_HEADER && hk_frame_type(in->data + in->start) == HK_POINTS;
 }
 
-static enum hk_turn step(struct hk_connection *c)
+static enum hk_turn binary_step(struct hk_connection *c)
 {
   static const char *const messages[] = {
     [HANKEL_BAD_MAGIC] = "not a frame of this protocol, or out of step",
@@ -356,13 +356,13 @@ static enum hk_turn step(struct hk_connection *c)
     c->binary.inbox.max_length = FIRST_FRAME;
   const int code = hk_inbox_next(&c->binary.inbox, &f);
   if (code == HK_FRAME_WHOLE)
-    return take(c, &f);
+    return binary_take(c, &f);
   if (code == HK_FRAME_PART)
     return HK_TURN_NEED;
   return hk_binary_fault(c, &f, (uint16_t)code, code <= HANKEL_BAD_CHECKSUM ? messages[code] : "it cannot be read");
 }
 
-static void end(struct hk_connection *c)
+static void binary_end(struct hk_connection *c)
 {
   if (c->binary.inbox.end > c->binary.inbox.start) {
     hk_count(&c->loop->counters.bad_frames, 1);
@@ -382,12 +382,12 @@ static void wrote(struct hk_connection *c, size_t n)
   hk_inbox_wrote(&c->binary.inbox, n);
 }
 
-static int settle(struct hk_connection *c)
+static int binary_settle(struct hk_connection *c)
 {
   return hk_inbox_settle(&c->binary.inbox);
 }
 
-static size_t left(const struct hk_connection *c)
+static size_t binary_left(const struct hk_connection *c)
 {
   return c->binary.inbox.end - c->binary.inbox.start;
 }
@@ -398,7 +398,7 @@ static void free_part(struct hk_connection *c)
   hk_binary_abandon(c);
 }
 
-static void tell(struct hk_connection *c, uint16_t code, const char *message)
+static void binary_tell(struct hk_connection *c, uint16_t code, const char *message)
 {
   hk_binary_error(c, 0, code, 0, message);
   if (code == HANKEL_TIMEOUT)
@@ -408,11 +408,11 @@ static void tell(struct hk_connection *c, uint16_t code, const char *message)
 const struct hk_connection_kind hk_binary_kind = {
   .space = space,
   .wrote = wrote,
-  .settle = settle,
-  .left = left,
+  .settle = binary_settle,
+  .left = binary_left,
   .free = free_part,
-  .step = step,
-  .end = end,
-  .tell = tell,
-  .acknowledge = acknowledge,
+  .step = binary_step,
+  .end = binary_end,
+  .tell = binary_tell,
+  .acknowledge = binary_acknowledge,
 };

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static struct hk_lines_from from(struct hk_connection *c)
+static struct hk_lines_from line_protocol_from(struct hk_connection *c)
 {
   return (struct hk_lines_from){ c->peer, NULL, hk_admission_owner(c), &c->quota, c->lines.unit, c->source, c->lines.told };
 }
@@ -19,7 +19,7 @@ static struct hk_lines_from from(struct hk_connection *c)
 static enum hk_turn sum_up(struct hk_connection *c)
 {
   const struct hk_lines_told *told = c->lines.told;
-  const struct hk_lines_from f = from(c);
+  const struct hk_lines_from f = line_protocol_from(c);
   struct hk_buffer out = { 0 };
   hk_lines_end(c->loop->lines, &f, &c->lines.buffer.splitter);
   if (hk_source_pending(c->source) > 0)
@@ -46,9 +46,9 @@ static enum hk_turn sum_up(struct hk_connection *c)
   return HK_TURN_OVER;
 }
 
-static enum hk_turn step(struct hk_connection *c)
+static enum hk_turn line_protocol_step(struct hk_connection *c)
 {
-  const struct hk_lines_from f = from(c);
+  const struct hk_lines_from f = line_protocol_from(c);
   /* As much room as a frame needs, though lines need less: else lines would take all of it before a frame fits. */
   if (!hk_intake_open(&c->loop->intake, c->source, c->net->capacity.frame_points))
     return HK_TURN_WAIT;
@@ -65,14 +65,14 @@ static enum hk_turn step(struct hk_connection *c)
   }
 }
 
-static void end(struct hk_connection *c)
+static void line_protocol_end(struct hk_connection *c)
 {
-  const struct hk_lines_from f = from(c);
+  const struct hk_lines_from f = line_protocol_from(c);
   hk_lines_end(c->loop->lines, &f, &c->lines.buffer.splitter);
   hk_connection_close(c);
 }
 
-static void tell(struct hk_connection *c, uint16_t code, const char *message)
+static void line_protocol_tell(struct hk_connection *c, uint16_t code, const char *message)
 {
   static const char http[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
                              "this port takes the line protocol over plain TCP or TLS, not over HTTP: nothing was taken\n";
@@ -89,7 +89,7 @@ const struct hk_connection_kind hk_line_kind = {
   .settle = hk_line_part_settle,
   .left = hk_line_part_left,
   .free = hk_line_part_free,
-  .step = step,
-  .end = end,
-  .tell = tell,
+  .step = line_protocol_step,
+  .end = line_protocol_end,
+  .tell = line_protocol_tell,
 };

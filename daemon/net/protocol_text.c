@@ -19,7 +19,7 @@ static struct hk_string next_word(const char **at, const char *end)
   return (struct hk_string){ start, (size_t)((comma ? comma : end) - start) };
 }
 
-static bool is(struct hk_string word, const char *name)
+static bool text_protocol_is(struct hk_string word, const char *name)
 {
   return word.length == strlen(name) && memcmp(word.data, name, word.length) == 0;
 }
@@ -67,19 +67,19 @@ const char *hk_text_parse(const char *line, size_t length, struct hk_wanted *out
     float score = -1;
     if (cut_score(&word, &score) != 0)
       return "after >= comes a score from 0 to 1";
-    if (score >= 0 && !is(word, "scores") && !is(word, "results"))
+    if (score >= 0 && !text_protocol_is(word, "scores") && !text_protocol_is(word, "results"))
       return "only scores and results have a score";
     if (score >= 0)
       out->min_score = score;
-    if (is(word, "scores"))
+    if (text_protocol_is(word, "scores"))
       out->what |= HANKEL_SCORES;
-    else if (is(word, "results"))
+    else if (text_protocol_is(word, "results"))
       out->what |= HANKEL_SCORES | HANKEL_UNSCORED;
-    else if (is(word, "events"))
+    else if (text_protocol_is(word, "events"))
       out->what |= HANKEL_EVENTS;
-    else if (is(word, "notices"))
+    else if (text_protocol_is(word, "notices"))
       out->what |= HANKEL_NOTICES;
-    else if (is(word, "incidents"))
+    else if (text_protocol_is(word, "incidents"))
       out->what |= HANKEL_INCIDENTS;
     else if (word.length > 6 && memcmp(word.data, "since=", 6) == 0) {
       if (read_position(word, &out->since) != 0)
@@ -115,7 +115,7 @@ static void say_error(struct hk_connection *c, const char *message)
   hk_buffer_free(&b);
 }
 
-static void subscribe(struct hk_connection *c, const struct hk_wanted *wanted)
+static void text_protocol_subscribe(struct hk_connection *c, const struct hk_wanted *wanted)
 {
   const int status = hk_connection_subscribe(c, wanted);
   if (status == 0)
@@ -131,22 +131,22 @@ void hk_text_greet(struct hk_connection *c)
   const struct hk_wanted all = { .format = HK_PROTOCOL_TEXT,
                                  .what = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES,
                                  .glob = hk_string("") };
-  subscribe(c, &all);
+  text_protocol_subscribe(c, &all);
 }
 
-static void take(struct hk_connection *c, const char *text, size_t length)
+static void text_protocol_take(struct hk_connection *c, const char *text, size_t length)
 {
   struct hk_wanted wanted;
   const char *fault = hk_text_parse(text, length, &wanted);
   if (!fault) {
-    subscribe(c, &wanted);
+    text_protocol_subscribe(c, &wanted);
     return;
   }
   hk_count(&c->loop->counters.bad_lines, 1);
   say_error(c, fault);
 }
 
-static enum hk_turn step(struct hk_connection *c)
+static enum hk_turn text_protocol_step(struct hk_connection *c)
 {
   const char *text;
   size_t length;
@@ -159,22 +159,22 @@ static enum hk_turn step(struct hk_connection *c)
     return HK_TURN_OVER;
   }
   if (status == HK_LINE_WHOLE)
-    take(c, text, length);
+    text_protocol_take(c, text, length);
   else
     say_error(c, "the line is too long");
   return HK_TURN_MORE;
 }
 
-static void end(struct hk_connection *c)
+static void text_protocol_end(struct hk_connection *c)
 {
   const char *text;
   size_t length;
   if (hk_splitter_end(&c->lines.buffer.splitter, &text, &length) == HK_LINE_WHOLE)
-    take(c, text, length);
+    text_protocol_take(c, text, length);
   hk_connection_finish(c);
 }
 
-static void tell(struct hk_connection *c, uint16_t code, const char *message)
+static void text_protocol_tell(struct hk_connection *c, uint16_t code, const char *message)
 {
   (void)code;
   say_error(c, message);
@@ -186,8 +186,8 @@ const struct hk_connection_kind hk_text_kind = {
   .settle = hk_line_part_settle,
   .left = hk_line_part_left,
   .free = hk_line_part_free,
-  .step = step,
-  .end = end,
-  .tell = tell,
+  .step = text_protocol_step,
+  .end = text_protocol_end,
+  .tell = text_protocol_tell,
   .greet = hk_text_greet,
 };

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void look(struct hk_activated_socket *p)
+static void socket_activation_look(struct hk_activated_socket *p)
 {
   socklen_t size = sizeof p->address, type_size = sizeof p->type;
   if (getsockname(p->fd, (struct sockaddr *)&p->address, &size) != 0 ||
@@ -36,7 +36,7 @@ int hk_activation_take(struct hk_activated_socket **out, uint32_t *n)
     if (passed) {
       passed[i].fd = first + i;
       snprintf(passed[i].name, sizeof passed[i].name, "%s", names && names[i] ? names[i] : "");
-      look(&passed[i]);
+      socket_activation_look(&passed[i]);
     }
     if (names)
       free(names[i]);

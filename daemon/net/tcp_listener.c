@@ -28,7 +28,7 @@ static void say_refused(struct hk_listener *l, const char *why)
 }
 
 /* fd becomes a connection of a loop. False: no memory. */
-static bool hand_over(struct hk_listener *l, int fd, struct hk_address_limits_place *place)
+static bool tcp_listener_hand_over(struct hk_listener *l, int fd, struct hk_address_limits_place *place)
 {
   struct hk_net *net = l->net;
   struct hk_connection *c = hk_connection_new(net, l->config, l->config->protocol, l->gate, fd);
@@ -42,7 +42,7 @@ static bool hand_over(struct hk_listener *l, int fd, struct hk_address_limits_pl
 }
 
 /* fd becomes a connection, or is closed. */
-static void take(struct hk_listener *l, int fd)
+static void tcp_listener_take(struct hk_listener *l, int fd)
 {
   struct hk_net *net = l->net;
   struct hk_address_limits_place *place;
@@ -51,7 +51,7 @@ static void take(struct hk_listener *l, int fd)
     return;
   }
   const char *why = "no memory";
-  if (l->config->protocol == HK_PROTOCOL_HTTP ? net->requests.http(l, fd, place, &why) : hand_over(l, fd, place))
+  if (l->config->protocol == HK_PROTOCOL_HTTP ? net->requests.http(l, fd, place, &why) : tcp_listener_hand_over(l, fd, place))
     return;
   hk_address_limits_leave(net->limits, place, hk_gate_shut(l->gate));
   close(fd);
@@ -90,7 +90,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
     const int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     const int error = fd < 0 ? errno : 0;
     if (fd >= 0) {
-      take(l, fd);
+      tcp_listener_take(l, fd);
     } else if (error == EAGAIN || error == EWOULDBLOCK) {
       return;
     } else if (error == EMFILE || error == ENFILE) {
@@ -160,7 +160,7 @@ static int tcp_open(struct hk_listener *l, char *error, size_t size)
   return 0;
 }
 
-static void on_close(uv_handle_t *handle)
+static void tcp_listener_on_close(uv_handle_t *handle)
 {
   struct hk_listener *l = handle->data;
   close(l->fd);
@@ -170,7 +170,7 @@ static void on_close(uv_handle_t *handle)
 static void tcp_close(struct hk_listener *l)
 {
   if (l->open)
-    uv_close((uv_handle_t *)&l->poll, on_close);
+    uv_close((uv_handle_t *)&l->poll, tcp_listener_on_close);
   else if (l->fd >= 0)
     close(l->fd);
   if (!l->open)

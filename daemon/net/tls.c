@@ -42,7 +42,7 @@ struct hk_tls {
 
 /* --- the BIO ---------------------------------------------------------------------------------------------------------- */
 
-static int bio_read(BIO *bio, char *data, int size)
+static int tls_bio_read(BIO *bio, char *data, int size)
 {
   struct hk_tls *t = BIO_get_data(bio);
   BIO_clear_retry_flags(bio);
@@ -57,7 +57,7 @@ static int bio_read(BIO *bio, char *data, int size)
   return (int)n;
 }
 
-static int bio_write(BIO *bio, const char *data, int size)
+static int tls_bio_write(BIO *bio, const char *data, int size)
 {
   struct hk_tls *t = BIO_get_data(bio);
   BIO_clear_retry_flags(bio);
@@ -65,7 +65,7 @@ static int bio_write(BIO *bio, const char *data, int size)
   return t->sink->failed ? -1 : size;
 }
 
-static long bio_control(BIO *bio, int command, long number, void *pointer)
+static long tls_bio_control(BIO *bio, int command, long number, void *pointer)
 {
   (void)bio, (void)number, (void)pointer;
   return command == BIO_CTRL_FLUSH;
@@ -75,8 +75,8 @@ static BIO_METHOD *method_new(void)
 {
   /* Without a number of BIO_get_new_index: nothing looks for it by that, and a process has only some 127 of them. */
   BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "hankeld");
-  if (method && BIO_meth_set_read(method, bio_read) == 1 && BIO_meth_set_write(method, bio_write) == 1 &&
-      BIO_meth_set_ctrl(method, bio_control) == 1)
+  if (method && BIO_meth_set_read(method, tls_bio_read) == 1 && BIO_meth_set_write(method, tls_bio_write) == 1 &&
+      BIO_meth_set_ctrl(method, tls_bio_control) == 1)
     return method;
   BIO_meth_free(method);
   return NULL;
@@ -93,7 +93,7 @@ static const char *peers_reason(void)
 }
 
 /* The reason of OpenSSL's first error; forgets them all. */
-static const char *reason(void)
+static const char *tls_reason(void)
 {
   const unsigned long code = ERR_get_error();
   const char *words = code ? ERR_reason_error_string(code) : NULL;
@@ -128,7 +128,7 @@ int hk_tls_context_new(struct hk_tls_context **out, const struct hk_rules *rules
   if (!c || !(c->method = method_new()) || !(c->ssl = SSL_CTX_new(TLS_server_method())) ||
       SSL_CTX_set_min_proto_version(c->ssl, TLS1_2_VERSION) != 1 || SSL_CTX_set_cipher_list(c->ssl, CIPHERS_OF_1_2) != 1) {
     hk_tls_context_free(c);
-    snprintf(error, size, "TLS: no memory, or the OpenSSL of this system is not configured for TLS 1.2: %s", reason());
+    snprintf(error, size, "TLS: no memory, or the OpenSSL of this system is not configured for TLS 1.2: %s", tls_reason());
     return -ENOMEM;
   }
   SSL_CTX_set_options(c->ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_TICKET);
@@ -209,7 +209,7 @@ void hk_tls_free(struct hk_tls *t)
   free(t);
 }
 
-static int failed(struct hk_tls *t, const char *why)
+static int tls_failed(struct hk_tls *t, const char *why)
 {
   if (!t->failed)
     snprintf(t->fault, sizeof t->fault, "%s", why);
@@ -228,7 +228,7 @@ void hk_tls_feed(struct hk_tls *t, const void *data, size_t size)
   /* More of a first record that is not whole. */
   uint8_t *joined = malloc(t->in_size + size);
   if (!joined) {
-    (void)failed(t, "no memory");
+    (void)tls_failed(t, "no memory");
     return;
   }
   memcpy(joined, t->in, t->in_size);
@@ -256,23 +256,23 @@ int hk_tls_settle(struct hk_tls *t)
 }
 
 /* Begins once the first record is whole. Over 0: it has begun. */
-static int begin(struct hk_tls *t)
+static int tls_begin(struct hk_tls *t)
 {
   if (t->in_size == 0)
     return HK_TLS_MORE;
   if (t->in[0] != SSL3_RT_HANDSHAKE || (t->in_size > 1 && t->in[1] != SSL3_VERSION_MAJOR))
-    return failed(t, "what came is not TLS");
+    return tls_failed(t, "what came is not TLS");
   if (t->in_size < RECORD_HEAD)
     return HK_TLS_MORE;
   const size_t length = (size_t)t->in[3] << 8 | t->in[4];
   if (length == 0 || length > RECORD_MOST)
-    return failed(t, "not TLS: the first record has an impossible length");
+    return tls_failed(t, "not TLS: the first record has an impossible length");
   if (t->in_size < RECORD_HEAD + length)
     return HK_TLS_MORE;
   t->ssl = SSL_new(t->context->ssl);
   BIO *bio = t->ssl ? BIO_new(t->context->method) : NULL;
   if (!bio)
-    return failed(t, "no memory");
+    return tls_failed(t, "no memory");
   BIO_set_data(bio, t);
   BIO_set_init(bio, 1);
   SSL_set_bio(t->ssl, bio, bio);
@@ -281,7 +281,7 @@ static int begin(struct hk_tls *t)
 }
 
 /* What a call of OpenSSL that did not give anything means. */
-static int judge(struct hk_tls *t, int result)
+static int tls_judge(struct hk_tls *t, int result)
 {
   switch (SSL_get_error(t->ssl, result)) {
   case SSL_ERROR_WANT_READ:
@@ -301,9 +301,9 @@ static int judge(struct hk_tls *t, int result)
   else if (peers_reason())
     snprintf(why, sizeof why, "TLS: the peer sent the alert: %s", peers_reason());
   else
-    snprintf(why, sizeof why, "TLS: %s", reason());
+    snprintf(why, sizeof why, "TLS: %s", tls_reason());
   ERR_clear_error();
-  return failed(t, t->sink->failed ? "no memory" : why);
+  return tls_failed(t, t->sink->failed ? "no memory" : why);
 }
 
 int hk_tls_handshake(struct hk_tls *t)
@@ -312,13 +312,13 @@ int hk_tls_handshake(struct hk_tls *t)
     return t->failed ? HK_TLS_FAILED : HK_TLS_ENDED;
   if (t->through)
     return 1;
-  const int begun = t->ssl ? 1 : begin(t);
+  const int begun = t->ssl ? 1 : tls_begin(t);
   if (begun <= 0)
     return begun;
   ERR_clear_error();
   const int result = SSL_do_handshake(t->ssl);
   t->through = result == 1;
-  return t->through ? 1 : judge(t, result);
+  return t->through ? 1 : tls_judge(t, result);
 }
 
 bool hk_tls_through(const struct hk_tls *t)
@@ -333,7 +333,7 @@ ssize_t hk_tls_read(struct hk_tls *t, void *data, size_t size)
     return t->failed ? HK_TLS_FAILED : HK_TLS_ENDED;
   ERR_clear_error();
   const int result = SSL_read_ex(t->ssl, data, size, &n);
-  return result == 1 ? (ssize_t)n : judge(t, result);
+  return result == 1 ? (ssize_t)n : tls_judge(t, result);
 }
 
 int hk_tls_write(struct hk_tls *t, const void *data, size_t size, struct hk_buffer *records)
@@ -352,8 +352,8 @@ int hk_tls_write(struct hk_tls *t, const void *data, size_t size, struct hk_buff
   t->sink = &t->out;
   if (result == 1)
     return 0;
-  (void)judge(t, result);
-  (void)failed(t, "TLS: a record could not be made");
+  (void)tls_judge(t, result);
+  (void)tls_failed(t, "TLS: a record could not be made");
   return -ENOMEM;
 }
 

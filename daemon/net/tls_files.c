@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int fail(int status, const char *path, const char *what, const char *why, char *error, size_t size)
+static int tls_files_fail(int status, const char *path, const char *what, const char *why, char *error, size_t size)
 {
   const unsigned long code = ERR_get_error();
   const char *words = code ? ERR_reason_error_string(code) : NULL;
@@ -48,7 +48,7 @@ static int load_lists(SSL_CTX *context, STACK_OF(X509_CRL) * *lists, const char 
     }
   }
   if (status != 0)
-    return fail(status, path, none, why, error, size);
+    return tls_files_fail(status, path, none, why, error, size);
   X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
   return 0;
 }
@@ -59,16 +59,16 @@ int hk_tls_files_load(SSL_CTX *context, STACK_OF(X509_CRL) * *lists, const struc
   *lists = NULL;
   int status = hk_pem_chain(context, rules->certificate, HK_SECRET_FILE, why);
   if (status != 0)
-    return fail(status, rules->certificate, "no certificate can be read from it", why, error, size);
+    return tls_files_fail(status, rules->certificate, "no certificate can be read from it", why, error, size);
   status = hk_pem_key(context, rules->key, HK_SECRET_FILE, why);
   if (status != 0)
-    return fail(status, rules->key, "no key that belongs to the certificate can be read from it", why, error, size);
+    return tls_files_fail(status, rules->key, "no key that belongs to the certificate can be read from it", why, error, size);
   if (!rules->client_ca[0])
     return 0;
   STACK_OF(X509_NAME) * names;
   status = hk_pem_authorities(context, rules->client_ca, HK_SECRET_FILE, &names, why);
   if (status != 0)
-    return fail(status, rules->client_ca, "no certificate of an authority can be read from it", why, error, size);
+    return tls_files_fail(status, rules->client_ca, "no certificate of an authority can be read from it", why, error, size);
   SSL_CTX_set_client_CA_list(context, names); /* owns it */
   return rules->crl[0] ? load_lists(context, lists, rules->crl, error, size) : 0;
 }

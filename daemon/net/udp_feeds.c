@@ -52,7 +52,7 @@ uint32_t hk_peer_feeds_taken(struct hk_peer_feeds *s)
   return n;
 }
 
-static void add(struct hk_counters *c, const struct hk_udp_feed *f)
+static void udp_feeds_add(struct hk_counters *c, const struct hk_udp_feed *f)
 {
   hk_count(&c->lost, hk_udp_feed_lost(f));
   hk_count(&c->lost_points, hk_udp_feed_lost_points(f));
@@ -65,7 +65,7 @@ static void add(struct hk_counters *c, const struct hk_udp_feed *f)
 void hk_peer_feeds_give(struct hk_peer_feeds *s, struct hk_peer_feed *peer_feed, struct hk_counters *counters)
 {
   pthread_mutex_lock(&peer_feed->lock);
-  add(counters, &peer_feed->feed);
+  udp_feeds_add(counters, &peer_feed->feed);
   peer_feed->feed = (struct hk_udp_feed){ 0 };
   hk_mac_free(peer_feed->mac);
   peer_feed->mac = NULL;
@@ -83,7 +83,7 @@ void hk_peer_feeds_sum(struct hk_peer_feeds *s, struct hk_counters *sum)
   pthread_mutex_unlock(&s->lock);
   for (uint32_t i = 0; i < high; i++) {
     pthread_mutex_lock(&s->peer_feeds[i].lock);
-    add(sum, &s->peer_feeds[i].feed);
+    udp_feeds_add(sum, &s->peer_feeds[i].feed);
     pthread_mutex_unlock(&s->peer_feeds[i].lock);
   }
 }

@@ -45,7 +45,7 @@ static struct hk_udp_buffers *buffers_new(void)
 }
 
 /* peer: NULL when it was not asked for; it will be for a while, as long as there is somewhere to tell it. */
-static void bad(struct hk_listener *l, const struct sockaddr *peer, const char *why)
+static void udp_listener_bad(struct hk_listener *l, const struct sockaddr *peer, const char *why)
 {
   hk_count(&l->loop->counters.bad_datagrams, 1);
   if (hk_log_spent(l->net->log, &l->quota, HK_LOG_WARNING))
@@ -70,7 +70,7 @@ static void take_binary(struct hk_listener *l, const struct sockaddr *peer, cons
     size = size > HK_MAC_BYTES ? size - HK_MAC_BYTES : 0;
   if (hk_frame_read(data, size, DATAGRAM_MAX, &f) != HK_FRAME_WHOLE || hk_frame_size(&f) != size || f.type != HK_POINTS ||
       hk_points_read(&f, &p) != 0) {
-    bad(l, peer, keyed ? "not one whole POINTS frame and its keyed checksum" : "not one whole POINTS frame");
+    udp_listener_bad(l, peer, keyed ? "not one whole POINTS frame and its keyed checksum" : "not one whole POINTS frame");
     return;
   }
   struct hk_peer_feed *peer_feed = hk_peer_feed_enter(&net->peer_feeds, p.feed);
@@ -107,7 +107,7 @@ static void drop_http(struct hk_listener *l, const struct sockaddr *peer)
 }
 
 /* The points are gathered, over all datagrams of a recvmmsg. */
-static void take_lines(struct hk_listener *l, const struct sockaddr *peer, char *data, size_t size)
+static void udp_listener_take_lines(struct hk_listener *l, const struct sockaddr *peer, char *data, size_t size)
 {
   const struct hk_lines_from from = { l->address, peer, peer ? hk_admission_owner_at(peer) : 0, &l->quota, l->config->precision,
                                       l->source,  NULL };
@@ -124,7 +124,7 @@ static void take_lines(struct hk_listener *l, const struct sockaddr *peer, char 
 
 /* How many datagrams there is room for. Half of the points that may wait is left to connections, which wait for their turn:
  * datagrams do not. */
-static unsigned room(const struct hk_listener *l)
+static unsigned udp_listener_room(const struct hk_listener *l)
 {
   const uint32_t kept = l->loop->room - l->loop->points / 2;
   /* A point takes 8 bytes of a frame at the least, 4 of a line of many fields. */
@@ -157,7 +157,7 @@ void hk_udp_look(struct hk_listener *l)
 }
 
 /* Takes n datagrams of a recvmmsg at the time `now`. */
-static void take(struct hk_listener *l, const struct mmsghdr *messages, unsigned n, int64_t now)
+static void udp_listener_take(struct hk_listener *l, const struct mmsghdr *messages, unsigned n, int64_t now)
 {
   struct hk_udp_buffers *b = l->buffers;
   hk_count(&l->loop->counters.datagrams, n);
@@ -168,7 +168,7 @@ static void take(struct hk_listener *l, const struct mmsghdr *messages, unsigned
     if (l->config->protocol == HK_PROTOCOL_BINARY)
       take_binary(l, peer, b->bytes[i], size, now);
     else
-      take_lines(l, peer, (char *)b->bytes[i], size);
+      udp_listener_take_lines(l, peer, (char *)b->bytes[i], size);
   }
   hk_lines_flush(l->loop->lines, l->source);
   if (l->before_mark <= 0)
@@ -181,7 +181,7 @@ bool hk_udp_read(struct hk_listener *l)
   l->loop->intake.wall = hk_intake_clock(&l->loop->intake);
   hk_udp_look(l);
   for (unsigned turn = 0; turn < TURNS; turn++) {
-    const unsigned limit = room(l);
+    const unsigned limit = udp_listener_room(l);
     if (limit == 0) {
       uv_poll_stop(&l->poll);
       l->polling = false;
@@ -197,7 +197,7 @@ bool hk_udp_read(struct hk_listener *l)
       hk_log_peer(l->net->log, &l->quota, HK_LOG_ERROR, l->address, "datagrams cannot be read: %s", strerror(errno));
     if (n > 0) {
       l->loop->pace.busy = l->loop->pace.turn;
-      take(l, messages, (unsigned)n, now);
+      udp_listener_take(l, messages, (unsigned)n, now);
     }
     if (n < (int)limit) {
       l->read_to = now;
@@ -208,7 +208,7 @@ bool hk_udp_read(struct hk_listener *l)
   return false;
 }
 
-static void on_poll(uv_poll_t *poll, int status, int events)
+static void udp_listener_on_poll(uv_poll_t *poll, int status, int events)
 {
   (void)status; /* an error of the socket is told by the read */
   (void)events;
@@ -217,11 +217,11 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 
 void hk_udp_go_on(struct hk_listener *l)
 {
-  if (l->open && !l->polling && room(l) > 0)
-    l->polling = uv_poll_start(&l->poll, UV_READABLE, on_poll) == 0;
+  if (l->open && !l->polling && udp_listener_room(l) > 0)
+    l->polling = uv_poll_start(&l->poll, UV_READABLE, udp_listener_on_poll) == 0;
 }
 
-static int fail(const struct hk_listener *l, int status, char *error, size_t size)
+static int udp_listener_fail(const struct hk_listener *l, int status, char *error, size_t size)
 {
   snprintf(error, size, "[listen %s]: %s over udp: %s", l->config->name, l->address, strerror(-status));
   return status;
@@ -249,30 +249,30 @@ int hk_udp_open(struct hk_listener *l, char *error, size_t size)
   socklen_t length = sizeof bound;
   int status = l->fd < 0 ? bind_socket(l) : hk_listener_unblock(l->fd) != 0 ? -errno : 0;
   if (status != 0)
-    return fail(l, status, error, size);
+    return udp_listener_fail(l, status, error, size);
   if (getsockopt(l->fd, SOL_SOCKET, SO_MEMINFO, memory, &(socklen_t){ sizeof memory }) != 0)
-    return fail(l, -errno, error, size);
+    return udp_listener_fail(l, -errno, error, size);
   (void)setsockopt(l->fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer); /* as much of it as net.core.rmem_max allows */
   if (getsockname(l->fd, (struct sockaddr *)&bound, &length) != 0)
-    return fail(l, -errno, error, size);
+    return udp_listener_fail(l, -errno, error, size);
   hk_address_format((const struct sockaddr *)&bound, l->address);
   *l->bind_to = bound; /* the sockets of other loops take the same port */
   l->buffers = buffers_new();
   if (!l->buffers)
-    return fail(l, -ENOMEM, error, size);
+    return udp_listener_fail(l, -ENOMEM, error, size);
   l->source = hk_source_new();
   status = l->source ? 0 : -ENOMEM;
   if (status == 0)
     status = uv_poll_init(&l->loop->uv, &l->poll, l->fd);
   if (status != 0)
-    return fail(l, status, error, size);
+    return udp_listener_fail(l, status, error, size);
   l->poll.data = l;
   l->open = true;
   hk_udp_go_on(l);
-  return l->polling ? 0 : fail(l, -EIO, error, size);
+  return l->polling ? 0 : udp_listener_fail(l, -EIO, error, size);
 }
 
-static void on_close(uv_handle_t *handle)
+static void udp_listener_on_close(uv_handle_t *handle)
 {
   struct hk_listener *l = handle->data;
   close(l->fd);
@@ -288,7 +288,7 @@ void hk_udp_close(struct hk_listener *l)
   if (l->open) {
     hk_udp_look(l);         /* nothing is lost uncounted */
     l->read_to = INT64_MAX; /* and nobody waits for more */
-    uv_close((uv_handle_t *)&l->poll, on_close);
+    uv_close((uv_handle_t *)&l->poll, udp_listener_on_close);
   } else if (l->fd >= 0) {
     close(l->fd);
     l->fd = -1;

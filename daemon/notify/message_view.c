@@ -119,7 +119,7 @@ static bool add_text(cJSON *object, const char *key, void (*put)(FILE *out, cons
 
 /* --- parts of objects --------------------------------------------------------------------------------------------------- */
 
-static cJSON *number(double x)
+static cJSON *message_view_number(double x)
 {
   return isfinite(x) ? cJSON_CreateNumber(x) : cJSON_CreateNull();
 }
@@ -150,8 +150,8 @@ static bool add_link(cJSON *object, const struct hk_notify_rule *r, const char *
 static bool add_limit(cJSON *alert, const struct hankel_limit *l)
 {
   cJSON *o = cJSON_AddObjectToObject(alert, "limit");
-  return o && cJSON_AddItemToObject(o, "limit", number(l->limit)) &&
-         cJSON_AddItemToObject(o, "slope", number((double)l->slope)) && add_time(o, "earliest", l->earliest) &&
+  return o && cJSON_AddItemToObject(o, "limit", message_view_number(l->limit)) &&
+         cJSON_AddItemToObject(o, "slope", message_view_number((double)l->slope)) && add_time(o, "earliest", l->earliest) &&
          add_time(o, "reached", l->reached) &&
          (l->latest == INT64_MAX ? cJSON_AddNullToObject(o, "latest") != NULL : add_time(o, "latest", l->latest)) &&
          cJSON_AddNumberToObject(o, "blocks", l->blocks);
@@ -167,7 +167,8 @@ static bool add_note(cJSON *alert, const struct hk_event *e)
     return true;
   cJSON *o = cJSON_AddObjectToObject(alert, "novelty");
   return o && cJSON_AddStringToObject(o, "kind", hankel_novelty_name(e->novelty.channel)) &&
-         cJSON_AddItemToObject(o, "low", number(e->novelty.low)) && cJSON_AddItemToObject(o, "high", number(e->novelty.high)) &&
+         cJSON_AddItemToObject(o, "low", message_view_number(e->novelty.low)) &&
+         cJSON_AddItemToObject(o, "high", message_view_number(e->novelty.high)) &&
          cJSON_AddNumberToObject(o, "compared", e->novelty.compared) && cJSON_AddNumberToObject(o, "reach", e->novelty.reach);
 }
 
@@ -193,7 +194,8 @@ static bool add_incident(cJSON *a, const struct hk_notify_rule *r, const struct 
   return cJSON_AddNumberToObject(a, "incident", (double)i->id) &&
          cJSON_AddStringToObject(a, "kind", hankel_incident_name(i->kind)) && add_time(a, "time", i->time) &&
          add_time(a, "since", i->since) && cJSON_AddNumberToObject(a, "sensors", i->count) &&
-         cJSON_AddItemToObject(a, "rank", number(i->rank)) && cJSON_AddItemToObject(a, "severity", number(i->severity)) &&
+         cJSON_AddItemToObject(a, "rank", message_view_number(i->rank)) &&
+         cJSON_AddItemToObject(a, "severity", message_view_number(i->severity)) &&
          cJSON_AddStringToObject(a, "level", hankel_severity_name((float)i->severity)) && add_link(a, r, NULL) &&
          add_text(a, "text", put_incident_text, n);
 }
@@ -207,11 +209,12 @@ static bool add_alert(cJSON *a, const struct hk_notify_rule *r, const struct hk_
   return cJSON_AddStringToObject(a, "id", id) && cJSON_AddStringToObject(a, "sensor", name) &&
          cJSON_AddNumberToObject(a, "number", e->number) && add_time(a, "time", e->time) && add_time(a, "since", e->instant) &&
          cJSON_AddStringToObject(a, "channel", hankel_channel_name(e->channel)) &&
-         cJSON_AddItemToObject(a, "severity", number((double)e->severity)) &&
+         cJSON_AddItemToObject(a, "severity", message_view_number((double)e->severity)) &&
          cJSON_AddStringToObject(a, "level", hankel_severity_name(e->severity)) &&
-         cJSON_AddItemToObject(a, "before", number(e->before)) && cJSON_AddItemToObject(a, "after", number(e->after)) &&
-         cJSON_AddItemToObject(a, "score", number((double)e->score)) &&
-         cJSON_AddItemToObject(a, "margin", number((double)e->margin)) && add_note(a, e) &&
+         cJSON_AddItemToObject(a, "before", message_view_number(e->before)) &&
+         cJSON_AddItemToObject(a, "after", message_view_number(e->after)) &&
+         cJSON_AddItemToObject(a, "score", message_view_number((double)e->score)) &&
+         cJSON_AddItemToObject(a, "margin", message_view_number((double)e->margin)) && add_note(a, e) &&
          (!n->test || cJSON_AddTrueToObject(a, "test")) && add_link(a, r, name) && add_text(a, "what", put_what, n) &&
          add_text(a, "how_sure", put_how_sure, n) && add_text(a, "text", put_sentence, n);
 }
@@ -231,14 +234,14 @@ struct counts {
   uint32_t firing, over, sensors; /* sensors of standing alerts, or of all if none stands; or incidents */
 };
 
-static int by_name(const void *a, const void *b)
+static int message_view_by_name(const void *a, const void *b)
 {
   const struct hk_string *x = a, *y = b;
   const int order = memcmp(x->data, y->data, x->length < y->length ? x->length : y->length);
   return order ? order : x->length < y->length ? -1 : x->length > y->length;
 }
 
-static bool count(const struct hk_told_of *w, struct counts *c)
+static bool message_view_count(const struct hk_told_of *w, struct counts *c)
 {
   struct hk_string *names = malloc(w->n * sizeof *names);
   uint32_t n = 0;
@@ -251,9 +254,9 @@ static bool count(const struct hk_told_of *w, struct counts *c)
   for (uint32_t i = 0; i < w->n; i++)
     if (c->firing == 0 || !hk_notice_over(w->notice[i]))
       names[n++] = w->notice[i]->logged.name;
-  qsort(names, n, sizeof *names, by_name);
+  qsort(names, n, sizeof *names, message_view_by_name);
   for (uint32_t i = 0; i < n; i++)
-    c->sensors += i == 0 || by_name(&names[i - 1], &names[i]) != 0;
+    c->sensors += i == 0 || message_view_by_name(&names[i - 1], &names[i]) != 0;
   free(names);
   return true;
 }
@@ -283,7 +286,7 @@ static bool add_headline(cJSON *o, const struct hk_told_of *w, const struct coun
   return cJSON_AddStringToObject(o, "headline", text) != NULL;
 }
 
-static int graver(const void *a, const void *b)
+static int message_view_graver(const void *a, const void *b)
 {
   const struct hk_notice *const *x = a, *const *y = b;
   if (hk_notice_over(*x) != hk_notice_over(*y))
@@ -296,7 +299,7 @@ const struct hk_notice *hk_view_gravest(const struct hk_told_of *w)
 {
   const struct hk_notice **best = &w->notice[0];
   for (uint32_t i = 1; i < w->n; i++)
-    if (graver(&w->notice[i], best) < 0)
+    if (message_view_graver(&w->notice[i], best) < 0)
       best = &w->notice[i];
   return *best;
 }
@@ -311,7 +314,7 @@ static bool add_list(cJSON *o, const struct hk_notify_rule *r, const struct hk_t
   if (good) {
     memcpy(sorted, w->notice, w->n * sizeof *sorted);
     if (people)
-      qsort(sorted, w->n, sizeof *sorted, graver);
+      qsort(sorted, w->n, sizeof *sorted, message_view_graver);
   }
   for (uint32_t i = 0; i < n && good; i++) {
     cJSON *one = hk_view_notice(r, w, sorted[i]);
@@ -327,7 +330,7 @@ cJSON *hk_view_message(const struct hk_notify_rule *r, const struct hk_told_of *
   struct counts c = { 0 };
   char name[HK_NAME_MAX + 1], group[HK_NAME_MAX + 1];
   cJSON *o = cJSON_CreateObject();
-  bool good = o && count(w, &c);
+  bool good = o && message_view_count(w, &c);
   hk_view_name(hk_view_gravest(w), name);
   (void)shown(hk_string(w->group), group);
   const bool one = c.sensors == 1 && !hk_notice_incident(w->notice[0]);

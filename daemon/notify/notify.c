@@ -32,7 +32,7 @@ static void end(struct hk_receiver *r)
 }
 
 /* Stops receivers that are gone (last: all), waiting up to some s for each, and frees those that have stopped. Under the lock. */
-static bool bury(struct hk_receivers *all, bool last, unsigned patience)
+static bool notify_bury(struct hk_receivers *all, bool last, unsigned patience)
 {
   bool buried = true;
   for (uint32_t i = 0; i < MOST; i++) {
@@ -70,7 +70,7 @@ static int begin(struct hk_receivers *all, const struct hk_notify_rule *rule, st
 }
 
 /* A stopping receiver of this name may still write its place, from which the next one begins. 0 or -EBUSY. */
-static int wait_for(struct hk_receivers *all, const char *name)
+static int notify_wait_for(struct hk_receivers *all, const char *name)
 {
   for (uint32_t i = 0; i < MOST; i++) {
     struct hk_receiver *r = all->receiver[i];
@@ -109,14 +109,14 @@ int hk_receivers_adopt(struct hk_receivers *all, const struct hk_config *config)
     if (r && !named)
       r->gone = true;
   }
-  (void)bury(all, false, 0);
+  (void)notify_bury(all, false, 0);
   for (uint32_t k = 0; k < config->n_notify; k++) {
     const struct hk_notify_rule *rule = &config->notify[k];
     struct hk_sections *groups = rule->group == HK_NOTIFY_MACHINE ? machines : NULL;
     struct hk_receiver *r = receiver_of(all, rule->name);
     if (r)
       hk_receiver_take(r, rule, groups);
-    else if (wait_for(all, rule->name) != 0 || begin(all, rule, groups) != 0)
+    else if (notify_wait_for(all, rule->name) != 0 || begin(all, rule, groups) != 0)
       status = -ENOMEM;
   }
   pthread_mutex_unlock(&all->lock);
@@ -141,7 +141,7 @@ bool hk_receivers_stop(struct hk_receivers *all)
   if (!all)
     return true;
   pthread_mutex_lock(&all->lock);
-  const bool stopped = bury(all, true, PATIENCE);
+  const bool stopped = notify_bury(all, true, PATIENCE);
   pthread_mutex_unlock(&all->lock);
   return stopped;
 }
@@ -160,7 +160,7 @@ uint32_t hk_receivers_look(struct hk_receivers *all, struct hk_receiver_look out
   if (!all)
     return 0;
   pthread_mutex_lock(&all->lock);
-  (void)bury(all, false, 0);
+  (void)notify_bury(all, false, 0);
   for (uint32_t i = 0; i < MOST && n < HK_CONFIG_NOTIFY_MAX; i++) {
     struct hk_receiver *r = all->receiver[i];
     if (!r || r->gone)

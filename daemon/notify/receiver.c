@@ -16,7 +16,7 @@
 #define SECOND 1000000000ll
 #define TURN_MS 250
 
-static int write_place(struct hk_receiver *r)
+static int receiver_write_place(struct hk_receiver *r)
 {
   const int status = hk_place_write(&r->durable->disk, r->durable->folder, "notify", r->rule.name, &r->place);
   if (status != 0)
@@ -28,7 +28,7 @@ static int write_place(struct hk_receiver *r)
   return status;
 }
 
-static void read_place(struct hk_receiver *r)
+static void receiver_read_place(struct hk_receiver *r)
 {
   const uint64_t last = hk_eventlog_shown(r->durable->events);
   const int status = hk_place_read(&r->durable->disk, r->durable->folder, "notify", r->rule.name, &r->place);
@@ -42,7 +42,7 @@ static void read_place(struct hk_receiver *r)
     if (getrandom(&r->place.id, sizeof r->place.id, 0) != (ssize_t)sizeof r->place.id)
       r->place.id = (uint64_t)hk_wall();
   }
-  (void)write_place(r);
+  (void)receiver_write_place(r);
 }
 
 /* Warns of a secret's file that others can access; a missing file is reported when it is needed. */
@@ -57,7 +57,7 @@ static void look_at_secret(const struct hk_receiver *r)
 }
 
 /* Takes the latest rule. */
-static void adopt(struct hk_receiver *r)
+static void receiver_adopt(struct hk_receiver *r)
 {
   pthread_mutex_lock(&r->lock);
   const bool changed = r->given.changed;
@@ -86,7 +86,7 @@ static void adopt(struct hk_receiver *r)
   r->pace.refilled = 0;
   r->repeat.last = hk_now();
   if (r->place.id == 0)
-    read_place(r);
+    receiver_read_place(r);
   if (r->glob)
     hk_receiver_remember(r);
 }
@@ -149,11 +149,11 @@ static void tell_held(struct hk_receiver *r)
     }
   }
   r->place.held = next > r->place.position ? 0 : next;
-  (void)write_place(r);
+  (void)receiver_write_place(r);
 }
 
 /* Whether events of the log are due; *last: the position up to which. */
-static bool is_due(struct hk_receiver *r, int64_t now, uint64_t *last)
+static bool receiver_is_due(struct hk_receiver *r, int64_t now, uint64_t *last)
 {
   const bool unfinished = r->place.until > r->place.position; /* of the previous run, or aborted */
   *last = unfinished ? r->place.until : ripe(r, now);
@@ -172,11 +172,11 @@ static bool is_due(struct hk_receiver *r, int64_t now, uint64_t *last)
 }
 
 /* Sends what is due. */
-static void turn(struct hk_receiver *r)
+static void receiver_turn(struct hk_receiver *r)
 {
   const int64_t now = hk_now();
   uint64_t last;
-  const bool due = is_due(r, now, &last);
+  const bool due = receiver_is_due(r, now, &last);
   if (!r->quiet && r->place.held != 0) {
     tell_held(r);
     return;
@@ -189,26 +189,26 @@ static void turn(struct hk_receiver *r)
   const uint64_t held = r->place.held;
   hk_receiver_choose(r, last);
   if (r->batch.n > 0 || r->place.held != held) {
-    (void)write_place(r);
+    (void)receiver_write_place(r);
     if (r->batch.n > 0 && hk_receiver_tell_batch(r, false) != 0) {
       hk_receiver_remember(r); /* as if it had not begun */
       return;
     }
   }
   r->place.position = r->place.until;
-  (void)write_place(r);
+  (void)receiver_write_place(r);
   if (r->place.position >= hk_eventlog_shown(r->durable->events))
     r->past.waiting = 0;
 }
 
-static void *run(void *arg)
+static void *receiver_run(void *arg)
 {
   struct hk_receiver *r = arg;
   hk_thread_name("notify", 0);
   while (!atomic_load(&r->thread.stop)) {
-    adopt(r);
+    receiver_adopt(r);
     if (r->glob)
-      turn(r);
+      receiver_turn(r);
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += TURN_MS * 1000000;
@@ -241,7 +241,7 @@ int hk_receiver_start(struct hk_receiver *r)
   if (status == 0)
     status = hk_sender_new(&r->sender, &r->thread.quit);
   if (status == 0)
-    status = -pthread_create(&r->thread.id, NULL, run, r);
+    status = -pthread_create(&r->thread.id, NULL, receiver_run, r);
   r->thread.running = status == 0;
   return status;
 }

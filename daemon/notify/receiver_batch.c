@@ -8,7 +8,7 @@
 
 #define TOGETHER 256 /* events that are read while the log is held */
 
-static bool is_wanted(const struct hk_receiver *r, const struct hk_logged *l)
+static bool receiver_batch_is_wanted(const struct hk_receiver *r, const struct hk_logged *l)
 {
   const struct hk_event *e = &l->event;
   return (r->rule.channels >> e->channel & 1) && !((double)e->severity < r->rule.min_severity) &&
@@ -67,19 +67,20 @@ static bool choose_incident(struct hk_receiver *r, const struct hk_logged_incide
 }
 
 /* Whether to send an event; updates the memory. */
-static bool choose(struct hk_receiver *r, const struct hk_logged *l)
+static bool receiver_batch_choose(struct hk_receiver *r, const struct hk_logged *l)
 {
   const bool told = hk_told_has(&r->alerts.told, l);
   switch (l->event.kind) {
   case HK_EVENT_RAISED:
   case HK_EVENT_CORRECTED: /* its severity may be high enough only now */
-    if (told || !is_wanted(r, l) || hk_told_has(&r->alerts.ended, l) || has_to_wait(r, (double)l->event.severity, l->position))
+    if (told || !receiver_batch_is_wanted(r, l) || hk_told_has(&r->alerts.ended, l) ||
+        has_to_wait(r, (double)l->event.severity, l->position))
       return false;
     hk_told_add(&r->alerts.told, l);
     return true;
   case HK_EVENT_CLEARED:
     hk_told_remove(&r->alerts.told, l);
-    return r->rule.resolved && (told || (r->alerts.told.overflowed && is_wanted(r, l)));
+    return r->rule.resolved && (told || (r->alerts.told.overflowed && receiver_batch_is_wanted(r, l)));
   case HK_EVENT_ACKNOWLEDGED: /* for a pager */
     hk_told_hush(&r->alerts.told, l);
     return told && r->rule.type == HK_NOTIFY_PAGERDUTY;
@@ -88,7 +89,7 @@ static bool choose(struct hk_receiver *r, const struct hk_logged *l)
   }
 }
 
-static void keep(struct hk_receiver *r, const struct hk_logged *l, bool again)
+static void receiver_batch_keep(struct hk_receiver *r, const struct hk_logged *l, bool again)
 {
   const size_t at = r->batch.names.size;
   hk_buffer_put(&r->batch.names, l->name.data, l->name.length);
@@ -107,7 +108,7 @@ static void keep_incident(struct hk_receiver *r, const struct hk_logged_incident
   hk_buffer_put(&r->batch.texts, i->about.data, i->about.length);
   if (r->batch.texts.failed)
     return;
-  keep(r, l, again);
+  receiver_batch_keep(r, l, again);
   r->batch.notice[r->batch.n - 1].change = *i;
   r->batch.notice[r->batch.n - 1].change.text.data = r->batch.texts.data;
   r->batch.notice[r->batch.n - 1].change.since = (int64_t)at;
@@ -137,29 +138,29 @@ static void note_member(struct hk_receiver *r, const struct hk_logged *l, bool t
     keep_incident(r, &i, &as, false);
 }
 
-static void take(void *arg, const struct hk_logged *l)
+static void receiver_batch_take(void *arg, const struct hk_logged *l)
 {
   struct hk_receiver *r = arg;
   if (r->rule.incidents)
     note_member(r, l, true);
-  else if (choose(r, l))
-    keep(r, l, false);
+  else if (receiver_batch_choose(r, l))
+    receiver_batch_keep(r, l, false);
 }
 
 /* Of held alerts: a raised one that is to be sent. */
-static void take_held(void *arg, const struct hk_logged *l)
+static void receiver_batch_take_held(void *arg, const struct hk_logged *l)
 {
   struct hk_receiver *r = arg;
   const bool raised = l->event.kind == HK_EVENT_RAISED || l->event.kind == HK_EVENT_CORRECTED;
-  if (!r->rule.incidents && raised && choose(r, l))
-    keep(r, l, false);
+  if (!r->rule.incidents && raised && receiver_batch_choose(r, l))
+    receiver_batch_keep(r, l, false);
 }
 
 static void take_again(void *arg, const struct hk_logged *l)
 {
   struct hk_receiver *r = arg;
   if (!r->rule.incidents)
-    keep(r, l, true);
+    receiver_batch_keep(r, l, true);
 }
 
 /* Alerts that were held then were not sent. */
@@ -168,7 +169,7 @@ static void look_back(struct hk_receiver *r, uint64_t position)
   r->quiet = r->place.held != 0 && position >= r->place.held;
 }
 
-static void remember(void *arg, const struct hk_logged *l)
+static void receiver_batch_remember(void *arg, const struct hk_logged *l)
 {
   struct hk_receiver *r = arg;
   if (l->position > r->place.position)
@@ -177,7 +178,7 @@ static void remember(void *arg, const struct hk_logged *l)
   if (r->rule.incidents)
     note_member(r, l, false);
   else
-    (void)choose(r, l);
+    (void)receiver_batch_choose(r, l);
 }
 
 /* The batch is complete: its strings no longer move. */
@@ -194,7 +195,7 @@ static void settle_texts(struct hk_receiver *r)
   }
 }
 
-static void take_incident(void *arg, const struct hk_logged_incident *i)
+static void receiver_batch_take_incident(void *arg, const struct hk_logged_incident *i)
 {
   struct hk_receiver *r = arg;
   char name[HK_NAME_MAX + 1];
@@ -210,7 +211,7 @@ static void take_incident_held(void *arg, const struct hk_logged_incident *i)
   const struct hk_logged l = as_alert(i, name);
   const bool passed = i->severity >= r->rule.quiet.severity && hk_told_has(&r->alerts.told, &l);
   if (l.event.kind != HK_EVENT_CLEARED && !passed)
-    take_incident(arg, i);
+    receiver_batch_take_incident(arg, i);
 }
 
 static void take_incident_again(void *arg, const struct hk_logged_incident *i)
@@ -267,7 +268,8 @@ void hk_receiver_remember(struct hk_receiver *r)
   hk_told_clear(&r->alerts.ended);
   if (r->alerts.of_incidents.place)
     hk_told_clear(&r->alerts.of_incidents);
-  while (read_on(r, &c, r->place.position, TOGETHER, remember, remember_incident) > 0 && !atomic_load(&r->thread.quit)) {
+  while (read_on(r, &c, r->place.position, TOGETHER, receiver_batch_remember, remember_incident) > 0 &&
+         !atomic_load(&r->thread.quit)) {
   }
 }
 
@@ -283,7 +285,7 @@ static void look_ahead(struct hk_receiver *r, uint64_t from)
 }
 
 /* The batch is read. False: no memory; the next turn tries again. */
-static bool settle(struct hk_receiver *r, const struct hk_eventlog_cursor *c)
+static bool receiver_batch_settle(struct hk_receiver *r, const struct hk_eventlog_cursor *c)
 {
   if (r->batch.texts.failed) {
     hk_buffer_free(&r->batch.texts);
@@ -309,9 +311,10 @@ void hk_receiver_choose(struct hk_receiver *r, uint64_t last)
   struct hk_eventlog_cursor c = { .next = r->place.position + 1 };
   const uint64_t held = r->place.held;
   look_ahead(r, c.next);
-  while (r->batch.n + TOGETHER <= HK_BATCH && read_on(r, &c, last, TOGETHER, take, take_incident) > 0) {
+  while (r->batch.n + TOGETHER <= HK_BATCH &&
+         read_on(r, &c, last, TOGETHER, receiver_batch_take, receiver_batch_take_incident) > 0) {
   }
-  const bool settled = settle(r, &c);
+  const bool settled = receiver_batch_settle(r, &c);
   if (!settled)
     r->place.held = held;
   r->place.until = settled && c.next - 1 > r->place.position ? c.next - 1 : r->place.position;
@@ -323,9 +326,10 @@ uint64_t hk_receiver_choose_held(struct hk_receiver *r)
   r->late = true;
   look_ahead(r, c.next);
   r->late = false;
-  while (r->batch.n + TOGETHER <= HK_BATCH && read_on(r, &c, r->place.position, TOGETHER, take_held, take_incident_held) > 0) {
+  while (r->batch.n + TOGETHER <= HK_BATCH &&
+         read_on(r, &c, r->place.position, TOGETHER, receiver_batch_take_held, take_incident_held) > 0) {
   }
-  return settle(r, &c) ? c.next : r->place.held;
+  return receiver_batch_settle(r, &c) ? c.next : r->place.held;
 }
 
 uint32_t hk_receiver_again(struct hk_receiver *r, const uint64_t *position, uint32_t n)

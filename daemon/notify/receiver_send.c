@@ -14,7 +14,7 @@
 #define TURN (250 * 1000000ll)   /* ns */
 
 /* Waits, and checks now and then whether the receiver is to stop. 0 or -ECANCELED. */
-static int rest(struct hk_receiver *r, int64_t until)
+static int receiver_send_rest(struct hk_receiver *r, int64_t until)
 {
   for (int64_t left = until - hk_now(); left > 0 && !atomic_load(&r->thread.quit); left = until - hk_now()) {
     const int64_t step = left < TURN ? left : TURN;
@@ -36,13 +36,13 @@ static int wait_for_rate(struct hk_receiver *r)
       r->pace.tokens -= 1;
       return 0;
     }
-    const int status = rest(r, now + (int64_t)((1 - r->pace.tokens) / each) + 1000000);
+    const int status = receiver_send_rest(r, now + (int64_t)((1 - r->pace.tokens) / each) + 1000000);
     if (status != 0)
       return status;
   }
 }
 
-static int append(int folder, const char *name, const struct hk_buffer *line)
+static int receiver_send_append(int folder, const char *name, const struct hk_buffer *line)
 {
   const int file = openat(folder, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0)
@@ -61,7 +61,7 @@ static int append(int folder, const char *name, const struct hk_buffer *line)
   return status;
 }
 
-static void set_aside(struct hk_receiver *r, const struct hk_notify_message *m, const char *why)
+static void receiver_send_set_aside(struct hk_receiver *r, const struct hk_notify_message *m, const char *why)
 {
   struct hk_buffer line = { 0 };
   char name[HK_CONFIG_NAME_MAX + 32], when[HK_TIME_TEXT_MAX];
@@ -72,7 +72,7 @@ static void set_aside(struct hk_receiver *r, const struct hk_notify_message *m, 
   hk_buffer_print(&line, ",\"message\":");
   hk_json_string(&line, m->body.data, m->body.size);
   hk_buffer_put(&line, "}\n", 2);
-  const int status = line.failed ? -ENOMEM : append(r->durable->folder, name, &line);
+  const int status = line.failed ? -ENOMEM : receiver_send_append(r->durable->folder, name, &line);
   hk_buffer_free(&line);
   if (status != 0)
     hk_log(r->log, HK_LOG_ERROR, "[notify %s]: a message about %u events was not delivered (%s) and cannot be set aside: %s",
@@ -83,7 +83,8 @@ static void set_aside(struct hk_receiver *r, const struct hk_notify_message *m, 
 }
 
 /* The result of an attempt, for the status; logs changes. */
-static void note(struct hk_receiver *r, const struct hk_notify_message *m, enum hk_sent sent, const struct hk_answer *a)
+static void receiver_send_note(struct hk_receiver *r, const struct hk_notify_message *m, enum hk_sent sent,
+                               const struct hk_answer *a)
 {
   pthread_mutex_lock(&r->lock);
   const bool before = r->look.failing;
@@ -101,9 +102,9 @@ static void note(struct hk_receiver *r, const struct hk_notify_message *m, enum 
     hk_log(r->log, HK_LOG_NOTICE, "[notify %s]: messages are delivered again", r->rule.name);
 }
 
-static void give_up(struct hk_receiver *r, const struct hk_notify_message *m, const char *why)
+static void receiver_send_give_up(struct hk_receiver *r, const struct hk_notify_message *m, const char *why)
 {
-  set_aside(r, m, why);
+  receiver_send_set_aside(r, m, why);
   pthread_mutex_lock(&r->lock);
   r->look.given_up += m->events;
   pthread_mutex_unlock(&r->lock);
@@ -120,15 +121,15 @@ int hk_receiver_deliver(struct hk_receiver *r, struct hk_notify_message *m)
     const enum hk_sent sent = hk_sender_send(r->sender, &r->rule, m, &a);
     if (sent != HK_SENT && atomic_load(&r->thread.quit))
       return -ECANCELED;
-    note(r, m, sent, &a);
+    receiver_send_note(r, m, sent, &a);
     if (sent == HK_SENT)
       return 0;
     if (sent == HK_SENT_NEVER || hk_now() - begun >= r->rule.give_up) {
-      give_up(r, m, a.text);
+      receiver_send_give_up(r, m, a.text);
       return 0;
     }
     const int64_t jittered = wait / 2 + (int64_t)(erand48(r->pace.seed) * (double)wait);
-    if (rest(r, hk_now() + (a.retry_after > 0 ? a.retry_after : jittered)) != 0)
+    if (receiver_send_rest(r, hk_now() + (a.retry_after > 0 ? a.retry_after : jittered)) != 0)
       return -ECANCELED;
     wait = 2 * wait < LONGEST_WAIT ? 2 * wait : LONGEST_WAIT;
   }

@@ -11,7 +11,7 @@
 #define GROUPS 10 /* most messages of one batch; with more groups there is one message about all */
 
 /* One message about r->batch.chosen[0..n-1]. */
-static int tell(struct hk_receiver *r, uint32_t n, const char *group, bool again, enum hk_paging paging)
+static int receiver_tell_tell(struct hk_receiver *r, uint32_t n, const char *group, bool again, enum hk_paging paging)
 {
   struct hk_notify_message m = { 0 };
   const struct hk_told_of what = { .notice = r->batch.chosen,
@@ -59,18 +59,20 @@ static int page(struct hk_receiver *r, uint32_t n, const char *group, bool again
       r->batch.chosen[new ++] = one;
     }
   }
-  const int status = new > 0 ? tell(r, new, group, again, HK_PAGE_TRIGGER) : 0;
+  const int status = new > 0 ? receiver_tell_tell(r, new, group, again, HK_PAGE_TRIGGER) : 0;
   if (status != 0)
     return status;
   const bool ended = r->rule.incidents ? over == last : over && r->alerts.told.n == 0 && !r->alerts.told.overflowed;
   const bool taken = r->rule.incidents ? noted == last : noted && r->alerts.told.hushed == r->alerts.told.n;
   r->batch.chosen[0] = ended ? over : noted;
-  return ended ? tell(r, 1, group, again, HK_PAGE_RESOLVE) : taken ? tell(r, 1, group, again, HK_PAGE_ACKNOWLEDGE) : 0;
+  return ended   ? receiver_tell_tell(r, 1, group, again, HK_PAGE_RESOLVE)
+         : taken ? receiver_tell_tell(r, 1, group, again, HK_PAGE_ACKNOWLEDGE)
+                 : 0;
 }
 
 static int tell_some(struct hk_receiver *r, uint32_t n, const char *group, bool again)
 {
-  return r->rule.type == HK_NOTIFY_PAGERDUTY ? page(r, n, group, again) : tell(r, n, group, again, HK_PAGE_TRIGGER);
+  return r->rule.type == HK_NOTIFY_PAGERDUTY ? page(r, n, group, again) : receiver_tell_tell(r, n, group, again, HK_PAGE_TRIGGER);
 }
 
 /* Bytes of a name up to the first / or . */
@@ -83,7 +85,7 @@ static size_t prefix_of(struct hk_string name)
 }
 
 /* The group of an event: its sensors' common part of the name. */
-static void group_of(const struct hk_receiver *r, const struct hk_notice *n, char out[HK_NAME_MAX + 1])
+static void receiver_tell_group_of(const struct hk_receiver *r, const struct hk_notice *n, char out[HK_NAME_MAX + 1])
 {
   const struct hk_string name = n->logged.name;
   struct hk_machine_name machine;
@@ -106,7 +108,7 @@ static uint32_t find_groups(const struct hk_receiver *r, char groups[GROUPS][HK_
   uint32_t n = 0;
   for (uint32_t i = 0; i < r->batch.n; i++) {
     uint32_t k = 0;
-    group_of(r, &r->batch.notice[i], one);
+    receiver_tell_group_of(r, &r->batch.notice[i], one);
     while (k < n && strcmp(groups[k], one) != 0)
       k++;
     if (k == GROUPS)
@@ -151,7 +153,7 @@ int hk_receiver_tell_batch(struct hk_receiver *r, bool again)
   for (uint32_t k = 0; k < n_groups && status == 0; k++) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->batch.n; i++) {
-      group_of(r, &r->batch.notice[i], one);
+      receiver_tell_group_of(r, &r->batch.notice[i], one);
       if (strcmp(groups[k], one) == 0)
         r->batch.chosen[n++] = &r->batch.notice[i];
     }

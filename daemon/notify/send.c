@@ -72,7 +72,7 @@ static size_t on_more(char *data, size_t one, size_t n, void *arg)
   return taken;
 }
 
-static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+static int send_on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
   const struct hk_sender *s = arg;
   (void)a, (void)b, (void)c, (void)d;
@@ -80,7 +80,7 @@ static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl
 }
 
 /* One line that a terminal and a log can show. */
-static void make_line(char *text)
+static void send_make_line(char *text)
 {
   for (char *p = text; *p; p++)
     if ((unsigned char)*p < 0x20 || *p == 0x7f)
@@ -103,7 +103,7 @@ static bool read_secret(const struct hk_notify_rule *r, char **data, size_t *siz
   return true;
 }
 
-static struct curl_slist *add(struct curl_slist *list, const char *line, bool *good)
+static struct curl_slist *send_add(struct curl_slist *list, const char *line, bool *good)
 {
   struct curl_slist *longer = *good ? curl_slist_append(list, line) : NULL;
   *good &= longer != NULL;
@@ -111,7 +111,7 @@ static struct curl_slist *add(struct curl_slist *list, const char *line, bool *g
 }
 
 /* The body with PagerDuty's key of the service. */
-static void put_key(struct hk_sender *s, const struct hk_notify_message *m, const char *secret)
+static void send_put_key(struct hk_sender *s, const struct hk_notify_message *m, const char *secret)
 {
   hk_buffer_print(&s->keyed, "{\"routing_key\":");
   hk_json_string(&s->keyed, secret, strlen(secret));
@@ -125,17 +125,17 @@ static struct curl_slist *http_options(CURL *c, const struct hk_notify_rule *r, 
   char line[SECRET_MOST + 64];
   const bool url_is_secret = hk_notify_secret_url(r) && secret, in_body = r->type == HK_NOTIFY_PAGERDUTY && secret;
   snprintf(line, sizeof line, "Content-Type: %s", m->content_type);
-  struct curl_slist *headers = add(NULL, line, good);
+  struct curl_slist *headers = send_add(NULL, line, good);
   if (in_body)
-    put_key(s, m, secret);
+    send_put_key(s, m, secret);
   *good &= !s->keyed.failed;
   const struct hk_buffer *body = in_body ? &s->keyed : &m->body;
   snprintf(line, sizeof line, "Idempotency-Key: %s", m->key);
-  headers = add(headers, line, good);
-  headers = add(headers, "Expect:", good);
+  headers = send_add(headers, line, good);
+  headers = send_add(headers, "Expect:", good);
   if (secret && !url_is_secret && !in_body) {
     snprintf(line, sizeof line, "Authorization: Bearer %s", secret);
-    headers = add(headers, line, good);
+    headers = send_add(headers, line, good);
   }
   curl_easy_setopt(c, CURLOPT_URL, url_is_secret ? secret : r->url);
   curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -152,7 +152,7 @@ static struct curl_slist *mail_options(CURL *c, const struct hk_notify_rule *r, 
   struct curl_slist *to = NULL;
   snprintf(all, sizeof all, "%s", r->to);
   for (char *one = strtok_r(all, ", ", &rest); one; one = strtok_r(NULL, ", ", &rest))
-    to = add(to, one, good);
+    to = send_add(to, one, good);
   curl_easy_setopt(c, CURLOPT_URL, r->server);
   curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
   curl_easy_setopt(c, CURLOPT_MAIL_FROM, r->from);
@@ -169,7 +169,7 @@ static struct curl_slist *mail_options(CURL *c, const struct hk_notify_rule *r, 
 }
 
 /* The meaning of an answer for the caller. */
-static enum hk_sent judge(struct hk_sender *s, bool mail, CURLcode code, const char *error, struct hk_answer *a)
+static enum hk_sent send_judge(struct hk_sender *s, bool mail, CURLcode code, const char *error, struct hk_answer *a)
 {
   long number = 0;
   curl_off_t wait = 0;
@@ -177,11 +177,11 @@ static enum hk_sent judge(struct hk_sender *s, bool mail, CURLcode code, const c
   s->heard[s->heard_size] = 0;
   if (code != CURLE_OK) {
     snprintf(a->text, sizeof a->text, "%.200s", error[0] ? error : curl_easy_strerror(code));
-    make_line(a->text);
+    send_make_line(a->text);
     return mail && number >= 550 && number < 560 ? HK_SENT_NEVER : HK_SENT_LATER;
   }
   snprintf(a->text, sizeof a->text, "%ld%s%.200s", number, s->heard_size && !mail ? ": " : "", mail ? "" : s->heard);
-  make_line(a->text);
+  send_make_line(a->text);
   if (mail || (number >= 200 && number < 300))
     return HK_SENT;
   if (curl_easy_getinfo(s->curl, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
@@ -192,8 +192,8 @@ static enum hk_sent judge(struct hk_sender *s, bool mail, CURLcode code, const c
 }
 
 /* By libcurl. */
-static enum hk_sent post(struct hk_sender *s, const struct hk_notify_rule *r, const struct hk_notify_message *m,
-                         const char *secret, struct hk_answer *answer)
+static enum hk_sent send_post(struct hk_sender *s, const struct hk_notify_rule *r, const struct hk_notify_message *m,
+                              const char *secret, struct hk_answer *answer)
 {
   char error[CURL_ERROR_SIZE] = "";
   bool good = true;
@@ -211,10 +211,10 @@ static enum hk_sent post(struct hk_sender *s, const struct hk_notify_rule *r, co
   curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_answer);
   curl_easy_setopt(c, CURLOPT_WRITEDATA, s);
   curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+  curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, send_on_progress);
   curl_easy_setopt(c, CURLOPT_XFERINFODATA, s);
   const CURLcode code = good ? curl_easy_perform(c) : CURLE_OUT_OF_MEMORY;
-  const enum hk_sent sent = judge(s, mail, code, error, answer);
+  const enum hk_sent sent = send_judge(s, mail, code, error, answer);
   curl_easy_reset(c); /* so that the handle no longer refers to the secret and the lists */
   curl_slist_free_all(list);
   if (s->keyed.data)
@@ -234,8 +234,8 @@ enum hk_sent hk_sender_send(struct hk_sender *s, const struct hk_notify_rule *r,
   if (!read_secret(r, &secret, &size, answer))
     return HK_SENT_LATER;
   const enum hk_sent sent =
-      r->type == HK_NOTIFY_MQTT ? hk_send_mqtt(r, secret, m, s->quit, answer) : post(s, r, m, secret, answer);
-  make_line(answer->text);
+      r->type == HK_NOTIFY_MQTT ? hk_send_mqtt(r, secret, m, s->quit, answer) : send_post(s, r, m, secret, answer);
+  send_make_line(answer->text);
   if (secret)
     hk_secret_free(secret, size);
   return sent;

@@ -28,7 +28,8 @@ struct publishing {
   int error; /* of the library */
 };
 
-static int publish(struct mosquitto *m, const struct hk_notify_message *message, const struct hk_notify_message_piece *piece)
+static int send_mqtt_publish(struct mosquitto *m, const struct hk_notify_message *message,
+                             const struct hk_notify_message_piece *piece)
 {
   const char *at = message->body.data;
   char *topic = strndup(at + piece->topic, piece->topic_length);
@@ -39,7 +40,7 @@ static int publish(struct mosquitto *m, const struct hk_notify_message *message,
   return status;
 }
 
-static void on_connect(struct mosquitto *m, void *arg, int reason, int flags, const mosquitto_property *properties)
+static void send_mqtt_on_connect(struct mosquitto *m, void *arg, int reason, int flags, const mosquitto_property *properties)
 {
   struct publishing *p = arg;
   (void)flags, (void)properties;
@@ -49,10 +50,10 @@ static void on_connect(struct mosquitto *m, void *arg, int reason, int flags, co
   }
   p->connected = true;
   for (uint32_t i = 0; i < p->message->n_pieces && p->error == 0; i++)
-    p->error = publish(m, p->message, &p->message->piece[i]);
+    p->error = send_mqtt_publish(m, p->message, &p->message->piece[i]);
 }
 
-static void on_publish(struct mosquitto *m, void *arg, int id, int reason, const mosquitto_property *properties)
+static void send_mqtt_on_publish(struct mosquitto *m, void *arg, int id, int reason, const mosquitto_property *properties)
 {
   struct publishing *p = arg;
   (void)m, (void)id, (void)properties;
@@ -61,7 +62,7 @@ static void on_publish(struct mosquitto *m, void *arg, int id, int reason, const
     p->refused = reason;
 }
 
-static void on_disconnect(struct mosquitto *m, void *arg, int reason, const mosquitto_property *properties)
+static void send_mqtt_on_disconnect(struct mosquitto *m, void *arg, int reason, const mosquitto_property *properties)
 {
   struct publishing *p = arg;
   (void)m, (void)properties;
@@ -70,7 +71,7 @@ static void on_disconnect(struct mosquitto *m, void *arg, int reason, const mosq
     p->refused = reason;
 }
 
-static int make(struct mosquitto **out, struct publishing *p, const char *password)
+static int send_mqtt_make(struct mosquitto **out, struct publishing *p, const char *password)
 {
   const struct hk_notify_rule *r = p->rule;
   char id[HK_SECTION_TEXT];
@@ -90,15 +91,15 @@ static int make(struct mosquitto **out, struct publishing *p, const char *passwo
   int status = hk_mqtt_client_new(out, &wanted, p);
   if (status != 0)
     return status;
-  mosquitto_connect_v5_callback_set(*out, on_connect);
-  mosquitto_publish_v5_callback_set(*out, on_publish);
-  mosquitto_disconnect_v5_callback_set(*out, on_disconnect);
+  mosquitto_connect_v5_callback_set(*out, send_mqtt_on_connect);
+  mosquitto_publish_v5_callback_set(*out, send_mqtt_on_publish);
+  mosquitto_disconnect_v5_callback_set(*out, send_mqtt_on_disconnect);
   if (r->user[0])
     status = mosquitto_username_pw_set(*out, r->user, password);
   return status;
 }
 
-static void say(struct hk_answer *answer, const struct publishing *p, int status, bool late)
+static void send_mqtt_say(struct hk_answer *answer, const struct publishing *p, int status, bool late)
 {
   const bool v5 = p->rule->mqtt.version == HK_MQTT_5;
   if (p->refused)
@@ -135,7 +136,7 @@ enum hk_sent hk_send_mqtt(const struct hk_notify_rule *r, const char *password, 
   struct publishing p = { .rule = r, .message = message };
   struct mosquitto *m;
   const int64_t until = hk_now() + r->timeout;
-  int status = make(&m, &p, password);
+  int status = send_mqtt_make(&m, &p, password);
   errno = 0;
   if (status == 0) /* its result is not waited for */
     status = mosquitto_connect_async(m, r->mqtt.address.host, r->mqtt.address.port, KEEPALIVE);
@@ -147,7 +148,7 @@ enum hk_sent hk_send_mqtt(const struct hk_notify_rule *r, const char *password, 
   }
   status = status ? status : p.error;
   const bool done = status == 0 && p.refused == 0 && p.connected && p.acknowledged >= message->n_pieces;
-  say(answer, &p, status, !done && hk_now() >= until);
+  send_mqtt_say(answer, &p, status, !done && hk_now() >= until);
   if (m && p.connected && !p.left) {
     (void)mosquitto_disconnect_v5(m, 0, NULL);
     (void)mosquitto_loop(m, 0, 1);

@@ -14,7 +14,7 @@
 
 #define TURN_MS 250
 
-static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+static int send_stream_on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
   const atomic_bool *quit = arg;
   (void)a, (void)b, (void)c, (void)d;
@@ -49,18 +49,18 @@ static void set_options(CURL *c, const struct hk_notify_rule *r, const atomic_bo
   curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(r->timeout / 1000000));
   curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+  curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, send_stream_on_progress);
   curl_easy_setopt(c, CURLOPT_XFERINFODATA, (void *)quit);
 }
 
 /* Waits up to TURN_MS for the socket. Returns CURLE_OK, or why not to go on. */
-static CURLcode await(int fd, short events, int64_t until, const atomic_bool *quit)
+static CURLcode send_stream_await(int fd, short events, int64_t until, const atomic_bool *quit)
 {
   struct pollfd what = { .fd = fd, .events = events };
   (void)poll(&what, 1, TURN_MS);
-  return on_progress((void *)quit, 0, 0, 0, 0) ? CURLE_ABORTED_BY_CALLBACK
-         : hk_now() > until                    ? CURLE_OPERATION_TIMEDOUT
-                                               : CURLE_OK;
+  return send_stream_on_progress((void *)quit, 0, 0, 0, 0) ? CURLE_ABORTED_BY_CALLBACK
+         : hk_now() > until                                ? CURLE_OPERATION_TIMEDOUT
+                                                           : CURLE_OK;
 }
 
 static CURLcode send_all(CURL *c, int fd, const struct hk_buffer *body, int64_t until, const atomic_bool *quit)
@@ -71,7 +71,7 @@ static CURLcode send_all(CURL *c, int fd, const struct hk_buffer *body, int64_t 
     if (code == CURLE_OK)
       sent += n;
     else if (code == CURLE_AGAIN)
-      code = await(fd, POLLOUT, until, quit);
+      code = send_stream_await(fd, POLLOUT, until, quit);
   }
   return code;
 }
@@ -86,7 +86,7 @@ static CURLcode await_end(int fd, int64_t until, const atomic_bool *quit)
     if (n == 0)
       return CURLE_OK;
     if (n < 0)
-      code = errno == EAGAIN || errno == EINTR ? await(fd, POLLIN, until, quit) : CURLE_RECV_ERROR;
+      code = errno == EAGAIN || errno == EINTR ? send_stream_await(fd, POLLIN, until, quit) : CURLE_RECV_ERROR;
   }
   return code;
 }

@@ -98,7 +98,7 @@ void hk_encode_results(struct hk_buffer *out, enum hk_protocol format, const str
 }
 
 /* What is new, of an event of the channel novelty. */
-static void put_novelty(struct hk_buffer *out, const struct hk_event *e)
+static void encode_put_novelty(struct hk_buffer *out, const struct hk_event *e)
 {
   const struct hk_novelty_note *note = &e->novelty;
   hk_buffer_print(out, ",\"novelty\":{\"kind\":\"%s\",\"expected\":", hankel_novelty_name(note->channel));
@@ -113,7 +113,7 @@ static void put_novelty(struct hk_buffer *out, const struct hk_event *e)
 }
 
 /* When the limit is reached, of an event of the channel limit. */
-static void put_limit(struct hk_buffer *out, const struct hankel_limit *l)
+static void encode_put_limit(struct hk_buffer *out, const struct hankel_limit *l)
 {
   hk_buffer_put(out, ",\"limit\":{\"limit\":", 18);
   hk_json_number(out, l->limit, 17);
@@ -141,13 +141,13 @@ void hk_encode_remarks(struct hk_buffer *out, const struct hk_event *e)
   }
   const struct hankel_limit limit = hk_limit_shown(e);
   if (limit.blocks > 0)
-    put_limit(out, &limit);
+    encode_put_limit(out, &limit);
   else if (hk_novelty_shown(e).kind != HANKEL_NO_NOVELTY)
-    put_novelty(out, e);
+    encode_put_novelty(out, e);
 }
 
 /* What details there are. */
-static void put_details(struct hk_buffer *out, const struct hk_event *e)
+static void encode_put_details(struct hk_buffer *out, const struct hk_event *e)
 {
   const float severity = hk_severity_told(e->severity);
   hk_buffer_print(out, ",\"channel\":\"%s\",\"severity\":%.3f,\"level\":\"%s\"", hankel_channel_name(e->channel),
@@ -184,7 +184,7 @@ static void event_line(struct hk_buffer *out, const struct hk_logged *l, uint64_
     hk_json_number(out, e->before, 17);
     hk_buffer_put(out, ",\"after\":", 9);
     hk_json_number(out, e->after, 17);
-    put_details(out, e);
+    encode_put_details(out, e);
   }
   if (by.length > 0) {
     hk_buffer_put(out, ",\"by\":", 6);
@@ -197,7 +197,7 @@ static void event_line(struct hk_buffer *out, const struct hk_logged *l, uint64_
   hk_buffer_put(out, "}\n", 2);
 }
 
-static struct hk_event_message message(const struct hk_event *e, uint32_t handle)
+static struct hk_event_message encode_message(const struct hk_event *e, uint32_t handle)
 {
   return (struct hk_event_message){ .handle = handle,
                                     .number = e->number,
@@ -255,7 +255,7 @@ static void events_frame(struct hk_buffer *out, const struct hk_registry *regist
   if (!messages)
     return;
   for (uint32_t k = 0; k < n; k++) {
-    messages[k] = message(&b->event[chosen[k]], handles[b->event[chosen[k]].slot]);
+    messages[k] = encode_message(&b->event[chosen[k]], handles[b->event[chosen[k]].slot]);
     messages[k].by = by;
   }
   put_events(out, n, messages, n * by.length, what);
@@ -308,7 +308,7 @@ void hk_encode_logged(struct hk_buffer *out, enum hk_protocol format, const stru
   for (uint32_t i = 0; i < n; i++) {
     handles[i] = handle_of_nobody(i);
     names[i] = events[i].name;
-    messages[i] = message(&events[i].event, handles[i]);
+    messages[i] = encode_message(&events[i].event, handles[i]);
     messages[i].position = events[i].unsure ? 0 : events[i].position;
     messages[i].sequence = events[i].unsure ? 0 : events[i].sequence;
     messages[i].by = events[i].by;

@@ -46,7 +46,7 @@ void hk_follower_free(struct hk_follower *f)
   free(f);
 }
 
-static bool has_room(const struct hk_follower *f, const struct hk_subscriber *s)
+static bool follower_has_room(const struct hk_follower *f, const struct hk_subscriber *s)
 {
   return uv_stream_get_write_queue_size(s->stream) < *f->queue;
 }
@@ -76,7 +76,7 @@ struct choosing {
   size_t size;
 };
 
-static void choose(void *arg, const struct hk_logged *l)
+static void follower_choose(void *arg, const struct hk_logged *l)
 {
   struct choosing *c = arg;
   if (!hk_wants_event(&c->view->wanted, l->event.kind) || !hk_view_matches(c->view, l->name))
@@ -102,13 +102,13 @@ static void choose_change(void *arg, const struct hk_logged_incident *i)
 }
 
 /* Encodes the next piece for a subscriber, unless it is the one that was encoded last. */
-static void encode(struct hk_follower *f, const struct hk_subscriber *s, uint64_t shown)
+static void follower_encode(struct hk_follower *f, const struct hk_subscriber *s, uint64_t shown)
 {
   if (f->view == s->view && f->from == s->events.next)
     return;
   struct choosing c;
   const bool changes = s->view->wanted.what & HANKEL_INCIDENTS;
-  const struct hk_eventlog_visit visit = { .event = choose,
+  const struct hk_eventlog_visit visit = { .event = follower_choose,
                                            .incident = changes ? choose_change : NULL,
                                            .waits = changes && s->view->wanted.what & HANKEL_EVENTS };
   c.view = s->view;
@@ -131,7 +131,7 @@ static void encode(struct hk_follower *f, const struct hk_subscriber *s, uint64_
 /* Sends one piece. False: it cannot be sent now. */
 static bool send_piece(struct hk_follower *f, struct hk_subscriber *s, uint64_t shown)
 {
-  encode(f, s, shown);
+  follower_encode(f, s, shown);
   if (f->bytes.failed) { /* no memory: it is left out like for one that does not read */
     f->behind.missed += f->events;
     f->counters->gap_events += f->events;
@@ -152,25 +152,25 @@ static bool send_piece(struct hk_follower *f, struct hk_subscriber *s, uint64_t 
   return true;
 }
 
-static bool follow(struct hk_follower *f, struct hk_subscriber *s)
+static bool follower_follow(struct hk_follower *f, struct hk_subscriber *s)
 {
   const uint64_t shown = hk_eventlog_shown(f->log), next = s->events.next;
-  if (!s->view || !hk_wants_logged(&s->view->wanted) || s->events.next > shown || !has_room(f, s))
+  if (!s->view || !hk_wants_logged(&s->view->wanted) || s->events.next > shown || !follower_has_room(f, s))
     return false;
-  return send_piece(f, s, shown) && s->events.next > next && s->events.next <= shown && has_room(f, s);
+  return send_piece(f, s, shown) && s->events.next > next && s->events.next <= shown && follower_has_room(f, s);
 }
 
 static void follow_view(void *arg, struct hk_view *v)
 {
   struct hk_follower *f = arg;
   for (struct hk_subscriber *s = v->subscribers; s && hk_wants_logged(&v->wanted); s = s->next)
-    f->more |= follow(f, s);
+    f->more |= follower_follow(f, s);
 }
 
 bool hk_follower_send_one(struct hk_follower *f, struct hk_subscriber *s)
 {
   f->view = NULL; /* views may have gone since */
-  const bool more = follow(f, s);
+  const bool more = follower_follow(f, s);
   f->more |= more;
   return more;
 }

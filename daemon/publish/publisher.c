@@ -85,7 +85,7 @@ static void unname(struct hk_publisher *p, struct hk_subscriber *s, uint32_t n)
 
 /* --- subscribing --- */
 
-static void leave(struct hk_publisher *p, struct hk_subscriber *s)
+static void publisher_leave(struct hk_publisher *p, struct hk_subscriber *s)
 {
   struct hk_view *v = s->view;
   if (!v)
@@ -111,7 +111,7 @@ int hk_subscribe(struct hk_publisher *p, struct hk_subscriber *s, const struct h
     (void)hk_follower_place(p->follower, s, wanted->what & HANKEL_POSITIONS ? wanted->since : HANKEL_NOW);
   if (v == s->view)
     return 0;
-  leave(p, s);
+  publisher_leave(p, s);
   /* Only while it has this view it hears of the sensors that go. */
   hk_names_sent_free(&s->names_sent);
   s->settled = p->evicted;
@@ -132,7 +132,7 @@ uint64_t hk_subscribed_since(const struct hk_publisher *p, const struct hk_subsc
 
 void hk_unsubscribe(struct hk_publisher *p, struct hk_subscriber *s)
 {
-  leave(p, s);
+  publisher_leave(p, s);
   s->gap_results = s->gap_events = 0;
   hk_names_sent_free(&s->names_sent);
 }
@@ -283,7 +283,7 @@ static bool anyone_has_room(const struct hk_publisher *p, const struct hk_view *
   return false;
 }
 
-static void encode(struct hk_publisher *p, const struct hk_view *v, struct piece *piece)
+static void publisher_encode(struct hk_publisher *p, const struct hk_view *v, struct piece *piece)
 {
   const enum hk_protocol format = v->wanted.format;
   if (format == HK_PROTOCOL_TEXT)
@@ -299,7 +299,7 @@ static void encode(struct hk_publisher *p, const struct hk_view *v, struct piece
 }
 
 /* Room for the slots of a piece and of the events of a batch. */
-static int reserve(struct hk_publisher *p, const struct hk_batch *b)
+static int publisher_reserve(struct hk_publisher *p, const struct hk_batch *b)
 {
   const uint32_t capacity = HK_RESULTS_FRAME + (b->n_events > b->capacity ? b->n_events : b->capacity);
   if (HK_RESULTS_FRAME + b->n_events <= p->capacity)
@@ -330,7 +330,7 @@ static void on_chosen(void *arg, struct hk_view *v, const struct hk_choice *resu
     if (n == left)
       piece.events = *events;
     if (anyone_has_room(p, v, &piece))
-      encode(p, v, &piece);
+      publisher_encode(p, v, &piece);
     for (struct hk_subscriber *s = v->subscribers; s; s = s->next)
       deliver(p, s, &piece);
     hk_message_release(piece.results_message);
@@ -344,7 +344,7 @@ void hk_publish(struct hk_publisher *p, const struct hk_batch *b, const uint64_t
   struct publishing x = { p, b, sequence, by };
   if (hk_views_count(p->views) == 0)
     return;
-  if (reserve(p, b) != 0 || hk_views_choose(p->views, b, false, on_chosen, &x) != 0) {
+  if (publisher_reserve(p, b) != 0 || hk_views_choose(p->views, b, false, on_chosen, &x) != 0) {
     p->counters->gap_results += b->n;
     p->counters->gap_events += b->n_events;
   }

@@ -28,7 +28,7 @@ static void names_begin(struct hk_views *vs)
   vs->reading = true;
 }
 
-static struct hk_string name_of(struct hk_views *vs, uint32_t slot)
+static struct hk_string view_name_of(struct hk_views *vs, uint32_t slot)
 {
   names_begin(vs);
   return hk_registry_name(vs->registry, slot);
@@ -56,7 +56,7 @@ static bool is_watched_by(const struct hk_views *vs, uint32_t slot, const struct
   return false;
 }
 
-static int watch(struct hk_views *vs, struct hk_view *v, uint32_t slot)
+static int view_watch(struct hk_views *vs, struct hk_view *v, uint32_t slot)
 {
   if (is_watched_by(vs, slot, v))
     return 0;
@@ -125,21 +125,21 @@ static struct hk_view **bucket(const struct hk_views *vs, const char *glob, size
 }
 
 /* A narrow view without wildcards. */
-static bool is_name(const struct hk_view *v)
+static bool view_is_name(const struct hk_view *v)
 {
   return v->kind == HK_VIEW_NARROW && !v->glob;
 }
 
 int hk_views_look_narrow(struct hk_views *vs, uint32_t slot)
 {
-  const struct hk_string name = name_of(vs, slot);
+  const struct hk_string name = view_name_of(vs, slot);
   int status = 0;
   for (struct hk_view *v = *bucket(vs, name.data, name.length); v && status == 0; v = v->next_of_bucket)
-    if (is_name(v) && v->wanted.glob.length == name.length && memcmp(v->pattern, name.data, name.length) == 0)
-      status = watch(vs, v, slot);
+    if (view_is_name(v) && v->wanted.glob.length == name.length && memcmp(v->pattern, name.data, name.length) == 0)
+      status = view_watch(vs, v, slot);
   for (struct hk_view *v = vs->narrow_globs; v && status == 0; v = v->next)
     if (hk_glob_match(v->glob, name.data, name.length))
-      status = watch(vs, v, slot);
+      status = view_watch(vs, v, slot);
   if (status == 0)
     hk_slot_bits_learn(&vs->watched, slot, vs->first[slot] != HK_NO_WATCH);
   return status;
@@ -238,7 +238,7 @@ uint32_t hk_views_count(const struct hk_views *vs)
   return vs->n;
 }
 
-static bool same(const struct hk_view *v, const struct hk_wanted *w)
+static bool view_same(const struct hk_view *v, const struct hk_wanted *w)
 {
   return v->wanted.format == w->format && v->wanted.what == w->what && v->wanted.min_score == w->min_score &&
          v->wanted.glob.length == w->glob.length && memcmp(v->pattern, w->glob.data, w->glob.length) == 0;
@@ -253,7 +253,7 @@ static int watch_name(struct hk_views *vs, struct hk_view *v)
   hk_registry_read(vs->registry);
   const int status = hk_registry_find(vs->registry, v->pattern, v->wanted.glob.length, &slot);
   hk_registry_read_end(vs->registry);
-  return status == 0 && hk_slot_bits_knows(&vs->watched, slot) ? watch(vs, v, slot) : 0;
+  return status == 0 && hk_slot_bits_knows(&vs->watched, slot) ? view_watch(vs, v, slot) : 0;
 }
 
 int hk_view_open(struct hk_views *vs, const struct hk_wanted *wanted, struct hk_view **out)
@@ -262,7 +262,7 @@ int hk_view_open(struct hk_views *vs, const struct hk_wanted *wanted, struct hk_
   const size_t length = wanted->glob.length;
   struct hk_view **place = bucket(vs, glob, length);
   for (struct hk_view *v = *place; v; v = v->next_of_bucket)
-    if (same(v, wanted)) {
+    if (view_same(v, wanted)) {
       *out = v;
       return 0;
     }
@@ -283,7 +283,7 @@ int hk_view_open(struct hk_views *vs, const struct hk_wanted *wanted, struct hk_
   v->wanted.glob.data = memcpy(v->pattern, glob, length);
   if (status == 0) {
     enter_kind(vs, v, stars == length ? HK_VIEW_WHOLE : v->glob ? HK_VIEW_WIDE : HK_VIEW_NARROW);
-    if (is_name(v) && (status = watch_name(vs, v)) != 0)
+    if (view_is_name(v) && (status = watch_name(vs, v)) != 0)
       leave_kind(vs, v);
   }
   if (status != 0) {
@@ -333,7 +333,7 @@ void hk_views_each(struct hk_views *vs, void (*each)(void *arg, struct hk_view *
 bool hk_views_look_wide(struct hk_views *vs, struct hk_view *v, uint32_t slot)
 {
   if (!hk_bit(v->bits.known, slot)) {
-    const struct hk_string name = name_of(vs, slot);
+    const struct hk_string name = view_name_of(vs, slot);
     hk_slot_bits_learn(&v->bits, slot, hk_glob_match(v->glob, name.data, name.length));
   }
   return hk_bit(v->bits.maybe, slot);
@@ -342,7 +342,7 @@ bool hk_views_look_wide(struct hk_views *vs, struct hk_view *v, uint32_t slot)
 /* --- between batches --- */
 
 /* Makes a wide view, all of whose matches are known, narrow. Without memory it stays wide. */
-static void narrow(struct hk_views *vs, struct hk_view *v)
+static void view_narrow(struct hk_views *vs, struct hk_view *v)
 {
   if (hk_views_grow(vs) != 0)
     return;
@@ -353,7 +353,7 @@ static void narrow(struct hk_views *vs, struct hk_view *v)
   int status = 0;
   for (uint32_t i = 0; i < bits.words; i++)
     for (uint64_t set = bits.maybe[i] & bits.known[i]; set != 0; set &= set - 1)
-      status |= watch(vs, v, 64 * i + (uint32_t)__builtin_ctzll(set));
+      status |= view_watch(vs, v, 64 * i + (uint32_t)__builtin_ctzll(set));
   struct hk_slot_bits old = bits;
   if (status == 0) {
     hk_slot_bits_free(&old);
@@ -380,7 +380,7 @@ void hk_views_tend(struct hk_views *vs)
     for (uint32_t i = 0; v->looked == slots && i < v->bits.words; i++)
       matches += (uint32_t)__builtin_popcountll(v->bits.maybe[i] & v->bits.known[i]);
     if (v->looked == slots && matches <= few(slots))
-      narrow(vs, v);
+      view_narrow(vs, v);
   }
   hk_views_names_end(vs);
   for (struct hk_view *v = vs->crowded ? vs->narrow_globs : NULL, *next; v; v = next) {

@@ -75,8 +75,8 @@ static bool wants_event(const struct hk_view *v, const struct hk_event *e)
 }
 
 /* What a whole or wide view wants of a batch. */
-static void choose(struct hk_views *vs, struct hk_view *v, const struct hk_batch *b, bool dropped, struct hk_choice *results,
-                   struct hk_choice *events)
+static void view_select_choose(struct hk_views *vs, struct hk_view *v, const struct hk_batch *b, bool dropped,
+                               struct hk_choice *results, struct hk_choice *events)
 {
   const struct limits limits = limits_of(&v->wanted, dropped);
   const bool wide = v->kind == HK_VIEW_WIDE,
@@ -158,7 +158,7 @@ static int hit_all(struct hk_views *vs, const struct hk_batch *b, bool dropped)
 }
 
 /* Room for the indices of a batch. */
-static int reserve(struct hk_views *vs, const struct hk_batch *b)
+static int view_select_reserve(struct hk_views *vs, const struct hk_batch *b)
 {
   const uint32_t needed = b->n > b->n_events ? b->n : b->n_events, capacity = needed > b->capacity ? needed : b->capacity;
   if (needed <= vs->capacity)
@@ -178,14 +178,14 @@ int hk_views_choose(struct hk_views *vs, const struct hk_batch *b, bool dropped,
 {
   if (vs->n == 0)
     return 0;
-  int status = reserve(vs, b);
+  int status = view_select_reserve(vs, b);
   for (struct hk_view *v = status == 0 ? vs->through : NULL; v; v = v->next) {
     struct hk_choice results, events;
     if (v->kind == HK_VIEW_WIDE && hk_slot_bits_grow(&v->bits, hk_registry_slots(vs->registry)) != 0) {
       status = -ENOMEM;
       continue;
     }
-    choose(vs, v, b, dropped, &results, &events);
+    view_select_choose(vs, v, b, dropped, &results, &events);
     hk_views_names_end(vs);
     if (results.n + events.n > 0)
       chosen(arg, v, &results, &events);

@@ -126,7 +126,7 @@ static struct hk_standing *standing_of(const struct hk_alerts *a, uint32_t slot)
   return a->slots[slot].place > 0 ? &a->standing[a->slots[slot].place - 1] : NULL;
 }
 
-static int grow(struct hk_alerts *a)
+static int alerts_grow(struct hk_alerts *a)
 {
   struct hk_standing *standing = hk_grow(a->standing, a->capacity, &a->capacity, sizeof *standing, 64);
   if (!standing)
@@ -138,7 +138,7 @@ static int grow(struct hk_alerts *a)
 static int stand(struct hk_alerts *a, const struct hk_standing *s)
 {
   pthread_mutex_lock(&a->lock);
-  const int status = a->n_standing == a->capacity ? grow(a) : 0;
+  const int status = a->n_standing == a->capacity ? alerts_grow(a) : 0;
   if (status == 0) {
     a->standing[a->n_standing++] = *s;
     a->slots[s->event.slot].place = a->n_standing;
@@ -147,7 +147,7 @@ static int stand(struct hk_alerts *a, const struct hk_standing *s)
   return status;
 }
 
-static void fall(struct hk_alerts *a, uint32_t slot)
+static void alerts_fall(struct hk_alerts *a, uint32_t slot)
 {
   const uint32_t place = a->slots[slot].place;
   if (place == 0)
@@ -228,7 +228,7 @@ bool hk_alerts_pass(struct hk_alerts *a, struct hk_event *e, uint32_t limit, int
 
 /* --- published events ------------------------------------------------------------------------------------------------- */
 
-static void change(struct hk_alerts *a, uint32_t slot, int64_t time)
+static void alerts_change(struct hk_alerts *a, uint32_t slot, int64_t time)
 {
   __atomic_store_n(&a->changed[slot], time, __ATOMIC_RELAXED);
 }
@@ -244,11 +244,11 @@ int hk_alerts_note(struct hk_alerts *a, const struct hk_event *e)
   a->slots[e->slot].events += (e->kind >= HK_EVENT_RAISED && e->kind <= HK_EVENT_CLEARED) || e->kind == HK_EVENT_FLAPPING;
   switch (e->kind) {
   case HK_EVENT_RAISED:
-    fall(a, e->slot);
+    alerts_fall(a, e->slot);
     if (stand(a, &raised) != 0)
       return -ENOMEM; /* its number stays unknown, so that its end is still published */
     a->slots[e->slot].number = e->number;
-    change(a, e->slot, e->time);
+    alerts_change(a, e->slot, e->time);
     return 0;
   case HK_EVENT_CORRECTED:
     pthread_mutex_lock(&a->lock);
@@ -257,7 +257,7 @@ int hk_alerts_note(struct hk_alerts *a, const struct hk_event *e)
     pthread_mutex_unlock(&a->lock);
     return 0;
   case HK_EVENT_CLEARED:
-    fall(a, e->slot);
+    alerts_fall(a, e->slot);
     return 0;
   default:
     return 0;
@@ -299,7 +299,7 @@ int hk_standing_order(const void *left, const void *right)
 }
 
 /* Inserts an alert into the n chosen ones, in order; returns their new number, at most `most`. */
-static uint32_t choose(struct hk_standing *out, uint32_t n, uint32_t most, const struct hk_standing *one)
+static uint32_t alerts_choose(struct hk_standing *out, uint32_t n, uint32_t most, const struct hk_standing *one)
 {
   const struct hk_standing_key key = hk_standing_key(one);
   uint32_t at = n;
@@ -326,7 +326,7 @@ uint32_t hk_alerts_show(struct hk_alerts *a, struct hk_standing *out, uint32_t m
   for (uint32_t i = 0; i < a->n_standing; i++) {
     sum->of_channel[a->standing[i].event.channel]++;
     sum->acknowledged += a->standing[i].acknowledged != 0;
-    n = choose(out, n, most, &a->standing[i]);
+    n = alerts_choose(out, n, most, &a->standing[i]);
   }
   pthread_mutex_unlock(&a->lock);
   return n;
@@ -359,7 +359,7 @@ bool hk_alerts_clear(struct hk_alerts *a, uint32_t slot, struct hk_event *cleare
   *cleared = standing_of(a, slot)->event;
   cleared->index = UINT32_MAX;
   cleared->kind = HK_EVENT_CLEARED;
-  fall(a, slot);
+  alerts_fall(a, slot);
   return true;
 }
 
@@ -384,11 +384,11 @@ uint32_t hk_alerts_long_silent(const struct hk_alerts *a, int64_t since, uint32_
 
 void hk_alerts_forget(struct hk_alerts *a, uint32_t slot)
 {
-  fall(a, slot);
+  alerts_fall(a, slot);
   flaps_free(a->slots[slot].flaps);
   past_free(a->slots[slot].past);
   a->slots[slot] = (struct of_slot){ 0 };
-  change(a, slot, 0);
+  alerts_change(a, slot, 0);
 }
 
 const struct hk_standing *hk_alerts_standing(const struct hk_alerts *a, uint32_t *n)
@@ -453,6 +453,6 @@ int hk_alerts_set(struct hk_alerts *a, uint32_t slot, const struct hk_alerts_mem
     memcpy(flaps->time, m->time, sizeof flaps->time);
   }
   standing.event.slot = slot;
-  change(a, slot, m->stands ? standing.event.time : 0);
+  alerts_change(a, slot, m->stands ? standing.event.time : 0);
   return (m->raised > 0 && !flaps) || (m->segments.n > 0 && !past) ? -ENOMEM : m->stands ? stand(a, &standing) : 0;
 }

@@ -29,7 +29,7 @@ static uint32_t next_of(const struct hk_registry *r, uint32_t slot)
   return next == 0 ? slot : next - 1;
 }
 
-static const struct hk_registry_sensor *find(struct hk_registry *r, const struct hk_registry_key *key)
+static const struct hk_registry_sensor *companions_find(struct hk_registry *r, const struct hk_registry_key *key)
 {
   return hk_registry_look(r, key, CK_HS_HASH(&r->table, hk_registry_hash, key));
 }
@@ -48,7 +48,7 @@ void hk_registry_join(struct hk_registry *r, const struct hk_registry_sensor *s)
     return;
   if (hk_registry_is_derived(r, s)) {
     const struct hk_registry_key key = { { HK_REGISTRY_KEY, (uint16_t)hk_registry_of(s), 0 }, s->text };
-    const struct hk_registry_sensor *of = find(r, &key);
+    const struct hk_registry_sensor *of = companions_find(r, &key);
     if (of && !hk_registry_is_derived(r, of))
       link_to(r, of->entry.slot, slot);
     return;
@@ -60,7 +60,7 @@ void hk_registry_join(struct hk_registry *r, const struct hk_registry_sensor *s)
     struct hk_registry_key key;
     const struct hk_registry_key of = { s->entry, s->text };
     const struct hk_registry_sensor *found =
-        hk_registry_companion(r, &of, section->companion[i], text, &key) ? find(r, &key) : NULL;
+        hk_registry_companion(r, &of, section->companion[i], text, &key) ? companions_find(r, &key) : NULL;
     if (found && hk_registry_is_derived(r, found) && next_of(r, found->entry.slot) == found->entry.slot)
       link_to(r, slot, found->entry.slot);
   }

@@ -205,7 +205,7 @@ static bool is_match(const struct hk_glob *glob, const char *text, size_t length
 }
 
 /* The first end of a capture that begins at `from`; 0: none. */
-static size_t end_of(const struct cut *g, const char *name, size_t length, size_t from)
+static size_t detector_rules_end_of(const struct cut *g, const char *name, size_t length, size_t from)
 {
   for (size_t to = from + 1; to <= length; to++)
     if (is_match(g->back, name + to, length - to))
@@ -213,7 +213,7 @@ static size_t end_of(const struct cut *g, const char *name, size_t length, size_
   return 0;
 }
 
-static struct hk_machine_name name_of(const struct cut *g, const char *capture, size_t length)
+static struct hk_machine_name detector_rules_name_of(const struct cut *g, const char *capture, size_t length)
 {
   const struct cut *first = g;
   while (first->beside)
@@ -237,15 +237,16 @@ static bool find_cut(const struct cut *all, uint32_t n, const char *name, size_t
     const struct cut *g = &all[i];
     size_t from = 0;
     if (g->whole && is_match(g->front, name, length)) {
-      *out = name_of(g, whole, sizeof whole - 1);
+      *out = detector_rules_name_of(g, whole, sizeof whole - 1);
       return true;
     }
     while (!g->whole && from < length && !is_match(g->front, name, from))
       from++;
-    const size_t to = !g->whole && from < length ? end_of(g, name, length, from) : 0; /* a later beginning has no more ends */
+    const size_t to =
+        !g->whole && from < length ? detector_rules_end_of(g, name, length, from) : 0; /* a later beginning has no more ends */
     if (to == 0)
       continue;
-    *out = name_of(g, name + from, to - from);
+    *out = detector_rules_name_of(g, name + from, to - from);
     return true;
   }
   return false;
@@ -294,7 +295,7 @@ bool hk_sections_group_by(const struct hk_sections *s, uint32_t number, struct h
 {
   for (uint32_t i = 0; i < s->n_groups + s->n_fields; i++) {
     const struct cut *g = i < s->n_groups ? &s->groups[i] : &s->fields[i - s->n_groups];
-    *out = name_of(g, NULL, 0);
+    *out = detector_rules_name_of(g, NULL, 0);
     if (has_number(g, number))
       return true;
   }

@@ -121,7 +121,7 @@ bool hk_maintenance_covers(struct hk_maintenance *m, struct hk_string sensor, in
 }
 
 /* Removes windows that ended before a time. */
-static void forget(struct hk_maintenance *m, int64_t before)
+static void maintenance_forget(struct hk_maintenance *m, int64_t before)
 {
   uint32_t n = 0;
   for (uint32_t i = 0; i < m->n_asked; i++) {
@@ -134,14 +134,14 @@ static void forget(struct hk_maintenance *m, int64_t before)
 }
 
 /* Removes windows that ended long ago, and, if there is no room for another, the one that ended first. */
-static void make_room(struct hk_maintenance *m, int64_t now)
+static void maintenance_make_room(struct hk_maintenance *m, int64_t now)
 {
   int64_t first = INT64_MAX;
-  forget(m, now - KEPT);
+  maintenance_forget(m, now - KEPT);
   for (uint32_t i = 0; i < m->n_asked; i++)
     first = m->asked[i].rule.to < first ? m->asked[i].rule.to : first;
   if (m->n_asked == HK_MAINTENANCE_ASKED && first <= now)
-    forget(m, first + 1);
+    maintenance_forget(m, first + 1);
 }
 
 int hk_maintenance_begin(struct hk_maintenance *m, struct hk_string glob, int64_t from, int64_t to, struct hk_string by)
@@ -153,7 +153,7 @@ int hk_maintenance_begin(struct hk_maintenance *m, struct hk_string glob, int64_
   snprintf(w.rule.match, sizeof w.rule.match, "%.*s", (int)glob.length, glob.data);
   snprintf(w.rule.name, sizeof w.rule.name, "%.*s", (int)by.length, by.data);
   pthread_mutex_lock(&m->lock);
-  make_room(m, from);
+  maintenance_make_room(m, from);
   status = m->n_asked == HK_MAINTENANCE_ASKED ? -ENOSPC : 0;
   if (status == 0)
     m->asked[m->n_asked++] = w;

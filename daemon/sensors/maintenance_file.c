@@ -30,7 +30,7 @@ int hk_maintenance_saved_open(struct hk_maintenance_saved *out, const struct hk_
 }
 
 /* Cuts a line, without its newline and followed by a 0, into its fields. */
-static bool parse(char *line, struct hk_maintenance_line *out)
+static bool maintenance_file_parse(char *line, struct hk_maintenance_line *out)
 {
   char *field[4], *end[2];
   for (int i = 0; i < 4; i++)
@@ -54,7 +54,7 @@ int hk_maintenance_saved_next(struct hk_maintenance_saved *s, struct hk_maintena
   if (!end) /* its glob may be cut off, and match other names */
     return -EINVAL;
   *end = 0;
-  return strlen(line) == (size_t)(end - line) && parse(line, out) ? 1 : -EINVAL;
+  return strlen(line) == (size_t)(end - line) && maintenance_file_parse(line, out) ? 1 : -EINVAL;
 }
 
 void hk_maintenance_saved_close(struct hk_maintenance_saved *s)

@@ -7,21 +7,21 @@
 
 #define LEAST 64u
 
-static uint32_t home(const struct hk_owners *o, uint64_t owner)
+static uint32_t owners_home(const struct hk_owners *o, uint64_t owner)
 {
   return (uint32_t)XXH3_64bits_withSeed(&owner, sizeof owner, o->key) & (o->room - 1);
 }
 
 /* The place of an owner, or for it. There is room. */
-static uint32_t find(const struct hk_owners *o, uint64_t owner)
+static uint32_t owners_find(const struct hk_owners *o, uint64_t owner)
 {
-  uint32_t at = home(o, owner);
+  uint32_t at = owners_home(o, owner);
   while (o->place[at].owner != 0 && o->place[at].owner != owner)
     at = (at + 1) & (o->room - 1);
   return at;
 }
 
-static int grow(struct hk_owners *o)
+static int owners_grow(struct hk_owners *o)
 {
   struct hk_owners more = { .key = o->key, .room = o->room ? 2 * o->room : LEAST, .n = o->n };
   more.place = calloc(more.room, sizeof *more.place);
@@ -29,7 +29,7 @@ static int grow(struct hk_owners *o)
     return -ENOMEM;
   for (uint32_t i = 0; i < o->room; i++)
     if (o->place[i].owner != 0)
-      more.place[find(&more, o->place[i].owner)] = o->place[i];
+      more.place[owners_find(&more, o->place[i].owner)] = o->place[i];
   free(o->place);
   *o = more;
   return 0;
@@ -37,9 +37,9 @@ static int grow(struct hk_owners *o)
 
 int hk_owners_add(struct hk_owners *o, uint64_t owner)
 {
-  if (2 * (o->n + 1) > o->room && grow(o) != 0)
+  if (2 * (o->n + 1) > o->room && owners_grow(o) != 0)
     return -ENOMEM;
-  struct hk_owners_place *p = &o->place[find(o, owner)];
+  struct hk_owners_place *p = &o->place[owners_find(o, owner)];
   o->n += p->count == 0;
   p->owner = owner;
   p->count++;
@@ -48,12 +48,12 @@ int hk_owners_add(struct hk_owners *o, uint64_t owner)
 
 void hk_owners_remove(struct hk_owners *o, uint64_t owner)
 {
-  uint32_t hole = find(o, owner);
+  uint32_t hole = owners_find(o, owner);
   if (--o->place[hole].count > 0)
     return;
   o->n--;
   for (uint32_t at = (hole + 1) & (o->room - 1); o->place[at].owner != 0; at = (at + 1) & (o->room - 1)) {
-    const uint32_t from = home(o, o->place[at].owner);
+    const uint32_t from = owners_home(o, o->place[at].owner);
     if (((at - from) & (o->room - 1)) < ((at - hole) & (o->room - 1))) /* it is searched for from after the hole on */
       continue;
     o->place[hole] = o->place[at];
@@ -64,7 +64,7 @@ void hk_owners_remove(struct hk_owners *o, uint64_t owner)
 
 uint32_t hk_owners_count(const struct hk_owners *o, uint64_t owner)
 {
-  return o->room ? o->place[find(o, owner)].count : 0;
+  return o->room ? o->place[owners_find(o, owner)].count : 0;
 }
 
 void hk_owners_free(struct hk_owners *o)

@@ -20,7 +20,7 @@ static void table_free(void *memory, size_t size, bool defer)
   free(memory);
 }
 
-static const char *name_of(const struct hk_registry_entry *e)
+static const char *registry_name_of(const struct hk_registry_entry *e)
 {
   return e->slot == HK_REGISTRY_KEY ? ((const struct hk_registry_key *)(const void *)e)->name
                                     : ((const struct hk_registry_sensor *)(const void *)e)->text;
@@ -30,13 +30,13 @@ static const char *name_of(const struct hk_registry_entry *e)
 unsigned long hk_registry_hash(const void *entry, unsigned long seed)
 {
   const struct hk_registry_entry *e = entry;
-  return XXH3_64bits_withSecret(name_of(e), e->length, (const void *)seed, XXH3_SECRET_SIZE_MIN + 56);
+  return XXH3_64bits_withSecret(registry_name_of(e), e->length, (const void *)seed, XXH3_SECRET_SIZE_MIN + 56);
 }
 
-static bool same(const void *a, const void *b)
+static bool registry_same(const void *a, const void *b)
 {
   const struct hk_registry_entry *x = a, *y = b;
-  return x->length == y->length && memcmp(name_of(x), name_of(y), x->length) == 0;
+  return x->length == y->length && memcmp(registry_name_of(x), registry_name_of(y), x->length) == 0;
 }
 
 /* Readers come continuously: a writer must not wait for a moment without readers. */
@@ -89,7 +89,7 @@ int hk_registry_new(struct hk_registry **out, const struct hk_config *config, ui
     goto failed;
   }
   r->memory = (struct ck_malloc){ .malloc = table_malloc, .free = table_free };
-  if (!ck_hs_init(&r->table, CK_HS_MODE_SPMC | CK_HS_MODE_OBJECT, hk_registry_hash, same, &r->memory, 1024,
+  if (!ck_hs_init(&r->table, CK_HS_MODE_SPMC | CK_HS_MODE_OBJECT, hk_registry_hash, registry_same, &r->memory, 1024,
                   (unsigned long)r->secret)) {
     status = -ENOMEM;
     goto failed;

@@ -26,7 +26,7 @@ static void say_full(struct hk_registry *r, const struct hk_slot_binding *d, uin
 }
 
 /* Writes that there is no room on the host, or for more sensors at all. */
-static int refuse(struct hk_registry *r, bool many)
+static int slots_refuse(struct hk_registry *r, bool many)
 {
   r->crowded = many;
   if (many)
@@ -64,7 +64,7 @@ static uint64_t seed_of(const struct hk_registry *r, const struct hk_registry_se
   return hk_seed(s->text, hk_registry_is_derived(r, s) ? hk_registry_of(s) : s->entry.length);
 }
 
-static void tell(struct hk_registry *r, enum hk_registry_change change, uint32_t slot)
+static void slots_tell(struct hk_registry *r, enum hk_registry_change change, uint32_t slot)
 {
   const struct hk_registry_sensor *s = r->slot.sensor[slot];
   if (r->hooks.hook && change == HK_REGISTRY_ADDED)
@@ -81,8 +81,8 @@ static void tell(struct hk_registry *r, enum hk_registry_change change, uint32_t
 
 /* Adds a name to the table, and binds its slot, which is free; no other thread knows of it yet. The table does not have the
  * name. Returns 0, or an enum hankel_refusal. */
-static int prepare(struct hk_registry *r, uint32_t slot, const struct hk_registry_key *key, unsigned long hashed,
-                   struct hk_registry_sensor **out, struct hk_registry_failure *failure)
+static int slots_prepare(struct hk_registry *r, uint32_t slot, const struct hk_registry_key *key, unsigned long hashed,
+                         struct hk_registry_sensor **out, struct hk_registry_failure *failure)
 {
   const uint32_t length = key->entry.length, detector = key->entry.detector;
   struct hk_slot_binding *d = r->device[slot % r->n_shards];
@@ -94,7 +94,7 @@ static int prepare(struct hk_registry *r, uint32_t slot, const struct hk_registr
   }
   struct hk_registry_sensor *s = malloc(sizeof *s + length + 1);
   if (!s)
-    return refuse(r, false);
+    return slots_refuse(r, false);
   s->entry = (struct hk_registry_entry){ slot, key->entry.length, key->entry.detector };
   s->owner = 0;
   memcpy(s->text, key->name, length);
@@ -110,7 +110,7 @@ static int prepare(struct hk_registry *r, uint32_t slot, const struct hk_registr
   if (!ck_hs_put_unique(&r->table, hashed, s)) {
     unbind_slot(r, slot);
     free(s);
-    return refuse(r, false);
+    return slots_refuse(r, false);
   }
   *out = s;
   return 0;
@@ -124,7 +124,7 @@ static void undo(struct hk_registry *r, struct hk_registry_sensor *s)
 }
 
 /* Makes the slot a sensor. */
-static void enter(struct hk_registry *r, struct hk_registry_sensor *s)
+static void slots_enter(struct hk_registry *r, struct hk_registry_sensor *s)
 {
   const uint32_t slot = s->entry.slot;
   const bool derived = hk_registry_is_derived(r, s);
@@ -143,7 +143,7 @@ static void enter(struct hk_registry *r, struct hk_registry_sensor *s)
   r->added++;
   hk_registry_join(r, s);
   atomic_store_explicit(&r->slot.sensor[slot], s, memory_order_release);
-  tell(r, HK_REGISTRY_ADDED, slot);
+  slots_tell(r, HK_REGISTRY_ADDED, slot);
   atomic_store_explicit(&r->slot.lookup[slot], derived ? HK_REGISTRY_DERIVED : r->slot.handle[slot], memory_order_release);
 }
 
@@ -152,13 +152,13 @@ static int add_at(struct hk_registry *r, uint32_t slot, const struct hk_registry
                   struct hk_registry_failure *failure)
 {
   struct hk_registry_sensor *s;
-  const int refusal = prepare(r, slot, key, hashed, &s, failure);
+  const int refusal = slots_prepare(r, slot, key, hashed, &s, failure);
   if (refusal == 0)
-    enter(r, s);
+    slots_enter(r, s);
   return refusal;
 }
 
-static uint32_t room(const struct hk_registry_part *p)
+static uint32_t slots_room(const struct hk_registry_part *p)
 {
   return p->capacity - p->fresh + p->n_free;
 }
@@ -171,7 +171,7 @@ static int32_t roomiest(const struct hk_registry *r, uint32_t n)
   for (uint32_t i = 0; i < r->n_shards; i++) {
     const struct hk_registry_part *p = &r->slot.part[i];
     const uint32_t used = p->fresh - p->n_free;
-    if (room(p) >= n && used < fewest) {
+    if (slots_room(p) >= n && used < fewest) {
       best = (int32_t)i;
       fewest = used;
     }
@@ -188,7 +188,7 @@ static uint32_t free_slot(const struct hk_registry *r, uint32_t shard, uint32_t 
 }
 
 /* Gives a sensor without an owner this owner, for whom it counts. */
-static void give(struct hk_registry *r, struct hk_registry_sensor *s, uint64_t owner)
+static void slots_give(struct hk_registry *r, struct hk_registry_sensor *s, uint64_t owner)
 {
   if (s->owner == 0 && owner != 0 && hk_owners_add(&r->owners, owner) == 0)
     s->owner = owner;
@@ -203,21 +203,22 @@ static int add_together(struct hk_registry *r, uint32_t shard, const struct hk_r
   uint32_t i = 0;
   int refusal = 0;
   for (; i < n && refusal == 0; i++)
-    refusal = prepare(r, free_slot(r, shard, i), &keys[i], CK_HS_HASH(&r->table, hk_registry_hash, &keys[i]), &made[i], failure);
+    refusal =
+        slots_prepare(r, free_slot(r, shard, i), &keys[i], CK_HS_HASH(&r->table, hk_registry_hash, &keys[i]), &made[i], failure);
   if (refusal != 0) {
     for (i--; i-- > 0;)
       undo(r, made[i]);
     return refusal;
   }
   p->n_free -= n < p->n_free ? n : p->n_free;
-  give(r, made[0], owner);
+  slots_give(r, made[0], owner);
   while (i-- > 0) /* the sensor that gets points comes last */
-    enter(r, made[i]);
+    slots_enter(r, made[i]);
   return 0;
 }
 
 /* Finds the place of the series of a machine or field. *there: whether it exists. */
-static uint32_t home_of(struct hk_registry *r, const struct hk_machine_name *machine, bool *there)
+static uint32_t slots_home_of(struct hk_registry *r, const struct hk_machine_name *machine, bool *there)
 {
   char text[HK_NAME_MAX];
   const size_t length = hk_sections_series(machine, text);
@@ -231,7 +232,7 @@ static uint32_t home_of(struct hk_registry *r, const struct hk_machine_name *mac
 }
 
 /* The shard for n more sensors: that of the machine, if the sensor has one, else that of its field. */
-static int32_t home(struct hk_registry *r, const struct hk_registry_key *key, uint32_t n)
+static int32_t slots_home(struct hk_registry *r, const struct hk_registry_key *key, uint32_t n)
 {
   struct hk_machine_name machine, field;
   const bool grouped = r->n_shards > 1 && hk_sections_group(r->sections, key->name, key->entry.length, &machine);
@@ -241,10 +242,10 @@ static int32_t home(struct hk_registry *r, const struct hk_registry_key *key, ui
   if (!grouped && !fielded)
     return roomiest(r, n);
   if (grouped)
-    shard = home_of(r, &machine, &there);
+    shard = slots_home_of(r, &machine, &there);
   if (fielded && !there)
-    shard = home_of(r, &field, &there);
-  return room(&r->slot.part[shard]) >= n ? (int32_t)shard : -1;
+    shard = slots_home_of(r, &field, &there);
+  return slots_room(&r->slot.part[shard]) >= n ? (int32_t)shard : -1;
 }
 
 /* Lists a sensor's missing companions, except those whose name is taken or too long. Returns their number. */
@@ -270,12 +271,12 @@ int hk_registry_add(struct hk_registry *r, const struct hk_registry_wanted *want
   char text[HK_COMPANIONS][HK_NAME_MAX];
   struct hk_registry_key keys[HK_ALGORITHMS] = { wanted->key };
   const uint32_t n = 1 + find_lacking(r, &wanted->key, wanted->section, text, keys + 1);
-  const int32_t shard = home(r, &wanted->key, n);
+  const int32_t shard = slots_home(r, &wanted->key, n);
   failure->any = false;
   if (hk_registry_spent(r, wanted->owner))
     return HANKEL_QUOTA;
   if (shard < 0)
-    return refuse(r, true);
+    return slots_refuse(r, true);
   *out = free_slot(r, (uint32_t)shard, 0);
   return add_together(r, (uint32_t)shard, keys, n, wanted->owner, failure);
 }
@@ -293,8 +294,8 @@ int hk_registry_complete(struct hk_registry *r, uint32_t slot, uint32_t *added)
   if (section && section->n_companions > 0) {
     const struct hk_registry_key of = { s->entry, s->text };
     const uint32_t n = find_lacking(r, &of, section, text, keys), shard = slot % r->n_shards;
-    if (room(&r->slot.part[shard]) < n)
-      refusal = refuse(r, true);
+    if (slots_room(&r->slot.part[shard]) < n)
+      refusal = slots_refuse(r, true);
     else if (n > 0)
       refusal = add_together(r, shard, keys, n, 0, &failure);
     *added = refusal == 0 ? n : 0;
@@ -313,8 +314,8 @@ int hk_registry_series(struct hk_registry *r, uint32_t shard, const char *name, 
   if (found) {
     *slot = found->entry.slot;
     refusal = found->entry.detector == detector && *slot % r->n_shards == shard ? 0 : HANKEL_RESERVED;
-  } else if (room(&r->slot.part[shard]) == 0) {
-    refusal = refuse(r, true);
+  } else if (slots_room(&r->slot.part[shard]) == 0) {
+    refusal = slots_refuse(r, true);
   } else {
     *slot = free_slot(r, shard, 0);
     refusal = add_together(r, shard, &key, 1, 0, &failure);
@@ -357,7 +358,7 @@ void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_slot_bind
 static void retire(struct hk_registry *r, uint32_t slot)
 {
   struct hk_registry_sensor *s = r->slot.sensor[slot];
-  tell(r, HK_REGISTRY_RETIRED, slot);
+  slots_tell(r, HK_REGISTRY_RETIRED, slot);
   (void)ck_hs_remove(&r->table, CK_HS_HASH(&r->table, hk_registry_hash, s), s);
   atomic_store_explicit(&r->slot.lookup[slot], HK_NO_HANDLE, memory_order_release);
   hk_registry_leave(r, slot);
@@ -374,11 +375,11 @@ static void retire(struct hk_registry *r, uint32_t slot)
   }
 }
 
-static void release(struct hk_registry *r, uint32_t slot)
+static void slots_release(struct hk_registry *r, uint32_t slot)
 {
   struct hk_registry_part *part = &r->slot.part[slot % r->n_shards];
   unbind_slot(r, slot);
-  tell(r, HK_REGISTRY_RELEASED, slot);
+  slots_tell(r, HK_REGISTRY_RELEASED, slot);
   free(atomic_exchange_explicit(&r->slot.sensor[slot], NULL, memory_order_acq_rel));
   r->slot.generation[slot]++;
   if (!r->restoring)
@@ -396,7 +397,7 @@ void hk_registry_retire(struct hk_registry *r, uint32_t slot)
 void hk_registry_release(struct hk_registry *r, uint32_t slot)
 {
   pthread_rwlock_wrlock(&r->lock);
-  release(r, slot);
+  slots_release(r, slot);
   pthread_rwlock_unlock(&r->lock);
 }
 
@@ -407,7 +408,7 @@ static void clear_slot(struct hk_registry *r, uint32_t slot)
     return;
   if (r->slot.lookup[slot] != HK_NO_HANDLE)
     retire(r, slot);
-  release(r, slot);
+  slots_release(r, slot);
 }
 
 /* The number of a detector of the configuration, by its name; else by the name of the sensor. A companion's is one with that
@@ -438,7 +439,7 @@ int hk_registry_restore(struct hk_registry *r, uint32_t slot, uint8_t generation
   if (!hk_name_valid(name.data, name.length))
     return HANKEL_BAD_NAME;
   if (slot >= r->max_sensors)
-    return refuse(r, true);
+    return slots_refuse(r, true);
   if (!find_detector(r, name, detector, &number))
     return HANKEL_NO_DETECTOR;
   key.entry.detector = (uint16_t)number;
@@ -463,7 +464,7 @@ void hk_registry_restore_owner(struct hk_registry *r, uint32_t slot, uint8_t gen
   pthread_rwlock_wrlock(&r->lock);
   if (slot < r->max_sensors && r->slot.sensor[slot] && r->slot.generation[slot] == generation &&
       r->slot.lookup[slot] != HK_NO_HANDLE)
-    give(r, r->slot.sensor[slot], owner);
+    slots_give(r, r->slot.sensor[slot], owner);
   pthread_rwlock_unlock(&r->lock);
 }
 
@@ -472,7 +473,7 @@ void hk_registry_restored(struct hk_registry *r)
   pthread_rwlock_wrlock(&r->lock);
   for (uint32_t slot = 0; slot < r->slots; slot++)
     if (r->slot.sensor[slot] && r->slot.lookup[slot] == HK_NO_HANDLE)
-      release(r, slot);
+      slots_release(r, slot);
   r->restoring = false;
   for (uint32_t i = 0; i < r->n_shards; i++) {
     struct hk_registry_part *p = &r->slot.part[i];

@@ -23,7 +23,7 @@ static int by_age(const void *a, const void *b)
 }
 
 /* Reads the head of a file. A damaged one is logged and omitted. */
-static int look(struct hk_snapshot_choice *c, uint32_t folder, uint64_t number, char *error, size_t size)
+static int choose_snapshots_look(struct hk_snapshot_choice *c, uint32_t folder, uint64_t number, char *error, size_t size)
 {
   struct hk_snapshot_reader *reader;
   struct hk_found_snapshot f = { .folder = folder };
@@ -71,7 +71,7 @@ static int look_around(struct hk_snapshot_choice *c, char *error, size_t size)
       return status;
     }
     for (size_t k = 0; k < n && status == 0; k++)
-      status = look(c, i, numbers[k], error, size);
+      status = choose_snapshots_look(c, i, numbers[k], error, size);
     free(numbers);
   }
   if (c->n > 1)
@@ -82,7 +82,7 @@ static int look_around(struct hk_snapshot_choice *c, char *error, size_t size)
 /* --- choosing -------------------------------------------------------------------------------------------------------- */
 
 /* Reads a whole file. Returns 0: it is good; -EBADMSG, logged; or another negative errno. */
-static int check(struct hk_snapshot_choice *c, const struct hk_found_snapshot *f, char *error, size_t size)
+static int choose_snapshots_check(struct hk_snapshot_choice *c, const struct hk_found_snapshot *f, char *error, size_t size)
 {
   struct hk_snapshot_reader *reader;
   struct hk_snapshot_part part;
@@ -109,7 +109,7 @@ static int choose_of(struct hk_snapshot_choice *c, uint64_t epoch, char *error, 
     struct hk_found_snapshot *f = &c->found[i];
     if (f->about.epoch != epoch || f->bad || c->chosen[f->about.shard])
       continue;
-    const int status = check(c, f, error, size);
+    const int status = choose_snapshots_check(c, f, error, size);
     f->bad = status == -EBADMSG;
     if (status != 0 && !f->bad)
       return status;
@@ -135,7 +135,7 @@ static bool counts(const struct hk_snapshot_choice *c, uint64_t epoch)
 }
 
 /* Chooses the newest complete epoch; if there is none, the newest with anything that counts. */
-static int choose(struct hk_snapshot_choice *c, char *error, size_t size)
+static int choose_snapshots_choose(struct hk_snapshot_choice *c, char *error, size_t size)
 {
   uint64_t newest = 0;
   for (uint32_t i = c->n; i-- > 0;) {
@@ -179,7 +179,7 @@ int hk_snapshots_choose(struct hk_snapshot_choice *c, struct hk_durable *durable
     c->folders[i] = -1;
   int status = look_around(c, error, size);
   if (status == 0)
-    status = choose(c, error, size);
+    status = choose_snapshots_choose(c, error, size);
   if (status == 0)
     tell_passed_over(c);
   return status;

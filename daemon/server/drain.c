@@ -14,7 +14,7 @@
 #define BRIDGES 2000000000  /* ns that bridges get to finish their work, while everything else runs */
 #define PATIENCE 1000000000 /* ns that loops get to close connections; after that they hang */
 
-static void order(struct hk_server *s, enum hk_order what)
+static void drain_order(struct hk_server *s, enum hk_order what)
 {
   for (uint32_t i = 0; i < s->net.n_loops; i++)
     hk_loop_order(&s->net.loops[i], what);
@@ -45,7 +45,7 @@ static uint32_t connections(const struct hk_server *s)
 }
 
 /* The states now have all points: a snapshot of them lets the next start continue at once. */
-static void save(struct hk_server *s)
+static void drain_save(struct hk_server *s)
 {
   for (uint32_t i = 0; i < s->shards.n; i++)
     s->drain.last[i] = s->shard[i].saver && !hk_shard_lost(&s->shard[i]) ? hk_saver_ask(s->shard[i].saver, true) : 0;
@@ -59,23 +59,23 @@ static bool saved(struct hk_server *s)
   return true;
 }
 
-static void step(struct hk_server *s)
+static void drain_step(struct hk_server *s)
 {
   const bool late = hk_now() >= s->drain.deadline;
   if (!s->drain.ordered &&
       (late || (hk_bridges_ended(s->bridges) && hk_cluster_ended(s->cluster)) || hk_now() >= s->drain.begun + BRIDGES)) {
     s->drain.ordered = true;
-    order(s, HK_ORDER_DRAIN);
+    drain_order(s, HK_ORDER_DRAIN);
   }
   if (!s->drain.ordered)
     return;
   if (late && !s->drain.given_up) {
     s->drain.given_up = s->drain.flushing = true;
-    order(s, HK_ORDER_GIVE_UP);
+    drain_order(s, HK_ORDER_GIVE_UP);
   } else if (!s->drain.flushing && quiet(s)) {
     s->drain.flushing = true;
-    order(s, HK_ORDER_FLUSH);
-    save(s);
+    drain_order(s, HK_ORDER_FLUSH);
+    drain_save(s);
   }
   const bool hangs = s->drain.given_up && hk_now() > s->drain.deadline + PATIENCE;
   if (s->drain.flushing && ((connections(s) == 0 && (saved(s) || s->drain.given_up)) || hangs))
@@ -84,7 +84,7 @@ static void step(struct hk_server *s)
 
 static void on_draining(uv_timer_t *timer)
 {
-  step(timer->data);
+  drain_step(timer->data);
 }
 
 void hk_server_end(struct hk_server *s)
@@ -99,12 +99,12 @@ void hk_server_end(struct hk_server *s)
   hk_web_tell(s->web, HK_WEB_ENDING);
   hk_bridges_end(s->bridges);
   hk_cluster_end(s->cluster);
-  step(s);
+  drain_step(s);
   uv_timer_start(&s->handles.draining, on_draining, LOOK, LOOK);
 }
 
 void hk_server_end_now(struct hk_server *s)
 {
   s->drain.deadline = hk_now();
-  step(s);
+  drain_step(s);
 }

@@ -127,7 +127,7 @@ void hk_board_stand(struct hk_incident_board *b, const struct hk_incidents *all,
   hk_buffer_free(&old);
 }
 
-static void put(struct hk_buffer *out, const struct hk_buffer *text)
+static void incident_board_put(struct hk_buffer *out, const struct hk_buffer *text)
 {
   out->failed |= text->failed;
   if (text->size > 0)
@@ -138,14 +138,14 @@ void hk_board_read(struct hk_incident_board *b, struct hk_buffer *out)
 {
   pthread_mutex_lock(&b->lock);
   hk_buffer_print(out, "{\"made\":true,\"standing\":%" PRIu32 ",\"incidents\":[", b->n);
-  put(out, &b->standing);
+  incident_board_put(out, &b->standing);
   hk_buffer_print(out, "],\"over\":[");
   for (uint64_t k = 0; k < b->overs && k < HK_BOARD_OVER; k++) { /* newest first */
     if (k > 0)
       hk_buffer_put(out, ",", 1);
     const struct over *over = &b->over[(b->overs - 1 - k) % HK_BOARD_OVER];
-    put(out, &over->text);
-    put(out, &over->said);
+    incident_board_put(out, &over->text);
+    incident_board_put(out, &over->said);
     hk_buffer_put(out, "}", 1);
   }
   pthread_mutex_unlock(&b->lock);

@@ -56,7 +56,7 @@ struct hk_incident_maker {
 
 /* --- decisions ---------------------------------------------------------------------------------------------------------- */
 
-static uint8_t kind_of(enum hk_incident_decision decision, const struct hk_incident *i)
+static uint8_t maker_kind_of(enum hk_incident_decision decision, const struct hk_incident *i)
 {
   switch (decision) {
   case HK_INCIDENT_TOLD:
@@ -94,7 +94,7 @@ static void log_later(struct hk_incident_maker *m, const struct hk_incident_news
                                              .rank = i->R,
                                              .severity = i->S,
                                              .count = i->n,
-                                             .kind = kind_of(news->decision, i),
+                                             .kind = maker_kind_of(news->decision, i),
                                              .told = i->told,
                                              .text = { p->text, about },
                                              .about = { p->text + about, sensors - about },
@@ -107,8 +107,8 @@ static void log_later(struct hk_incident_maker *m, const struct hk_incident_news
   hk_buffer_free(&text);
 }
 
-static void decided(void *arg, int64_t time, enum hk_incident_decision decision, const struct hk_incident *incident,
-                    const struct hk_incident *into, double threshold)
+static void maker_decided(void *arg, int64_t time, enum hk_incident_decision decision, const struct hk_incident *incident,
+                          const struct hk_incident *into, double threshold)
 {
   struct hk_incident_maker *m = arg;
   const struct hk_incident_news news = { m->incidents, incident, into, &m->day, time, threshold, decision };
@@ -152,7 +152,7 @@ int hk_maker_new(struct hk_incident_maker **out, const struct hk_incidents_rule 
   m->cursor.next = hk_eventlog_first(parts->events);
   m->ends = hk_eventlog_last(parts->events);
   m->again = true;
-  int status = hk_incidents_new(&m->incidents, &rules, decided, m);
+  int status = hk_incidents_new(&m->incidents, &rules, maker_decided, m);
   if (status == 0)
     status = hk_ticks_new(&m->ticks, m->incidents, joined, m);
   if (status != 0)
@@ -230,7 +230,7 @@ static int by_position(const void *x, const void *y)
   return (a->position > b->position) - (a->position < b->position);
 }
 
-static void decide(struct hk_incident_maker *m, int64_t time, uint64_t seen)
+static void maker_decide(struct hk_incident_maker *m, int64_t time, uint64_t seen)
 {
   m->pairs.n = m->merges.n = 0;
   m->before = hk_incidents_last(m->incidents);
@@ -276,7 +276,7 @@ void hk_maker_settle(struct hk_incident_maker *m, int64_t time)
   const uint64_t seen = m->cursor.next - 1, number = m->number;
   if (m->again)
     return;
-  decide(m, time, seen);
+  maker_decide(m, time, seen);
   if (m->pairs.n > 0 || m->first || m->fresh) {
     log_settled(m, time, seen, number);
     log_pending(m);
@@ -287,7 +287,7 @@ void hk_maker_settle(struct hk_incident_maker *m, int64_t time)
 /* --- reading ------------------------------------------------------------------------------------------------------------ */
 
 /* To call between hk_registry_read and hk_registry_read_end. */
-static void take_event(void *arg, const struct hk_logged *l)
+static void maker_take_event(void *arg, const struct hk_logged *l)
 {
   struct hk_incident_maker *m = arg;
   const bool ends = l->event.kind == HK_EVENT_CLEARED;
@@ -322,7 +322,7 @@ static void take_settled(void *arg, const struct hk_logged_settled *s, uint64_t 
   hk_incidents_go_on(m->incidents, s->id);
   hk_incidents_budget(m->incidents, s->a_day);
   hk_incidents_sensors(m->incidents, s->sensors);
-  decide(m, s->time, s->seen);
+  maker_decide(m, s->time, s->seen);
   m->fresh = false;
 }
 
@@ -359,7 +359,7 @@ static void take_change(void *arg, const struct hk_logged_incident *i)
 }
 
 /* The log from before the start is read: appends what it lacks. */
-static void go_on(struct hk_incident_maker *m)
+static void maker_go_on(struct hk_incident_maker *m)
 {
   m->again = false;
   hk_incidents_budget(m->incidents, m->a_day);
@@ -369,7 +369,7 @@ static void go_on(struct hk_incident_maker *m)
 
 bool hk_maker_read(struct hk_incident_maker *m)
 {
-  static const struct hk_eventlog_visit visit = { .event = take_event, .incident = take_change, .settled = take_settled };
+  static const struct hk_eventlog_visit visit = { .event = maker_take_event, .incident = take_change, .settled = take_settled };
   struct hk_eventlog *log = m->parts.events;
   const uint64_t shown = hk_eventlog_shown(log), before = m->cursor.next;
   if (m->cursor.next > hk_eventlog_last(log) + 1) /* of another log, or of one whose end is lost */
@@ -380,7 +380,7 @@ bool hk_maker_read(struct hk_incident_maker *m)
     hk_registry_read_end(m->parts.registry);
   }
   if (m->again && m->cursor.next > m->ends)
-    go_on(m);
+    maker_go_on(m);
   return m->cursor.next != before;
 }
 

@@ -48,7 +48,7 @@ struct hk_incident_watch {
 
 /* --- state -------------------------------------------------------------------------------------------------------------- */
 
-static void save(struct hk_incident_watch *w)
+static void watch_save(struct hk_incident_watch *w)
 {
   struct hk_buffer bytes = { 0 };
   hk_maker_write(w->maker, &bytes);
@@ -66,7 +66,7 @@ static void save(struct hk_incident_watch *w)
   w->saved = hk_now();
 }
 
-static int restore(struct hk_incident_watch *w)
+static int watch_restore(struct hk_incident_watch *w)
 {
   uint64_t size;
   int file, status = hk_disk_open(&w->durable->disk, w->durable->folder, file_name, &file, &size);
@@ -83,7 +83,7 @@ static int restore(struct hk_incident_watch *w)
 
 /* --- turns -------------------------------------------------------------------------------------------------------------- */
 
-static void settle(struct hk_incident_watch *w, int64_t time)
+static void watch_settle(struct hk_incident_watch *w, int64_t time)
 {
   hk_maker_settle(w->maker, time);
   hk_durable_nudge(w->durable);
@@ -100,7 +100,7 @@ static bool settle_reached(struct hk_incident_watch *w, const struct hk_maker_lo
   w->reached = 0;
   if (time <= w->over || !hk_maker_due(w->maker, time))
     return false;
-  settle(w, time);
+  watch_settle(w, time);
   return true;
 }
 
@@ -111,21 +111,21 @@ static void settle_waiting(struct hk_incident_watch *w, const struct hk_maker_lo
   if (look->waiting == 0) {
     w->settling = 0;
     if (look->fresh)
-      settle(w, w->over);
+      watch_settle(w, w->over);
     return;
   }
   if (w->settling == 0) {
     w->settling = look->newest;
     w->settling_since = now;
   } else if (waited >= SETTLE && (waited >= BUSY * SETTLE || w->source.idle(w->source.arg))) {
-    settle(w, w->settling + 1);
+    watch_settle(w, w->settling + 1);
     w->settling = 0;
   }
 }
 
 /* --- marks -------------------------------------------------------------------------------------------------------------- */
 
-static void answer(struct hk_incident_watch *w, struct hk_incident_word *word, int outcome)
+static void watch_answer(struct hk_incident_watch *w, struct hk_incident_word *word, int outcome)
 {
   atomic_store_explicit(&word->outcome, outcome, memory_order_release);
   hk_word_release(word);
@@ -133,7 +133,7 @@ static void answer(struct hk_incident_watch *w, struct hk_incident_word *word, i
 }
 
 /* Logs the posted marks in order, and answers them once they are on the disk. */
-static void take_words(struct hk_incident_watch *w)
+static void watch_take_words(struct hk_incident_watch *w)
 {
   struct hk_incident_word **last = &w->words;
   pthread_mutex_lock(&w->lock);
@@ -157,7 +157,7 @@ static void take_words(struct hk_incident_watch *w)
       continue;
     }
     *link = word->next;
-    answer(w, word, status);
+    watch_answer(w, word, status);
   }
 }
 
@@ -195,7 +195,7 @@ void hk_watch_feedback(struct hk_incident_watch *w, struct hk_buffer *out)
 
 /* --- turns -------------------------------------------------------------------------------------------------------------- */
 
-static void turn(struct hk_incident_watch *w)
+static void watch_turn(struct hk_incident_watch *w)
 {
   const uint64_t shards = hk_maker_learn(w->maker, w->source.shards);
   if (w->reached == 0) {
@@ -204,13 +204,13 @@ static void turn(struct hk_incident_watch *w)
     w->barrier = hk_eventlog_last(w->durable->events);
   }
   w->stale |= hk_maker_read(w->maker);
-  take_words(w);
+  watch_take_words(w);
   w->changed |= w->stale;
   const struct hk_maker_look look = hk_maker_look(w->maker);
   if (!look.again && !settle_reached(w, &look))
     settle_waiting(w, &look);
   if (w->changed && !look.again && hk_now() - w->saved >= SAVE)
-    save(w);
+    watch_save(w);
   if (w->stale && hk_now() - w->shown >= SHOW) {
     hk_maker_show(w->maker);
     w->stale = false;
@@ -220,7 +220,7 @@ static void turn(struct hk_incident_watch *w)
 
 /* --- thread ------------------------------------------------------------------------------------------------------------- */
 
-static void publish(struct hk_incident_watch *w)
+static void watch_publish(struct hk_incident_watch *w)
 {
   const struct hk_maker_look look = hk_maker_look(w->maker);
   const struct hk_incidents_counts *c = &look.counts;
@@ -241,21 +241,21 @@ static void publish(struct hk_incident_watch *w)
   hk_maker_show_feedback(w->maker, &w->feedback);
 }
 
-static void *run(void *arg)
+static void *watch_run(void *arg)
 {
   struct hk_incident_watch *w = arg;
   double a_day = w->a_day;
   bool quit = false;
   hk_thread_name("incidents", 0);
   while (!quit) {
-    turn(w);
+    watch_turn(w);
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += TURN;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&w->lock);
-    publish(w);
+    watch_publish(w);
     if (!w->quit)
       (void)pthread_cond_timedwait(&w->woken, &w->lock, &until);
     quit = w->quit;
@@ -263,13 +263,13 @@ static void *run(void *arg)
       hk_maker_budget(w->maker, a_day = w->a_day);
     pthread_mutex_unlock(&w->lock);
   }
-  turn(w);
+  watch_turn(w);
   if (w->changed && !hk_maker_look(w->maker).again)
-    save(w);
+    watch_save(w);
   return NULL;
 }
 
-static void discard(struct hk_incident_watch *w)
+static void watch_discard(struct hk_incident_watch *w)
 {
   hk_maker_free(w->maker);
   hk_board_free(w->board);
@@ -280,11 +280,11 @@ static void discard(struct hk_incident_watch *w)
 }
 
 /* Makes a new maker, with the state of the file. */
-static int make(struct hk_incident_watch *w, const struct hk_incidents_rule *rule, struct hk_registry *registry)
+static int watch_make(struct hk_incident_watch *w, const struct hk_incidents_rule *rule, struct hk_registry *registry)
 {
   const struct hk_maker_parts parts = { w->durable->events, registry, w->log, w->board };
   int status = hk_maker_new(&w->maker, rule, &parts);
-  const int restored = status == 0 ? restore(w) : status;
+  const int restored = status == 0 ? watch_restore(w) : status;
   if (status != 0 || restored == 0)
     return status;
   if (restored != -ENOENT)
@@ -308,15 +308,15 @@ int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rul
   w->saved = hk_now();
   w->stale = true;
   w->board = hk_board_new();
-  int status = w->board ? make(w, rule, registry) : -ENOMEM;
+  int status = w->board ? watch_make(w, rule, registry) : -ENOMEM;
   if (status == 0) {
     hk_eventlog_settle(durable->events, 0);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->woken, NULL);
-    status = -pthread_create(&w->thread, NULL, run, w);
+    status = -pthread_create(&w->thread, NULL, watch_run, w);
   }
   if (status != 0)
-    discard(w);
+    watch_discard(w);
   else
     *out = w;
   return status;
@@ -359,6 +359,6 @@ bool hk_watch_stop(struct hk_incident_watch *w)
   pthread_mutex_unlock(&w->lock);
   if (!hk_thread_join(w->thread, END))
     return false;
-  discard(w);
+  watch_discard(w);
   return true;
 }

@@ -40,7 +40,7 @@ struct meant {
   struct hk_buffer sensors;
 };
 
-static void look_for(void *arg, const struct hk_logged_incident *i)
+static void incident_word_look_for(void *arg, const struct hk_logged_incident *i)
 {
   struct meant *w = arg;
   const char *name = i->sensors.data, *end = name + i->sensors.length;
@@ -60,7 +60,7 @@ static void look_for(void *arg, const struct hk_logged_incident *i)
 
 static void look_in_log(struct hk_eventlog *log, struct meant *w)
 {
-  static const struct hk_eventlog_visit visit = { .incident = look_for };
+  static const struct hk_eventlog_visit visit = { .incident = incident_word_look_for };
   for (;;) {
     struct hk_eventlog_cursor c = { .next = hk_eventlog_first(log) };
     w->into = 0;

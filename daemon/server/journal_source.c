@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void on_damage(void *arg, const struct hk_journal_damaged *d)
+static void journal_source_on_damage(void *arg, const struct hk_journal_damaged *d)
 {
   struct hk_journal_source *s = arg;
   if (d->tail && !(s->marked && (s->mark.segment > d->number || (s->mark.segment == d->number && s->mark.bytes > d->at)))) {
@@ -46,7 +46,7 @@ void hk_journal_source_judge(struct hk_journal_source *s, const struct hk_record
     s->over = true;
 }
 
-static struct hk_journal_place place_of(const struct hk_journal_source *s)
+static struct hk_journal_place journal_source_place_of(const struct hk_journal_source *s)
 {
   return (struct hk_journal_place){ .disk = &s->durable->disk,
                                     .folder = s->folder,
@@ -71,9 +71,9 @@ int hk_journal_source_open(struct hk_journal_source *s, struct hk_durable *d, ui
   *there = s->folder >= 0;
   if (!*there)
     return 0;
-  const struct hk_journal_place place = place_of(s);
+  const struct hk_journal_place place = journal_source_place_of(s);
   char why[256];
-  const int status = hk_journal_read(&s->reader, &place, from, on_damage, s, why, sizeof why);
+  const int status = hk_journal_read(&s->reader, &place, from, journal_source_on_damage, s, why, sizeof why);
   if (status != 0)
     snprintf(error, size, "state = %s: shard-%u: %s", d->path, shard, why);
   s->marked = hk_marks_get(d->marks, shard, &s->mark);
@@ -90,9 +90,9 @@ void hk_journal_source_close(struct hk_journal_source *s)
 }
 
 /* Sets unused parts aside, where nothing overwrites them. */
-static int set_aside(const struct hk_journal_source *s, uint64_t *all, char *error, size_t size)
+static int journal_source_set_aside(const struct hk_journal_source *s, uint64_t *all, char *error, size_t size)
 {
-  const struct hk_journal_place place = place_of(s);
+  const struct hk_journal_place place = journal_source_place_of(s);
   const uint64_t behind = s->behind > s->mark.position ? s->behind : s->mark.position;
   const uint64_t lost = behind > s->reached ? behind - s->reached : 0;
   const int status = hk_journal_set_aside(&place, s->number, s->at);
@@ -133,7 +133,7 @@ int hk_journal_source_mend(struct hk_journal_source *s, uint64_t *lost, char *er
   const bool less = !s->damaged && is_short(s);
   if (less)
     tell_short(s, lost);
-  int status = s->damaged ? set_aside(s, lost, error, size) : hk_journal_mend(s->reader);
+  int status = s->damaged ? journal_source_set_aside(s, lost, error, size) : hk_journal_mend(s->reader);
   if (status == 0 && (s->damaged || less)) /* it is reported once */
     status = hk_marks_put(s->durable->marks, s->shard, &(struct hk_journal_mark){ .position = s->reached });
   return status;

@@ -41,7 +41,7 @@ static uint32_t spare_descriptors(const struct hk_server *s)
   return SPARE_DESCRIPTORS + LOOP_DESCRIPTORS * s->net.n_loops + hk_web_descriptors(s->config) + feeds;
 }
 
-static bool read_datagrams(struct hk_loop *loop, int64_t until)
+static bool lifecycle_read_datagrams(struct hk_loop *loop, int64_t until)
 {
   struct hk_server *s = loop->net->server;
   bool all = true;
@@ -69,7 +69,7 @@ static void on_hangup(uv_signal_t *handle, int number)
   (void)hk_reload_ask(handle->data);
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+static void lifecycle_on_signal(uv_signal_t *handle, int number)
 {
   struct hk_server *s = handle->data;
   struct hk_counters sum;
@@ -92,7 +92,7 @@ static void on_over(uv_async_t *async)
 }
 
 /* Thread: a shard's. */
-static void ended(void *arg)
+static void lifecycle_ended(void *arg)
 {
   struct hk_server *s = arg;
   (void)uv_async_send(&s->handles.over);
@@ -121,7 +121,7 @@ static void expire_feeds(struct hk_server *s)
            expired, (double)s->config->feed_expiry * 1e-9, hk_feeds_survey(s->durable.feeds).n);
 }
 
-static void on_second(uv_timer_t *timer)
+static void lifecycle_on_second(uv_timer_t *timer)
 {
   struct hk_server *s = timer->data;
   for (uint32_t i = 0; i < s->net.sockets.n_listeners; i++)
@@ -201,7 +201,7 @@ static int make_lanes(struct hk_server *s)
   return status;
 }
 
-static int open_handles(struct hk_server *s)
+static int lifecycle_open_handles(struct hk_server *s)
 {
   struct hk_server_handles *h = &s->handles;
   uv_loop_t *loop = &s->net.loops[0].uv;
@@ -259,7 +259,7 @@ static void prepare_net(struct hk_server *s)
                                         .list_result = hk_sensor_list_result,
                                         .list_abandon = hk_sensor_list_abandon,
                                         .status = hk_status_json,
-                                        .read_datagrams = read_datagrams };
+                                        .read_datagrams = lifecycle_read_datagrams };
   net->config = s->config;
   net->n_loops = hk_rlimit_loops(s->config);
   net->sockets.reserve = hk_listener_reserve();
@@ -305,7 +305,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
                                   .durable = &s->durable,
                                   .n = hk_rlimit_shards(config, kinds),
                                   .n_loops = s->net.n_loops,
-                                  .ended = ended,
+                                  .ended = lifecycle_ended,
                                   .arg = s };
   int status = make_parts(s);
   if (status != 0) {
@@ -332,7 +332,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
     status = open_shards(s, error, size);
   if (status != 0)
     return status;
-  status = open_handles(s);
+  status = lifecycle_open_handles(s);
   if (status != 0) {
     snprintf(error, size, "event loop: %s", uv_strerror(status));
     return status;
@@ -364,14 +364,14 @@ static bool is_idle(void *arg)
   return hk_counters_pending(&sum) == 0;
 }
 
-static void answered(void *arg)
+static void lifecycle_answered(void *arg)
 {
   struct hk_server *s = arg;
   hk_shard_settled(&s->shard[0]);
 }
 
 /* Starts all threads. Returns 0, or a negative errno with a message. */
-static int start(struct hk_server *s, char *error, size_t size)
+static int lifecycle_start(struct hk_server *s, char *error, size_t size)
 {
   const uint64_t beat = s->watchdog_us > 0 && s->watchdog_us < 4000000 ? s->watchdog_us / 4000 + 1 : 1000;
   const int64_t half = (int64_t)s->watchdog_us * 500;
@@ -384,7 +384,7 @@ static int start(struct hk_server *s, char *error, size_t size)
     status = hk_server_restore(s, error, size);
   if (status == 0 && s->config->incidents.wanted)
     status = hk_watch_start(&s->incidents, &s->config->incidents,
-                            &(struct hk_watch_source){ reached, is_idle, answered, s, s->shards.n }, &s->durable,
+                            &(struct hk_watch_source){ reached, is_idle, lifecycle_answered, s, s->shards.n }, &s->durable,
                             s->shards.registry, &s->log);
   if (status == 0 && s->durable.events)
     status = hk_receivers_start(&s->receivers, &s->durable, s->config, &s->log);
@@ -402,9 +402,9 @@ static int start(struct hk_server *s, char *error, size_t size)
 int hk_server_run(struct hk_server *s)
 {
   struct hk_counters sum;
-  uv_timer_start(&s->handles.second, on_second, 1000, 1000);
-  uv_signal_start(&s->handles.terminate, on_signal, SIGTERM);
-  uv_signal_start(&s->handles.interrupt, on_signal, SIGINT);
+  uv_timer_start(&s->handles.second, lifecycle_on_second, 1000, 1000);
+  uv_signal_start(&s->handles.terminate, lifecycle_on_signal, SIGTERM);
+  uv_signal_start(&s->handles.interrupt, lifecycle_on_signal, SIGINT);
   uv_signal_start(&s->handles.hangup, on_hangup, SIGHUP);
   s->watchdog_us = hk_notify_watchdog();
   if (s->watchdog_us > 0)
@@ -425,7 +425,7 @@ int hk_server_run(struct hk_server *s)
     hk_log(&s->log, HK_LOG_WARNING, "%s", error);
   for (uint32_t at = 0; hk_mqtt_rules_meet(&s->config->mqtt, &at, error, sizeof error);)
     hk_log(&s->log, HK_LOG_WARNING, "%s", error);
-  const int status = start(s, error, sizeof error);
+  const int status = lifecycle_start(s, error, sizeof error);
   if (status != 0) {
     hk_log(&s->log, HK_LOG_ERROR, "start: %s", error);
     return status;

@@ -27,7 +27,7 @@ struct work {
 
 /* --- taking over ----------------------------------------------------------------------------------------------------- */
 
-static int keep_detector(struct work *w, const struct hk_snapshot_part *part)
+static int snapshots_keep_detector(struct work *w, const struct hk_snapshot_part *part)
 {
   struct hk_string name;
   uint16_t number;
@@ -57,7 +57,7 @@ static int keep_feed(struct work *w, const struct hk_snapshot_part *part, uint32
 }
 
 /* Restores a sensor's state. False: it starts over. */
-static bool import(struct hk_device *device, uint32_t within, const struct hk_snapshot_sensor *s)
+static bool snapshots_import(struct hk_device *device, uint32_t within, const struct hk_snapshot_sensor *s)
 {
   if (s->state_size == 0)
     return false;
@@ -67,7 +67,7 @@ static bool import(struct hk_device *device, uint32_t within, const struct hk_sn
   return status == 0;
 }
 
-static int remember(struct work *w, struct hk_shard *shard, const struct hk_snapshot_sensor *s, bool anew)
+static int snapshots_remember(struct work *w, struct hk_shard *shard, const struct hk_snapshot_sensor *s, bool anew)
 {
   const uint32_t within = hk_slot_within(shard->all, s->slot);
   struct hk_alerts_memory memory = s->alerts;
@@ -91,7 +91,7 @@ static int remember(struct work *w, struct hk_shard *shard, const struct hk_snap
   return hk_alerts_set(shard->alerts, within, &memory);
 }
 
-static int take_sensor(struct work *w, const struct hk_snapshot_sensor *s, uint64_t position)
+static int snapshots_take_sensor(struct work *w, const struct hk_snapshot_sensor *s, uint64_t position)
 {
   struct hk_restoration *o = w->out;
   if (s->detector >= w->n_detectors)
@@ -106,11 +106,11 @@ static int take_sensor(struct work *w, const struct hk_snapshot_sensor *s, uint6
   struct hk_shard *shard = &o->shard[s->slot % o->durable->shards];
   const uint32_t number = hk_registry_detector(o->registry, s->slot);
   const bool same = strcmp(hk_registry_detector_of(o->registry, number)->name, detector) == 0;
-  const bool anew = !same || !import(shard->device, hk_slot_within(shard->all, s->slot), s);
+  const bool anew = !same || !snapshots_import(shard->device, hk_slot_within(shard->all, s->slot), s);
   o->sensors++;
   o->anew += anew;
   o->restored.skip[s->slot] = position;
-  return remember(w, shard, s, anew);
+  return snapshots_remember(w, shard, s, anew);
 }
 
 static int take_sensors(struct work *w, const struct hk_snapshot_part *part)
@@ -121,12 +121,12 @@ static int take_sensors(struct work *w, const struct hk_snapshot_part *part)
   if (part->arrival > w->arrival)
     w->arrival = part->arrival;
   while (status == 0 && (more = hk_snapshot_sensor_next(part, &at, &sensor)) != 0)
-    status = more < 0 ? more : take_sensor(w, &sensor, part->position);
+    status = more < 0 ? more : snapshots_take_sensor(w, &sensor, part->position);
   return status;
 }
 
 /* Restores a machine whose series was restored with the section before; if it was not, there is no machine. */
-static int take_machine(struct work *w, const struct hk_machine_memory *m, uint8_t generation, uint64_t position)
+static int snapshots_take_machine(struct work *w, const struct hk_machine_memory *m, uint8_t generation, uint64_t position)
 {
   struct hk_restoration *o = w->out;
   uint8_t there;
@@ -148,7 +148,7 @@ static int take_machines(struct work *w, const struct hk_snapshot_part *part)
   size_t at = 0;
   int more, status = 0;
   while (status == 0 && (more = hk_snapshot_machine_next(part, &at, &machine, &generation)) != 0)
-    status = more < 0 ? more : take_machine(w, &machine, generation, part->position);
+    status = more < 0 ? more : snapshots_take_machine(w, &machine, generation, part->position);
   return status;
 }
 
@@ -194,7 +194,7 @@ static int take_parts(struct work *w, struct hk_snapshot_reader *reader, uint32_
   struct hk_snapshot_part part = { 0 };
   int status;
   while ((status = hk_snapshot_next(reader, &part)) == 1) {
-    status = part.type == HK_PART_DETECTOR   ? keep_detector(w, &part)
+    status = part.type == HK_PART_DETECTOR   ? snapshots_keep_detector(w, &part)
              : part.type == HK_PART_FEED     ? keep_feed(w, &part, shard)
              : part.type == HK_PART_SENSORS  ? take_sensors(w, &part)
              : part.type == HK_PART_MACHINES ? take_machines(w, &part)
@@ -240,7 +240,7 @@ static int end_those_anew(struct work *w)
 }
 
 /* Determines where everything continues. */
-static void settle(struct work *w)
+static void snapshots_settle(struct work *w)
 {
   struct hk_restoration *o = w->out;
   uint64_t newest = 0, epoch = 0;
@@ -265,7 +265,7 @@ static void settle(struct work *w)
     o->shard[i].ahead = w->arrival - hk_now();
 }
 
-static void tell(const struct work *w, int64_t began)
+static void snapshots_tell(const struct work *w, int64_t began)
 {
   const struct hk_restoration *o = w->out;
   hk_log(o->durable->log, HK_LOG_NOTICE, "restored %" PRIu64 " sensors from snapshots in %.2f s", o->sensors,
@@ -289,7 +289,7 @@ static void tell(const struct work *w, int64_t began)
   }
 }
 
-static int restore(struct work *w, char *error, size_t size)
+static int snapshots_restore(struct work *w, char *error, size_t size)
 {
   struct hk_restoration *o = w->out;
   const int64_t began = hk_now();
@@ -297,7 +297,7 @@ static int restore(struct work *w, char *error, size_t size)
   if (status != 0 || !hk_snapshot_chosen(&w->choice)) {
     if (status == 0 && hk_snapshot_any_bad(&w->choice))
       hk_log(o->durable->log, HK_LOG_ERROR, "none of the snapshots is good: every sensor that no journal has starts over");
-    settle(w);
+    snapshots_settle(w);
     return status;
   }
   o->restored.skip = calloc(o->max_sensors, sizeof *o->restored.skip);
@@ -314,20 +314,20 @@ static int restore(struct work *w, char *error, size_t size)
   }
   if (status != 0)
     return status;
-  settle(w);
+  snapshots_settle(w);
   for (uint32_t i = 0; i < o->restored.shards; i++) {
     if (!w->choice.chosen[i])
       hk_log(o->durable->log, HK_LOG_ERROR,
              "there is no good snapshot of shard %u (of %u): its sensors that no journal has start over", i, o->restored.shards);
   }
-  tell(w, began);
+  snapshots_tell(w, began);
   return 0;
 }
 
 int hk_snapshot_restore(struct hk_restoration *o, char *error, size_t size)
 {
   struct work w = { .out = o };
-  const int status = restore(&w, error, size);
+  const int status = snapshots_restore(&w, error, size);
   hk_snapshot_choice_close(&w.choice);
   free(w.standing);
   return status;

@@ -25,7 +25,7 @@ static void family(const struct text *t, const char *name, const char *type, con
   hk_buffer_print(t->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, total, help, name, total, type);
 }
 
-static void gauge(const struct text *t, const char *name, const char *help, uint64_t value)
+static void metrics_gauge(const struct text *t, const char *name, const char *help, uint64_t value)
 {
   family(t, name, "gauge", help);
   hk_buffer_print(t->out, "%s %" PRIu64 "\n", name, value);
@@ -75,14 +75,14 @@ static void latencies(const struct text *t, const struct hk_server *s)
   histogram(t, "hankel_commit_duration_seconds", "", &s->durable.commit.took);
 }
 
-static void alerts(const struct text *t, struct hk_server *s)
+static void metrics_alerts(const struct text *t, struct hk_server *s)
 {
   struct hk_alerts_sum sum;
   (void)hk_server_alerts(s, NULL, 0, &sum);
   family(t, "hankel_alerts_standing", "gauge", "Standing alerts, by channel.");
   for (int c = HANKEL_SCORE; c < HK_CHANNELS; c++)
     hk_buffer_print(t->out, "hankel_alerts_standing{channel=\"%s\"} %" PRIu32 "\n", hankel_channel_name(c), sum.of_channel[c]);
-  gauge(t, "hankel_alerts_acknowledged", "Standing alerts that are acknowledged.", sum.acknowledged);
+  metrics_gauge(t, "hankel_alerts_acknowledged", "Standing alerts that are acknowledged.", sum.acknowledged);
 }
 
 static void conditions(const struct text *t, struct hk_server *s)
@@ -100,14 +100,14 @@ static void conditions(const struct text *t, struct hk_server *s)
     subscriptions += s->net.loops[i].shared.subscriptions;
     queued += s->net.loops[i].shared.queued;
   }
-  gauge(t, "hankel_stalled_seconds", "How long the shard that stalled first has made no progress.",
-        (uint64_t)stalled / 1000000000);
-  gauge(t, "hankel_devices_lost", "Devices that were lost.", lost);
-  gauge(t, "hankel_durability_degraded", "1 while durability is lost: a crash would lose acknowledged points.",
-        hk_durable_condition(&s->durable).state >= HK_DURABLE_DEGRADED);
-  gauge(t, "hankel_subscribers", "Connections that subscribe.", subscribers);
-  gauge(t, "hankel_subscriptions", "Different subscriptions.", subscriptions);
-  gauge(t, "hankel_subscribers_queued_bytes", "Bytes that wait for subscribers.", queued);
+  metrics_gauge(t, "hankel_stalled_seconds", "How long the shard that stalled first has made no progress.",
+                (uint64_t)stalled / 1000000000);
+  metrics_gauge(t, "hankel_devices_lost", "Devices that were lost.", lost);
+  metrics_gauge(t, "hankel_durability_degraded", "1 while durability is lost: a crash would lose acknowledged points.",
+                hk_durable_condition(&s->durable).state >= HK_DURABLE_DEGRADED);
+  metrics_gauge(t, "hankel_subscribers", "Connections that subscribe.", subscribers);
+  metrics_gauge(t, "hankel_subscriptions", "Different subscriptions.", subscriptions);
+  metrics_gauge(t, "hankel_subscribers_queued_bytes", "Bytes that wait for subscribers.", queued);
 }
 
 /* A row of a bridge's counters. */
@@ -149,10 +149,10 @@ static void cluster(const struct text *t, struct hk_server *s)
   hk_cluster_look(s->cluster, &l);
   const uint32_t n = part ? hk_cluster_parts(s->cluster, part) : 0;
   if (l.role != HK_CLUSTER_NONE) {
-    gauge(t, "hankel_cluster_up", "1 while there is a connection to the broker.", l.state == HK_BRIDGE_CONNECTED);
-    gauge(t, "hankel_cluster_partitions", "Partitions that this machine publishes to, or scores.", l.partitions);
-    gauge(t, "hankel_cluster_waiting", "Of a gateway: messages that the broker has not confirmed.", l.waiting);
-    gauge(t, "hankel_cluster_scorers", "Scorers that share the partitions.", l.members);
+    metrics_gauge(t, "hankel_cluster_up", "1 while there is a connection to the broker.", l.state == HK_BRIDGE_CONNECTED);
+    metrics_gauge(t, "hankel_cluster_partitions", "Partitions that this machine publishes to, or scores.", l.partitions);
+    metrics_gauge(t, "hankel_cluster_waiting", "Of a gateway: messages that the broker has not confirmed.", l.waiting);
+    metrics_gauge(t, "hankel_cluster_scorers", "Scorers that share the partitions.", l.members);
     family(t, "hankel_cluster_moves", "counter", "Partitions that have come to this scorer.");
     hk_buffer_print(t->out, "hankel_cluster_moves_total %" PRIu64 "\n", l.moves);
   }
@@ -171,15 +171,17 @@ void hk_metrics_text(struct hk_server *s, bool open, struct hk_buffer *out)
   hk_server_sum(s, &sum);
   family(t, "hankel_build_info", "gauge", "Version and backend of the daemon.");
   hk_buffer_print(out, "hankel_build_info{version=\"%s\",backend=\"%s\"} 1\n", HANKELD_VERSION, hk_shard_backend(&s->shard[0]));
-  gauge(t, "hankel_uptime_seconds", "How long the daemon has been running.", (uint64_t)(hk_now() - s->started) / 1000000000);
-  gauge(t, "hankel_sensors", "Sensors known to the daemon.", hk_registry_count(s->shards.registry));
-  gauge(t, "hankel_sensors_derived", "Sensors that the daemon feeds itself.", hk_registry_count_derived(s->shards.registry));
-  gauge(t, "hankel_points_pending", "Points that were accepted and have no result yet.", hk_counters_pending(&sum));
-  gauge(t, "hankel_connections_open", "Connections of all protocols but HTTP that are open.",
-        hk_peer_feeds_taken(&s->net.peer_feeds));
-  gauge(t, "hankel_connections_http_open", "Connections over HTTP that are open.", hk_web_connections(s->web));
+  metrics_gauge(t, "hankel_uptime_seconds", "How long the daemon has been running.",
+                (uint64_t)(hk_now() - s->started) / 1000000000);
+  metrics_gauge(t, "hankel_sensors", "Sensors known to the daemon.", hk_registry_count(s->shards.registry));
+  metrics_gauge(t, "hankel_sensors_derived", "Sensors that the daemon feeds itself.",
+                hk_registry_count_derived(s->shards.registry));
+  metrics_gauge(t, "hankel_points_pending", "Points that were accepted and have no result yet.", hk_counters_pending(&sum));
+  metrics_gauge(t, "hankel_connections_open", "Connections of all protocols but HTTP that are open.",
+                hk_peer_feeds_taken(&s->net.peer_feeds));
+  metrics_gauge(t, "hankel_connections_http_open", "Connections over HTTP that are open.", hk_web_connections(s->web));
   counters(t, &sum);
-  alerts(t, s);
+  metrics_alerts(t, s);
   bridges(t, s);
   cluster(t, s);
   conditions(t, s);

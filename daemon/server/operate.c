@@ -41,7 +41,7 @@ static void name_peer(const struct hk_connection *c, struct hk_string claimed, c
     snprintf(by, HK_WHO_MAX + 1, "%s", c->peer);
 }
 
-static void acknowledge(struct hk_connection *c, struct hk_operation *o, const struct hk_operate *m, const char *by)
+static void operate_acknowledge(struct hk_connection *c, struct hk_operation *o, const struct hk_operate *m, const char *by)
 {
   struct hk_registry *registry = c->net->server->shards.registry;
   uint32_t slot, handle = 0;
@@ -140,7 +140,7 @@ struct hk_operation *hk_operate_begin(struct hk_connection *c, const struct hk_o
   snprintf(o->subject, sizeof o->subject, "%.*s", (int)m->subject.length, m->subject.data);
   name_peer(c, m->by, by);
   if (m->what == HANKEL_ACKNOWLEDGE)
-    acknowledge(c, o, m, by);
+    operate_acknowledge(c, o, m, by);
   else if (m->what >= HANKEL_EXPECTED)
     say_word(c, o, m, by);
   else
@@ -169,7 +169,7 @@ static void say_of_incident(const struct hk_operation *o, struct hk_buffer *text
                     o->what == HANKEL_UNDO ? "" : ": its sensors are silent for a week, unless they are graver by 1");
 }
 
-static void say(const struct hk_operation *o, struct hk_buffer *text)
+static void operate_say(const struct hk_operation *o, struct hk_buffer *text)
 {
   const char *subject = o->subject;
   char until[HK_TIME_TEXT_MAX] = "";
@@ -219,7 +219,7 @@ bool hk_operate_result(struct hk_operation *o, bool *taken, struct hk_buffer *te
     if (o->status == HK_WORD_WAITS)
       return false;
   }
-  (o->what >= HANKEL_EXPECTED ? say_of_incident : say)(o, text);
+  (o->what >= HANKEL_EXPECTED ? say_of_incident : operate_say)(o, text);
   *taken = o->status == 0;
   hk_operate_abandon(o);
   return true;

@@ -38,7 +38,7 @@ static void receivers_status(struct hk_buffer *out, struct hk_receivers *receive
 }
 
 /* Appends the counters of its section. */
-static void counted(struct hk_buffer *out, const char *section, const struct hk_bridge_look *l)
+static void outside_status_counted(struct hk_buffer *out, const char *section, const struct hk_bridge_look *l)
 {
   for (const struct hk_counter_row *row = hk_bridge_counter_table; row->section; row++)
     if (strcmp(row->section, section) == 0)
@@ -57,9 +57,9 @@ static void bridge(struct hk_buffer *out, const struct hk_bridge_look *l)
   hk_json_string(out, l->why, strlen(l->why));
   hk_buffer_print(out, ",\"waiting\":%" PRIu64, l->waiting);
   if (l->way == HK_BRIDGE_IN) {
-    counted(out, "mqtt_in", l);
+    outside_status_counted(out, "mqtt_in", l);
   } else {
-    counted(out, "mqtt_out", l);
+    outside_status_counted(out, "mqtt_out", l);
     hk_buffer_print(out, ",\"position\":%" PRIu64, l->position);
   }
   hk_buffer_put(out, "}", 1);

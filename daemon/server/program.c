@@ -30,14 +30,14 @@ static const char help[] =
     "Prints `listening PROTOCOL TRANSPORT ADDRESS:PORT` for each listener, then `ready`, on standard error.\n"
     "SIGTERM and SIGINT end it once all points that it has taken are scored; SIGHUP reloads the configuration.\n";
 
-static void print_fault(void *arg, const char *message)
+static void program_print_fault(void *arg, const char *message)
 {
   (void)arg;
   fprintf(stderr, "%s\n", message);
 }
 
 /* Prints the memory of a sensor with its companions, the last of which is detector `last`. bytes: of all of them. */
-static void print_together(const struct hk_config *config, uint32_t last, uint64_t bytes)
+static void program_print_together(const struct hk_config *config, uint32_t last, uint64_t bytes)
 {
   uint32_t first = last;
   while (config->detectors[first].derived)
@@ -116,7 +116,7 @@ static void print_cluster(const struct hk_cluster_rule *r)
 }
 
 /* Prints the memory of each detector's sensors. Asks the backend, so that the figure is exact. */
-static int check(const struct hk_config *config, const struct hk_backend_kind *kinds, const char *path)
+static int program_check(const struct hk_config *config, const struct hk_backend_kind *kinds, const char *path)
 {
   struct hk_device *device;
   char error[512], excuse[256];
@@ -162,7 +162,7 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
     putchar('\n');
     const bool last = i + 1 == config->n_detectors || !config->detectors[i + 1].derived || config->detectors[i + 1].group;
     if (last && config->detectors[i].derived)
-      print_together(config, i, with);
+      program_print_together(config, i, with);
     if (hk_sections_unreached(config, i, error, sizeof error))
       puts(error);
   }
@@ -238,11 +238,11 @@ int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
   struct hk_config config;
   if (hk_reserve_memory() != 0)
     return FAILED;
-  if (hk_config_load(&config, path, HK_CONFIG_PIPE, print_fault, NULL) != 0)
+  if (hk_config_load(&config, path, HK_CONFIG_PIPE, program_print_fault, NULL) != 0)
     return FAILED;
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN); /* at RLIMIT_FSIZE a write then returns EFBIG, like a full disk */
-  const int result = only_check ? check(&config, kinds, path) : serve(&config, kinds, path);
+  const int result = only_check ? program_check(&config, kinds, path) : serve(&config, kinds, path);
   hk_config_free(&config);
   return result;
 }

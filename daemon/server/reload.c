@@ -22,7 +22,7 @@
 static void on_look(uv_timer_t *timer);
 
 /* Reports a fault in the file. */
-static void note(void *arg, const char *message)
+static void reload_note(void *arg, const char *message)
 {
   hk_buffer_print(arg, "%s\n", message);
 }
@@ -67,7 +67,7 @@ static void log_operation(struct hk_server *s, bool taken)
 }
 
 /* Ends the reload and reports that. taken: the configuration is in force. */
-static void finish(struct hk_server *s, bool taken)
+static void reload_finish(struct hk_server *s, bool taken)
 {
   struct hk_reload *r = &s->reload;
   hk_notify("READY=1");
@@ -96,7 +96,7 @@ static void finish(struct hk_server *s, bool taken)
 }
 
 /* Frees a configuration that is no longer in force, or never was. */
-static void discard(struct hk_reload *r, struct hk_config *config)
+static void reload_discard(struct hk_reload *r, struct hk_config *config)
 {
   if (config == r->at_start)
     return;
@@ -105,20 +105,20 @@ static void discard(struct hk_reload *r, struct hk_config *config)
   free(config);
 }
 
-static void refuse(struct hk_server *s)
+static void reload_refuse(struct hk_server *s)
 {
   struct hk_reload *r = &s->reload;
   for (uint32_t i = 0; i < r->request.n_learn; i++)
     (void)hk_registry_define(s->shards.registry, r->learn[i].number, NULL);
   if (r->next)
-    discard(r, r->next);
+    reload_discard(r, r->next);
   hk_gates_discard(&s->net.gates, r->credentials);
   r->credentials = NULL;
   hk_buffer_print(&r->told, "the configuration stays as it was\n");
-  finish(s, false);
+  reload_finish(s, false);
 }
 
-static void ask(struct hk_server *s, enum hk_reload_phase phase, enum hk_shard_reload_step what)
+static void reload_ask(struct hk_server *s, enum hk_reload_phase phase, enum hk_shard_reload_step what)
 {
   s->reload.phase = phase;
   s->reload.request.what = what;
@@ -127,7 +127,7 @@ static void ask(struct hk_server *s, enum hk_reload_phase phase, enum hk_shard_r
 }
 
 /* Detectors have their numbers: makes the new ones known to the registry, and lists for the backends. Returns 0 or -ENOMEM. */
-static int define(struct hk_server *s, const bool taken[HK_DETECTORS_MAX])
+static int reload_define(struct hk_server *s, const bool taken[HK_DETECTORS_MAX])
 {
   struct hk_reload *r = &s->reload;
   struct hk_shard_reload_request *request = &r->request;
@@ -162,7 +162,7 @@ static void reload_read(uv_work_t *work)
   struct hk_reload *r = &s->reload;
   char error[512];
   r->readable = false;
-  if (hk_config_load(r->next, r->path, HK_CONFIG_FILE, note, &r->told) != 0) {
+  if (hk_config_load(r->next, r->path, HK_CONFIG_FILE, reload_note, &r->told) != 0) {
     free(r->next);
     r->next = NULL;
     return;
@@ -178,7 +178,7 @@ static void reload_read(uv_work_t *work)
 }
 
 /* Orders all loops to adopt what is in force, one order of each kind at a time. */
-static void order(struct hk_server *s, enum hk_order what)
+static void reload_order(struct hk_server *s, enum hk_order what)
 {
   s->reload.ordered += s->net.n_loops;
   for (uint32_t i = 0; i < s->net.n_loops; i++)
@@ -197,7 +197,7 @@ static void adopt_credentials(struct hk_server *s)
     return;
   hk_gates_adopt(&s->net.gates, s->reload.credentials, &s->log);
   s->reload.credentials = NULL;
-  order(s, HK_ORDER_ADMIT);
+  reload_order(s, HK_ORDER_ADMIT);
   hk_web_again(s->web);
   hk_buffer_print(&s->reload.told, "certificates, keys and tokens were read again\n");
   for (uint32_t i = 0; i < s->net.gates.n; i++) {
@@ -209,7 +209,7 @@ static void adopt_credentials(struct hk_server *s)
 }
 
 /* Compares the read configuration with the one in force. */
-static void compare(struct hk_server *s)
+static void reload_compare(struct hk_server *s)
 {
   struct hk_reload *r = &s->reload;
   bool taken[HK_DETECTORS_MAX];
@@ -218,7 +218,7 @@ static void compare(struct hk_server *s)
   if (!hk_change_make(s->config, r->next, taken, &r->told)) {
     adopt_credentials(s);
     hk_buffer_print(&r->told, "the configuration is as it was\n");
-    discard(r, r->next);
+    reload_discard(r, r->next);
     r->next = NULL;
     r->phase = HK_RELOAD_ADMIT;
     uv_timer_start(&r->look, on_look, 0, LOOK);
@@ -232,12 +232,12 @@ static void compare(struct hk_server *s)
     hk_buffer_print(&r->told, "%s\n", line);
   for (uint32_t at = 0; hk_mqtt_rules_meet(&r->next->mqtt, &at, line, sizeof line);)
     hk_buffer_print(&r->told, "%s\n", line);
-  if (define(s, taken) != 0) {
+  if (reload_define(s, taken) != 0) {
     hk_buffer_print(&r->told, "no memory\n");
-    refuse(s);
+    reload_refuse(s);
     return;
   }
-  ask(s, HK_RELOAD_LEARN, HK_SHARD_RELOAD_LEARN);
+  reload_ask(s, HK_RELOAD_LEARN, HK_SHARD_RELOAD_LEARN);
   uv_timer_start(&r->look, on_look, LOOK, LOOK);
 }
 
@@ -252,11 +252,11 @@ static void reload_read_back(uv_work_t *work, int status)
     free(r->next);
     r->next = NULL;
     hk_buffer_print(&r->told, "the daemon ends\n");
-    refuse(s);
+    reload_refuse(s);
   } else if (!r->readable) {
-    refuse(s);
+    reload_refuse(s);
   } else {
-    compare(s);
+    reload_compare(s);
   }
 }
 
@@ -274,7 +274,7 @@ static void begin(struct hk_server *s)
                     s->drain.deadline != 0 ? "the daemon ends"
                     : r->path              ? "no memory"
                                            : "there is no file to read");
-    refuse(s);
+    reload_refuse(s);
     return;
   }
   r->phase = HK_RELOAD_READ;
@@ -284,7 +284,7 @@ static void begin(struct hk_server *s)
     reload_read_back(&r->read, status);
 }
 
-static bool answered(struct hk_server *s)
+static bool reload_answered(struct hk_server *s)
 {
   bool all = true;
   for (uint32_t i = 0; i < s->shards.n; i++)
@@ -307,7 +307,7 @@ static bool could(struct hk_server *s)
   return all;
 }
 
-static void adopt(struct hk_server *s)
+static void reload_adopt(struct hk_server *s)
 {
   struct hk_reload *r = &s->reload;
   adopt_credentials(s);
@@ -322,8 +322,8 @@ static void adopt(struct hk_server *s)
     hk_buffer_print(&r->told, "no memory for a broker that is new\n");
   hk_registry_adopt(s->shards.registry, r->next, r->sections);
   s->net.config = r->next;
-  order(s, HK_ORDER_ADOPT);
-  ask(s, HK_RELOAD_ADOPT, HK_SHARD_RELOAD_REVIEW);
+  reload_order(s, HK_ORDER_ADOPT);
+  reload_ask(s, HK_RELOAD_ADOPT, HK_SHARD_RELOAD_REVIEW);
 }
 
 /* All threads have adopted the new one. */
@@ -339,7 +339,7 @@ static void retire_old(struct hk_server *s)
     alone += review->alone;
   }
   s->config = s->reload.next;
-  discard(&s->reload, old);
+  reload_discard(&s->reload, old);
   if (evicted > 0)
     hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors now have another detector, or none: they start over\n", evicted);
   if (machines > 0)
@@ -355,7 +355,7 @@ static void retire_old(struct hk_server *s)
 
 /* A start uses the configuration of that time: so points that were journaled under other detectors or groups are put into a
  * snapshot soon. */
-static void save(struct hk_server *s)
+static void reload_save(struct hk_server *s)
 {
   if (s->reload.request.n_learn + s->reload.request.n_forget == 0 && !s->reload.request.groups)
     return;
@@ -364,10 +364,10 @@ static void save(struct hk_server *s)
       (void)hk_saver_ask(s->shard[i].saver, true);
 }
 
-static void step(struct hk_server *s)
+static void reload_step(struct hk_server *s)
 {
   struct hk_reload *r = &s->reload;
-  if (!answered(s))
+  if (!reload_answered(s))
     return;
   switch (r->phase) {
   case HK_RELOAD_NONE:
@@ -375,35 +375,35 @@ static void step(struct hk_server *s)
     return;
   case HK_RELOAD_LEARN:
     if (could(s))
-      adopt(s);
+      reload_adopt(s);
     else
-      refuse(s);
+      reload_refuse(s);
     return;
   case HK_RELOAD_ADOPT:
     if (!obeyed(s))
       return;
     (void)could(s); /* sensors that could not be evicted stay as they were, which is reported */
     retire_old(s);
-    ask(s, HK_RELOAD_FORGET, HK_SHARD_RELOAD_FORGET);
+    reload_ask(s, HK_RELOAD_FORGET, HK_SHARD_RELOAD_FORGET);
     return;
   case HK_RELOAD_FORGET:
     if (could(s))
       for (uint32_t i = 0; i < r->request.n_forget; i++)
         (void)hk_registry_define(s->shards.registry, r->forget[i].number, NULL);
-    save(s);
+    reload_save(s);
     hk_buffer_print(&r->told, "the configuration is in force, after %.0f ms\n", (double)(hk_now() - r->time) * 1e-6);
-    finish(s, true);
+    reload_finish(s, true);
     return;
   case HK_RELOAD_ADMIT:
     if (obeyed(s))
-      finish(s, true);
+      reload_finish(s, true);
     return;
   }
 }
 
 static void on_look(uv_timer_t *timer)
 {
-  step(timer->data);
+  reload_step(timer->data);
 }
 
 static void on_call(uv_async_t *call)
@@ -462,9 +462,9 @@ void hk_reload_close(struct hk_server *s)
 {
   struct hk_reload *r = &s->reload;
   if (r->next && r->next != s->config)
-    discard(r, r->next);
+    reload_discard(r, r->next);
   if (r->at_start) { /* it was opened */
-    discard(r, (struct hk_config *)s->config);
+    reload_discard(r, (struct hk_config *)s->config);
     s->config = r->at_start;
     pthread_mutex_destroy(&r->lock);
   }

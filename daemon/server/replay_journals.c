@@ -47,7 +47,7 @@ static int wait(struct replay *r)
 }
 
 /* Waits until all given points are scored. */
-static int drain(struct replay *r)
+static int replay_journals_drain(struct replay *r)
 {
   int status = 0;
   while (status == 0 && (!hk_chunk_pool_seal(r->out->pool) || hk_source_pending(r->points) > 0))
@@ -56,7 +56,7 @@ static int drain(struct replay *r)
 }
 
 /* Gives the first n points of the columns to the shards; `derived` of them were derived. */
-static int give(struct replay *r, uint32_t n, uint32_t derived)
+static int replay_journals_give(struct replay *r, uint32_t n, uint32_t derived)
 {
   const struct hk_columns columns = { r->slot, r->time, r->value };
   int status = 0;
@@ -72,7 +72,8 @@ static int give(struct replay *r, uint32_t n, uint32_t derived)
 }
 
 /* Adds a point of a record to the columns, unless the snapshot has it. Returns their new number. */
-static uint32_t put(struct replay *r, uint32_t slot, const struct hk_record_points *p, uint32_t i, uint64_t position, uint32_t n)
+static uint32_t replay_journals_put(struct replay *r, uint32_t slot, const struct hk_record_points *p, uint32_t i,
+                                    uint64_t position, uint32_t n)
 {
   const uint64_t *skip = r->out->restored->skip;
   if (skip && position + i < skip[slot])
@@ -84,7 +85,7 @@ static uint32_t put(struct replay *r, uint32_t slot, const struct hk_record_poin
 }
 
 /* Adds the points derived from a record's point for its machine to the columns, as above. */
-static uint32_t put_series(struct replay *r, const struct hk_groups_replayed *point, uint32_t n)
+static uint32_t replay_journals_put_series(struct replay *r, const struct hk_groups_replayed *point, uint32_t n)
 {
   struct hk_groups *groups = r->out->shard[point->slot % r->out->durable->shards].groups;
   const struct hk_columns to = { r->slot, r->time, r->value };
@@ -116,7 +117,7 @@ static int put_residuals(struct replay *r, const struct hk_groups_replayed *poin
     *derived += kept - *n;
     *n = kept;
     if (!whole) {
-      status = give(r, *n, *derived);
+      status = replay_journals_give(r, *n, *derived);
       *n = *derived = 0;
     }
   }
@@ -136,23 +137,23 @@ static int give_some(struct replay *r, const struct hk_journal_source *s, const 
       r->out->unknown++;
       continue;
     }
-    const uint32_t first = n, own = n = put(r, (uint32_t)slot, p, i, position, n);
+    const uint32_t first = n, own = n = replay_journals_put(r, (uint32_t)slot, p, i, position, n);
     for (uint32_t companion = (uint32_t)slot; (companion = hk_registry_next_companion(r->out->registry, companion)) != slot;)
-      n = put(r, companion, p, i, position, n);
+      n = replay_journals_put(r, companion, p, i, position, n);
     r->out->skipped += own == first;
     const struct hk_groups_replayed point = { (uint32_t)slot, shards, position + i, p->time[i], p->value[i] };
-    n = put_series(r, &point, n);
+    n = replay_journals_put_series(r, &point, n);
     derived += n - own;
     status = put_residuals(r, &point, &n, &derived);
     if (status == 0 && n > HK_CHUNK_POINTS - 2 * HK_ALGORITHMS - HK_GROUPS_OF_ONE) {
-      status = give(r, n, derived);
+      status = replay_journals_give(r, n, derived);
       n = derived = 0;
     }
   }
-  return n > 0 && status == 0 ? give(r, n, derived) : status;
+  return n > 0 && status == 0 ? replay_journals_give(r, n, derived) : status;
 }
 
-static int points(struct replay *r, struct hk_journal_source *s, const struct hk_record *record)
+static int replay_journals_points(struct replay *r, struct hk_journal_source *s, const struct hk_record *record)
 {
   struct hk_record_points p;
   const uint64_t end = record->position + record->count;
@@ -248,7 +249,7 @@ static int change(struct replay *r, struct hk_journal_source *s)
   }
   if (!there)
     return 0;
-  status = drain(r);
+  status = replay_journals_drain(r);
   if (status != 0)
     return status;
   if (hk_registry_holds(registry, c->slot))
@@ -264,7 +265,7 @@ static int change(struct replay *r, struct hk_journal_source *s)
   return 0;
 }
 
-static void feed(struct replay *r, const struct hk_record *record)
+static void replay_journals_feed(struct replay *r, const struct hk_record *record)
 {
   struct hk_record_feed f;
   int status = hk_record_feed_read(record, &f);
@@ -293,7 +294,7 @@ static void forget_retired(struct hk_recovery *out)
 /* --- journals -------------------------------------------------------------------------------------------------------- */
 
 /* Skips an unused record: records its position, and its order, which must not be reused. */
-static void pass_over(struct replay *r, struct hk_journal_source *s, const struct hk_record *record)
+static void replay_journals_pass_over(struct replay *r, struct hk_journal_source *s, const struct hk_record *record)
 {
   struct hk_record_sensor c;
   const uint64_t end = record->position + record->count;
@@ -321,7 +322,7 @@ static uint64_t needed_from(const struct hk_restored *restored, uint32_t shard)
 }
 
 /* Continues up to a change of a sensor, or to the end. */
-static int advance(struct replay *r, struct hk_journal_source *s)
+static int replay_journals_advance(struct replay *r, struct hk_journal_source *s)
 {
   struct hk_record record;
   int status = 0;
@@ -332,7 +333,7 @@ static int advance(struct replay *r, struct hk_journal_source *s)
     if (s->damaged && !s->over)
       hk_journal_source_judge(s, &record);
     if (s->over) {
-      pass_over(r, s, &record);
+      replay_journals_pass_over(r, s, &record);
       continue;
     }
     const bool before = is_before(r, s, &record);
@@ -340,7 +341,7 @@ static int advance(struct replay *r, struct hk_journal_source *s)
       r->of = hk_journal_shards(s->reader);
     switch (record.type) {
     case HK_RECORD_POINTS:
-      status = before ? 0 : points(r, s, &record);
+      status = before ? 0 : replay_journals_points(r, s, &record);
       break;
     case HK_RECORD_REGISTER:
     case HK_RECORD_RETIRE:
@@ -349,7 +350,7 @@ static int advance(struct replay *r, struct hk_journal_source *s)
       s->type = record.type;
       break;
     case HK_RECORD_FEED:
-      feed(r, &record);
+      replay_journals_feed(r, &record);
       break;
     case HK_RECORD_FEED_GONE:
       feed_gone(r, &record);
@@ -362,14 +363,14 @@ static int advance(struct replay *r, struct hk_journal_source *s)
   return status;
 }
 
-static int replay(struct replay *r)
+static int replay_journals_replay(struct replay *r)
 {
   int status = 0;
   while (status == 0) {
     struct hk_journal_source *next = NULL;
     for (uint32_t i = 0; i < r->n_sources && status == 0; i++) {
       struct hk_journal_source *s = &r->sources[i];
-      status = advance(r, s);
+      status = replay_journals_advance(r, s);
       if (s->waits && (!next || s->change.order < next->change.order))
         next = s;
     }
@@ -377,7 +378,7 @@ static int replay(struct replay *r)
       break;
     status = change(r, next);
   }
-  return status == 0 ? drain(r) : status;
+  return status == 0 ? replay_journals_drain(r) : status;
 }
 
 static int open_sources(struct replay *r, char *error, size_t size)
@@ -410,7 +411,7 @@ static void find_positions(struct replay *r)
     r->out->position[i] = r->of == d->shards && i < r->n_sources ? r->sources[i].reached : most;
 }
 
-static uint64_t left(const struct replay *r)
+static uint64_t replay_journals_left(const struct replay *r)
 {
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < r->n_sources; i++)
@@ -444,11 +445,11 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
   for (uint32_t i = 0; i < out->restored->shards; i++)
     d->order = out->restored->order[i] > d->order ? out->restored->order[i] : d->order;
   status = open_sources(r, error, size);
-  const uint64_t bytes = status == 0 ? left(r) : 0;
+  const uint64_t bytes = status == 0 ? replay_journals_left(r) : 0;
   if (bytes > 0)
     hk_log(d->log, HK_LOG_INFO, "replaying %.1f MiB of the journal in %s", (double)bytes / (1 << 20), d->path);
   if (status == 0)
-    status = replay(r);
+    status = replay_journals_replay(r);
   if (status == 0)
     status = mend(r, error, size);
   if (status == 0) {

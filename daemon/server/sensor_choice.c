@@ -35,7 +35,7 @@ const char *hk_sensor_state(const struct hk_surveyed *one)
 /* --- requests --------------------------------------------------------------------------------------------------------- */
 
 /* Parses the place at which the next part begins. */
-static bool read_place(const char *text, enum hk_sensor_sort sort, struct hk_sensor_place *out)
+static bool sensor_choice_read_place(const char *text, enum hk_sensor_sort sort, struct hk_sensor_place *out)
 {
   int end = 0;
   if (!text[0]) {
@@ -81,7 +81,9 @@ const char *hk_sensors_want(const struct hk_web_sensors *asked, struct hk_sensor
   out->sort = !asked->sort[0]                     ? HK_SENSORS_UNSORTED
               : strcmp(asked->sort, "score") == 0 ? HK_SENSORS_BY_SCORE
                                                   : HK_SENSORS_BY_CHANGE;
-  return read_place(asked->after, out->sort, &out->from) ? NULL : "`after` is `next` of the answer before, with the same `sort`";
+  return sensor_choice_read_place(asked->after, out->sort, &out->from)
+             ? NULL
+             : "`after` is `next` of the answer before, with the same `sort`";
 }
 
 /* --- choosing --------------------------------------------------------------------------------------------------------- */
@@ -132,7 +134,7 @@ static uint8_t *standing_bits(struct hk_server *s, uint32_t slots)
 }
 
 /* The sort key of a score; sensors without one come last. */
-static uint64_t key_of(struct hk_server *s, enum hk_sensor_sort sort, uint32_t slot)
+static uint64_t sensor_choice_key_of(struct hk_server *s, enum hk_sensor_sort sort, uint32_t slot)
 {
   const struct hk_shard *shard = &s->shard[slot % s->shards.n];
   const uint32_t within = slot / s->shards.n;
@@ -166,7 +168,7 @@ static int by_place(const void *x, const void *y)
   return a->key != b->key ? (a->key < b->key ? 1 : -1) : (a->slot > b->slot) - (a->slot < b->slot);
 }
 
-static void cut(struct ranking *r)
+static void sensor_choice_cut(struct ranking *r)
 {
   qsort(r->of, r->n, sizeof *r->of, by_place);
   r->n = r->n < r->limit ? r->n : r->limit;
@@ -180,10 +182,10 @@ static bool behind(const struct ranking *r, struct hk_sensor_place at)
   return r->full && at.key <= r->least;
 }
 
-static void rank(struct ranking *r, struct hk_sensor_place at, uint32_t handle)
+static void sensor_choice_rank(struct ranking *r, struct hk_sensor_place at, uint32_t handle)
 {
   if (r->n == 2 * r->limit)
-    cut(r);
+    sensor_choice_cut(r);
   r->of[r->n++] = (struct ranked){ at, handle };
 }
 
@@ -212,7 +214,7 @@ static bool passes(const struct filter *f, const struct hk_registry *registry, u
 }
 
 /* Ranks the sensors that pass. Returns the slot at which it stopped: after the last one, except for unsorted lists. */
-static uint32_t look_through(struct hk_server *s, const struct filter *f, uint32_t end, struct ranking *r)
+static uint32_t sensor_choice_look_through(struct hk_server *s, const struct filter *f, uint32_t end, struct ranking *r)
 {
   struct hk_registry *registry = s->shards.registry;
   const struct hk_sensor_wanted *w = f->wanted;
@@ -225,10 +227,10 @@ static uint32_t look_through(struct hk_server *s, const struct filter *f, uint32
     for (; slot < stop && (sorted || r->n < r->limit); slot++) {
       if (!hk_registry_holds(registry, slot))
         continue;
-      const struct hk_sensor_place at = { key_of(s, w->sort, slot), slot };
+      const struct hk_sensor_place at = { sensor_choice_key_of(s, w->sort, slot), slot };
       const bool before = sorted && (at.key > w->from.key || (at.key == w->from.key && slot < w->from.slot));
       if (!before && !behind(r, at) && passes(f, registry, slot))
-        rank(r, at, hk_registry_handle(registry, slot));
+        sensor_choice_rank(r, at, hk_registry_handle(registry, slot));
     }
     hk_registry_read_end(registry);
   }
@@ -236,10 +238,10 @@ static uint32_t look_through(struct hk_server *s, const struct filter *f, uint32
 }
 
 /* Returns the ranked sensors. */
-static void give(struct ranking *r, uint32_t most, struct hk_sensor_chosen *out, uint32_t *n, struct hk_sensor_place *next,
-                 bool *more)
+static void sensor_choice_give(struct ranking *r, uint32_t most, struct hk_sensor_chosen *out, uint32_t *n,
+                               struct hk_sensor_place *next, bool *more)
 {
-  cut(r);
+  sensor_choice_cut(r);
   *n = r->n < most ? r->n : most;
   for (uint32_t i = 0; i < *n; i++)
     out[i] = (struct hk_sensor_chosen){ r->of[i].handle, r->of[i].at.key };
@@ -262,10 +264,10 @@ int hk_sensors_choose(struct hk_server *s, const struct hk_sensor_wanted *w, uin
   if (status == 0 && (!r.of || (w->alert[0] && !f.standing)))
     status = -ENOMEM;
   if (status == 0) {
-    const uint32_t stopped = look_through(s, &f, end, &r);
+    const uint32_t stopped = sensor_choice_look_through(s, &f, end, &r);
     *more = stopped < end;
     *next = (struct hk_sensor_place){ .slot = stopped };
-    give(&r, most, out, n, next, more);
+    sensor_choice_give(&r, most, out, n, next, more);
   }
   hk_glob_free(f.glob);
   free(f.standing);

@@ -32,18 +32,18 @@ struct hk_sensor_list {
   bool more;                   /* whether there is one */
 };
 
-static uint32_t slot_of(const struct hk_sensor_list *l, uint32_t i)
+static uint32_t sensor_list_slot_of(const struct hk_sensor_list *l, uint32_t i)
 {
   return l->chosen[i].handle & 0xffffff;
 }
 
 /* Requests the states from the shards. False: no memory. */
-static bool ask(struct hk_sensor_list *l)
+static bool sensor_list_ask(struct hk_sensor_list *l)
 {
   const struct hk_shards *shards = &l->server->shards;
   uint32_t n[HK_SHARDS_MAX] = { 0 };
   for (uint32_t i = 0; i < l->n; i++)
-    n[slot_of(l, i) % shards->n]++;
+    n[sensor_list_slot_of(l, i) % shards->n]++;
   for (uint32_t k = 0; k < shards->n; k++) {
     uint32_t at = 0;
     hk_survey_release(l->survey[k]);
@@ -56,7 +56,7 @@ static bool ask(struct hk_sensor_list *l)
     l->survey[k]->ready = l->ready;
     l->survey[k]->arg = l->ready_arg;
     for (uint32_t i = 0; i < l->n; i++)
-      if (slot_of(l, i) % shards->n == k)
+      if (sensor_list_slot_of(l, i) % shards->n == k)
         l->survey[k]->sensor[at++].handle = l->chosen[i].handle;
   }
   for (uint32_t k = 0; k < shards->n; k++)
@@ -67,17 +67,17 @@ static bool ask(struct hk_sensor_list *l)
 
 /* Chooses the sensors of a round: as many as a list may show, or as a survey takes if some may not be in the wanted state.
  * False: no memory. */
-static bool look(struct hk_sensor_list *l)
+static bool sensor_list_look(struct hk_sensor_list *l)
 {
   l->rounds++;
   l->more = false;
   return hk_sensors_choose(l->server, &l->wanted, l->state[0] ? HK_SENSORS_MAX : l->wanted.limit, l->chosen, &l->n, &l->next,
                            &l->more) == 0 &&
-         ask(l);
+         sensor_list_ask(l);
 }
 
-static struct hk_sensor_list *begin(struct hk_server *server, const struct hk_sensor_wanted *w, void (*ready)(void *arg),
-                                    void *ready_arg)
+static struct hk_sensor_list *sensor_list_begin(struct hk_server *server, const struct hk_sensor_wanted *w,
+                                                void (*ready)(void *arg), void *ready_arg)
 {
   struct hk_sensor_list *l = calloc(1, sizeof *l);
   if (!l)
@@ -92,7 +92,7 @@ static struct hk_sensor_list *begin(struct hk_server *server, const struct hk_se
   l->wanted.glob.data = l->glob;
   l->wanted.state = l->state;
   l->wanted.alert = l->alert;
-  if (look(l))
+  if (sensor_list_look(l))
     return l;
   hk_sensor_list_abandon(l);
   return NULL;
@@ -105,7 +105,7 @@ struct hk_sensor_list *hk_sensor_list_begin(struct hk_connection *c, const struc
                                            .alert = "",
                                            .state = "",
                                            .from = { .slot = m->after < UINT32_MAX ? (uint32_t)m->after : UINT32_MAX } };
-  return begin(c->net->server, &wanted, NULL, NULL);
+  return sensor_list_begin(c->net->server, &wanted, NULL, NULL);
 }
 
 const char *hk_sensor_list_ask(void *arg, const struct hk_web_sensors *asked, void (*ready)(void *arg), void *ready_arg,
@@ -113,20 +113,20 @@ const char *hk_sensor_list_ask(void *arg, const struct hk_web_sensors *asked, vo
 {
   struct hk_sensor_wanted wanted;
   const char *wrong = hk_sensors_want(asked, &wanted);
-  *out = wrong ? NULL : begin(arg, &wanted, ready, ready_arg);
+  *out = wrong ? NULL : sensor_list_begin(arg, &wanted, ready, ready_arg);
   return wrong;
 }
 
 /* --- JSON -------------------------------------------------------------------------------------------------------------- */
 
-static void number(struct hk_buffer *out, const char *name, double value, int digits)
+static void sensor_list_number(struct hk_buffer *out, const char *name, double value, int digits)
 {
   hk_buffer_print(out, ",\"%s\":", name);
   hk_json_number(out, value, digits);
 }
 
 /* Whether an alert stands, and when one was last raised. */
-static void alert(struct hk_buffer *out, const struct hk_server *server, uint32_t slot)
+static void sensor_list_alert(struct hk_buffer *out, const struct hk_server *server, uint32_t slot)
 {
   struct hk_alerts *alerts = server->shard[slot % server->shards.n].alerts;
   struct hk_standing standing;
@@ -146,7 +146,7 @@ static const struct hk_config_detector *begin_named(struct hk_buffer *out, const
   return hk_registry_detector_of(registry, hk_registry_detector(registry, slot));
 }
 
-static void sensor(struct hk_buffer *out, const struct hk_server *server, const struct hk_surveyed *one)
+static void sensor_list_sensor(struct hk_buffer *out, const struct hk_server *server, const struct hk_surveyed *one)
 {
   const struct hk_registry *registry = server->shards.registry;
   const uint32_t slot = one->handle & 0xffffff;
@@ -160,16 +160,16 @@ static void sensor(struct hk_buffer *out, const struct hk_server *server, const 
                   hk_sensor_state(one));
   if (one->held && one->window.started) {
     hk_buffer_print(out, ",\"time\":%" PRId64, one->window.last_time);
-    number(out, "value", one->value, 9);
+    sensor_list_number(out, "value", one->value, 9);
   }
-  number(out, "score", (double)one->score, 9);
+  sensor_list_number(out, "score", (double)one->score, 9);
   if (!isnan(one->explained))
-    number(out, "explained", one->explained, 4);
+    sensor_list_number(out, "explained", one->explained, 4);
   if (one->held) {
     hk_buffer_print(out, ",\"samples\":%" PRIu32 ",\"span\":%" PRIu32, one->window.count, hk_detector_span(&one->detector));
     hk_sensor_threshold(out, &one->detector, &one->alert);
   }
-  alert(out, server, slot);
+  sensor_list_alert(out, server, slot);
   hk_buffer_put(out, "}", 1);
 }
 
@@ -191,7 +191,7 @@ static void members(struct hk_buffer *out, const struct hk_registry *registry, c
   hk_buffer_put(out, "]", 1);
 }
 
-static void group(struct hk_buffer *out, const struct hk_server *server, const struct hk_surveyed *one)
+static void sensor_list_group(struct hk_buffer *out, const struct hk_server *server, const struct hk_surveyed *one)
 {
   const struct hk_registry *registry = server->shards.registry;
   const uint32_t slot = one->handle & 0xffffff;
@@ -202,8 +202,8 @@ static void group(struct hk_buffer *out, const struct hk_server *server, const s
     hk_buffer_print(out, ",\"kind\":\"%s\"", d->field ? "field" : "group");
   }
   members(out, registry, one);
-  number(out, "score", (double)one->score, 9);
-  alert(out, server, slot);
+  sensor_list_number(out, "score", (double)one->score, 9);
+  sensor_list_alert(out, server, slot);
   hk_buffer_put(out, "}", 1);
 }
 
@@ -228,7 +228,7 @@ static uint32_t machines(const struct hk_server *server)
 }
 
 /* Whether all shards have answered. */
-static bool answered(const struct hk_sensor_list *l)
+static bool sensor_list_answered(const struct hk_sensor_list *l)
 {
   for (uint32_t k = 0; k < l->server->shards.n; k++)
     if (l->survey[k] && atomic_load_explicit(&l->survey[k]->outcome, memory_order_acquire) == HK_SURVEY_WAITS)
@@ -237,12 +237,12 @@ static bool answered(const struct hk_sensor_list *l)
 }
 
 /* Appends the sensors to be shown. False: there is no room for the rest. */
-static bool show(struct hk_sensor_list *l, struct hk_buffer *json)
+static bool sensor_list_show(struct hk_sensor_list *l, struct hk_buffer *json)
 {
   const struct hk_shards *shards = &l->server->shards;
   uint32_t at[HK_SHARDS_MAX] = { 0 };
   for (uint32_t i = 0; i < l->n; i++) {
-    const uint32_t slot = slot_of(l, i), shard = slot % shards->n;
+    const uint32_t slot = sensor_list_slot_of(l, i), shard = slot % shards->n;
     const struct hk_surveyed *one = &l->survey[shard]->sensor[at[shard]++];
     if (json->size > PART_BYTES || l->shown == l->wanted.limit) {
       l->next = (struct hk_sensor_place){ l->chosen[i].key, slot };
@@ -253,19 +253,19 @@ static bool show(struct hk_sensor_list *l, struct hk_buffer *json)
         (l->state[0] && strcmp(l->state, hk_sensor_state(one)) != 0) || (l->wanted.lines && !one->profile))
       continue;
     hk_buffer_print(json, "%s", l->shown++ > 0 ? "," : "");
-    (l->wanted.lines ? line : l->wanted.groups ? group : sensor)(json, l->server, one);
+    (l->wanted.lines ? line : l->wanted.groups ? sensor_list_group : sensor_list_sensor)(json, l->server, one);
   }
   return true;
 }
 
 /* Begins another round if it is useful: the answer has room, and the number of rounds is below its limit. */
-static bool go_on(struct hk_sensor_list *l)
+static bool sensor_list_go_on(struct hk_sensor_list *l)
 {
   const struct hk_sensor_place from = l->next;
   if (!l->more || !l->state[0] || l->shown == l->wanted.limit || l->rounds == ROUNDS)
     return false;
   l->wanted.from = from;
-  if (look(l))
+  if (sensor_list_look(l))
     return true;
   l->next = from; /* no memory: the next part begins here */
   l->more = true;
@@ -277,15 +277,15 @@ bool hk_sensor_list_result(struct hk_sensor_list *l, struct hk_buffer *json)
   struct hk_registry *registry = l->server->shards.registry;
   bool room;
   do {
-    if (!answered(l))
+    if (!sensor_list_answered(l))
       return false;
     if (!l->begun)
       hk_buffer_print(json, "{\"%s\":[", l->wanted.lines ? "models" : l->wanted.groups ? "groups" : "sensors");
     l->begun = true;
     hk_registry_read(registry);
-    room = show(l, json);
+    room = sensor_list_show(l, json);
     hk_registry_read_end(registry);
-  } while (room && go_on(l));
+  } while (room && sensor_list_go_on(l));
   hk_buffer_print(json, "],\"count\":%" PRIu32, l->wanted.groups ? machines(l->server) : hk_registry_count(registry));
   if (l->more && l->wanted.sort != HK_SENSORS_UNSORTED)
     hk_buffer_print(json, ",\"next\":\"%" PRIu64 "-%" PRIu32 "\"", l->next.key, l->next.slot);

@@ -50,7 +50,7 @@ static void counted(struct hk_buffer *out, const char *section, const struct hk_
       field(out, row->name, hk_counter_of(c, row));
 }
 
-static void points(struct hk_buffer *out, const struct hk_counters *c)
+static void status_points(struct hk_buffer *out, const struct hk_counters *c)
 {
   begin(out, "points");
   counted(out, "points", c);
@@ -356,7 +356,7 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
 }
 
 /* Appends a standing alert: its number, its begin, and who acknowledged it. */
-static void alert(struct hk_buffer *out, struct hk_registry *registry, const struct hk_standing *s)
+static void status_alert(struct hk_buffer *out, struct hk_registry *registry, const struct hk_standing *s)
 {
   hk_registry_read(registry);
   const struct hk_string name = hk_registry_name(registry, s->event.slot);
@@ -388,7 +388,7 @@ struct standing {
 };
 
 /* Appends the standing alerts, some of them one by one, and the maintenance windows. */
-static void alerts(struct hk_buffer *out, struct hk_server *s)
+static void status_alerts(struct hk_buffer *out, struct hk_server *s)
 {
   const size_t most = (size_t)s->shards.n * ALERTS;
   struct hk_standing *standing = malloc(most * sizeof *standing);
@@ -403,7 +403,7 @@ static void alerts(struct hk_buffer *out, struct hk_server *s)
   for (uint32_t i = 0; i < n && i < ALERTS; i++) {
     if (i > 0)
       hk_buffer_put(out, ",", 1);
-    alert(out, s->shards.registry, &standing[order[i].at]);
+    status_alert(out, s->shards.registry, &standing[order[i].at]);
   }
   hk_buffer_put(out, "]", 1);
   field(out, "standing", sum.standing);
@@ -484,11 +484,11 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   hk_reload_status(s, out);
   device(out, s, loop->config, &sum);
   durability(out, s);
-  points(out, &sum);
+  status_points(out, &sum);
   sensors(out, s, loop->config, &sum);
   input(out, &sum);
   output(out, s, loop->config, &sum);
-  alerts(out, s);
+  status_alerts(out, s);
   incidents(out, s);
   hk_outside_status(out, s->receivers, s->bridges, s->cluster);
   latency(out, s);

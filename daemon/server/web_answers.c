@@ -10,13 +10,13 @@
 
 #include <string.h>
 
-static bool take(const struct hk_listener *listener, int fd, struct hk_address_limits_place *place, const char **why)
+static bool web_answers_take(const struct hk_listener *listener, int fd, struct hk_address_limits_place *place, const char **why)
 {
   return hk_web_take(listener->net->server->web, listener, fd, place, why);
 }
 
 /* Thread: the web's. */
-static void metrics(void *arg, bool open, struct hk_buffer *out)
+static void web_answers_metrics(void *arg, bool open, struct hk_buffer *out)
 {
   hk_metrics_text(arg, open, out);
 }
@@ -46,7 +46,7 @@ static void obstacles(void *arg, struct hk_buffer *out)
 int hk_server_open_web(struct hk_server *s, char *error, size_t size)
 {
   const struct hk_web_answers answers = { .arg = s,
-                                          .metrics = metrics,
+                                          .metrics = web_answers_metrics,
                                           .obstacles = obstacles,
                                           .alerts = hk_list_alerts,
                                           .events = hk_list_events,
@@ -62,7 +62,7 @@ int hk_server_open_web(struct hk_server *s, char *error, size_t size)
                                           .unlist = hk_sensor_list_abandon };
   if (hk_web_descriptors(s->config) == 0)
     return 0;
-  s->net.requests.http = take;
+  s->net.requests.http = web_answers_take;
   int status = hk_web_open(&s->web, &s->net, &answers, error, size);
   if (status == 0 && (status = hk_web_start(s->web)) != 0)
     snprintf(error, size, "HTTP: a thread cannot be started");

@@ -20,7 +20,7 @@
 
 /* --- alerts ----------------------------------------------------------------------------------------------------------- */
 
-static void alert(struct hk_buffer *out, struct hk_string name, const struct hk_standing *s)
+static void web_lists_alert(struct hk_buffer *out, struct hk_string name, const struct hk_standing *s)
 {
   const struct hk_event *e = &s->event;
   hk_buffer_print(out, "{\"sensor\":");
@@ -52,7 +52,7 @@ static void alert(struct hk_buffer *out, struct hk_string name, const struct hk_
 }
 
 /* The keys of all standing alerts, with slots of the registry. */
-static uint32_t gather(struct hk_server *s, struct hk_standing_key *keys, uint32_t most)
+static uint32_t web_lists_gather(struct hk_server *s, struct hk_standing_key *keys, uint32_t most)
 {
   uint32_t n = 0;
   for (uint32_t i = 0; i < s->shards.n; i++) {
@@ -81,7 +81,7 @@ static uint32_t matching(struct hk_registry *registry, const struct hk_glob *glo
 }
 
 /* Appends the alert of a sensor, if it still stands. */
-static bool show(struct hk_server *s, uint32_t slot, bool first, struct hk_buffer *out)
+static bool web_lists_show(struct hk_server *s, uint32_t slot, bool first, struct hk_buffer *out)
 {
   struct hk_registry *registry = s->shards.registry;
   struct hk_standing standing;
@@ -91,7 +91,7 @@ static bool show(struct hk_server *s, uint32_t slot, bool first, struct hk_buffe
   const bool there = hk_registry_holds(registry, slot);
   if (there) {
     hk_buffer_print(out, "%s", first ? "" : ",");
-    alert(out, hk_registry_name(registry, slot), &standing);
+    web_lists_alert(out, hk_registry_name(registry, slot), &standing);
   }
   hk_registry_read_end(registry);
   return there;
@@ -107,11 +107,11 @@ int hk_list_alerts(void *arg, const struct hk_web_part *part, struct hk_buffer *
   struct hk_standing_key *keys = malloc((sum.standing + 1) * sizeof *keys);
   const int status = keys ? hk_glob_new(&glob, part->glob, strlen(part->glob)) : -ENOMEM;
   if (status == 0) {
-    const uint32_t n = matching(s->shards.registry, glob, keys, gather(s, keys, sum.standing));
+    const uint32_t n = matching(s->shards.registry, glob, keys, web_lists_gather(s, keys, sum.standing));
     qsort(keys, n, sizeof *keys, hk_standing_order);
     hk_buffer_print(out, "{\"standing\":%" PRIu32 ",\"acknowledged\":%" PRIu32 ",\"alerts\":[", sum.standing, sum.acknowledged);
     for (uint32_t i = 0; i < n && shown < part->limit; i++)
-      shown += show(s, keys[i].slot, shown == 0, out);
+      shown += web_lists_show(s, keys[i].slot, shown == 0, out);
     hk_buffer_print(out, "]}\n");
   }
   hk_glob_free(glob);
@@ -222,7 +222,7 @@ static void begin_told(struct listing *l, const char *what, uint64_t position, i
   hk_buffer_print(l->out, "{\"told\":\"%s\",\"position\":%" PRIu64 ",\"time\":%" PRId64, what, position, time);
 }
 
-static void member(struct hk_buffer *out, const char *name, struct hk_string text)
+static void web_lists_member(struct hk_buffer *out, const char *name, struct hk_string text)
 {
   if (text.length == 0)
     return;
@@ -236,8 +236,8 @@ static void acknowledged(void *arg, const struct hk_logged *e)
   if (e->event.kind != HK_EVENT_ACKNOWLEDGED || !hk_glob_match(l->glob, e->name.data, e->name.length))
     return;
   begin_told(l, "acknowledged", e->position, e->event.time);
-  member(l->out, "sensor", e->name);
-  member(l->out, "by", e->by);
+  web_lists_member(l->out, "sensor", e->name);
+  web_lists_member(l->out, "by", e->by);
   hk_buffer_print(l->out, ",\"number\":%" PRIu32 "}", e->event.number);
 }
 
@@ -247,20 +247,20 @@ static void said(void *arg, const struct hk_logged_incident *i)
   if (i->kind < HANKEL_INCIDENT_EXPECTED || !about(l, i->sensors))
     return;
   begin_told(l, hk_feedback_word(i->kind - HANKEL_INCIDENT_EXPECTED + HK_FEEDBACK_EXPECTED), i->position, i->time);
-  member(l->out, "sensor", hk_string(i->sensors.data));
-  member(l->out, "text", i->text);
+  web_lists_member(l->out, "sensor", hk_string(i->sensors.data));
+  web_lists_member(l->out, "text", i->text);
   hk_buffer_print(l->out, ",\"incident\":%" PRIu64 "}", i->id);
 }
 
 /* Omitted if there is a glob: the sensors of a former maintenance window are unknown. */
-static void operated(void *arg, const struct hk_logged_operation *o)
+static void web_lists_operated(void *arg, const struct hk_logged_operation *o)
 {
   static const char *const words[] = { "", "maintenance", "maintenance ended", "reloaded", "reload refused" };
   struct listing *l = arg;
   begin_told(l, words[o->kind], o->position, o->time);
-  member(l->out, "match", o->subject);
-  member(l->out, "by", o->by);
-  member(l->out, "text", o->text);
+  web_lists_member(l->out, "match", o->subject);
+  web_lists_member(l->out, "by", o->by);
+  web_lists_member(l->out, "text", o->text);
   if (o->kind == HK_LOGGED_MAINTENANCE && o->until < INT64_MAX)
     hk_buffer_print(l->out, ",\"until\":%" PRId64, o->until);
   hk_buffer_put(l->out, "}", 1);
@@ -268,6 +268,6 @@ static void operated(void *arg, const struct hk_logged_operation *o)
 
 int hk_list_told(void *arg, const struct hk_web_part *part, struct hk_buffer *out)
 {
-  static const struct hk_eventlog_visit told = { .event = acknowledged, .incident = said, .operation = operated };
+  static const struct hk_eventlog_visit told = { .event = acknowledged, .incident = said, .operation = web_lists_operated };
   return list_log(arg, part, "told", &told, out);
 }

@@ -59,7 +59,7 @@ static bool read_part(const struct hk_look_part *part, struct seen *out)
   return false;
 }
 
-static void number(struct hk_buffer *out, const char *name, double value, int digits)
+static void web_sensor_number(struct hk_buffer *out, const char *name, double value, int digits)
 {
   hk_buffer_print(out, ",\"%s\":", name);
   hk_json_number(out, value, digits);
@@ -87,20 +87,20 @@ void hk_sensor_threshold(struct hk_buffer *out, const struct hk_detector *d, con
                                            : "fixed",
                   adaptive ? "evidence" : "score");
   if (d->alert != HK_ALERT_OFF && known)
-    number(out, "value", adaptive ? a->learned : (double)d->threshold, 6);
+    web_sensor_number(out, "value", adaptive ? a->learned : (double)d->threshold, 6);
   if (adaptive)
     hk_buffer_print(out, ",\"blocks\":%u", a->blocks);
   hk_buffer_put(out, "}", 1);
 }
 
-static void alert(struct hk_buffer *out, const struct hk_alert *a)
+static void web_sensor_alert(struct hk_buffer *out, const struct hk_alert *a)
 {
   hk_buffer_print(out, ",\"alert\":{\"raised\":%s,\"number\":%" PRIu32 ",\"instant\":%" PRId64, a->raised ? "true" : "false",
                   a->number, a->instant);
-  number(out, "before", a->before, 9);
-  number(out, "after", a->after, 9);
-  number(out, "spread_before", (double)a->spread_before, 6);
-  number(out, "spread_after", (double)a->spread_after, 6);
+  web_sensor_number(out, "before", a->before, 9);
+  web_sensor_number(out, "after", a->after, 9);
+  web_sensor_number(out, "spread_before", (double)a->spread_before, 6);
+  web_sensor_number(out, "spread_after", (double)a->spread_after, 6);
   hk_buffer_put(out, "}", 1);
 }
 
@@ -133,14 +133,14 @@ static void series(struct hk_buffer *out, struct hk_registry *registry, const st
   if (seen->ring) {
     const struct hk_window *w = &seen->window;
     hk_buffer_print(out, ",\"samples\":%" PRIu32 ",\"span\":%" PRIu32, w->count, hk_detector_span(&part->detector));
-    number(out, "baseline", w->reference + w->mean, 9);
+    web_sensor_number(out, "baseline", w->reference + w->mean, 9);
     hk_sensor_threshold(out, &part->detector, &seen->alert);
     if (seen->alert.number > 0)
-      alert(out, &seen->alert);
+      web_sensor_alert(out, &seen->alert);
   }
 }
 
-static void points(struct hk_buffer *out, const struct hk_look_part *part, const struct seen *seen)
+static void web_sensor_points(struct hk_buffer *out, const struct hk_look_part *part, const struct seen *seen)
 {
   const struct hk_window *w = &seen->window;
   const uint32_t span = hk_detector_span(&part->detector);
@@ -180,7 +180,7 @@ int hk_sensor_seen(void *arg, const struct hk_look *look, struct hk_buffer *out)
   }
   hk_buffer_put(out, "]", 1);
   if (look->n > 0 && seen[longest].ring)
-    points(out, &look->part[longest], &seen[longest]);
+    web_sensor_points(out, &look->part[longest], &seen[longest]);
   else
     hk_buffer_print(out, ",\"interval\":0,\"points\":[]");
   hk_buffer_print(out, "}\n");

@@ -12,7 +12,7 @@
 
 typedef Hk__Otlp__KeyValue Attribute;
 
-static void put_tags(struct hk_otlp *o, bool in_resource, Attribute *const *attributes, size_t n)
+static void decode_otlp_put_tags(struct hk_otlp *o, bool in_resource, Attribute *const *attributes, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
     const Attribute *a = attributes[i];
@@ -46,7 +46,7 @@ static bool put_numbers(struct hk_otlp *o, Hk__Otlp__NumberDataPoint *const *poi
                                                   : p->value_case == HK__OTLP__NUMBER_DATA_POINT__VALUE_AS_INT ? (double)p->as_int
                                                                                                                : NAN };
     hk_otlp_begin(o);
-    put_tags(o, false, p->attributes, p->n_attributes);
+    decode_otlp_put_tags(o, false, p->attributes, p->n_attributes);
     if (!hk_otlp_put(o, &point))
       return false;
   }
@@ -62,7 +62,7 @@ static bool put_numbers(struct hk_otlp *o, Hk__Otlp__NumberDataPoint *const *poi
                                          .counts = true,                                                                         \
                                          .count = (double)(points)[i]->count };                                                  \
     hk_otlp_begin(o);                                                                                                            \
-    put_tags(o, false, (points)[i]->attributes, (points)[i]->n_attributes);                                                      \
+    decode_otlp_put_tags(o, false, (points)[i]->attributes, (points)[i]->n_attributes);                                          \
     if (!hk_otlp_put(o, &point))                                                                                                 \
       return false;                                                                                                              \
   }                                                                                                                              \
@@ -85,7 +85,7 @@ static bool put_summaries(struct hk_otlp *o, Hk__Otlp__SummaryDataPoint *const *
   PUT_COUNTED(o, points, n, HAS_SUM);
 }
 
-static bool put_metric(struct hk_otlp *o, const Hk__Otlp__Metric *m)
+static bool decode_otlp_put_metric(struct hk_otlp *o, const Hk__Otlp__Metric *m)
 {
   const char *name = (const char *)m->name.data;
   switch (m->data_case) {
@@ -109,14 +109,14 @@ static bool put_metric(struct hk_otlp *o, const Hk__Otlp__Metric *m)
   }
 }
 
-static bool put_resource(struct hk_otlp *o, const Hk__Otlp__ResourceMetrics *r)
+static bool decode_otlp_put_resource(struct hk_otlp *o, const Hk__Otlp__ResourceMetrics *r)
 {
   hk_otlp_resource(o);
   if (r->resource)
-    put_tags(o, true, r->resource->attributes, r->resource->n_attributes);
+    decode_otlp_put_tags(o, true, r->resource->attributes, r->resource->n_attributes);
   for (size_t i = 0; i < r->n_scope_metrics; i++)
     for (size_t k = 0; k < r->scope_metrics[i]->n_metrics; k++)
-      if (!put_metric(o, r->scope_metrics[i]->metrics[k]))
+      if (!decode_otlp_put_metric(o, r->scope_metrics[i]->metrics[k]))
         return false;
   return true;
 }
@@ -132,7 +132,7 @@ int hk_decode_otlp(const void *data, size_t size, struct hk_buffer *out, struct 
   if (!request)
     status = arena.full ? -E2BIG : -EBADMSG;
   for (size_t i = 0; request && status == 0 && i < request->n_resource_metrics; i++)
-    if (!put_resource(&o, request->resource_metrics[i]))
+    if (!decode_otlp_put_resource(&o, request->resource_metrics[i]))
       status = out->failed || o.lines.key.failed ? -ENOMEM : -E2BIG;
   hk_sample_lines_free(&o.lines);
   hk_web_arena_free(&arena);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const cJSON *member(const cJSON *json, const char *name)
+static const cJSON *decode_otlp_json_member(const cJSON *json, const char *name)
 {
   return cJSON_GetObjectItemCaseSensitive(json, name);
 }
@@ -27,7 +27,7 @@ static double real_of(const cJSON *json)
 }
 
 /* ns since 1970; 0: none. */
-static uint64_t time_of(const cJSON *json)
+static uint64_t decode_otlp_json_time_of(const cJSON *json)
 {
   char *end;
   if (cJSON_IsNumber(json))
@@ -41,9 +41,10 @@ static uint64_t time_of(const cJSON *json)
 
 static void put_tag(struct hk_otlp *o, bool in_resource, const cJSON *attribute)
 {
-  const char *key = cJSON_GetStringValue(member(attribute, "key"));
-  const cJSON *value = member(attribute, "value"), *text = member(value, "stringValue"), *yes = member(value, "boolValue"),
-              *whole = member(value, "intValue"), *real = member(value, "doubleValue");
+  const char *key = cJSON_GetStringValue(decode_otlp_json_member(attribute, "key"));
+  const cJSON *value = decode_otlp_json_member(attribute, "value"), *text = decode_otlp_json_member(value, "stringValue"),
+              *yes = decode_otlp_json_member(value, "boolValue"), *whole = decode_otlp_json_member(value, "intValue"),
+              *real = decode_otlp_json_member(value, "doubleValue");
   if (!key)
     hk_otlp_other(o, in_resource);
   else if (cJSON_IsString(text))
@@ -60,7 +61,7 @@ static void put_tag(struct hk_otlp *o, bool in_resource, const cJSON *attribute)
     hk_otlp_other(o, in_resource);
 }
 
-static void put_tags(struct hk_otlp *o, bool in_resource, const cJSON *attributes)
+static void decode_otlp_json_put_tags(struct hk_otlp *o, bool in_resource, const cJSON *attributes)
 {
   const cJSON *attribute;
   cJSON_ArrayForEach(attribute, attributes) put_tag(o, in_resource, attribute);
@@ -71,19 +72,19 @@ static bool put_points(struct hk_otlp *o, const cJSON *points, bool counts)
   const cJSON *p;
   cJSON_ArrayForEach(p, points)
   {
-    const double flags = real_of(member(p, "flags"));
-    const cJSON *whole = member(p, "asInt");
-    struct hk_otlp_point point = { .time = time_of(member(p, "timeUnixNano")),
+    const double flags = real_of(decode_otlp_json_member(p, "flags"));
+    const cJSON *whole = decode_otlp_json_member(p, "asInt");
+    struct hk_otlp_point point = { .time = decode_otlp_json_time_of(decode_otlp_json_member(p, "timeUnixNano")),
                                    .recorded = !(flags >= 0 && flags <= UINT32_MAX && ((uint32_t)flags & 1)),
-                                   .value = real_of(counts  ? member(p, "sum")
+                                   .value = real_of(counts  ? decode_otlp_json_member(p, "sum")
                                                     : whole ? whole
-                                                            : member(p, "asDouble")),
+                                                            : decode_otlp_json_member(p, "asDouble")),
                                    .counts = counts,
-                                   .count = counts ? real_of(member(p, "count")) : 0 };
+                                   .count = counts ? real_of(decode_otlp_json_member(p, "count")) : 0 };
     if (counts && isnan(point.count)) /* members that are 0 may be missing */
       point.count = 0;
     hk_otlp_begin(o);
-    put_tags(o, false, member(p, "attributes"));
+    decode_otlp_json_put_tags(o, false, decode_otlp_json_member(p, "attributes"));
     if (!hk_otlp_put(o, &point))
       return false;
   }
@@ -92,7 +93,7 @@ static bool put_points(struct hk_otlp *o, const cJSON *points, bool counts)
 
 static int64_t temporality_of(const cJSON *data)
 {
-  const cJSON *json = member(data, "aggregationTemporality");
+  const cJSON *json = decode_otlp_json_member(data, "aggregationTemporality");
   const char *name = cJSON_GetStringValue(json);
   if (name)
     return strcmp(name, "AGGREGATION_TEMPORALITY_DELTA") == 0        ? 1
@@ -101,7 +102,7 @@ static int64_t temporality_of(const cJSON *data)
   return cJSON_IsNumber(json) && json->valuedouble >= 0 && json->valuedouble <= 2 ? (int64_t)json->valuedouble : 0;
 }
 
-static bool put_metric(struct hk_otlp *o, const cJSON *metric)
+static bool decode_otlp_json_put_metric(struct hk_otlp *o, const cJSON *metric)
 {
   static const struct {
     const char *name;
@@ -111,27 +112,28 @@ static bool put_metric(struct hk_otlp *o, const cJSON *metric)
                 { "histogram", HK_OTLP_HISTOGRAM },
                 { "exponentialHistogram", HK_OTLP_HISTOGRAM },
                 { "summary", HK_OTLP_SUMMARY } };
-  const char *name = cJSON_GetStringValue(member(metric, "name"));
+  const char *name = cJSON_GetStringValue(decode_otlp_json_member(metric, "name"));
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    const cJSON *data = member(metric, kinds[i].name);
+    const cJSON *data = decode_otlp_json_member(metric, kinds[i].name);
     if (!cJSON_IsObject(data))
       continue;
     hk_otlp_metric(o, name ? name : "", name ? strlen(name) : 0, kinds[i].kind, temporality_of(data));
-    return put_points(o, member(data, "dataPoints"), kinds[i].kind == HK_OTLP_HISTOGRAM || kinds[i].kind == HK_OTLP_SUMMARY);
+    return put_points(o, decode_otlp_json_member(data, "dataPoints"),
+                      kinds[i].kind == HK_OTLP_HISTOGRAM || kinds[i].kind == HK_OTLP_SUMMARY);
   }
   return hk_otlp_unknown(o);
 }
 
-static bool put_resource(struct hk_otlp *o, const cJSON *resource)
+static bool decode_otlp_json_put_resource(struct hk_otlp *o, const cJSON *resource)
 {
   const cJSON *scope, *metric;
   hk_otlp_resource(o);
-  put_tags(o, true, member(member(resource, "resource"), "attributes"));
-  cJSON_ArrayForEach(scope, member(resource, "scopeMetrics"))
+  decode_otlp_json_put_tags(o, true, decode_otlp_json_member(decode_otlp_json_member(resource, "resource"), "attributes"));
+  cJSON_ArrayForEach(scope, decode_otlp_json_member(resource, "scopeMetrics"))
   {
-    cJSON_ArrayForEach(metric, member(scope, "metrics"))
+    cJSON_ArrayForEach(metric, decode_otlp_json_member(scope, "metrics"))
     {
-      if (!put_metric(o, metric))
+      if (!decode_otlp_json_put_metric(o, metric))
         return false;
     }
   }
@@ -149,9 +151,9 @@ int hk_decode_otlp_json(const char *data, size_t size, struct hk_buffer *out, st
   if (!cJSON_IsObject(json))
     status = -EBADMSG;
   const cJSON *resource;
-  cJSON_ArrayForEach(resource, member(json, "resourceMetrics"))
+  cJSON_ArrayForEach(resource, decode_otlp_json_member(json, "resourceMetrics"))
   {
-    if (status == 0 && !put_resource(&o, resource))
+    if (status == 0 && !decode_otlp_json_put_resource(&o, resource))
       status = out->failed || o.lines.key.failed ? -ENOMEM : -E2BIG;
   }
   hk_sample_lines_free(&o.lines);

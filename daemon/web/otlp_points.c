@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is(const char *text, size_t length, const char *name)
+static bool otlp_points_is(const char *text, size_t length, const char *name)
 {
   return length == strlen(name) && memcmp(text, name, length) == 0;
 }
@@ -32,9 +32,10 @@ void hk_otlp_begin(struct hk_otlp *o)
 }
 
 /* The next tag, whose key is set already; NULL: the tag is not used. */
-static struct hk_otlp_tag *next(struct hk_otlp *o, bool in_resource, const char *key, size_t length)
+static struct hk_otlp_tag *otlp_points_next(struct hk_otlp *o, bool in_resource, const char *key, size_t length)
 {
-  if (in_resource && !is(key, length, "service.name") && !is(key, length, "service.instance.id") && !is(key, length, "host.name"))
+  if (in_resource && !otlp_points_is(key, length, "service.name") && !otlp_points_is(key, length, "service.instance.id") &&
+      !otlp_points_is(key, length, "host.name"))
     return NULL;
   if (o->n == HK_OTLP_TAGS) {
     o->lines.wrong = "it has more than 64 attributes";
@@ -51,7 +52,7 @@ static struct hk_otlp_tag *next(struct hk_otlp *o, bool in_resource, const char 
 
 void hk_otlp_text(struct hk_otlp *o, bool in_resource, const char *key, size_t key_length, const char *value, size_t length)
 {
-  struct hk_otlp_tag *tag = next(o, in_resource, key, key_length);
+  struct hk_otlp_tag *tag = otlp_points_next(o, in_resource, key, key_length);
   if (!tag)
     return;
   tag->value = value;
@@ -60,14 +61,14 @@ void hk_otlp_text(struct hk_otlp *o, bool in_resource, const char *key, size_t k
 
 void hk_otlp_whole(struct hk_otlp *o, bool in_resource, const char *key, size_t key_length, int64_t value)
 {
-  struct hk_otlp_tag *tag = next(o, in_resource, key, key_length);
+  struct hk_otlp_tag *tag = otlp_points_next(o, in_resource, key, key_length);
   if (tag)
     tag->length = (size_t)snprintf(tag->text, sizeof tag->text, "%" PRId64, value);
 }
 
 void hk_otlp_real(struct hk_otlp *o, bool in_resource, const char *key, size_t key_length, double value)
 {
-  struct hk_otlp_tag *tag = next(o, in_resource, key, key_length);
+  struct hk_otlp_tag *tag = otlp_points_next(o, in_resource, key, key_length);
   if (tag)
     tag->length = (size_t)snprintf(tag->text, sizeof tag->text, "%.17g", value);
 }
@@ -89,7 +90,7 @@ static int by_key(const void *a, const void *b)
 }
 
 /* The key of the data point's series. */
-static void put_key(struct hk_otlp *o)
+static void otlp_points_put_key(struct hk_otlp *o)
 {
   const struct hk_otlp_tag *tags[HK_OTLP_TAGS];
   const char *wrong = o->wrong ? o->wrong : o->lines.wrong;
@@ -110,7 +111,7 @@ bool hk_otlp_put(struct hk_otlp *o, const struct hk_otlp_point *point)
     return hk_sample_lines_refuse(&o->lines, NULL);
   if (point->time == 0 || point->time > INT64_MAX)
     return hk_sample_lines_refuse(&o->lines, point->time ? "its time is past the year 2262" : "it has no time");
-  put_key(o);
+  otlp_points_put_key(o);
   return hk_sample_lines_add(&o->lines, point->counts ? &point->count : NULL, point->counts ? "sum" : "value", point->value,
                              (int64_t)point->time);
 }

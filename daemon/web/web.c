@@ -27,7 +27,7 @@
 #define PATIENCE 10    /* s for the thread to end */
 #define STUCK_LONG 600 /* s for an answer to be taken, where `stuck` is off or longer */
 
-static void leave(struct hk_web_peer *p)
+static void web_leave(struct hk_web_peer *p)
 {
   struct hk_web *web = p->web;
   hk_address_limits_leave(web->net->limits, p->place, p->newcomer);
@@ -57,14 +57,14 @@ static void arrive(struct hk_web *web)
       lws_set_opaque_user_data(wsi, p);
       hk_count(&web->counters.accepted, 1);
     } else {
-      leave(p);
+      web_leave(p);
     }
     p = next;
   }
 }
 
 /* Another thread woke this one. */
-static void wake(struct hk_web *web)
+static void web_wake(struct hk_web *web)
 {
   arrive(web);
   hk_web_look_go_on(web);
@@ -72,7 +72,7 @@ static void wake(struct hk_web *web)
     hk_web_tls_again(web);
 }
 
-static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t size)
+static int web_on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t size)
 {
   struct hk_web_peer *p = wsi ? lws_get_opaque_user_data(wsi) : NULL;
   if (p && p->what == HK_WEB_INNER)
@@ -81,7 +81,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     return hk_web_tls_event(wsi, reason, user, in, size);
   switch (reason) {
   case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
-    wake(lws_context_user(lws_get_context(wsi)));
+    web_wake(lws_context_user(lws_get_context(wsi)));
     return 0;
   case LWS_CALLBACK_HTTP:
     return p ? hk_web_request(wsi, p, in) : -1;
@@ -95,7 +95,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     return !p ? -1 : p->stream.open ? hk_web_stream_beat(wsi, p) : 0;
   case LWS_CALLBACK_WSI_DESTROY:
     if (p)
-      leave(p);
+      web_leave(p);
     lws_set_opaque_user_data(wsi, NULL);
     return 0;
   case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
@@ -112,13 +112,13 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
 }
 
 static const struct lws_protocols protocols[] = {
-  { .name = "http", .callback = on_event, .rx_buffer_size = HK_WEB_SOCKET_RX, .tx_packet_size = HK_WEB_READ },
+  { .name = "http", .callback = web_on_event, .rx_buffer_size = HK_WEB_SOCKET_RX, .tx_packet_size = HK_WEB_READ },
   { .name = "inner", .callback = hk_web_inner_event },
   { .name = "tls", .callback = hk_web_tls_event },
   { 0 }
 };
 
-static uint32_t most(const struct hk_config *config)
+static uint32_t web_most(const struct hk_config *config)
 {
   return config->max_connections < HK_WEB_CONNECTIONS ? config->max_connections : HK_WEB_CONNECTIONS;
 }
@@ -129,7 +129,7 @@ uint32_t hk_web_descriptors(const struct hk_config *config)
   for (uint32_t i = 0; i < config->n_listeners; i++)
     if (config->listeners[i].protocol == HK_PROTOCOL_HTTP)
       each = each == EACH_TLS || config->listeners[i].rules.certificate[0] ? EACH_TLS : EACH;
-  return each > 0 ? each * most(config) + SPARE : 0;
+  return each > 0 ? each * web_most(config) + SPARE : 0;
 }
 
 int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_answers *answers, char *error, size_t size)
@@ -142,7 +142,7 @@ int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_ans
   }
   web->net = net;
   web->answers = *answers;
-  web->most = most(config);
+  web->most = web_most(config);
   web->handshake = (int)((config->handshake + 999999999) / 1000000000);
   pthread_mutex_init(&web->lock, NULL);
   const struct lws_context_creation_info info = {
@@ -173,7 +173,7 @@ int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_ans
   return 0;
 }
 
-static void *run(void *arg)
+static void *web_run(void *arg)
 {
   struct hk_web *web = arg;
   hk_thread_name("web", 0);
@@ -184,7 +184,7 @@ static void *run(void *arg)
 
 int hk_web_start(struct hk_web *web)
 {
-  const int status = web ? pthread_create(&web->thread, NULL, run, web) : 0;
+  const int status = web ? pthread_create(&web->thread, NULL, web_run, web) : 0;
   if (web)
     web->running = status == 0;
   return -status;
@@ -210,7 +210,7 @@ void hk_web_close(struct hk_web *web)
     struct hk_web_peer *p = web->arrivals;
     web->arrivals = p->next;
     close(p->fd);
-    leave(p);
+    web_leave(p);
   }
   pthread_mutex_destroy(&web->lock);
   free(web);
@@ -232,7 +232,7 @@ void hk_web_again(struct hk_web *web)
 
 /* For how long answers may be left untaken, s. What the kernel has of one is its own to watch: libwebsockets knows nothing of it,
  * and would wait as between two requests. */
-static int be_patient(int fd, const struct hk_config *config)
+static int web_be_patient(int fd, const struct hk_config *config)
 {
   const int64_t s = (config->stuck + 999999999) / 1000000000;
   const int patience = s > 0 && s < STUCK_LONG ? (int)s : STUCK_LONG;
@@ -265,7 +265,7 @@ bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd,
   p->newcomer = hk_gate_shut(listener->gate);
   p->fd = fd;
   hk_peer_prepare(fd, config);
-  p->stuck = be_patient(fd, config);
+  p->stuck = web_be_patient(fd, config);
   if (getpeername(fd, (struct sockaddr *)&address, &length) == 0)
     hk_address_format((const struct sockaddr *)&address, p->peer);
   atomic_fetch_add_explicit(&web->connections, 1, memory_order_relaxed);

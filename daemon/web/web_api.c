@@ -18,7 +18,7 @@
 
 /* --- in frames -------------------------------------------------------------------------------------------------------- */
 
-static void fail(struct hk_web_peer *p, unsigned code, const char *why)
+static void web_api_fail(struct hk_web_peer *p, unsigned code, const char *why)
 {
   p->answer.body.size = 0;
   hk_web_problem(&p->answer.body, code, why);
@@ -30,14 +30,14 @@ static void said_no(struct hk_web_peer *p, const struct hk_frame *f)
   struct hk_error_message m;
   char text[1024 + 1];
   if (hk_error_read(f, &m) != 0) {
-    fail(p, 500, "the daemon's answer was not understood");
+    web_api_fail(p, 500, "the daemon's answer was not understood");
     return;
   }
   snprintf(text, sizeof text, "%.*s", (int)m.message.length, m.message.data);
-  fail(p, m.code == HANKEL_FORBIDDEN ? 403 : m.code == HANKEL_UNAUTHORIZED ? 401 : 503, text);
+  web_api_fail(p, m.code == HANKEL_FORBIDDEN ? 403 : m.code == HANKEL_UNAUTHORIZED ? 401 : 503, text);
 }
 
-static void answer(struct hk_web_peer *p, const struct hk_frame *f)
+static void web_api_answer(struct hk_web_peer *p, const struct hk_frame *f)
 {
   bool taken;
   struct hk_string text;
@@ -48,7 +48,7 @@ static void answer(struct hk_web_peer *p, const struct hk_frame *f)
     return;
   }
   if (hk_reloaded_read(f, &taken, &text) != 0) {
-    fail(p, 500, "the daemon's answer was not understood");
+    web_api_fail(p, 500, "the daemon's answer was not understood");
     return;
   }
   while (text.length > 0 && text.data[text.length - 1] == '\n')
@@ -59,7 +59,7 @@ static void answer(struct hk_web_peer *p, const struct hk_frame *f)
   hk_web_ready(p, taken ? 200 : 409, NULL);
 }
 
-static void came(struct hk_web_inner *inner, const char *data, size_t size)
+static void web_api_came(struct hk_web_inner *inner, const char *data, size_t size)
 {
   struct hk_frame f;
   struct hk_web_peer *p = inner->peer;
@@ -69,7 +69,7 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
     const size_t n = room < size ? room : size;
     if (!space || n == 0) {
       hk_web_inner_close(inner);
-      fail(p, 503, "no memory");
+      web_api_fail(p, 503, "no memory");
       return;
     }
     memcpy(space, data, n);
@@ -83,27 +83,27 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
       if (f.type == HK_ERROR)
         said_no(p, &f);
       else
-        answer(p, &f);
+        web_api_answer(p, &f);
       hk_web_inner_close(inner);
       return;
     }
     if (status != HK_FRAME_PART) {
       hk_web_inner_close(inner);
-      fail(p, 500, "the daemon's answer was not understood");
+      web_api_fail(p, 500, "the daemon's answer was not understood");
       return;
     }
   }
 }
 
-static void ended(struct hk_web_inner *inner)
+static void web_api_ended(struct hk_web_inner *inner)
 {
-  fail(inner->peer, 503, "the daemon closed the connection; it may be stopping");
+  web_api_fail(inner->peer, 503, "the daemon closed the connection; it may be stopping");
 }
 
-static const struct hk_web_inner_kind frames_kind = { HK_PROTOCOL_BINARY, came, ended };
+static const struct hk_web_inner_kind frames_kind = { HK_PROTOCOL_BINARY, web_api_came, web_api_ended };
 
 /* Sends a request; w: the frames, HELLO and one that is answered by a frame of type `awaited`. */
-static int ask(struct lws *wsi, struct hk_web_peer *p, const struct hk_writer *w, uint8_t awaited)
+static int web_api_ask(struct lws *wsi, struct hk_web_peer *p, const struct hk_writer *w, uint8_t awaited)
 {
   int status = w->full ? -E2BIG : hk_web_inner_open(p, &frames_kind, 1);
   if (status == 0) {
@@ -119,7 +119,7 @@ static int ask(struct lws *wsi, struct hk_web_peer *p, const struct hk_writer *w
                       status == -E2BIG ? "the name is too long" : "no memory or no descriptor is available", NULL);
 }
 
-static void greet(struct hk_writer *w)
+static void web_api_greet(struct hk_writer *w)
 {
   const struct hk_hello hello = { .client = hk_string("HTTP") };
   w->full |= hk_hello_write(w, 1, &hello) != 0;
@@ -129,9 +129,9 @@ static int ask_plainly(struct lws *wsi, struct hk_web_peer *p, uint8_t type, uin
 {
   uint8_t bytes[FRAMES_MAX];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  greet(&w);
+  web_api_greet(&w);
   w.full |= hk_empty_write(&w, type, 2) != 0;
-  return ask(wsi, p, &w, awaited);
+  return web_api_ask(wsi, p, &w, awaited);
 }
 
 int hk_web_api_status(struct lws *wsi, struct hk_web_peer *p)
@@ -144,13 +144,13 @@ int hk_web_api_reload(struct lws *wsi, struct hk_web_peer *p)
   return ask_plainly(wsi, p, HK_RELOAD, HK_RELOADED);
 }
 
-static int operate(struct lws *wsi, struct hk_web_peer *p, const struct hk_operate *m)
+static int web_api_operate(struct lws *wsi, struct hk_web_peer *p, const struct hk_operate *m)
 {
   uint8_t bytes[FRAMES_MAX];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  greet(&w);
+  web_api_greet(&w);
   w.full |= hk_operate_write(&w, 2, m) != 0;
-  return ask(wsi, p, &w, HK_OPERATED);
+  return web_api_ask(wsi, p, &w, HK_OPERATED);
 }
 
 /* --- bodies ----------------------------------------------------------------------------------------------------------- */
@@ -176,7 +176,7 @@ static const char *string_of(const cJSON *json, const char *name)
 }
 
 /* A member that is a whole number from 0 to most; 0 if it is missing. False: it is something else. */
-static bool number_of(const cJSON *json, const char *name, double most, double *out)
+static bool web_api_number_of(const cJSON *json, const char *name, double most, double *out)
 {
   const cJSON *member = cJSON_GetObjectItemCaseSensitive(json, name);
   *out = member ? member->valuedouble : 0;
@@ -199,10 +199,10 @@ static int operate_as(struct lws *wsi, struct hk_web_peer *p, const struct order
   if (!json)
     return status;
   const char *subject = string_of(json, order->subject), *by = string_of(json, "by");
-  const bool read = subject && by && strlen(by) <= HK_WHO_MAX && number_of(json, order->number, order->most, &number);
+  const bool read = subject && by && strlen(by) <= HK_WHO_MAX && web_api_number_of(json, order->number, order->most, &number);
   struct hk_operate m = { .subject = hk_string(read ? subject : ""), .by = hk_string(read ? by : "") };
   if (read && order->make(json, number, &m))
-    status = operate(wsi, p, &m);
+    status = web_api_operate(wsi, p, &m);
   else
     status = hk_web_fault(wsi, p, 400, order->takes, NULL);
   cJSON_Delete(json);
@@ -330,8 +330,8 @@ static bool list_arguments(struct lws *wsi, struct hk_web_peer *p, const char *a
   return wrong == NULL;
 }
 
-static int list(struct lws *wsi, struct hk_web_peer *p, const char *after,
-                int (*make)(void *arg, const struct hk_web_part *part, struct hk_buffer *out))
+static int web_api_list(struct lws *wsi, struct hk_web_peer *p, const char *after,
+                        int (*make)(void *arg, const struct hk_web_part *part, struct hk_buffer *out))
 {
   char glob[HK_GLOB_MAX + 1];
   struct hk_web_part part;
@@ -348,17 +348,17 @@ static int list(struct lws *wsi, struct hk_web_peer *p, const char *after,
 
 int hk_web_api_alerts(struct lws *wsi, struct hk_web_peer *p)
 {
-  return list(wsi, p, "after", p->web->answers.alerts);
+  return web_api_list(wsi, p, "after", p->web->answers.alerts);
 }
 
 int hk_web_api_events(struct lws *wsi, struct hk_web_peer *p)
 {
-  return list(wsi, p, "since", p->web->answers.events);
+  return web_api_list(wsi, p, "since", p->web->answers.events);
 }
 
 int hk_web_api_told(struct lws *wsi, struct hk_web_peer *p)
 {
-  return list(wsi, p, "since", p->web->answers.told);
+  return web_api_list(wsi, p, "since", p->web->answers.told);
 }
 
 int hk_web_api_incidents(struct lws *wsi, struct hk_web_peer *p)

@@ -12,7 +12,7 @@ struct hk_web_arena_block {
   max_align_t data[];
 };
 
-static void *take(void *arg, size_t size)
+static void *web_arena_take(void *arg, size_t size)
 {
   struct hk_web_arena *a = arg;
   const size_t rounded = (size + ALIGN - 1) / ALIGN * ALIGN;
@@ -39,7 +39,7 @@ static void *take(void *arg, size_t size)
   return at;
 }
 
-static void give(void *arg, void *pointer)
+static void web_arena_give(void *arg, void *pointer)
 {
   (void)arg;
   (void)pointer;
@@ -47,7 +47,7 @@ static void give(void *arg, void *pointer)
 
 void hk_web_arena_open(struct hk_web_arena *arena)
 {
-  *arena = (struct hk_web_arena){ .allocator = { take, give, arena } };
+  *arena = (struct hk_web_arena){ .allocator = { web_arena_take, web_arena_give, arena } };
 }
 
 void hk_web_arena_free(struct hk_web_arena *arena)

@@ -57,14 +57,14 @@ unsigned hk_web_feed_answer(struct hk_web_peer *p, const struct hk_web_fed *fed,
   return 400;
 }
 
-static void fail(struct hk_web_peer *p, const char *why)
+static void web_feed_fail(struct hk_web_peer *p, const char *why)
 {
   p->answer.body.size = 0;
   hk_web_problem(&p->answer.body, 503, why);
   hk_web_ready(p, 503, NULL);
 }
 
-static uint64_t count_of(const cJSON *json, const char *name)
+static uint64_t web_feed_count_of(const cJSON *json, const char *name)
 {
   const cJSON *member = cJSON_GetObjectItemCaseSensitive(json, name);
   return cJSON_IsNumber(member) && member->valuedouble > 0 ? (uint64_t)member->valuedouble : 0;
@@ -85,7 +85,7 @@ static void add_faults(const struct hk_sample_faults *from, struct hk_web_fed *f
     cJSON_DeleteItemFromArray(fed->faults, (int)HK_SAMPLE_FAULTS);
 }
 
-static void came(struct hk_web_inner *inner, const char *data, size_t size)
+static void web_feed_came(struct hk_web_inner *inner, const char *data, size_t size)
 {
   struct hk_web_peer *p = inner->peer;
   struct hk_buffer *partial = &inner->partial;
@@ -96,14 +96,14 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
   const char *type = NULL;
   if (!json) {
     hk_web_inner_close(inner);
-    fail(p, "no memory for the result of the points");
+    web_feed_fail(p, "no memory for the result of the points");
     return;
   }
-  struct hk_web_fed fed = { .taken = count_of(json, "taken"),
-                            .late = count_of(json, "late"),
-                            .rejected = count_of(json, "rejected"),
-                            .refused = count_of(json, "refused"),
-                            .dropped = count_of(json, "dropped"),
+  struct hk_web_fed fed = { .taken = web_feed_count_of(json, "taken"),
+                            .late = web_feed_count_of(json, "late"),
+                            .rejected = web_feed_count_of(json, "rejected"),
+                            .refused = web_feed_count_of(json, "refused"),
+                            .dropped = web_feed_count_of(json, "dropped"),
                             .faults = cJSON_GetObjectItemCaseSensitive(json, "faults") };
   add_faults(&p->request.points.faults, &fed);
   snprintf(p->request.points.told, sizeof p->request.points.told, "taken=%" PRIu64 ", late=%" PRIu64 ", rejected=%" PRIu64,
@@ -114,12 +114,12 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
   hk_web_ready(p, code, type);
 }
 
-static void ended(struct hk_web_inner *inner)
+static void web_feed_ended(struct hk_web_inner *inner)
 {
-  fail(inner->peer, "the daemon is stopping, and it is unknown how many points it has taken: send them again");
+  web_feed_fail(inner->peer, "the daemon is stopping, and it is unknown how many points it has taken: send them again");
 }
 
-static const struct hk_web_inner_kind lines_kind = { HK_PROTOCOL_LINE, came, ended };
+static const struct hk_web_inner_kind lines_kind = { HK_PROTOCOL_LINE, web_feed_came, web_feed_ended };
 
 int hk_web_feed(struct lws *wsi, struct hk_web_peer *p, int64_t unit, const struct hk_web_fed_kind *kind)
 {

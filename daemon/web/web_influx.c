@@ -10,7 +10,7 @@
 #include <strings.h>
 
 /* ns of a unit of `precision`; 0: unknown. */
-static int64_t unit_of(const char *precision)
+static int64_t web_influx_unit_of(const char *precision)
 {
   static const struct {
     const char *name;
@@ -31,7 +31,7 @@ int hk_web_influx_write(struct lws *wsi, struct hk_web_peer *p)
 {
   char precision[8];
   const int status = hk_web_argument(wsi, "precision", precision, sizeof precision);
-  const int64_t unit = status == 0 ? unit_of(precision) : 0;
+  const int64_t unit = status == 0 ? web_influx_unit_of(precision) : 0;
   if (unit == 0)
     return hk_web_fault(wsi, p, 400, "`precision` is one of ns, us, ms, s, m, h", NULL);
   p->request.points.faults = (struct hk_sample_faults){ 0 };

@@ -88,7 +88,7 @@ void hk_web_inner_close(struct hk_web_inner *inner)
   lws_set_timeout(inner->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
 }
 
-static void gone(struct hk_web_inner *inner)
+static void web_inner_gone(struct hk_web_inner *inner)
 {
   if (inner->peer) {
     inner->peer->inner = NULL;
@@ -115,7 +115,7 @@ int hk_web_inner_event(struct lws *wsi, enum lws_callback_reasons reason, void *
     return inner->peer && inner->sends ? send_rest(inner) : 0;
   case LWS_CALLBACK_WSI_DESTROY:
     lws_set_opaque_user_data(wsi, NULL);
-    gone(inner);
+    web_inner_gone(inner);
     return 0;
   default:
     return 0;

@@ -9,20 +9,20 @@
 #include <string.h>
 
 /* Thread: a shard's. */
-static void wake(void *arg)
+static void web_look_wake(void *arg)
 {
   const struct hk_web *web = arg;
   lws_cancel_service(web->lws);
 }
 
-static int fail(struct lws *wsi, struct hk_web_peer *p, int status)
+static int web_look_fail(struct lws *wsi, struct hk_web_peer *p, int status)
 {
   return status == -ENOENT   ? hk_web_fault(wsi, p, 404, "no sensor has this name", NULL)
          : status == -ENOMEM ? hk_web_fault(wsi, p, 503, "no memory", NULL)
                              : hk_web_fault(wsi, p, 503, "no backend is computing at the moment", NULL);
 }
 
-static int wait_for(struct lws *wsi, struct hk_web_peer *p)
+static int web_look_wait_for(struct lws *wsi, struct hk_web_peer *p)
 {
   p->looking = p->web->looking;
   p->web->looking = p;
@@ -44,12 +44,12 @@ int hk_web_look(struct lws *wsi, struct hk_web_peer *p)
   else if ((size_t)snprintf(name, sizeof name, "%s", p->request.path + before) >= sizeof name)
     status = -E2BIG;
   if (status == 0)
-    status = a->look(a->arg, name, (uint32_t)scores, wake, p->web, &p->look);
-  return status != 0 ? fail(wsi, p, status == -E2BIG ? -ENOENT : status) : wait_for(wsi, p);
+    status = a->look(a->arg, name, (uint32_t)scores, web_look_wake, p->web, &p->look);
+  return status != 0 ? web_look_fail(wsi, p, status == -E2BIG ? -ENOENT : status) : web_look_wait_for(wsi, p);
 }
 
 /* The status of the answer, which is in the body; 0: not yet. */
-static unsigned answered(struct hk_web_peer *p)
+static unsigned web_look_answered(struct hk_web_peer *p)
 {
   const struct hk_web_answers *a = &p->web->answers;
   if (p->list) {
@@ -79,7 +79,7 @@ static bool read_asked(struct lws *wsi, struct hk_web_sensors *asked)
          hk_web_argument(wsi, "after", asked->after, sizeof asked->after) == 0;
 }
 
-static int list(struct lws *wsi, struct hk_web_peer *p, bool groups, bool lines)
+static int web_look_list(struct lws *wsi, struct hk_web_peer *p, bool groups, bool lines)
 {
   const struct hk_web_answers *a = &p->web->answers;
   char glob[HK_GLOB_MAX + 1];
@@ -98,27 +98,27 @@ static int list(struct lws *wsi, struct hk_web_peer *p, bool groups, bool lines)
     return hk_web_fault(wsi, p, 400, wrong, NULL);
   asked.line = (uint32_t)line;
   asked.limit = limit < HK_SENSORS_MAX ? (uint32_t)limit : HK_SENSORS_MAX;
-  if ((wrong = a->list(a->arg, &asked, wake, p->web, &p->list)))
+  if ((wrong = a->list(a->arg, &asked, web_look_wake, p->web, &p->list)))
     return hk_web_fault(wsi, p, 400, wrong, NULL);
   if (!p->list)
     return hk_web_fault(wsi, p, 503, "no memory", NULL);
-  const unsigned code = answered(p); /* answers at once if no sensor matches: then no shard was asked */
-  return code != 0 ? hk_web_reply(wsi, p, code, "application/json", NULL) : wait_for(wsi, p);
+  const unsigned code = web_look_answered(p); /* answers at once if no sensor matches: then no shard was asked */
+  return code != 0 ? hk_web_reply(wsi, p, code, "application/json", NULL) : web_look_wait_for(wsi, p);
 }
 
 int hk_web_sensors(struct lws *wsi, struct hk_web_peer *p)
 {
-  return list(wsi, p, false, false);
+  return web_look_list(wsi, p, false, false);
 }
 
 int hk_web_groups(struct lws *wsi, struct hk_web_peer *p)
 {
-  return list(wsi, p, true, false);
+  return web_look_list(wsi, p, true, false);
 }
 
 int hk_web_lines(struct lws *wsi, struct hk_web_peer *p)
 {
-  return list(wsi, p, true, true);
+  return web_look_list(wsi, p, true, true);
 }
 
 void hk_web_look_end(struct hk_web_peer *p)
@@ -138,7 +138,7 @@ void hk_web_look_go_on(struct hk_web *web)
 {
   for (struct hk_web_peer *p = web->looking, *next; p; p = next) {
     next = p->looking;
-    const unsigned code = answered(p);
+    const unsigned code = web_look_answered(p);
     if (code == 0)
       continue;
     hk_web_look_end(p);

@@ -14,7 +14,7 @@
 
 static const char protobuf[] = "application/x-protobuf", json[] = "application/json";
 
-static bool complete(const struct hk_web_fed *fed)
+static bool web_otlp_complete(const struct hk_web_fed *fed)
 {
   return fed->refused == 0 && fed->dropped == 0 && fed->rejected == 0;
 }
@@ -24,7 +24,7 @@ static unsigned answer_protobuf(struct hk_web_peer *p, const struct hk_web_fed *
   char why[SENTENCE_MAX];
   *type = protobuf;
   hk_web_feed_sentence(fed, p->request.points.fed->line, why, sizeof why);
-  if (!complete(fed)) /* otherwise an empty message */
+  if (!web_otlp_complete(fed)) /* otherwise an empty message */
     hk_otlp_partial((int64_t)(fed->refused + fed->dropped + fed->rejected), why, &p->answer.body);
   return 200;
 }
@@ -34,7 +34,7 @@ static unsigned answer_json(struct hk_web_peer *p, const struct hk_web_fed *fed,
   char why[SENTENCE_MAX];
   *type = json;
   hk_web_feed_sentence(fed, p->request.points.fed->line, why, sizeof why);
-  if (complete(fed))
+  if (web_otlp_complete(fed))
     hk_buffer_print(&p->answer.body, "{}\n");
   else
     hk_otlp_partial_json((int64_t)(fed->refused + fed->dropped + fed->rejected), why, &p->answer.body);

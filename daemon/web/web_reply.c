@@ -20,7 +20,7 @@ const struct hk_web_header hk_web_retry = { "retry-after:", "1" };
 
 /* A peer that takes nothing for so long is closed: by libwebsockets while there is more to hand over, by the kernel afterwards
  * (TCP_USER_TIMEOUT, web.c). */
-static void be_patient(struct lws *wsi, const struct hk_web_peer *p)
+static void web_reply_be_patient(struct lws *wsi, const struct hk_web_peer *p)
 {
   lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->stuck);
 }
@@ -33,7 +33,7 @@ static int over(struct lws *wsi, struct hk_web_peer *p)
   return p->answer.last || lws_http_transaction_completed(wsi) ? -1 : 0;
 }
 
-static int add(struct lws *wsi, const char *name, const char *value, unsigned char **at, unsigned char *end)
+static int web_reply_add(struct lws *wsi, const char *name, const char *value, unsigned char **at, unsigned char *end)
 {
   return lws_add_http_header_by_name(wsi, (const unsigned char *)name, (const unsigned char *)value, (int)strlen(value), at, end);
 }
@@ -55,18 +55,19 @@ int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const ch
     return -1;
   p->answer.sent = 0;
   p->answer.begun = true;
-  if (begin_headers(wsi, p, code, type, &at, end) != 0 || add(wsi, "cache-control:", "no-store", &at, end) != 0 ||
-      add(wsi, "content-security-policy:", POLICY, &at, end) != 0 || add(wsi, "referrer-policy:", "no-referrer", &at, end) != 0 ||
-      add(wsi, "cross-origin-resource-policy:", "same-origin", &at, end) != 0 ||
-      add(wsi, "x-content-type-options:", "nosniff", &at, end) != 0 ||
-      (extra && add(wsi, extra->name, extra->value, &at, end) != 0) ||
-      (p->request.points.told[0] && add(wsi, "hankel-points:", p->request.points.told, &at, end) != 0) ||
-      (p->answer.last && !p->stream.open && add(wsi, "connection:", "close", &at, end) != 0) ||
+  if (begin_headers(wsi, p, code, type, &at, end) != 0 || web_reply_add(wsi, "cache-control:", "no-store", &at, end) != 0 ||
+      web_reply_add(wsi, "content-security-policy:", POLICY, &at, end) != 0 ||
+      web_reply_add(wsi, "referrer-policy:", "no-referrer", &at, end) != 0 ||
+      web_reply_add(wsi, "cross-origin-resource-policy:", "same-origin", &at, end) != 0 ||
+      web_reply_add(wsi, "x-content-type-options:", "nosniff", &at, end) != 0 ||
+      (extra && web_reply_add(wsi, extra->name, extra->value, &at, end) != 0) ||
+      (p->request.points.told[0] && web_reply_add(wsi, "hankel-points:", p->request.points.told, &at, end) != 0) ||
+      (p->answer.last && !p->stream.open && web_reply_add(wsi, "connection:", "close", &at, end) != 0) ||
       lws_finalize_write_http_header(wsi, room + LWS_PRE, &at, end) != 0)
     return -1;
   if (p->answer.head || p->answer.body.size == 0)
     return over(wsi, p);
-  be_patient(wsi, p);
+  web_reply_be_patient(wsi, p);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
 }
 
@@ -135,7 +136,7 @@ static int go_on_streaming(struct lws *wsi, struct hk_web_peer *p)
     lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
     return 0;
   }
-  be_patient(wsi, p);
+  web_reply_be_patient(wsi, p);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
 }
 
@@ -167,6 +168,6 @@ int hk_web_go_on(struct lws *wsi, struct hk_web_peer *p)
     return over(wsi, p);
   if (p->stream.open)
     return go_on_streaming(wsi, p);
-  be_patient(wsi, p);
+  web_reply_be_patient(wsi, p);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
 }

@@ -25,13 +25,13 @@ static const char not_restored[] = "the state is being restored";
 static const char not_ours[] = "the listener is on loopback, but the request's Host is not";
 static const char socket_path[] = "/api/v1/ws";
 
-static unsigned phase_of(const struct hk_web_peer *p)
+static unsigned web_request_phase_of(const struct hk_web_peer *p)
 {
   return atomic_load_explicit(&p->web->phase, memory_order_acquire);
 }
 
 /* Whether the process runs. */
-static int health(struct lws *wsi, struct hk_web_peer *p)
+static int web_request_health(struct lws *wsi, struct hk_web_peer *p)
 {
   hk_buffer_print(&p->answer.body, "ok\n");
   return hk_web_reply(wsi, p, 200, "text/plain", NULL);
@@ -40,7 +40,7 @@ static int health(struct lws *wsi, struct hk_web_peer *p)
 /* Whether new points are scored and kept as configured. */
 static int readiness(struct lws *wsi, struct hk_web_peer *p)
 {
-  const unsigned phase = phase_of(p);
+  const unsigned phase = web_request_phase_of(p);
   struct hk_buffer why = { 0 };
   if (phase == HK_WEB_RESTORING)
     hk_json_string(&why, not_restored, sizeof not_restored - 1);
@@ -56,7 +56,7 @@ static int readiness(struct lws *wsi, struct hk_web_peer *p)
   return hk_web_reply(wsi, p, code, "application/json", NULL);
 }
 
-static int metrics(struct lws *wsi, struct hk_web_peer *p)
+static int web_request_metrics(struct lws *wsi, struct hk_web_peer *p)
 {
   char accept[512] = "";
   (void)lws_hdr_copy(wsi, accept, sizeof accept, WSI_TOKEN_HTTP_ACCEPT); /* one that is too long: it stays empty */
@@ -78,9 +78,9 @@ struct hk_web_route {
 };
 
 static const struct hk_web_route routes[] = {
-  { "/healthz", READS, false, 0, health },
+  { "/healthz", READS, false, 0, web_request_health },
   { "/readyz", READS, false, SEES, readiness },
-  { "/metrics", READS, true, SEES, metrics },
+  { "/metrics", READS, true, SEES, web_request_metrics },
   { "/api/v1/status", READS, true, SEES, hk_web_api_status },
   { "/api/v1/alerts", READS, true, SEES, hk_web_api_alerts },
   { "/api/v1/incidents", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_incidents },
@@ -144,7 +144,7 @@ static bool may_ask(struct lws *wsi, struct hk_web_peer *p, int *status)
 }
 
 /* Answers a complete request. */
-static int answer(struct lws *wsi, struct hk_web_peer *p)
+static int web_request_answer(struct lws *wsi, struct hk_web_peer *p)
 {
   const struct hk_web_route *route = p->request.route;
   int status = 0;
@@ -155,7 +155,7 @@ static int answer(struct lws *wsi, struct hk_web_peer *p)
   return route->answer(wsi, p);
 }
 
-static void begin(struct lws *wsi, struct hk_web_peer *p, int method)
+static void web_request_begin(struct lws *wsi, struct hk_web_peer *p, int method)
 {
   p->wsi = wsi;
   p->answer.head = method == LWSHUMETH_HEAD;
@@ -176,7 +176,7 @@ int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
   const int method = lws_http_get_uri_and_method(wsi, &text, &length);
   const struct hk_web_route *route = route_of(uri, method == LWSHUMETH_POST);
   const struct hk_web_file *file = route ? NULL : hk_web_file_of(uri);
-  begin(wsi, p, method);
+  web_request_begin(wsi, p, method);
   p->request.path = uri;
   const bool posts = method == LWSHUMETH_POST, gets = !p->answer.last;
   if (!hk_web_host_is_ours(wsi, p))
@@ -198,12 +198,12 @@ int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
     return hk_web_unauthorized(wsi, p, why);
   if (route->scopes && !(p->request.scopes & route->scopes))
     return hk_web_forbidden(wsi, p, route->path);
-  if (route->needs_loops && phase_of(p) == HK_WEB_RESTORING)
+  if (route->needs_loops && web_request_phase_of(p) == HK_WEB_RESTORING)
     return hk_web_fault(wsi, p, 503, not_restored, NULL);
   if (route->kind == FEEDS && !hk_web_body_begin(wsi, p, &status))
     return status;
   p->request.route = route;
-  return route->kind != READS && (hk_web_body_length(wsi) > 0 || p->request.in_chunks) ? 0 : answer(wsi, p);
+  return route->kind != READS && (hk_web_body_length(wsi) > 0 || p->request.in_chunks) ? 0 : web_request_answer(wsi, p);
 }
 
 /* Whether a request for a WebSocket is accepted; *status: the result of the answer if not. */
@@ -223,7 +223,7 @@ static bool may_upgrade(struct lws *wsi, struct hk_web_peer *p, int *status)
     *status = hk_web_unauthorized(wsi, p, why);
   else if (!(p->request.scopes & HK_SCOPE_SUBSCRIBE))
     *status = hk_web_forbidden(wsi, p, socket_path);
-  else if (phase_of(p) == HK_WEB_RESTORING)
+  else if (web_request_phase_of(p) == HK_WEB_RESTORING)
     *status = hk_web_fault(wsi, p, 503, not_restored, NULL);
   else if ((code = hk_web_socket_begin(wsi, p, &why)) != 0)
     *status = hk_web_fault(wsi, p, code, why, NULL);
@@ -239,7 +239,7 @@ int hk_web_request_upgrade(struct lws *wsi, struct hk_web_peer *p, const char *p
   if (strcasecmp(protocol, "websocket") != 0 || lws_hdr_copy(wsi, path, sizeof path, WSI_TOKEN_GET_URI) <= 0 ||
       strcmp(path, socket_path) != 0)
     return -1;
-  begin(wsi, p, LWSHUMETH_GET);
+  web_request_begin(wsi, p, LWSHUMETH_GET);
   if (may_upgrade(wsi, p, &status))
     return 0;
   if (status == 0)
@@ -253,7 +253,7 @@ int hk_web_request_body(struct lws *wsi, struct hk_web_peer *p, const char *data
   if (!p->request.route)
     return 0; /* it was answered */
   if (p->request.route->kind == FEEDS)
-    return hk_web_body_came(wsi, p, data, size, &status) ? answer(wsi, p) : status;
+    return hk_web_body_came(wsi, p, data, size, &status) ? web_request_answer(wsi, p) : status;
   if (p->request.body.size + size > BODY_MOST)
     return -1; /* more than it said */
   hk_buffer_put(&p->request.body, data, size);
@@ -262,5 +262,5 @@ int hk_web_request_body(struct lws *wsi, struct hk_web_peer *p, const char *data
 
 int hk_web_request_whole(struct lws *wsi, struct hk_web_peer *p)
 {
-  return p->request.route ? answer(wsi, p) : 0;
+  return p->request.route ? web_request_answer(wsi, p) : 0;
 }

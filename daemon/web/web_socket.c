@@ -23,7 +23,7 @@ unsigned hk_web_socket_begin(struct lws *wsi, struct hk_web_peer *p, const char 
 }
 
 /* Closes with a reason: the peer has a moment to close, too. */
-static int end(struct lws *wsi, struct hk_web_peer *p, enum lws_close_status code, const char *why)
+static int web_socket_end(struct lws *wsi, struct hk_web_peer *p, enum lws_close_status code, const char *why)
 {
   char text[123]; /* more does not fit into a frame that closes */
   const int length = snprintf(text, sizeof text, "%s", why);
@@ -50,7 +50,7 @@ static int send_part(struct lws *wsi, struct hk_web_peer *p)
   return 0;
 }
 
-static int ping(struct lws *wsi, struct hk_web_peer *p)
+static int web_socket_ping(struct lws *wsi, struct hk_web_peer *p)
 {
   unsigned char room[LWS_PRE];
   p->stream.ping = false;
@@ -58,7 +58,7 @@ static int ping(struct lws *wsi, struct hk_web_peer *p)
 }
 
 /* Drops what was sent, and allows more. */
-static int go_on(struct lws *wsi, struct hk_web_peer *p)
+static int web_socket_go_on(struct lws *wsi, struct hk_web_peer *p)
 {
   const size_t left = p->answer.body.size - p->answer.sent;
   if (left > 0)
@@ -68,51 +68,51 @@ static int go_on(struct lws *wsi, struct hk_web_peer *p)
   hk_web_stream_room(p);
   if (left == 0) {
     lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
-    return p->stream.open
-               ? 0
-               : end(wsi, p, LWS_CLOSE_STATUS_GOINGAWAY, "the daemon is stopping, or credentials were revoked or expired");
+    return p->stream.open ? 0
+                          : web_socket_end(wsi, p, LWS_CLOSE_STATUS_GOINGAWAY,
+                                           "the daemon is stopping, or credentials were revoked or expired");
   }
   lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->stuck);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
 }
 
-static int send_some(struct lws *wsi, struct hk_web_peer *p)
+static int web_socket_send_some(struct lws *wsi, struct hk_web_peer *p)
 {
   if (p->answer.body.failed)
-    return end(wsi, p, LWS_CLOSE_STATUS_UNEXPECTED_CONDITION, "no memory");
-  if (p->stream.ping && !p->stream.midst && ping(wsi, p) != 0)
+    return web_socket_end(wsi, p, LWS_CLOSE_STATUS_UNEXPECTED_CONDITION, "no memory");
+  if (p->stream.ping && !p->stream.midst && web_socket_ping(wsi, p) != 0)
     return -1;
   while (p->answer.sent < p->answer.body.size && !lws_send_pipe_choked(wsi))
     if (send_part(wsi, p) != 0)
       return -1;
-  return go_on(wsi, p);
+  return web_socket_go_on(wsi, p);
 }
 
 /* A message of the peer is complete. */
-static int take(struct lws *wsi, struct hk_web_peer *p)
+static int web_socket_take(struct lws *wsi, struct hk_web_peer *p)
 {
   struct hk_buffer *said = &p->stream.said;
   if (said->size > 0 && memchr(said->data, '\n', said->size))
-    return end(wsi, p, LWS_CLOSE_STATUS_PROTOCOL_ERR, "a message must be one line");
+    return web_socket_end(wsi, p, LWS_CLOSE_STATUS_PROTOCOL_ERR, "a message must be one line");
   hk_buffer_put(said, "\n", 1);
   if (said->failed)
-    return end(wsi, p, LWS_CLOSE_STATUS_UNEXPECTED_CONDITION, "no memory");
+    return web_socket_end(wsi, p, LWS_CLOSE_STATUS_UNEXPECTED_CONDITION, "no memory");
   if (p->inner && hk_web_inner_send(p->inner, said->data, said->size) != 0)
-    return end(wsi, p, LWS_CLOSE_STATUS_POLICY_VIOLATION, "messages arrive faster than they are processed");
+    return web_socket_end(wsi, p, LWS_CLOSE_STATUS_POLICY_VIOLATION, "messages arrive faster than they are processed");
   said->size = 0;
   return 0;
 }
 
-static int receive(struct lws *wsi, struct hk_web_peer *p, const char *in, size_t size)
+static int web_socket_receive(struct lws *wsi, struct hk_web_peer *p, const char *in, size_t size)
 {
   struct hk_buffer *said = &p->stream.said;
   if (lws_frame_is_binary(wsi))
-    return end(wsi, p, LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE, "a message must be text");
+    return web_socket_end(wsi, p, LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE, "a message must be text");
   if (said->size + size > HK_WEB_SAID)
-    return end(wsi, p, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, "a message has at most 1,024 bytes");
+    return web_socket_end(wsi, p, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, "a message has at most 1,024 bytes");
   if (size > 0)
     hk_buffer_put(said, in, size);
-  return lws_is_final_fragment(wsi) && lws_remaining_packet_payload(wsi) == 0 ? take(wsi, p) : 0;
+  return lws_is_final_fragment(wsi) && lws_remaining_packet_payload(wsi) == 0 ? web_socket_take(wsi, p) : 0;
 }
 
 int hk_web_socket_event(struct lws *wsi, struct hk_web_peer *p, enum lws_callback_reasons reason, const char *in, size_t size)
@@ -123,9 +123,9 @@ int hk_web_socket_event(struct lws *wsi, struct hk_web_peer *p, enum lws_callbac
     lws_set_timer_usecs(wsi, LWS_USEC_PER_SEC);
     return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
   case LWS_CALLBACK_SERVER_WRITEABLE:
-    return send_some(wsi, p);
+    return web_socket_send_some(wsi, p);
   case LWS_CALLBACK_RECEIVE:
-    return receive(wsi, p, in, size);
+    return web_socket_receive(wsi, p, in, size);
   default:
     return 0;
   }

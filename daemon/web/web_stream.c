@@ -29,7 +29,7 @@ static const struct name {
               { "{\"gap\":", "gap" },
               { "{\"error\":", "fault" } };
 
-static const char *name_of(const char *line)
+static const char *web_stream_name_of(const char *line)
 {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strncmp(line, names[i].begins, strlen(names[i].begins)) == 0)
@@ -54,11 +54,11 @@ static void put_event(struct hk_buffer *out, const char *event, const char *line
 }
 
 /* line: ends with 0. A quotation mark within a string has a backslash in front, so no sensor's name can look like a member. */
-static void pass(const struct hk_web_inner *inner, const char *line, size_t length)
+static void web_stream_pass(const struct hk_web_inner *inner, const char *line, size_t length)
 {
   static const char channel[] = ",\"channel\":\"";
   struct hk_web_peer *p = inner->peer;
-  const char *event = name_of(line), *of = NULL;
+  const char *event = web_stream_name_of(line), *of = NULL;
   if (event && strcmp(event, "alert") == 0 && inner->channel[0])
     of = strstr(line, channel);
   if (of) {
@@ -74,7 +74,7 @@ static void pass(const struct hk_web_inner *inner, const char *line, size_t leng
   hk_buffer_put(&p->answer.body, "\n", 1);
 }
 
-static void came(struct hk_web_inner *inner, const char *data, size_t size)
+static void web_stream_came(struct hk_web_inner *inner, const char *data, size_t size)
 {
   struct hk_web_peer *p = inner->peer;
   struct hk_buffer *partial = &inner->partial;
@@ -82,7 +82,7 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
   char *begin = partial->data, *end = partial->data + partial->size, *feed;
   while (partial->size > 0 && (feed = memchr(begin, '\n', (size_t)(end - begin)))) {
     *feed = 0;
-    pass(inner, begin, (size_t)(feed - begin));
+    web_stream_pass(inner, begin, (size_t)(feed - begin));
     begin = feed + 1;
   }
   partial->size = partial->size > 0 ? (size_t)(end - begin) : 0;
@@ -94,7 +94,7 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
   (void)lws_callback_on_writable(p->wsi);
 }
 
-static void ended(struct hk_web_inner *inner)
+static void web_stream_ended(struct hk_web_inner *inner)
 {
   struct hk_web_peer *p = inner->peer;
   p->stream.open = false; /* the stream ends after its last bytes, so that the page reconnects */
@@ -102,7 +102,7 @@ static void ended(struct hk_web_inner *inner)
   (void)lws_callback_on_writable(p->wsi);
 }
 
-static const struct hk_web_inner_kind stream_kind = { HK_PROTOCOL_TEXT, came, ended };
+static const struct hk_web_inner_kind stream_kind = { HK_PROTOCOL_TEXT, web_stream_came, web_stream_ended };
 
 void hk_web_stream_room(struct hk_web_peer *p)
 {

@@ -33,12 +33,12 @@ struct hk_web_tls {
   bool ending;              /* the peer gets the rest of its records, and no more */
 };
 
-static size_t waits(const struct side *s)
+static size_t web_tls_waits(const struct side *s)
 {
   return s->out.size - s->sent;
 }
 
-static void hold(struct side *s, bool held)
+static void web_tls_hold(struct side *s, bool held)
 {
   if (!s->wsi || s->held == held)
     return;
@@ -53,10 +53,10 @@ static void close_side(struct side *s)
 }
 
 /* Sends what the socket takes. False: it is broken. */
-static bool flush(struct side *s)
+static bool web_tls_flush(struct side *s)
 {
-  while (s->wsi && waits(s) > 0) {
-    const ssize_t n = send(s->fd, s->out.data + s->sent, waits(s), MSG_DONTWAIT | MSG_NOSIGNAL);
+  while (s->wsi && web_tls_waits(s) > 0) {
+    const ssize_t n = send(s->fd, s->out.data + s->sent, web_tls_waits(s), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
       (void)lws_callback_on_writable(s->wsi);
       return true;
@@ -79,19 +79,19 @@ static void take_output(struct hk_web_tls *t)
 }
 
 /* Sends both ways, and reads if there is room. False: the peer's socket is broken, or its last record was sent. */
-static bool go_on(struct hk_web_tls *t)
+static bool web_tls_go_on(struct hk_web_tls *t)
 {
   take_output(t);
-  if (!flush(&t->inner))
+  if (!web_tls_flush(&t->inner))
     close_side(&t->inner);
-  if (!flush(&t->outer) || (t->ending && waits(&t->outer) == 0))
+  if (!web_tls_flush(&t->outer) || (t->ending && web_tls_waits(&t->outer) == 0))
     return false;
-  hold(&t->outer, waits(&t->inner) > WAITS_MOST);
-  hold(&t->inner, waits(&t->outer) > WAITS_MOST);
+  web_tls_hold(&t->outer, web_tls_waits(&t->inner) > WAITS_MOST);
+  web_tls_hold(&t->inner, web_tls_waits(&t->outer) > WAITS_MOST);
   return true;
 }
 
-static void refuse(const struct hk_web_tls *t, const char *why)
+static void web_tls_refuse(const struct hk_web_tls *t, const char *why)
 {
   struct hk_web_peer *p = t->peer;
   struct hk_net *net = p->web->net;
@@ -105,14 +105,14 @@ static void refuse(const struct hk_web_tls *t, const char *why)
 }
 
 /* Whether the peer's certificate is revoked by now; logs it. */
-static bool revoked(const struct hk_web_tls *t)
+static bool web_tls_revoked(const struct hk_web_tls *t)
 {
   char why[REVOKED];
   struct hk_credentials *credentials = hk_gate_credentials(t->peer->gate);
   const bool is = credentials->tls && hk_tls_revoked(t->tls, credentials->tls, why, sizeof why);
   hk_credentials_release(credentials);
   if (is)
-    refuse(t, why);
+    web_tls_refuse(t, why);
   return is;
 }
 
@@ -120,7 +120,7 @@ static bool revoked(const struct hk_web_tls *t)
  * was revoked since the handshake began. */
 static bool know(struct hk_web_tls *t)
 {
-  if (revoked(t))
+  if (web_tls_revoked(t))
     return false;
   struct hk_web_peer *p = t->peer;
   struct hk_credentials *credentials = hk_gate_credentials(p->gate);
@@ -151,23 +151,23 @@ static bool from_peer(struct hk_web_tls *t, const void *data, size_t size)
   while (status > 0 && (status = hk_tls_read(t->tls, text, sizeof text)) > 0)
     hk_buffer_put(&t->inner.out, text, (size_t)status);
   if (status == HK_TLS_MORE && hk_tls_settle(t->tls) == 0)
-    return go_on(t);
+    return web_tls_go_on(t);
   if (status == HK_TLS_FAILED)
-    refuse(t, hk_tls_fault(t->tls));
-  (void)go_on(t); /* it is over either way */
+    web_tls_refuse(t, hk_tls_fault(t->tls));
+  (void)web_tls_go_on(t); /* it is over either way */
   return false;
 }
 
 /* Bytes of HTTP. */
 static void from_us(struct hk_web_tls *t, const void *data, size_t size)
 {
-  if (hk_tls_write(t->tls, data, size, &t->outer.out) != 0 || !go_on(t))
+  if (hk_tls_write(t->tls, data, size, &t->outer.out) != 0 || !web_tls_go_on(t))
     close_side(&t->outer);
 }
 
 /* Our end of the pair is being closed. Bytes that HTTP has written and that are still unread are the end of an answer, which must
  * be read here: if HTTP has left part of a request unread, libwebsockets does not deliver them. */
-static void drain(struct side *s)
+static void web_tls_drain(struct side *s)
 {
   char text[CHUNK];
   ssize_t n;
@@ -177,19 +177,19 @@ static void drain(struct side *s)
 }
 
 /* Our end of the pair is closed: HTTP has ended. */
-static void end(struct hk_web_tls *t)
+static void web_tls_end(struct hk_web_tls *t)
 {
   if (!t->outer.wsi)
     return;
   hk_tls_end(t->tls);
   t->ending = true;
-  if (go_on(t))
+  if (web_tls_go_on(t))
     lws_set_timeout(t->outer.wsi, PENDING_TIMEOUT_USER_OK, LINGER);
   else
     close_side(&t->outer);
 }
 
-static void release(struct hk_web_tls *t)
+static void web_tls_release(struct hk_web_tls *t)
 {
   if (t->peer || t->outer.wsi || t->inner.wsi)
     return;
@@ -202,15 +202,15 @@ static void release(struct hk_web_tls *t)
   free(t);
 }
 
-static void gone(struct side *s)
+static void web_tls_gone(struct side *s)
 {
   struct hk_web_tls *t = s->tls;
   s->wsi = NULL;
   if (s == &t->inner)
-    end(t);
+    web_tls_end(t);
   else
     close_side(&t->inner);
-  release(t);
+  web_tls_release(t);
 }
 
 void hk_web_tls_leave(struct hk_web_tls *t)
@@ -219,16 +219,16 @@ void hk_web_tls_leave(struct hk_web_tls *t)
     return;
   t->peer = NULL;
   close_side(&t->inner);
-  release(t);
+  web_tls_release(t);
 }
 
 void hk_web_tls_again(struct hk_web *web)
 {
   for (struct hk_web_tls *t = web->tls, *next; t; t = next) {
     next = t->next;
-    if (t->peer && !t->ending && hk_tls_through(t->tls) && revoked(t)) {
+    if (t->peer && !t->ending && hk_tls_through(t->tls) && web_tls_revoked(t)) {
       close_side(&t->inner);
-      end(t);
+      web_tls_end(t);
     }
   }
 }
@@ -246,14 +246,14 @@ int hk_web_tls_event(struct lws *wsi, enum lws_callback_reasons reason, void *us
     from_us(s->tls, in, size);
     return 0;
   case LWS_CALLBACK_RAW_WRITEABLE:
-    return go_on(s->tls) || s != &s->tls->outer ? 0 : -1;
+    return web_tls_go_on(s->tls) || s != &s->tls->outer ? 0 : -1;
   case LWS_CALLBACK_RAW_CLOSE:
     if (s == &s->tls->inner)
-      drain(s);
+      web_tls_drain(s);
     return 0;
   case LWS_CALLBACK_WSI_DESTROY:
     lws_set_opaque_user_data(wsi, NULL);
-    gone(s);
+    web_tls_gone(s);
     return 0;
   default:
     return 0;
@@ -261,7 +261,7 @@ int hk_web_tls_event(struct lws *wsi, enum lws_callback_reasons reason, void *us
 }
 
 /* Closes fd when it fails. */
-static bool adopt(struct hk_web_tls *t, struct side *s, int fd)
+static bool web_tls_adopt(struct hk_web_tls *t, struct side *s, int fd)
 {
   const lws_sock_file_fd_type socket = { .sockfd = fd };
   s->what = HK_WEB_TLS;
@@ -301,7 +301,7 @@ int hk_web_tls_begin(struct hk_web_peer *p)
     t->next->link = &t->next;
   *t->link = t;
   p->tls = t;
-  const bool outer = adopt(t, &t->outer, p->fd), inner = adopt(t, &t->inner, pair[0]);
+  const bool outer = web_tls_adopt(t, &t->outer, p->fd), inner = web_tls_adopt(t, &t->inner, pair[0]);
   p->fd = pair[1];
   if (outer && inner) {
     lws_set_timeout(t->outer.wsi, PENDING_TIMEOUT_USER_OK, p->web->handshake);

@@ -27,7 +27,7 @@ static void tick_ready(struct hankel *h)
 }
 
 /* Handles expired timers. */
-static void tick(struct hankel *h)
+static void api_tick(struct hankel *h)
 {
   const int64_t now = hk_client_now();
   if (h->phase == HK_CLIENT_CLOSED && now >= h->link.retry_at)
@@ -78,7 +78,7 @@ short hankel_events(const hankel *h)
 
 int hankel_step(hankel *h, int timeout)
 {
-  tick(h);
+  api_tick(h);
   hk_client_pump(h);
   const int own = hankel_timeout(h);
   if (own >= 0 && (timeout < 0 || own < timeout))
@@ -181,7 +181,7 @@ int hankel_reload(hankel *h, char **text, int timeout)
   return h->request.taken ? 0 : 1;
 }
 
-static int operate(hankel *h, const struct hk_operate *m, char **text, int timeout)
+static int api_operate(hankel *h, const struct hk_operate *m, char **text, int timeout)
 {
   if (m->subject.length > HK_GLOB_MAX || m->by.length > HK_WHO_MAX) {
     snprintf(h->error, sizeof h->error, "a name or a glob has at most %d bytes, and who asks %u", HK_GLOB_MAX, HK_WHO_MAX);
@@ -207,7 +207,7 @@ static int operate(hankel *h, const struct hk_operate *m, char **text, int timeo
 int hankel_acknowledge(hankel *h, const char *sensor, uint32_t number, const char *by, char **text, int timeout)
 {
   const struct hk_operate m = { HANKEL_ACKNOWLEDGE, number, 0, hk_string(sensor), hk_string(by) };
-  return operate(h, &m, text, timeout);
+  return api_operate(h, &m, text, timeout);
 }
 
 int hankel_feedback(hankel *h, const char *sensor, uint32_t incident, int what, const char *by, char **text, int timeout)
@@ -217,14 +217,14 @@ int hankel_feedback(hankel *h, const char *sensor, uint32_t incident, int what, 
     return -EINVAL;
   }
   const struct hk_operate m = { (uint8_t)what, incident, 0, hk_string(sensor), hk_string(by) };
-  return operate(h, &m, text, timeout);
+  return api_operate(h, &m, text, timeout);
 }
 
 int hankel_maintain(hankel *h, const char *glob, uint64_t duration, const char *by, char **text, int timeout)
 {
   const struct hk_operate m = { duration > 0 ? HANKEL_BEGIN_MAINTENANCE : HANKEL_END_MAINTENANCE, 0, duration, hk_string(glob),
                                 hk_string(by) };
-  return operate(h, &m, text, timeout);
+  return api_operate(h, &m, text, timeout);
 }
 
 int hankel_sensors(hankel *h, const char *glob, uint32_t limit, uint64_t after, char **text, int timeout)
@@ -254,7 +254,7 @@ int hankel_finish(hankel *h, int timeout)
   return step_until(h, is_farewell, timeout);
 }
 
-static int subscribe(hankel *h, const char *glob, float min_score, uint32_t what, uint64_t since)
+static int api_subscribe(hankel *h, const char *glob, float min_score, uint32_t what, uint64_t since)
 {
   const uint32_t shown = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES | HANKEL_INCIDENTS;
   const uint32_t all = shown | HANKEL_VALUES | HANKEL_POSITIONS | HANKEL_SEQUENCES | HANKEL_DETAILS | HANKEL_NOTES;
@@ -277,12 +277,12 @@ static int subscribe(hankel *h, const char *glob, float min_score, uint32_t what
 
 int hankel_subscribe(hankel *h, const char *glob, float min_score, uint32_t what)
 {
-  return subscribe(h, glob, min_score, what, HANKEL_NOW);
+  return api_subscribe(h, glob, min_score, what, HANKEL_NOW);
 }
 
 int hankel_subscribe_since(hankel *h, const char *glob, float min_score, uint32_t what, uint64_t since)
 {
-  return subscribe(h, glob, min_score, what | HANKEL_POSITIONS, since);
+  return api_subscribe(h, glob, min_score, what | HANKEL_POSITIONS, since);
 }
 
 /* False: out of memory. */

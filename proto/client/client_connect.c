@@ -11,7 +11,7 @@
 
 /* Splits HOST:PORT, [V6]:PORT or PORT, and resolves it. Returns 0, -EINVAL (permanently invalid) or -EHOSTUNREACH; *why: the
  * reason. */
-static int look_up(const char *text, int socktype, char host[256], struct addrinfo **out, const char **why)
+static int client_connect_look_up(const char *text, int socktype, char host[256], struct addrinfo **out, const char **why)
 {
   snprintf(host, 256, "127.0.0.1");
   const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
@@ -104,7 +104,7 @@ ssize_t hk_client_send(struct hankel *h, const void *data, size_t size)
 }
 
 /* Sends HELLO. */
-static void greet(struct hankel *h)
+static void client_connect_greet(struct hankel *h)
 {
   char token[HK_CLIENT_TOKEN], error[300];
   int status = hk_client_token(&h->options.security, token, error, sizeof error);
@@ -126,7 +126,7 @@ void hk_client_shake(struct hankel *h)
 {
   const int status = hk_client_tls_shake(h->link.tls);
   if (status > 0)
-    greet(h);
+    client_connect_greet(h);
   else if (status < 0)
     hk_client_disconnect(h, status, *hk_client_tls_fault(h->link.tls) ? hk_client_tls_fault(h->link.tls) : strerror(-status));
 }
@@ -138,7 +138,7 @@ static void begin_talk(struct hankel *h)
   char error[300];
   (void)setsockopt(h->link.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* an error only affects speed */
   if (!h->options.security.tls) {
-    greet(h);
+    client_connect_greet(h);
     return;
   }
   const int status = hk_client_tls_new(&h->link.tls, &h->options.security, h->link.host, h->link.fd, error, sizeof error);
@@ -179,10 +179,10 @@ void hk_client_begin(struct hankel *h)
   h->link.deadline = hk_client_now() + HK_CLIENT_GREETING_MS;
   const char *why = "";
   char udp_host[256];
-  int status = look_up(h->options.address, SOCK_STREAM, h->link.host, &h->link.addresses, &why);
+  int status = client_connect_look_up(h->options.address, SOCK_STREAM, h->link.host, &h->link.addresses, &why);
   struct addrinfo *udp = NULL;
   if (status == 0 && h->options.udp)
-    status = look_up(h->options.udp, SOCK_DGRAM, udp_host, &udp, &why);
+    status = client_connect_look_up(h->options.udp, SOCK_DGRAM, udp_host, &udp, &why);
   if (udp) {
     h->datagrams.socket = socket(udp->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (h->datagrams.socket < 0 || connect(h->datagrams.socket, udp->ai_addr, udp->ai_addrlen) < 0) {

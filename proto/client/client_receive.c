@@ -18,14 +18,14 @@ static struct hk_client_name *name_place(const struct hankel *h, uint32_t handle
   return &h->results.names[i];
 }
 
-static const char *name_of(const struct hankel *h, uint32_t handle)
+static const char *receive_name_of(const struct hankel *h, uint32_t handle)
 {
   return h->results.names_size ? name_place(h, handle)->name : NULL;
 }
 
 const char *hankel_name(const hankel *h, uint32_t handle)
 {
-  return name_of(h, handle);
+  return receive_name_of(h, handle);
 }
 
 static int name_set(struct hankel *h, uint32_t handle, struct hk_string name)
@@ -65,7 +65,7 @@ void hk_client_forget_names(struct hankel *h)
 
 /* --- frames; each returns 0, HANKEL_BAD_PAYLOAD, or -ENOMEM --- */
 
-static int begin(struct hankel *h)
+static int receive_begin(struct hankel *h)
 {
   h->phase = HK_CLIENT_READY;
   h->link.pause = HK_CLIENT_PAUSE_MS;
@@ -95,7 +95,7 @@ static int take_welcome(struct hankel *h, const struct hk_frame *f)
   }
   snprintf(h->link.server, sizeof h->link.server, "%.*s", (int)m.server.length, m.server.data);
   if (!h->options.feed)
-    return begin(h);
+    return receive_begin(h);
   if (hk_feed_write(&h->link.out, 0, hk_string(h->options.feed)) < 0) {
     hk_client_disconnect(h, -EINVAL, "the name of the feed is too long");
     return 0;
@@ -118,7 +118,7 @@ static int take_feed_at(struct hankel *h, const struct hk_frame *f)
   hk_client_acknowledged(h, m.points);
   if (h->points.position < m.points) /* another program has sent points of this feed */
     h->points.position = m.points;
-  return begin(h);
+  return receive_begin(h);
 }
 
 static int take_ack(struct hankel *h, const struct hk_frame *f)
@@ -159,7 +159,7 @@ static int take_registered(struct hankel *h, const struct hk_frame *f)
   return 0;
 }
 
-static int take_names(struct hankel *h, const struct hk_frame *f)
+static int receive_take_names(struct hankel *h, const struct hk_frame *f)
 {
   struct hk_list list;
   if (hk_names_read(f, &list) != 0)
@@ -180,7 +180,7 @@ static bool name_results(const struct hankel *h, const struct hk_scores *s, cons
   for (size_t i = 0; i < s->n; i++) {
     uint32_t handle;
     memcpy(&handle, (const uint8_t *)s->handles + 4 * i, sizeof handle);
-    if (!(name[i] = name_of(h, handle)))
+    if (!(name[i] = receive_name_of(h, handle)))
       return false;
   }
   return true;
@@ -239,7 +239,7 @@ static int take_events(struct hankel *h, const struct hk_frame *f)
     hk_event_next(&list, &m);
     char by[HK_WHO_MAX + 1];
     snprintf(by, sizeof by, "%.*s", (int)m.by.length, m.by.data);
-    const struct hankel_event e = { .name = name_of(h, m.handle),
+    const struct hankel_event e = { .name = receive_name_of(h, m.handle),
                                     .number = m.number,
                                     .kind = m.kind,
                                     .time = m.time,
@@ -275,7 +275,7 @@ static int take_events(struct hankel *h, const struct hk_frame *f)
   return 0;
 }
 
-static int take_incident(struct hankel *h, const struct hk_frame *f)
+static int receive_take_incident(struct hankel *h, const struct hk_frame *f)
 {
   struct hk_incident_message m;
   if (hk_incident_read(f, &m) != 0)
@@ -400,7 +400,7 @@ static int take_error(struct hankel *h, const struct hk_frame *f)
   return 0;
 }
 
-static int take(struct hankel *h, const struct hk_frame *f)
+static int receive_take(struct hankel *h, const struct hk_frame *f)
 {
   if (h->phase == HK_CLIENT_GREETING && f->type != HK_WELCOME && f->type != HK_FEED_AT && f->type != HK_ERROR)
     return HANKEL_OUT_OF_ORDER;
@@ -425,13 +425,13 @@ static int take(struct hankel *h, const struct hk_frame *f)
   case HK_OPERATED:
     return take_reloaded(h, f);
   case HK_NAMES:
-    return take_names(h, f);
+    return receive_take_names(h, f);
   case HK_SCORES:
     return take_scores(h, f);
   case HK_EVENTS:
     return take_events(h, f);
   case HK_INCIDENT:
-    return take_incident(h, f);
+    return receive_take_incident(h, f);
   case HK_GAP:
     return take_gap(h, f);
   case HK_ERROR:
@@ -442,12 +442,12 @@ static int take(struct hankel *h, const struct hk_frame *f)
 }
 
 /* Handles all whole frames in the inbox. False: the connection has ended. */
-static bool take_all(struct hankel *h)
+static bool receive_take_all(struct hankel *h)
 {
   struct hk_frame f;
   int status;
   while ((status = hk_inbox_next(&h->link.in, &f)) == HK_FRAME_WHOLE) {
-    status = take(h, &f);
+    status = receive_take(h, &f);
     if (status != 0 || h->link.fd < 0)
       break;
   }
@@ -487,7 +487,7 @@ void hk_client_read(struct hankel *h)
     }
     h->link.last_read = hk_client_now();
     hk_inbox_wrote(&h->link.in, (size_t)n);
-    if (!take_all(h) || ((size_t)n < size && !h->link.tls)) /* TLS returns one record at a time */
+    if (!receive_take_all(h) || ((size_t)n < size && !h->link.tls)) /* TLS returns one record at a time */
       return;
   }
 }

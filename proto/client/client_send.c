@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-static uint32_t hash(const char *name)
+static uint32_t client_send_hash(const char *name)
 {
   uint32_t x = 0x811c9dc5u; /* FNV-1a suffices: the names are the program's own, so nobody crafts collisions */
   for (; *name; name++)
@@ -15,16 +15,16 @@ static uint32_t hash(const char *name)
 }
 
 /* Returns the entry of the name in the index, or the free entry for it. */
-static uint32_t place_of(const struct hankel *h, const char *name)
+static uint32_t client_send_place_of(const struct hankel *h, const char *name)
 {
-  uint32_t place = hash(name) & (h->own.index_size - 1);
+  uint32_t place = client_send_hash(name) & (h->own.index_size - 1);
   while (h->own.index[place] != 0 && strcmp(h->own.sensor[h->own.index[place] - 1].name, name) != 0)
     place = (place + 1) & (h->own.index_size - 1);
   return place;
 }
 
 /* Makes room for one more sensor in table and index. */
-static int grow(struct hankel *h)
+static int client_send_grow(struct hankel *h)
 {
   if (h->own.n == h->own.capacity) {
     const uint32_t capacity = h->own.capacity ? 2 * h->own.capacity : 16;
@@ -43,7 +43,7 @@ static int grow(struct hankel *h)
     h->own.index = index;
     h->own.index_size = size;
     for (uint32_t i = 0; i < h->own.n; i++)
-      index[place_of(h, h->own.sensor[i].name)] = i + 1;
+      index[client_send_place_of(h, h->own.sensor[i].name)] = i + 1;
   }
   return 0;
 }
@@ -56,9 +56,9 @@ int hankel_sensor(hankel *h, const char *name)
              "a sensor's name must be 1 to %d bytes of UTF-8 with no control characters; this one has %zu", HK_NAME_MAX, length);
     return -EINVAL;
   }
-  if (grow(h) < 0 || h->own.n == INT32_MAX)
+  if (client_send_grow(h) < 0 || h->own.n == INT32_MAX)
     return -ENOMEM;
-  const uint32_t place = place_of(h, name);
+  const uint32_t place = client_send_place_of(h, name);
   if (h->own.index[place] != 0)
     return (int)(h->own.index[place] - 1);
   char *copy = strdup(name);
@@ -71,7 +71,7 @@ int hankel_sensor(hankel *h, const char *name)
 }
 
 /* Moves the waiting points to the front when the end is reached. */
-static uint32_t make_room(struct hankel *h)
+static uint32_t client_send_make_room(struct hankel *h)
 {
   if (h->points.kept == h->points.n) {
     h->points.kept = h->points.first = h->points.n = 0;
@@ -97,7 +97,7 @@ int64_t hankel_send_columns(hankel *h, uint32_t n, const uint32_t *sensor, const
   }
   uint32_t taken = 0;
   for (;;) {
-    const uint32_t room = make_room(h), rest = n - taken, piece = rest < room ? rest : room;
+    const uint32_t room = client_send_make_room(h), rest = n - taken, piece = rest < room ? rest : room;
     memcpy(h->points.sensor + h->points.n, sensor + taken, piece * sizeof *sensor);
     memcpy(h->points.time + h->points.n, time + taken, piece * sizeof *time);
     memcpy(h->points.value + h->points.n, value + taken, piece * sizeof *value);
@@ -108,7 +108,7 @@ int64_t hankel_send_columns(hankel *h, uint32_t n, const uint32_t *sensor, const
       break;
     const uint32_t before = h->points.first;
     hk_client_pump(h);
-    if (h->points.first == before && make_room(h) == 0)
+    if (h->points.first == before && client_send_make_room(h) == 0)
       break;
   }
   if (h->points.n - h->points.first >= HK_CLIENT_FRAME_POINTS)
@@ -145,7 +145,7 @@ void hk_client_acknowledged(struct hankel *h, uint64_t points)
 /* Builds a frame of waiting points, at most `most` points and `bytes` bytes. Drops points of refused sensors; in a feed, whose
  * points are numbered, the frame ends before them. Returns the number of waiting points that it uses, of which p->n are in the
  * frame. 0: the next sensor has no handle yet. */
-static uint32_t gather(struct hankel *h, struct hk_points *p, uint32_t most, size_t bytes)
+static uint32_t client_send_gather(struct hankel *h, struct hk_points *p, uint32_t most, size_t bytes)
 {
   uint32_t used = 0, n = 0;
   bool small = true, one = true, even = true;
@@ -215,7 +215,8 @@ static void send_over_udp(struct hankel *h)
 {
   while (h->datagrams.size == 0 || send_datagram(h)) {
     struct hk_points p;
-    const uint32_t used = gather(h, &p, HK_CLIENT_FRAME_POINTS, HK_CLIENT_DATAGRAM - (h->datagrams.mac ? HK_MAC_BYTES : 0));
+    const uint32_t used =
+        client_send_gather(h, &p, HK_CLIENT_FRAME_POINTS, HK_CLIENT_DATAGRAM - (h->datagrams.mac ? HK_MAC_BYTES : 0));
     sent(h, used);
     if (p.n == 0) {
       if (used == 0)
@@ -249,7 +250,7 @@ static void send_over_tcp(struct hankel *h)
   /* Sends either a well filled frame or none: if the buffer is nearly full, waits for the socket. */
   while (h->points.first < h->points.n && out_room(h) >= h->link.out.capacity / 2) {
     struct hk_points p;
-    const uint32_t used = gather(h, &p, HK_CLIENT_FRAME_POINTS, out_room(h));
+    const uint32_t used = client_send_gather(h, &p, HK_CLIENT_FRAME_POINTS, out_room(h));
     if (used == 0)
       return;
     if (h->options.feed)
@@ -285,7 +286,7 @@ static void ask_for_handles(struct hankel *h)
 }
 
 /* Sends small requests. Those that do not fit are retried. */
-static void ask(struct hankel *h)
+static void client_send_ask(struct hankel *h)
 {
   struct hk_writer *w = &h->link.out;
   if (h->subscription.wanted) {
@@ -355,7 +356,7 @@ void hk_client_pump(struct hankel *h)
   for (;;) {
     const uint32_t first = h->points.first, asked = h->own.asked;
     if (h->phase == HK_CLIENT_READY) {
-      ask(h);
+      client_send_ask(h);
       ask_for_handles(h);
       if (h->datagrams.socket >= 0)
         send_over_udp(h);

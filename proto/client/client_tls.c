@@ -22,7 +22,7 @@ struct hk_client_tls {
   char fault[256];
 };
 
-static int bio_read(BIO *bio, char *data, int size)
+static int client_tls_bio_read(BIO *bio, char *data, int size)
 {
   const struct hk_client_tls *t = BIO_get_data(bio);
   BIO_clear_retry_flags(bio);
@@ -32,7 +32,7 @@ static int bio_read(BIO *bio, char *data, int size)
   return (int)n;
 }
 
-static int bio_write(BIO *bio, const char *data, int size)
+static int client_tls_bio_write(BIO *bio, const char *data, int size)
 {
   const struct hk_client_tls *t = BIO_get_data(bio);
   BIO_clear_retry_flags(bio);
@@ -42,13 +42,13 @@ static int bio_write(BIO *bio, const char *data, int size)
   return (int)n;
 }
 
-static long bio_control(BIO *bio, int command, long number, void *pointer)
+static long client_tls_bio_control(BIO *bio, int command, long number, void *pointer)
 {
   (void)bio, (void)number, (void)pointer;
   return command == BIO_CTRL_FLUSH;
 }
 
-static const char *reason(void)
+static const char *client_tls_reason(void)
 {
   const unsigned long code = ERR_get_error();
   const char *words = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : code ? ERR_reason_error_string(code) : NULL;
@@ -58,15 +58,16 @@ static const char *reason(void)
 
 /* Loads the files, and sets the host to verify. Returns NULL, or what failed; why, *more: the reason, if OpenSSL does not know
  * it. */
-static const char *set_up(struct hk_client_tls *t, const struct hankel_security *s, const char *host, const char **more,
-                          char why[HK_SECRET_WHY])
+static const char *client_tls_set_up(struct hk_client_tls *t, const struct hankel_security *s, const char *host,
+                                     const char **more, char why[HK_SECRET_WHY])
 {
   struct in6_addr address;
   t->context = SSL_CTX_new(TLS_client_method());
   /* Does not call BIO_get_new_index: nothing searches for the BIO by type, and a process has only some 127 types. */
   t->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "libhankel");
-  if (!t->context || !t->method || BIO_meth_set_read(t->method, bio_read) != 1 || BIO_meth_set_write(t->method, bio_write) != 1 ||
-      BIO_meth_set_ctrl(t->method, bio_control) != 1 || SSL_CTX_set_min_proto_version(t->context, TLS1_2_VERSION) != 1)
+  if (!t->context || !t->method || BIO_meth_set_read(t->method, client_tls_bio_read) != 1 ||
+      BIO_meth_set_write(t->method, client_tls_bio_write) != 1 || BIO_meth_set_ctrl(t->method, client_tls_bio_control) != 1 ||
+      SSL_CTX_set_min_proto_version(t->context, TLS1_2_VERSION) != 1)
     return "TLS";
   SSL_CTX_set_verify(t->context, SSL_VERIFY_PEER, NULL);
   SSL_CTX_set_mode(t->context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -101,9 +102,9 @@ int hk_client_tls_new(struct hk_client_tls **out, const struct hankel_security *
   struct hk_client_tls *t = calloc(1, sizeof *t);
   ERR_clear_error();
   char why[HK_SECRET_WHY] = "";
-  const char *more = "", *wrong = t ? set_up(t, security, host, &more, why) : "TLS";
+  const char *more = "", *wrong = t ? client_tls_set_up(t, security, host, &more, why) : "TLS";
   if (wrong) {
-    snprintf(error, size, "%.200s: %s%s", wrong, why[0] ? why : reason(), more);
+    snprintf(error, size, "%.200s: %s%s", wrong, why[0] ? why : client_tls_reason(), more);
     hk_client_tls_free(t);
     return -EACCES;
   }
@@ -123,7 +124,7 @@ void hk_client_tls_free(struct hk_client_tls *t)
 }
 
 /* Cause of a failed call: an errno, EAGAIN: wait for the socket, 0: end of the stream. */
-static int judge(struct hk_client_tls *t, int result)
+static int client_tls_judge(struct hk_client_tls *t, int result)
 {
   const int kind = SSL_get_error(t->ssl, result), fault = errno;
   const long verified = SSL_get_verify_result(t->ssl);
@@ -144,7 +145,7 @@ static int judge(struct hk_client_tls *t, int result)
   if (verified != X509_V_OK)
     snprintf(t->fault, sizeof t->fault, "the daemon's certificate is not good: %s", X509_verify_cert_error_string(verified));
   else
-    snprintf(t->fault, sizeof t->fault, "TLS: %s", reason());
+    snprintf(t->fault, sizeof t->fault, "TLS: %s", client_tls_reason());
   ERR_clear_error();
   /* A connection that ends without TLS's close_notify has broken. */
   return strstr(t->fault, "unexpected eof") ? ECONNRESET : EPROTO;
@@ -160,7 +161,7 @@ int hk_client_tls_shake(struct hk_client_tls *t)
     t->through = true;
     return 1;
   }
-  const int fault = judge(t, result);
+  const int fault = client_tls_judge(t, result);
   return fault == EAGAIN ? 0 : fault == 0 ? -ECONNRESET : fault == EPROTO ? -EACCES : -fault;
 }
 
@@ -172,7 +173,7 @@ ssize_t hk_client_tls_read(struct hk_client_tls *t, void *data, size_t size)
   const int result = SSL_read_ex(t->ssl, data, size, &n);
   if (result == 1)
     return (ssize_t)n;
-  errno = judge(t, result);
+  errno = client_tls_judge(t, result);
   return errno == 0 ? 0 : -1;
 }
 
@@ -186,7 +187,7 @@ ssize_t hk_client_tls_write(struct hk_client_tls *t, const void *data, size_t si
     t->wants_room = false;
     return (ssize_t)n;
   }
-  errno = judge(t, result);
+  errno = client_tls_judge(t, result);
   if (errno == 0)
     errno = EPIPE;
   return -1;

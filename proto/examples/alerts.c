@@ -11,7 +11,7 @@
 
 #define WAIT 5000 /* ms */
 
-static void on_event(void *arg, const struct hankel_event *e)
+static void alerts_on_event(void *arg, const struct hankel_event *e)
 {
   (void)arg;
   if (e->kind != HANKEL_RAISED || (e->marks & HANKEL_MAINTENANCE) || e->severity < HANKEL_WARNING)
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
 {
   struct hankel_options options = HANKEL_OPTIONS_DEFAULT;
   options.client = "the example alerts";
-  options.callbacks.event = on_event;
+  options.callbacks.event = alerts_on_event;
   if (argc > 2)
     options.address = argv[2];
   hankel *h = hankel_open(&options);

@@ -13,14 +13,14 @@
 
 #define WAIT 5000 /* ms */
 
-static int64_t now(void)
+static int64_t feed_now(void)
 {
   struct timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static int failed(const hankel *h)
+static int feed_failed(const hankel *h)
 {
   fprintf(stderr, "feed: %s\n", hankel_error(h));
   return 1;
@@ -39,22 +39,22 @@ int main(int argc, char **argv)
     options.address = argv[2];
   hankel *h = hankel_open(&options);
   if (!h || hankel_wait(h, WAIT) < 0)
-    return h ? failed(h) : 1;
+    return h ? feed_failed(h) : 1;
   const int sensor = hankel_sensor(h, argv[1]);
   if (sensor < 0)
-    return failed(h);
+    return feed_failed(h);
   while (fgets(line, sizeof line, stdin)) {
     const double value = strtod(line, &end);
     if (end == line)
       continue;
-    while (hankel_send(h, (uint32_t)sensor, now(), value) == -EAGAIN) /* the buffer is full */
+    while (hankel_send(h, (uint32_t)sensor, feed_now(), value) == -EAGAIN) /* the buffer is full */
       if (hankel_step(h, WAIT) < 0)
-        return failed(h);
+        return feed_failed(h);
     if (hankel_step(h, 0) < 0) /* sends as much as possible without waiting */
-      return failed(h);
+      return feed_failed(h);
   }
   const int status = hankel_sync(h, WAIT); /* waits until the daemon has taken over all points */
-  const int code = status < 0 ? failed(h) : 0;
+  const int code = status < 0 ? feed_failed(h) : 0;
   hankel_close(h);
   return code;
 }

@@ -11,7 +11,7 @@ struct cursor {
   const char *p, *end;
 };
 
-static bool digit(char c)
+static bool line_digit(char c)
 {
   return c >= '0' && c <= '9';
 }
@@ -46,7 +46,7 @@ static void blanks(struct cursor *c)
 
 /* measurement[,tag=value...]; moves the cursor to the space behind it. Returns NULL, or the error, with the cursor at its
  * position. */
-static const char *read_key(struct cursor *c)
+static const char *line_read_key(struct cursor *c)
 {
   const char *start = c->p;
   int stop = token(c, COMMA | SPACE, COMMA | SPACE);
@@ -69,7 +69,7 @@ static const char *read_key(struct cursor *c)
 }
 
 /* "..." */
-static const char *skip_string(struct cursor *c)
+static const char *line_skip_string(struct cursor *c)
 {
   const char *p = c->p + 1;
   while (p < c->end && *p != '"')
@@ -142,7 +142,7 @@ static const char *read_field(struct cursor *c, struct hk_line *l)
   c->p++;
   const char first = c->p < c->end ? *c->p : 0;
   if (first == '"') {
-    fault = skip_string(c);
+    fault = line_skip_string(c);
     l->strings++;
   } else {
     fault = (first >= '0' && first <= '9') || first == '-' || first == '+' || first == '.' ? read_number(c, &point.value)
@@ -157,7 +157,7 @@ static const char *read_field(struct cursor *c, struct hk_line *l)
   return fault;
 }
 
-static const char *read_time(struct cursor *c, struct hk_line *l)
+static const char *line_read_time(struct cursor *c, struct hk_line *l)
 {
   size_t used;
   int64_t count;
@@ -183,7 +183,7 @@ static const char *check_piece(struct cursor *c, const char *piece, size_t lengt
   return "a control character, or a byte that is not UTF-8, in a name";
 }
 
-static bool is_value(const char *field, uint32_t length)
+static bool line_is_value(const char *field, uint32_t length)
 {
   return length == 5 && memcmp(field, "value", 5) == 0;
 }
@@ -200,7 +200,7 @@ static const char *check_names(struct cursor *c, const struct hk_line *l)
   for (uint32_t i = 0; i < l->n && !fault; i++) {
     const struct hk_line_point *p = &l->points[i];
     fault = check_piece(c, p->field, p->field_length);
-    if (!fault && (size_t)l->key_length + (is_value(p->field, p->field_length) ? 0 : 1 + p->field_length) > HK_NAME_MAX) {
+    if (!fault && (size_t)l->key_length + (line_is_value(p->field, p->field_length) ? 0 : 1 + p->field_length) > HK_NAME_MAX) {
       c->p = p->field;
       fault = too_long;
     }
@@ -208,13 +208,13 @@ static const char *check_names(struct cursor *c, const struct hk_line *l)
   return fault;
 }
 
-static const char *read_line(struct cursor *c, struct hk_line *l)
+static const char *line_read_line(struct cursor *c, struct hk_line *l)
 {
   blanks(c);
   if (c->p == c->end || *c->p == '#')
     return NULL;
   l->key = c->p;
-  const char *fault = read_key(c);
+  const char *fault = line_read_key(c);
   if (fault)
     return fault;
   l->key_length = (uint32_t)(c->p - l->key);
@@ -230,7 +230,7 @@ static const char *read_line(struct cursor *c, struct hk_line *l)
     c->p++; /* the comma */
   }
   blanks(c);
-  fault = c->p < c->end ? read_time(c, l) : NULL;
+  fault = c->p < c->end ? line_read_time(c, l) : NULL;
   return fault ? fault : check_names(c, l);
 }
 
@@ -243,7 +243,7 @@ void hk_line_parse(struct hk_line *l, const char *text, size_t length)
   l->timed = false;
   l->time = 0;
   l->key = text;
-  l->error = read_line(&c, l);
+  l->error = line_read_line(&c, l);
   if (l->error) {
     l->n = l->strings = 0;
     l->timed = false;
@@ -269,15 +269,15 @@ bool hk_line_http(const char *text, size_t length, int status)
     return text[method + 1] == '/' || text[method + 1] == '*' ||
            (length > method + 5 && memcmp(text + method + 1, "http", 4) == 0);
   const char *end = text + length - VERSION;
-  return length > method + 1 + VERSION && memcmp(end, version, VERSION - 3) == 0 && digit(end[6]) && end[7] == '.' &&
-         digit(end[8]);
+  return length > method + 1 + VERSION && memcmp(end, version, VERSION - 3) == 0 && line_digit(end[6]) && end[7] == '.' &&
+         line_digit(end[8]);
 }
 
 const char *hk_line_join(const char *key, uint32_t key_length, const char *field, uint32_t field_length, char buffer[HK_NAME_MAX],
                          uint32_t *length)
 {
   *length = key_length;
-  if (is_value(field, field_length))
+  if (line_is_value(field, field_length))
     return key;
   *length += 1 + field_length;
   if (field == key + key_length + 1)

@@ -77,7 +77,7 @@ double hk_number_scale(uint64_t m, int power)
   return (double)(quotient | rest) * power_of_two(five_up - up - 62 + power);
 }
 
-static bool digit(char c)
+static bool number_digit(char c)
 {
   return (unsigned char)(c - '0') < 10;
 }
@@ -89,7 +89,7 @@ static const char *read_digits(const char *p, const char *end, uint64_t *m)
     if (!hk_digits_take(&p, m))
       return p;
   }
-  for (; p < end && digit(*p); p++)
+  for (; p < end && number_digit(*p); p++)
     *m = 10 * *m + (uint64_t)(*p - '0');
   return p;
 }
@@ -143,9 +143,9 @@ int hk_number_parse(const char *text, size_t size, double *out, size_t *used)
     const bool down = *q == '-';
     if (*q == '-' || *q == '+')
       q++;
-    if (q < end && digit(*q)) {
+    if (q < end && number_digit(*q)) {
       int64_t e = 0;
-      for (; q < end && digit(*q); q++)
+      for (; q < end && number_digit(*q); q++)
         e = e < 100000000 ? 10 * e + (*q - '0') : e;
       power += down ? -e : e;
       p = q;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Holds bytes of a line whose end has not arrived; they fit into max_line. False: out of memory. */
-static bool hold(struct hk_splitter *s, const char *data, size_t size)
+static bool split_hold(struct hk_splitter *s, const char *data, size_t size)
 {
   if (s->capacity < s->n_held + size) {
     size_t capacity = s->capacity ? s->capacity : 256;
@@ -23,7 +23,7 @@ static bool hold(struct hk_splitter *s, const char *data, size_t size)
 }
 
 /* Drops the line; `ended`: its LF was found. */
-static int drop(struct hk_splitter *s, bool ended, int status)
+static int split_drop(struct hk_splitter *s, bool ended, int status)
 {
   s->n_held = 0;
   s->skipping = !ended;
@@ -42,11 +42,11 @@ int hk_splitter_next(struct hk_splitter *s, const char *data, size_t size, size_
       continue;
     }
     if (s->n_held + piece > s->max_line) {
-      if (s->n_held > 0 && !hold(s, begin, s->max_line - s->n_held))
-        return drop(s, lf != NULL, HK_LINE_MEMORY);
+      if (s->n_held > 0 && !split_hold(s, begin, s->max_line - s->n_held))
+        return split_drop(s, lf != NULL, HK_LINE_MEMORY);
       *line = s->n_held > 0 ? s->held : begin;
       *length = s->max_line;
-      return drop(s, lf != NULL, HK_LINE_TOO_LONG);
+      return split_drop(s, lf != NULL, HK_LINE_TOO_LONG);
     }
     if (lf && s->n_held == 0) {
       *line = begin;
@@ -54,8 +54,8 @@ int hk_splitter_next(struct hk_splitter *s, const char *data, size_t size, size_
       s->line++;
       return HK_LINE_WHOLE;
     }
-    if (piece > 0 && !hold(s, begin, piece))
-      return drop(s, lf != NULL, HK_LINE_MEMORY);
+    if (piece > 0 && !split_hold(s, begin, piece))
+      return split_drop(s, lf != NULL, HK_LINE_MEMORY);
     if (lf) {
       *line = s->held;
       *length = s->n_held;

@@ -16,14 +16,14 @@ size_t hk_points_size(uint8_t time_kind, uint8_t value_kind, uint32_t n)
   return HK_FRAME_HEADER + POINTS_HEAD + hk_time_head(time_kind) + n * point_bytes(time_kind, value_kind);
 }
 
-static bool times_fit(const struct hk_points *p)
+static bool columns_times_fit(const struct hk_points *p)
 {
   return hk_times_fit(p->time_kind, p->n, p->base, p->step);
 }
 
 int hk_points_write(struct hk_writer *w, uint32_t tag, const struct hk_points *p)
 {
-  if (p->n < 1 || p->time_kind > HK_TIME_ARRIVAL || p->value_kind > HK_VALUE_F32 || !times_fit(p))
+  if (p->n < 1 || p->time_kind > HK_TIME_ARRIVAL || p->value_kind > HK_VALUE_F32 || !columns_times_fit(p))
     return -EINVAL;
   const size_t n = p->n, place = hk_frame_begin(w, HK_POINTS, tag);
   hk_put_u64(w, p->feed);
@@ -77,7 +77,7 @@ int hk_points_read(const struct hk_frame *f, struct hk_points *p)
     p->steps = hk_take(&r, n * sizeof(uint32_t));
   if (p->value_kind == HK_VALUE_F32)
     p->values = hk_take(&r, n * sizeof(float));
-  return hk_reader_done(&r) && times_fit(p) ? 0 : HANKEL_BAD_PAYLOAD;
+  return hk_reader_done(&r) && columns_times_fit(p) ? 0 : HANKEL_BAD_PAYLOAD;
 }
 
 void hk_points_handles(const struct hk_points *p, uint32_t first, uint32_t count, uint32_t *handle)

@@ -12,7 +12,7 @@ float hk_severity_told(float severity)
   return (float)thousandths(severity) / 1000;
 }
 
-static void put_details(struct hk_writer *w, const struct hk_event_message *e)
+static void event_message_put_details(struct hk_writer *w, const struct hk_event_message *e)
 {
   const float told = hk_severity_told(e->severity);
   hk_put_f32(w, told / (told + 2)); /* strength, 0..1, for clients that know no severity */
@@ -48,7 +48,7 @@ static void get_details(struct hk_reader *r, struct hk_event_message *e)
 #define NOTE_LIMIT 4 /* kind of a note, after those of enum hankel_novelty_kind */
 #define NOTE_KIND 38 /* offset of the kind in a note */
 
-static void put_limit(struct hk_writer *w, const struct hankel_limit *l)
+static void event_message_put_limit(struct hk_writer *w, const struct hankel_limit *l)
 {
   hk_put_i64(w, l->earliest);
   hk_put_i64(w, l->latest);
@@ -71,7 +71,7 @@ static void get_limit(struct hk_reader *r, struct hankel_limit *l)
   (void)hk_take(r, 2);
 }
 
-static void put_novelty(struct hk_writer *w, const struct hankel_novelty *n)
+static void event_message_put_novelty(struct hk_writer *w, const struct hankel_novelty *n)
 {
   hk_put_i64(w, n->nearest);
   hk_put_i64(w, n->oldest);
@@ -131,11 +131,11 @@ int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_messa
     hk_put_f64(w, e->before);
     hk_put_f64(w, e->after);
     if (with & HK_EVENTS_NOTED && e->limit.blocks > 0)
-      put_limit(w, &e->limit);
+      event_message_put_limit(w, &e->limit);
     else if (with & HK_EVENTS_NOTED)
-      put_novelty(w, &e->novelty);
+      event_message_put_novelty(w, &e->novelty);
     if (with & HK_EVENTS_DETAILED)
-      put_details(w, e);
+      event_message_put_details(w, e);
   }
   return hk_frame_end(w, place);
 }

@@ -13,14 +13,14 @@ int hk_log_message_write(struct hk_writer *w, uint32_t n, const struct hk_string
   return status;
 }
 
-static int bad(const char **why, const char *words)
+static int log_message_bad(const char **why, const char *words)
 {
   *why = words;
   return -EBADMSG;
 }
 
 /* Reads the frame at the start of data, which must be of this type. */
-static int next(const uint8_t **data, size_t *size, uint8_t type, struct hk_frame *f)
+static int log_message_next(const uint8_t **data, size_t *size, uint8_t type, struct hk_frame *f)
 {
   const int code = hk_frame_read(*data, *size, HK_FRAME_MAX, f);
   if (code != HK_FRAME_WHOLE || f->type != type)
@@ -34,24 +34,24 @@ int hk_log_message_read(const void *data, size_t size, struct hk_list *names, st
 {
   const uint8_t *at = data;
   struct hk_frame first, second;
-  int code = next(&at, &size, HK_REGISTER, &first);
+  int code = log_message_next(&at, &size, HK_REGISTER, &first);
   if (code == 0)
-    code = next(&at, &size, HK_POINTS, &second);
+    code = log_message_next(&at, &size, HK_POINTS, &second);
   if (code == HANKEL_BAD_CHECKSUM)
-    return bad(why, "it was damaged: a checksum does not match");
+    return log_message_bad(why, "it was damaged: a checksum does not match");
   if (code != 0 || size > 0)
-    return bad(why, "it is not a REGISTER frame and a POINTS frame");
+    return log_message_bad(why, "it is not a REGISTER frame and a POINTS frame");
   if (hk_register_read(&first, names) != 0 || hk_points_read(&second, points) != 0)
-    return bad(why, "a frame has not the layout of its type");
+    return log_message_bad(why, "a frame has not the layout of its type");
   if (points->feed != 0 || points->sequence != 0 || points->before != 0 || points->time_kind == HK_TIME_ARRIVAL)
-    return bad(why, "its points have no times of their own, or name a feed");
+    return log_message_bad(why, "its points have no times of their own, or name a feed");
   if (points->n > HK_LOG_POINTS_MAX)
-    return bad(why, "it has over 8,192 points");
+    return log_message_bad(why, "it has over 8,192 points");
   for (uint32_t i = 0; i < points->n; i++) {
     uint32_t handle;
     hk_points_handles(points, i, 1, &handle);
     if (handle >= names->n)
-      return bad(why, "a point is of no name that it has");
+      return log_message_bad(why, "a point is of no name that it has");
   }
   return 0;
 }

@@ -16,7 +16,7 @@
 #define TRIES 3     /* attempts, if the file changes while it is read */
 #define FIRST 65536 /* initial buffer, bytes */
 
-static const char *kind_of(mode_t mode)
+static const char *secret_file_kind_of(mode_t mode)
 {
   return S_ISDIR(mode)    ? "a directory"
          : S_ISFIFO(mode) ? "a FIFO"
@@ -26,14 +26,14 @@ static const char *kind_of(mode_t mode)
                           : "no file";
 }
 
-static bool same(const struct stat *a, const struct stat *b)
+static bool secret_file_same(const struct stat *a, const struct stat *b)
 {
   return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
          a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 /* Waits until there is something to read, or the end of the data. until: ms, monotonic. */
-static int await(int file, int64_t until)
+static int secret_file_await(int file, int64_t until)
 {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -43,7 +43,7 @@ static int await(int file, int64_t until)
 }
 
 /* Reads an open file to its end. Returns 0 or a negative errno; the caller owns what was read in either case. */
-static int take(int file, size_t most, int patience, char **data, size_t *size)
+static int secret_file_take(int file, size_t most, int patience, char **data, size_t *size)
 {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -69,14 +69,14 @@ static int take(int file, size_t most, int patience, char **data, size_t *size)
     if (*size > most)
       return -EFBIG;
     if (n < 0 && errno != EINTR)
-      status = errno == EAGAIN && patience > 0 ? await(file, until) : -errno;
+      status = errno == EAGAIN && patience > 0 ? secret_file_await(file, until) : -errno;
     if (status != 0)
       return status;
   }
   return 0;
 }
 
-static int once(const char *path, size_t most, int patience, char **data, size_t *size, char why[HK_SECRET_WHY])
+static int secret_file_once(const char *path, size_t most, int patience, char **data, size_t *size, char why[HK_SECRET_WHY])
 {
   struct stat before, after;
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -89,13 +89,13 @@ static int once(const char *path, size_t most, int patience, char **data, size_t
     snprintf(why, HK_SECRET_WHY, "it is no file");
   } else if (status == 0 && !S_ISREG(before.st_mode) && !pipe) {
     status = -EINVAL;
-    snprintf(why, HK_SECRET_WHY, "it is %s, and a file is needed", kind_of(before.st_mode));
+    snprintf(why, HK_SECRET_WHY, "it is %s, and a file is needed", secret_file_kind_of(before.st_mode));
   } else if (status == 0 && before.st_size > (off_t)most) {
     status = -EFBIG;
   }
   if (status == 0)
-    status = take(file, most, pipe ? patience : 0, data, size);
-  if (status == 0 && !pipe && fstat(file, &after) == 0 && (!same(&before, &after) || (size_t)after.st_size != *size))
+    status = secret_file_take(file, most, pipe ? patience : 0, data, size);
+  if (status == 0 && !pipe && fstat(file, &after) == 0 && (!secret_file_same(&before, &after) || (size_t)after.st_size != *size))
     status = -EAGAIN;
   if (file >= 0)
     close(file);
@@ -115,7 +115,7 @@ int hk_secret_read(const char *path, size_t most, int patience, char **data, siz
   int status = -EAGAIN;
   snprintf(why, HK_SECRET_WHY, "%s", strerror(EINVAL));
   for (uint32_t i = 0; i < TRIES && status == -EAGAIN; i++) {
-    status = once(path, most, patience, data, size, why);
+    status = secret_file_once(path, most, patience, data, size, why);
     if (status == 0)
       return 0;
     hk_secret_free(*data, *size);

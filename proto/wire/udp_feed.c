@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static uint64_t *word(struct hk_udp_feed *f, uint64_t sequence)
+static uint64_t *udp_feed_word(struct hk_udp_feed *f, uint64_t sequence)
 {
   return &f->came[sequence % HK_FEED_REACH / 64];
 }
@@ -13,13 +13,13 @@ static uint64_t bit(uint64_t sequence)
 }
 
 /* Clears the bits for the numbers highest+1..sequence, which older numbers used. */
-static void advance(struct hk_udp_feed *f, uint64_t sequence)
+static void udp_feed_advance(struct hk_udp_feed *f, uint64_t sequence)
 {
   if (sequence - f->highest >= HK_FEED_REACH)
     memset(f->came, 0, sizeof f->came);
   else
     for (uint64_t i = f->highest + 1; i <= sequence; i++)
-      *word(f, i) &= ~bit(i);
+      *udp_feed_word(f, i) &= ~bit(i);
   f->highest = sequence;
 }
 
@@ -36,18 +36,18 @@ enum hk_udp_feed_verdict hk_udp_feed_take(struct hk_udp_feed *f, uint64_t sequen
       f->malformed++;
       return HK_FEED_MALFORMED;
     }
-    advance(f, sequence);
+    udp_feed_advance(f, sequence);
     f->sent_points = points;
   } else if (f->highest - sequence >= HK_FEED_REACH) {
     f->too_late++;
     return HK_FEED_TOO_LATE;
-  } else if (*word(f, sequence) & bit(sequence)) {
+  } else if (*udp_feed_word(f, sequence) & bit(sequence)) {
     f->repeated++;
     return HK_FEED_REPEATED;
   } else {
     f->reordered++;
   }
-  *word(f, sequence) |= bit(sequence);
+  *udp_feed_word(f, sequence) |= bit(sequence);
   f->taken++;
   f->taken_points += n;
   return HK_FEED_TAKE;
@@ -57,6 +57,6 @@ void hk_udp_feed_end(struct hk_udp_feed *f, uint64_t datagrams, uint64_t points)
 {
   if (datagrams < f->highest || points < f->sent_points || datagrams - f->highest > HK_FEED_JUMP)
     return;
-  advance(f, datagrams);
+  udp_feed_advance(f, datagrams);
   f->sent_points = points;
 }
