@@ -154,17 +154,18 @@ static void tell_alerts(const struct summary *s, const cJSON *report)
 static void tell_models(const struct summary *s, const cJSON *report)
 {
   char text[WHY] = "";
-  const double lines = number(report, "models", "lines"), running = number(report, "models", "running"),
-               checks = number(report, "models", "checks"), poor = number(report, "models", "poor");
+  const double lines = status_summary_number(report, "models", "lines"),
+               running = status_summary_number(report, "models", "running"),
+               checks = status_summary_number(report, "models", "checks"), poor = status_summary_number(report, "models", "poor");
   if (lines == 0)
     return;
-  add(text, "%.0f of %.0f line%s run%s", running, lines, lines == 1 ? "" : "s", running == 1 ? "s" : "");
+  status_summary_add(text, "%.0f of %.0f line%s run%s", running, lines, lines == 1 ? "" : "s", running == 1 ? "s" : "");
   if (checks > 0)
-    add(text, "%.0f check%s, of whose variance the model explains %.1f %% on the average", checks, checks == 1 ? "" : "s",
-        100 * number(report, "models", "explained"));
+    status_summary_add(text, "%.0f check%s, of whose variance the model explains %.1f %% on the average", checks,
+                       checks == 1 ? "" : "s", 100 * status_summary_number(report, "models", "explained"));
   if (poor > 0)
-    add(text, "%.0f of them below a half", poor);
-  line(s, "models", running < lines || poor > 0 ? "\033[33m" : NULL, text);
+    status_summary_add(text, "%.0f of them below a half", poor);
+  status_summary_line(s, "models", running < lines || poor > 0 ? "\033[33m" : NULL, text);
 }
 
 bool hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, double seconds, bool coloured)
