@@ -11,8 +11,8 @@
 
 #define TEXT_MAX 1024
 
-static int fail(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static int fail(char *error, size_t size, const char *format, ...)
+static int detectors_fail(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static int detectors_fail(char *error, size_t size, const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
@@ -37,9 +37,9 @@ static int set_algorithms(struct hk_detectors_draft *draft, const char *value, c
 {
   char copy[TEXT_MAX], *rest = copy, *item;
   if (draft->n > 0)
-    return fail(error, size, "algorithm: given twice");
+    return detectors_fail(error, size, "algorithm: given twice");
   if (strlen(value) >= sizeof copy)
-    return fail(error, size, "algorithm: longer than %zu bytes", sizeof copy - 1);
+    return detectors_fail(error, size, "algorithm: longer than %zu bytes", sizeof copy - 1);
   strcpy(copy, value);
   while ((item = strsep(&rest, ","))) {
     struct hk_detector_draft one = HK_DETECTOR_DRAFT_NULL;
@@ -49,7 +49,7 @@ static int set_algorithms(struct hk_detectors_draft *draft, const char *value, c
       return status;
     for (uint32_t i = 0; i < draft->n; i++)
       if (draft->algorithm[i] == one.detector.algorithm)
-        return fail(error, size, "algorithm = %s: %s is there twice", value, item);
+        return detectors_fail(error, size, "algorithm = %s: %s is there twice", value, item);
     draft->algorithm[draft->n++] = one.detector.algorithm; /* each once: there is room */
   }
   return 0;
@@ -66,13 +66,13 @@ int hk_detectors_set(struct hk_detectors_draft *draft, const char *key, const ch
   snprintf(name, sizeof name, "%.*s", (int)(dot - key), key);
   const int algorithm = hk_algorithm_find(name);
   if (algorithm < 0 || strcmp(dot + 1, "algorithm") == 0)
-    return fail(error, size, "%.64s: no such key of a detector", key);
+    return detectors_fail(error, size, "%.64s: no such key of a detector", key);
   char why[192];
   const int status = hk_detector_set(&draft->own[algorithm], dot + 1, value, why, sizeof why);
-  return status < 0 ? fail(error, size, "%s: %s", name, why) : 0;
+  return status < 0 ? detectors_fail(error, size, "%s: %s", name, why) : 0;
 }
 
-static bool has(const struct hk_detectors_draft *draft, uint32_t algorithm)
+static bool detectors_has(const struct hk_detectors_draft *draft, uint32_t algorithm)
 {
   for (uint32_t i = 0; i < draft->n; i++)
     if (draft->algorithm[i] == algorithm)
@@ -85,15 +85,15 @@ static int check_used(const struct hk_detectors_draft *draft, char *error, size_
 {
   uint64_t strange = draft->shared.given;
   for (uint32_t a = 0; a < HK_ALGORITHMS; a++) {
-    if (has(draft, a))
+    if (detectors_has(draft, a))
       strange &= hk_detector_strange(&draft->shared, (uint8_t)a);
     else if (draft->own[a].given)
-      return fail(error, size, "%s.%s: algorithm = %s is not among those of this detector", hk_algorithm_name((uint8_t)a),
-                  hk_detector_key(draft->own[a].given), hk_algorithm_name((uint8_t)a));
+      return detectors_fail(error, size, "%s.%s: algorithm = %s is not among those of this detector",
+                            hk_algorithm_name((uint8_t)a), hk_detector_key(draft->own[a].given), hk_algorithm_name((uint8_t)a));
   }
   if (strange && draft->n > 1)
-    return fail(error, size, "%s: has no effect on any of the algorithms, or not with this value; remove it",
-                hk_detector_key(strange));
+    return detectors_fail(error, size, "%s: has no effect on any of the algorithms, or not with this value; remove it",
+                          hk_detector_key(strange));
   return 0;
 }
 
@@ -110,7 +110,8 @@ int hk_detectors_finish(const struct hk_detectors_draft *draft, struct hk_detect
     hk_detector_take(&one, &draft->shared, draft->shared.given & ~strange);
     hk_detector_take(&one, &draft->own[algorithm], draft->own[algorithm].given);
     if (status == 0 && hk_detector_finish(&one, &out[i], why, sizeof why) != 0)
-      status = n > 1 ? fail(error, size, "%s: %s", hk_algorithm_name(algorithm), why) : fail(error, size, "%s", why);
+      status = n > 1 ? detectors_fail(error, size, "%s: %s", hk_algorithm_name(algorithm), why)
+                     : detectors_fail(error, size, "%s", why);
   }
   return status < 0 ? status : (int)n;
 }
@@ -120,14 +121,14 @@ int hk_detectors_parse(const char *text, struct hk_detector out[HK_ALGORITHMS], 
   struct hk_detectors_draft draft = { 0 };
   char copy[TEXT_MAX], list[TEXT_MAX], *rest = copy, *item;
   if (strlen(text) >= sizeof copy)
-    return fail(error, size, "detector: longer than %zu bytes", sizeof copy - 1);
+    return detectors_fail(error, size, "detector: longer than %zu bytes", sizeof copy - 1);
   strcpy(copy, text);
   if (*trim(copy) == 0)
     return hk_detectors_finish(&draft, out, error, size);
   while ((item = strsep(&rest, ","))) {
     char *equals = strchr(item, '=');
     if (!equals)
-      return fail(error, size, "%s: not key=value", trim(item));
+      return detectors_fail(error, size, "%s: not key=value", trim(item));
     *equals = 0;
     item = trim(item);
     size_t length = (size_t)snprintf(list, sizeof list, "%s", trim(equals + 1));
@@ -145,7 +146,7 @@ int hk_detector_parse(const char *text, struct hk_detector *out, char *error, si
   struct hk_detector all[HK_ALGORITHMS];
   const int n = hk_detectors_parse(text, all, error, size);
   if (n > 1)
-    return fail(error, size, "algorithm: only one is allowed here");
+    return detectors_fail(error, size, "algorithm: only one is allowed here");
   if (n == 1)
     *out = all[0];
   return n < 0 ? n : 0;

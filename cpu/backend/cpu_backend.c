@@ -31,7 +31,7 @@ struct worker {
   struct pending pending[HK_GROUP];
 };
 
-static void worker_free(void *worker)
+static void cpu_backend_worker_free(void *worker)
 {
   struct worker *self = worker;
   if (self) {
@@ -41,7 +41,7 @@ static void worker_free(void *worker)
   free(self);
 }
 
-static int worker_new(void **out, const struct hk_detector *detectors, uint32_t n_detectors)
+static int cpu_backend_worker_new(void **out, const struct hk_detector *detectors, uint32_t n_detectors)
 {
   const size_t lines = (sizeof(struct worker) + 63) / 64;
   struct worker *self = aligned_alloc(64, lines * 64); /* shares no cache line with another thread's */
@@ -51,28 +51,28 @@ static int worker_new(void **out, const struct hk_detector *detectors, uint32_t 
   self->alone.graph = (struct hk_graph_kind){ hk_kernels()->add_node, hk_kernels()->best_split };
   self->alone.novelty = hk_kernels()->novelty_pass;
   if (hk_scorer_new(&self->scorer, detectors, n_detectors) < 0 || !hk_alone_means_new(&self->alone, detectors, n_detectors)) {
-    worker_free(self);
+    cpu_backend_worker_free(self);
     return -ENOMEM;
   }
   *out = self;
   return 0;
 }
 
-static float *feedback_of(struct hk_sensor *sensor, const struct hk_detector *d)
+static float *cpu_backend_feedback_of(struct hk_sensor *sensor, const struct hk_detector *d)
 {
   return (float *)hk_sensor_samples(sensor) + hk_detector_span(d);
 }
 
-static void reset(struct hk_sensor *sensor, const struct hk_detector *d)
+static void cpu_backend_reset(struct hk_sensor *sensor, const struct hk_detector *d)
 {
   if (hk_alone(d))
     hk_alone_reset(sensor, d);
   else
-    hk_feedback_reset(feedback_of(sensor, d), sensor->window.seed, d->window);
+    hk_feedback_reset(cpu_backend_feedback_of(sensor, d), sensor->window.seed, d->window);
 }
 
-static void decide(struct hk_sensor *sensor, const struct hk_detector *d, struct hk_batch *batch, uint32_t *next, uint32_t point,
-                   struct hk_step step, double z, double share)
+static void cpu_backend_decide(struct hk_sensor *sensor, const struct hk_detector *d, struct hk_batch *batch, uint32_t *next,
+                               uint32_t point, struct hk_step step, double z, double share)
 {
   struct hk_event event;
   if (hk_alert_decide(&sensor->alert, &sensor->window, hk_sensor_samples(sensor), d, step, z, share, &event))
@@ -86,7 +86,7 @@ static void flush(struct worker *self, const struct hk_detector *d, struct hk_ba
   for (uint32_t i = 0; i < self->n; i++) {
     const struct pending *p = &self->pending[i];
     batch->score[p->point] = self->task[i].z;
-    decide(p->sensor, d, batch, next, p->point, p->step, (double)self->task[i].z, (double)self->task[i].share);
+    cpu_backend_decide(p->sensor, d, batch, next, p->point, p->step, (double)self->task[i].z, (double)self->task[i].share);
   }
   self->n = 0;
 }
@@ -104,12 +104,13 @@ __attribute__((flatten)) static bool take(struct worker *self, struct hk_sensor 
   if (step.state == HK_STATE_LATE || step.state == HK_STATE_REJECTED)
     return false;
   if (step.restarted)
-    reset(sensor, d);
+    cpu_backend_reset(sensor, d);
   if (!step.score) {
-    decide(sensor, d, batch, next, point, step, NAN, NAN);
+    cpu_backend_decide(sensor, d, batch, next, point, step, NAN, NAN);
     return false;
   }
-  self->task[self->n] = (struct hk_task){ .window = &sensor->window, .ring = ring, .feedback = feedback_of(sensor, d) };
+  self->task[self->n] =
+      (struct hk_task){ .window = &sensor->window, .ring = ring, .feedback = cpu_backend_feedback_of(sensor, d) };
   self->pending[self->n] = (struct pending){ sensor, point, step };
   self->n++;
   return true;
@@ -152,8 +153,8 @@ static void run_alone(struct worker *self, const struct hk_detector *d, struct h
     hk_alone_run(&self->alone, chain[i].sensor, d, batch, chain[i].first, next);
 }
 
-static void run(void *worker, const struct hk_detector *detectors, struct hk_batch *batch, const struct hk_chain *chain,
-                uint32_t *next, uint32_t n)
+static void cpu_backend_run(void *worker, const struct hk_detector *detectors, struct hk_batch *batch,
+                            const struct hk_chain *chain, uint32_t *next, uint32_t n)
 {
   for (uint32_t from = 0, to; from < n; from = to) {
     const uint32_t detector = chain[from].sensor->detector;
@@ -164,17 +165,17 @@ static void run(void *worker, const struct hk_detector *detectors, struct hk_bat
   }
 }
 
-static int64_t export_(struct hk_sensor *sensor, const struct hk_detector *d, void *state, size_t size)
+static int64_t cpu_backend_export(struct hk_sensor *sensor, const struct hk_detector *d, void *state, size_t size)
 {
   if (hk_alone(d))
     return hk_alone_export(sensor, d, hk_sensor_samples(sensor), state, size);
   const size_t bytes = hk_state_size(d, sensor->window.count);
   if (bytes <= size)
-    hk_state_write(state, d, &sensor->window, &sensor->alert, hk_sensor_samples(sensor), feedback_of(sensor, d));
+    hk_state_write(state, d, &sensor->window, &sensor->alert, hk_sensor_samples(sensor), cpu_backend_feedback_of(sensor, d));
   return (int64_t)bytes;
 }
 
-static int import_(struct hk_backend *b, uint32_t slot, const void *state, size_t size)
+static int cpu_backend_import(struct hk_backend *b, uint32_t slot, const void *state, size_t size)
 {
   struct hk_engine *e = (struct hk_engine *)b;
   struct hk_sensor *sensor = hk_sensors_at(&e->sensors, slot);
@@ -190,7 +191,8 @@ static int import_(struct hk_backend *b, uint32_t slot, const void *state, size_
     }
     return status;
   }
-  return hk_state_read(state, size, d, &sensor->window, &sensor->alert, hk_sensor_samples(sensor), feedback_of(sensor, d));
+  return hk_state_read(state, size, d, &sensor->window, &sensor->alert, hk_sensor_samples(sensor),
+                       cpu_backend_feedback_of(sensor, d));
 }
 
 /* Number of cores that this process may use. */
@@ -213,7 +215,7 @@ int hk_cpu_open(struct hk_backend **out, const struct hk_backend_config *config,
     .reap = hk_engine_reap,
     .wait = hk_engine_wait,
     .export_ = hk_engine_export,
-    .import_ = import_,
+    .import_ = cpu_backend_import,
     .image_most = hk_engine_image_most,
     .state_of = hk_engine_state_of,
     .alloc = hk_engine_alloc,
@@ -222,11 +224,11 @@ int hk_cpu_open(struct hk_backend **out, const struct hk_backend_config *config,
   };
   static const struct hk_engine_kind kind = {
     .sample_size = sizeof(hk_real),
-    .worker_new = worker_new,
-    .worker_free = worker_free,
-    .reset = reset,
-    .run = run,
-    .export_ = export_,
+    .worker_new = cpu_backend_worker_new,
+    .worker_free = cpu_backend_worker_free,
+    .reset = cpu_backend_reset,
+    .run = cpu_backend_run,
+    .export_ = cpu_backend_export,
   };
   return hk_engine_open(out, &ops, &kind, config, config->threads ? config->threads : cores(), error, size);
 }

@@ -47,7 +47,7 @@ static int plan_export(const struct hk_engine *e, struct hk_batch *batch)
 }
 
 /* The pieces of a batch of points, or of an export, are its sensors; a sweep is one piece. */
-static void run(void *owner, uint32_t worker, const struct hk_job *job, uint32_t from, uint32_t to)
+static void engine_run(void *owner, uint32_t worker, const struct hk_job *job, uint32_t from, uint32_t to)
 {
   struct hk_engine *e = owner;
   if (job->batch->kind == HK_BATCH_SWEEP)
@@ -59,7 +59,7 @@ static void run(void *owner, uint32_t worker, const struct hk_job *job, uint32_t
                  to < job->chains.n ? to - from : job->chains.n - from);
 }
 
-static void finish(void *owner, const struct hk_job *job)
+static void engine_finish(void *owner, const struct hk_job *job)
 {
   (void)owner;
   struct hk_batch *batch = job->batch;
@@ -103,7 +103,7 @@ int hk_engine_open(struct hk_backend **out, const struct hk_backend_ops *ops, co
     if (status < 0)
       snprintf(error, size, "no memory for the work space of thread %u of %u", i + 1, threads);
   }
-  const struct hk_queue_work work = { e, run, finish };
+  const struct hk_queue_work work = { e, engine_run, engine_finish };
   if (status == 0)
     status = hk_queue_open(&e->queue, &work, threads, config->in_flight, config->ready, config->ready_arg, error, size);
   if (status < 0) {

@@ -46,7 +46,7 @@ static uint32_t run_length(const struct hk_queue *q, uint32_t left)
 }
 
 /* Takes and processes pieces of a job until none is left. */
-static void work_on(struct hk_queue *q, uint32_t worker, struct place *place)
+static void queue_work_on(struct hk_queue *q, uint32_t worker, struct place *place)
 {
   const uint32_t pieces = place->job.pieces;
   uint32_t from = atomic_load_explicit(&place->taken, memory_order_relaxed);
@@ -68,7 +68,7 @@ static struct place *open_job(struct hk_queue *q)
 }
 
 /* Wakes as many threads as a job keeps busy. Under the lock. */
-static void wake(struct hk_queue *q, const struct hk_job *job)
+static void queue_wake(struct hk_queue *q, const struct hk_job *job)
 {
   const uint32_t useful = (job->pieces + HK_RUN_MIN - 1) / HK_RUN_MIN;
   for (uint32_t i = 0; i < useful && i < q->threads; i++)
@@ -76,7 +76,7 @@ static void wake(struct hk_queue *q, const struct hk_job *job)
 }
 
 /* Finishes a job after its last thread has left. Called under the lock, which is released meanwhile. */
-static void finish(struct hk_queue *q, const struct place *place)
+static void queue_finish(struct hk_queue *q, const struct place *place)
 {
   pthread_mutex_unlock(&q->lock);
   q->work.finish(q->work.owner, &place->job);
@@ -84,7 +84,7 @@ static void finish(struct hk_queue *q, const struct place *place)
   const uint64_t finished = atomic_load_explicit(&q->finished, memory_order_relaxed) + 1;
   atomic_store_explicit(&q->finished, finished, memory_order_release);
   if (finished < q->submitted)
-    wake(q, &q->place[finished % q->places].job);
+    queue_wake(q, &q->place[finished % q->places].job);
   else if (q->closing)
     pthread_cond_broadcast(&q->work_came);
   pthread_cond_signal(&q->work_done);
@@ -105,10 +105,10 @@ static void *worker_main(void *arg)
     if (place) {
       place->inside++;
       pthread_mutex_unlock(&q->lock);
-      work_on(q, self->number, place);
+      queue_work_on(q, self->number, place);
       pthread_mutex_lock(&q->lock);
       if (--place->inside == 0)
-        finish(q, place);
+        queue_finish(q, place);
     } else if (q->closing && atomic_load_explicit(&q->finished, memory_order_relaxed) == q->submitted) {
       break;
     } else {
@@ -205,7 +205,7 @@ void hk_queue_submit(struct hk_queue *q, const struct hk_job *job)
   pthread_mutex_lock(&q->lock);
   const bool idle = atomic_load_explicit(&q->finished, memory_order_relaxed) == q->submitted++;
   if (idle)
-    wake(q, job);
+    queue_wake(q, job);
   pthread_mutex_unlock(&q->lock);
 }
 

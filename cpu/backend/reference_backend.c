@@ -18,7 +18,7 @@ struct worker {
   double x[HK_SPAN_MAX], past[2 * HK_WINDOW_MAX - 1], a0[HK_WINDOW_MAX];
 };
 
-static void worker_free(void *worker)
+static void reference_backend_worker_free(void *worker)
 {
   struct worker *self = worker;
   if (self) {
@@ -28,14 +28,14 @@ static void worker_free(void *worker)
   free(self);
 }
 
-static int worker_new(void **out, const struct hk_detector *detectors, uint32_t n_detectors)
+static int reference_backend_worker_new(void **out, const struct hk_detector *detectors, uint32_t n_detectors)
 {
   uint32_t widest = 0;
   for (uint32_t i = 0; i < n_detectors; i++)
     widest = detectors[i].window > widest ? detectors[i].window : widest;
   struct worker *self = calloc(1, sizeof *self);
   if (!self || hk_reference_new(&self->reference, widest) < 0 || !hk_alone_means_new(&self->alone, detectors, n_detectors)) {
-    worker_free(self);
+    reference_backend_worker_free(self);
     return -ENOMEM;
   }
   self->alone.graph = (struct hk_graph_kind){ hk_graph_reference_add, hk_graph_profile };
@@ -44,31 +44,32 @@ static int worker_new(void **out, const struct hk_detector *detectors, uint32_t 
   return 0;
 }
 
-static double *feedback_of(struct hk_sensor *sensor, const struct hk_detector *d)
+static double *reference_backend_feedback_of(struct hk_sensor *sensor, const struct hk_detector *d)
 {
   return (double *)hk_sensor_samples(sensor) + hk_detector_span(d);
 }
 
-static void reset(struct hk_sensor *sensor, const struct hk_detector *d)
+static void reference_backend_reset(struct hk_sensor *sensor, const struct hk_detector *d)
 {
   if (hk_alone(d))
     hk_alone_reset(sensor, d);
   else
-    hk_reference_random(feedback_of(sensor, d), sensor->window.seed, d->window);
+    hk_reference_random(reference_backend_feedback_of(sensor, d), sensor->window.seed, d->window);
 }
 
 /* Scores a sensor's current window. */
-static int score(struct worker *self, struct hk_sensor *sensor, const struct hk_detector *d, struct hk_reference_score *out)
+static int reference_backend_score(struct worker *self, struct hk_sensor *sensor, const struct hk_detector *d,
+                                   struct hk_reference_score *out)
 {
   hk_window_copy(&sensor->window, hk_sensor_samples(sensor), hk_detector_span(d), self->x);
   const struct hk_span_kind kind = hk_span_prepare(&sensor->window, d, self->x, self->past);
   hk_reference_random(self->a0, sensor->window.seed, d->window);
   return hk_reference_score(self->reference, d, kind.past_zero ? NULL : self->past, kind.present_zero ? NULL : self->x + d->gap,
-                            self->a0, feedback_of(sensor, d), out);
+                            self->a0, reference_backend_feedback_of(sensor, d), out);
 }
 
-static void run(void *worker, const struct hk_detector *detectors, struct hk_batch *batch, const struct hk_chain *chain,
-                uint32_t *next, uint32_t n)
+static void reference_backend_run(void *worker, const struct hk_detector *detectors, struct hk_batch *batch,
+                                  const struct hk_chain *chain, uint32_t *next, uint32_t n)
 {
   for (const struct hk_chain *end = chain + n; chain < end; chain++) {
     struct hk_sensor *sensor = chain->sensor;
@@ -87,10 +88,10 @@ static void run(void *worker, const struct hk_detector *detectors, struct hk_bat
       if (step.state == HK_STATE_LATE || step.state == HK_STATE_REJECTED)
         continue;
       if (step.restarted)
-        reset(sensor, d);
+        reference_backend_reset(sensor, d);
       struct hk_reference_score result;
       double z = NAN, share = NAN;
-      if (step.score && score(worker, sensor, d, &result) == 0) {
+      if (step.score && reference_backend_score(worker, sensor, d, &result) == 0) {
         z = result.z;
         share = result.share;
         batch->score[i] = (float)z;
@@ -120,7 +121,7 @@ static double widen(float x)
   return hk_sample_tag((double)x, bits & 1);
 }
 
-static int64_t export_(struct hk_sensor *sensor, const struct hk_detector *d, void *state, size_t size)
+static int64_t reference_backend_export(struct hk_sensor *sensor, const struct hk_detector *d, void *state, size_t size)
 {
   const double *ring = hk_sensor_samples(sensor);
   float narrow_ring[HK_SPAN_MAX], narrow_feedback[HK_WINDOW_MAX];
@@ -129,7 +130,7 @@ static int64_t export_(struct hk_sensor *sensor, const struct hk_detector *d, vo
   if (hk_alone(d))
     return hk_alone_export(sensor, d, narrow_ring, state, size);
   const size_t bytes = hk_state_size(d, sensor->window.count);
-  const double *feedback = feedback_of(sensor, d);
+  const double *feedback = reference_backend_feedback_of(sensor, d);
   for (uint32_t i = 0; i < d->window; i++)
     narrow_feedback[i] = (float)feedback[i];
   if (bytes <= size)
@@ -137,7 +138,7 @@ static int64_t export_(struct hk_sensor *sensor, const struct hk_detector *d, vo
   return (int64_t)bytes;
 }
 
-static int import_(struct hk_backend *b, uint32_t slot, const void *state, size_t size)
+static int reference_backend_import(struct hk_backend *b, uint32_t slot, const void *state, size_t size)
 {
   struct hk_engine *e = (struct hk_engine *)b;
   struct hk_sensor *sensor = hk_sensors_at(&e->sensors, slot);
@@ -150,7 +151,7 @@ static int import_(struct hk_backend *b, uint32_t slot, const void *state, size_
                            : hk_state_read(state, size, d, &sensor->window, &sensor->alert, narrow_ring, narrow_feedback);
   if (status < 0)
     return status;
-  double *ring = hk_sensor_samples(sensor), *feedback = feedback_of(sensor, d);
+  double *ring = hk_sensor_samples(sensor), *feedback = reference_backend_feedback_of(sensor, d);
   for (uint32_t i = 0; i < sensor->window.count; i++)
     ring[i] = widen(narrow_ring[i]);
   if (alone)
@@ -173,7 +174,7 @@ int hk_reference_open(struct hk_backend **out, const struct hk_backend_config *c
     .reap = hk_engine_reap,
     .wait = hk_engine_wait,
     .export_ = hk_engine_export,
-    .import_ = import_,
+    .import_ = reference_backend_import,
     .image_most = hk_engine_image_most,
     .state_of = hk_engine_state_of,
     .alloc = hk_engine_alloc,
@@ -182,11 +183,11 @@ int hk_reference_open(struct hk_backend **out, const struct hk_backend_config *c
   };
   static const struct hk_engine_kind kind = {
     .sample_size = sizeof(hk_real),
-    .worker_new = worker_new,
-    .worker_free = worker_free,
-    .reset = reset,
-    .run = run,
-    .export_ = export_,
+    .worker_new = reference_backend_worker_new,
+    .worker_free = reference_backend_worker_free,
+    .reset = reference_backend_reset,
+    .run = reference_backend_run,
+    .export_ = reference_backend_export,
   };
   return hk_engine_open(out, &ops, &kind, config, 1, error, size);
 }

@@ -57,7 +57,7 @@ static size_t record_size(const struct hk_sensors *s, uint32_t detector)
   return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static uint32_t records_of_slab(const struct hk_sensors *s, uint32_t detector)
+static uint32_t sensor_store_records_of_slab(const struct hk_sensors *s, uint32_t detector)
 {
   const size_t records = (SLAB_BYTES - sizeof(struct slab)) / record_size(s, detector);
   return records > 0 ? (uint32_t)records : 1;
@@ -65,7 +65,7 @@ static uint32_t records_of_slab(const struct hk_sensors *s, uint32_t detector)
 
 static size_t slab_size(const struct hk_sensors *s, uint32_t detector)
 {
-  return sizeof(struct slab) + records_of_slab(s, detector) * record_size(s, detector);
+  return sizeof(struct slab) + sensor_store_records_of_slab(s, detector) * record_size(s, detector);
 }
 
 int hk_sensors_open(struct hk_sensors *s, const struct hk_backend_config *config, size_t sample_size, char *error, size_t size)
@@ -143,7 +143,7 @@ uint64_t hk_sensors_need(const struct hk_sensors *s, uint32_t detector, uint64_t
 {
   if (!defined(s, detector))
     return 0;
-  const uint64_t of_slab = records_of_slab(s, detector), slabs = sensors / of_slab + (sensors % of_slab != 0);
+  const uint64_t of_slab = sensor_store_records_of_slab(s, detector), slabs = sensors / of_slab + (sensors % of_slab != 0);
   return slabs * slab_size(s, detector);
 }
 
@@ -179,7 +179,7 @@ int hk_sensors_add(struct hk_sensors *s, uint32_t slot, uint32_t detector, uint6
       return -ENOMEM;
     slab->next = s->pools[detector].slabs;
     s->pools[detector].slabs = slab;
-    s->pools[detector].fresh = records_of_slab(s, detector);
+    s->pools[detector].fresh = sensor_store_records_of_slab(s, detector);
     s->memory += bytes;
     record = record_take(s, detector);
   }

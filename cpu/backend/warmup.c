@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static uint32_t larger(uint32_t a, uint32_t b)
+static uint32_t warmup_larger(uint32_t a, uint32_t b)
 {
   return a > b ? a : b;
 }
@@ -20,7 +20,7 @@ static uint32_t of_graph(const struct hk_detector *d, uint32_t window)
   const struct hk_graph_view v = { .detector = d, .window = window };
   const uint32_t stride = hk_graph_stride(&v), needed = 2 * hk_graph_shortest(&v);
   const uint32_t found = hk_graph_learn(d);
-  if (d->search && found + 1 >= window + larger(needed, stride))
+  if (d->search && found + 1 >= window + warmup_larger(needed, stride))
     return found;
   return (needed + stride - 1) / stride * stride + window - 1;
 }
@@ -28,7 +28,7 @@ static uint32_t of_graph(const struct hk_detector *d, uint32_t window)
 /* The widest window that can be determined. */
 static uint32_t widest(const struct hk_detector *d)
 {
-  const uint32_t told = (hk_graph_lags(d) - 2) / 2, most = larger(told, HK_GRAPH_FALLBACK);
+  const uint32_t told = (hk_graph_lags(d) - 2) / 2, most = warmup_larger(told, HK_GRAPH_FALLBACK);
   return most < d->window ? most : d->window;
 }
 
@@ -59,7 +59,7 @@ struct hk_warmup hk_warmup(const struct hk_detector *d)
   for (uint32_t window = HK_GRAPH_WINDOW_MIN; d->search && window <= widest(d); window++) {
     const uint32_t with = of_graph(d, window);
     w.least = with < w.least ? with : w.least;
-    w.most = larger(w.most, with);
+    w.most = warmup_larger(w.most, with);
   }
   return w;
 }

@@ -5,7 +5,7 @@
 #define NEAREST 0.25
 #define LEVELS 0.1 /* weight of levels and spreads */
 
-static double square(double x)
+static double segments_square(double x)
 {
   return x * x;
 }
@@ -14,13 +14,13 @@ static double square(double x)
 static double distance(const struct hk_segment *a, const struct hk_segment *b, double floor)
 {
   const double of_a = fmax((double)a->spread, floor), of_b = fmax((double)b->spread, floor);
-  double sum = LEVELS * (square(a->level - b->level) / (of_a * of_b) + square(log(of_a / of_b)));
+  double sum = LEVELS * (segments_square(a->level - b->level) / (of_a * of_b) + segments_square(log(of_a / of_b)));
   for (uint32_t q = 0; q < HK_SKETCH_NUMBERS; q++)
-    sum += square((a->sketch.of[q] - b->sketch.of[q]) / 100.0) / (q < HK_SKETCH_LAGS ? HK_SKETCH_LAGS : 1);
+    sum += segments_square((a->sketch.of[q] - b->sketch.of[q]) / 100.0) / (q < HK_SKETCH_LAGS ? HK_SKETCH_LAGS : 1);
   return sqrt(sum);
 }
 
-static bool known(const struct hk_sketch *sketch)
+static bool segments_known(const struct hk_sketch *sketch)
 {
   static const struct hk_sketch nothing;
   return memcmp(sketch, &nothing, sizeof nothing) != 0;
@@ -29,11 +29,11 @@ static bool known(const struct hk_sketch *sketch)
 bool hk_segments_concerns(const struct hk_event *e)
 {
   return (e->kind == HK_EVENT_RAISED || e->kind == HK_EVENT_CORRECTED) && e->channel == HK_CHANNEL_CHANGE && e->number > 0 &&
-         known(&e->sketch_before) && known(&e->sketch_after);
+         segments_known(&e->sketch_before) && segments_known(&e->sketch_after);
 }
 
 /* Remembers the segment that ended with an alert. */
-static void keep(struct hk_segments *s, const struct hk_event *e)
+static void segments_keep(struct hk_segments *s, const struct hk_event *e)
 {
   struct hk_segment ended = {
     .from = e->from, .level = e->before, .spread = e->spread_before, .number = e->number - 1, .sketch = e->sketch_before
@@ -54,7 +54,7 @@ static void keep(struct hk_segments *s, const struct hk_event *e)
 
 void hk_segments_take(struct hk_segments *s, struct hk_event *e)
 {
-  keep(s, e);
+  segments_keep(s, e);
   const struct hk_segment *ended = &s->kept[s->n - 1], *nearest = NULL;
   const struct hk_segment now = { .level = e->after, .spread = e->spread_after, .sketch = e->sketch_after };
   const double floor = fmax(0.01 * (double)fmaxf(now.spread, ended->spread), 1e-30), far = distance(&now, ended, floor);

@@ -31,7 +31,7 @@ ALWAYS_INLINE void tile(const uint32_t rows, vec *restrict y, bool add, const ve
 }
 
 /* y := H v, or y += H v, with tiles as equal as possible. */
-static void square(vec *restrict y, bool add, const vec *restrict x, const vec *restrict v, uint32_t n)
+static void kernels_hankel_square(vec *restrict y, bool add, const vec *restrict x, const vec *restrict v, uint32_t n)
 {
   uint32_t tiles = (n + ROWS - 1) / ROWS;
   for (uint32_t i = 0; i < n; tiles--) {
@@ -78,11 +78,11 @@ static vec *split(vec *tree, const vec *x, uint32_t n, uint32_t levels)
   return split(next, x + half, half, levels - 1);
 }
 
-static void product(vec *restrict y, bool add, const vec *restrict x, const vec *restrict tree, const vec *restrict v,
-                    vec *restrict sum, uint32_t n, uint32_t levels)
+static void kernels_hankel_product(vec *restrict y, bool add, const vec *restrict x, const vec *restrict tree,
+                                   const vec *restrict v, vec *restrict sum, uint32_t n, uint32_t levels)
 {
   if (levels == 0) {
-    square(y, add, x, v, n);
+    kernels_hankel_square(y, add, x, v, n);
     return;
   }
   const uint32_t half = n / 2;
@@ -91,14 +91,14 @@ static void product(vec *restrict y, bool add, const vec *restrict x, const vec 
   vec *both = sum, *b = sum + half;
   for (uint32_t i = 0; i < half; i++)
     both[i] = v[i] + v[half + i];
-  product(b, false, x + half, next + 2 * below, both, sum + n, half, levels - 1);
+  kernels_hankel_product(b, false, x + half, next + 2 * below, both, sum + n, half, levels - 1);
   for (uint32_t i = 0; i < half; i++) {
     const vec bi = b[i];
     y[i] = add ? y[i] + bi : bi;
     y[half + i] = add ? y[half + i] + bi : bi;
   }
-  product(y, true, a, next, v, sum, half, levels - 1);
-  product(y + half, true, c, next + below, v + half, sum, half, levels - 1);
+  kernels_hankel_product(y, true, a, next, v, sum, half, levels - 1);
+  kernels_hankel_product(y + half, true, c, next + below, v + half, sum, half, levels - 1);
 }
 
 void hankel_split(float *tree, const float *x, const struct hk_shape *shape)
@@ -108,5 +108,6 @@ void hankel_split(float *tree, const float *x, const struct hk_shape *shape)
 
 void hankel_product(float *y, const float *x, const float *tree, const float *v, float *sum, const struct hk_shape *shape)
 {
-  product((vec *)y, false, (const vec *)x, (const vec *)tree, (const vec *)v, (vec *)sum, shape->padded, shape->levels);
+  kernels_hankel_product((vec *)y, false, (const vec *)x, (const vec *)tree, (const vec *)v, (vec *)sum, shape->padded,
+                         shape->levels);
 }

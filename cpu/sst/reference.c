@@ -77,7 +77,7 @@ static double dot(const double *a, const double *b, uint32_t n)
   return sum;
 }
 
-static void add(double *to, double factor, const double *a, uint32_t n)
+static void reference_add(double *to, double factor, const double *a, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++)
     to[i] += factor * a[i];
@@ -130,15 +130,15 @@ static int lanczos(struct hk_reference *r, const struct hk_detector *d, const do
     apply(r, d, x, q, u);
     t->alpha[s] = dot(q, u, w);
     t->steps = s + 1;
-    add(u, -t->alpha[s], q, w);
+    reference_add(u, -t->alpha[s], q, w);
     if (s > 0)
-      add(u, -t->beta[s - 1], q - w, w);
+      reference_add(u, -t->beta[s - 1], q - w, w);
     if (d->reorthogonalise) {
       double along[STEPS_MAX];
       for (uint32_t i = 0; i <= s; i++)
         along[i] = dot(r->basis + (size_t)i * w, u, w);
       for (uint32_t i = 0; i <= s; i++)
-        add(u, -along[i], r->basis + (size_t)i * w, w);
+        reference_add(u, -along[i], r->basis + (size_t)i * w, w);
     }
     t->beta[s] = sqrt(dot(u, u, w));
     largest = fmax(largest, fabs(t->alpha[s]) + (s > 0 ? t->beta[s - 1] : 0));
@@ -227,7 +227,7 @@ static int present_ritz(struct hk_reference *r, const struct hk_detector *d, con
   const double theta = t.theta[first], *y = t.y + (size_t)first * t.steps;
   memset(mu, 0, w * sizeof *mu);
   for (uint32_t s = 0; s < t.steps; s++)
-    add(mu, y[0] < 0 ? -y[s] : y[s], r->basis + (size_t)s * w, w);
+    reference_add(mu, y[0] < 0 ? -y[s] : y[s], r->basis + (size_t)s * w, w);
   multiply(mu, 1 / sqrt(dot(mu, mu, w)), w);
   *sigma2 = d->operator_ == HK_OPERATOR_GRAM ? fabs(theta) : theta * theta;
   if (t.steps > 1)
@@ -321,7 +321,7 @@ int hk_reference_score(struct hk_reference *r, const struct hk_detector *d, cons
   out->z = fmin(fmax(1 - held, 0), 1);
   out->share = fmin(sigma2 / energy(present, w), 1);
   memcpy(feedback, mu, w * sizeof *mu);
-  add(feedback, 1e-3, a0, w);
+  reference_add(feedback, 1e-3, a0, w);
   multiply(feedback, 1 / sqrt(dot(feedback, feedback, w)), w);
   return 0;
 }

@@ -12,7 +12,7 @@ struct hk_scorer {
   float *memory;
 };
 
-static size_t larger(size_t a, size_t b)
+static size_t score_larger(size_t a, size_t b)
 {
   return a > b ? a : b;
 }
@@ -33,17 +33,17 @@ static struct need need_of(const struct hk_detector *detectors, size_t n_detecto
       continue;
     const struct hk_shape shape = hk_shape(d->window);
     const int svd = d->algorithm == HK_ALGORITHM_SVD;
-    size_t steps = larger(d->products, d->krylov);
+    size_t steps = score_larger(d->products, d->krylov);
     if (svd)
       steps = d->window < HK_SVD_STEPS ? d->window : HK_SVD_STEPS;
     need.svd |= svd;
-    need.span = larger(need.span, hk_detector_span(d));
-    need.window = larger(need.window, d->window);
-    need.padded = larger(need.padded, shape.padded);
-    need.tree = larger(need.tree, hk_tree_size(shape.padded, shape.levels));
-    need.steps = larger(need.steps, steps);
-    need.rows = larger(need.rows, steps * larger(steps, 2));
-    need.krylov = larger(need.krylov, (steps + 1) * shape.padded);
+    need.span = score_larger(need.span, hk_detector_span(d));
+    need.window = score_larger(need.window, d->window);
+    need.padded = score_larger(need.padded, shape.padded);
+    need.tree = score_larger(need.tree, hk_tree_size(shape.padded, shape.levels));
+    need.steps = score_larger(need.steps, steps);
+    need.rows = score_larger(need.rows, steps * score_larger(steps, 2));
+    need.krylov = score_larger(need.krylov, (steps + 1) * shape.padded);
   }
   return need;
 }
@@ -83,7 +83,7 @@ int hk_scorer_new(struct hk_scorer **out, const struct hk_detector *detectors, s
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
     numbers += blocks[i].numbers;
   const size_t bytes = (numbers * lanes * sizeof(float) + 63) / 64 * 64;
-  scorer->memory = aligned_alloc(64, larger(bytes, 64));
+  scorer->memory = aligned_alloc(64, score_larger(bytes, 64));
   if (need.svd)
     work->exact = hk_exact_new((uint32_t)need.window);
   if (!scorer->memory || (need.svd && !work->exact)) {

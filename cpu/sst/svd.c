@@ -188,7 +188,7 @@ static void start(struct hk_work *work)
 }
 
 /* Lanes with a result continue with zeros, so that later results do not depend on the number of steps of other lanes. */
-static void leave(struct run *run, mask pass)
+static void svd_leave(struct run *run, mask pass)
 {
   const struct hk_shape *const shape = &run->krylov.work->shape;
   vec *const next = (vec *)run->krylov.work->q + (size_t)run->steps * shape->padded;
@@ -221,7 +221,7 @@ vec svd_score(struct hk_work *work, const struct hk_detector *d, uint32_t n)
     if (run.steps == run.limit)
       pass |= ~run.done;
     held = pick(pass, now, held);
-    leave(&run, pass);
+    svd_leave(&run, pass);
   }
   vec z = 1 - held;
   mask refuse = ~run.done, look = run.done & run.hides;

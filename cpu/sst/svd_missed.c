@@ -52,7 +52,7 @@ mask svd_repeats(struct hk_work *work, const float *x, mask lanes)
 
 /* The second iteration's own vectors stand apart from the first's, so that a lane's sums do not depend on how many steps its
  * neighbours took. */
-static vec outside(struct hk_work *work, uint32_t steps, uint32_t own)
+static vec svd_missed_outside(struct hk_work *work, uint32_t steps, uint32_t own)
 {
   const uint32_t w = work->shape.window, n = work->shape.padded;
   const mask all = ~(mask){ 0 };
@@ -68,7 +68,7 @@ mask svd_missed(struct krylov *k, uint32_t steps, mask lanes, vec least)
   mask found = { 0 };
   for (uint32_t i = 0; i < w; i++)
     u[i] = every((float)hk_random_element(1, i));
-  scale(q, u, inverse(root(outside(work, steps, 0))), w, n);
+  scale(q, u, inverse(root(svd_missed_outside(work, steps, 0))), w, n);
   /* Orthonormal polynomials of the iteration at least and, but for signs that take turns, at -least: positive as long as all its
    * Ritz values lie between. */
   vec up = every(1), down = every(1), up_before = { 0 }, down_before = { 0 }, up_sum = every(1), down_sum = every(1), b = { 0 };
@@ -80,7 +80,7 @@ mask svd_missed(struct krylov *k, uint32_t steps, mask lanes, vec least)
     const mask beyond = lanes & ~((next_up > 0) & (next_down > 0)); /* NaN is, too */
     found |= beyond;
     lanes &= ~beyond;
-    b = root(outside(work, steps, s + 1));
+    b = root(svd_missed_outside(work, steps, s + 1));
     const mask over = b <= least * 0x1p-20f; /* nothing is left that could hide */
     const vec by = inverse(b);
     up_before = up;

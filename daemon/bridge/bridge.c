@@ -58,7 +58,7 @@ static bool bury(struct hk_bridges *all, unsigned patience)
   return buried;
 }
 
-static int begin(struct hk_bridges *all, const struct hk_bridge_kind *kind, const struct hk_mqtt_rule *rule)
+static int bridge_begin(struct hk_bridges *all, const struct hk_bridge_kind *kind, const struct hk_mqtt_rule *rule)
 {
   uint32_t i = 0;
   while (i < MOST && all->bridge[i])
@@ -100,7 +100,7 @@ int hk_bridges_adopt(struct hk_bridges *all, const struct hk_config *config)
       struct hk_bridge *b = bridge_of(all, kinds[i], config->mqtt.rule[k].name);
       if (b)
         hk_bridge_take(b, &config->mqtt.rule[k]);
-      else if (kinds[i]->wanted(&config->mqtt.rule[k]) && begin(all, kinds[i], &config->mqtt.rule[k]) != 0)
+      else if (kinds[i]->wanted(&config->mqtt.rule[k]) && bridge_begin(all, kinds[i], &config->mqtt.rule[k]) != 0)
         status = -ENOMEM;
     }
   }

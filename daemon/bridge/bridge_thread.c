@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static void wake(struct hk_bridge *b)
+static void bridge_thread_wake(struct hk_bridge *b)
 {
   const uint64_t one = 1;
   const ssize_t n = write(b->wake, &one, sizeof one); /* fails only if the eventfd is full, and so readable */
@@ -42,7 +42,7 @@ void hk_bridge_note(struct hk_bridge *b, enum hk_bridge_state state, const char 
   pthread_mutex_unlock(&b->lock);
 }
 
-static void *turns(void *arg)
+static void *bridge_thread_turns(void *arg)
 {
   struct hk_bridge *b = arg;
   hk_thread_name(b->kind->thread, b->number);
@@ -65,7 +65,7 @@ int hk_bridge_start(struct hk_bridge *b)
   b->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (b->wake < 0)
     return -errno;
-  const int status = pthread_create(&b->thread, NULL, turns, b);
+  const int status = pthread_create(&b->thread, NULL, bridge_thread_turns, b);
   b->running = status == 0;
   return -status;
 }
@@ -76,13 +76,13 @@ void hk_bridge_take(struct hk_bridge *b, const struct hk_mqtt_rule *rule)
   b->changed = b->changed || memcmp(&b->next, rule, sizeof *rule) != 0;
   b->next = *rule;
   pthread_mutex_unlock(&b->lock);
-  wake(b);
+  bridge_thread_wake(b);
 }
 
 void hk_bridge_end(struct hk_bridge *b)
 {
   atomic_store(&b->stop, true);
-  wake(b);
+  bridge_thread_wake(b);
 }
 
 bool hk_bridge_join(struct hk_bridge *b, unsigned seconds)

@@ -20,7 +20,7 @@ static struct hk_mqtt_in *in_of(struct hk_mqtt_link *link)
   return (struct hk_mqtt_in *)link;
 }
 
-static void tell(struct hk_mqtt_in *in, const char *topic, const char *why)
+static void mqtt_in_tell(struct hk_mqtt_in *in, const char *topic, const char *why)
 {
   struct hk_bridge *b = in->link.bridge;
   char who[HK_CONFIG_NAME_MAX + 16];
@@ -30,7 +30,7 @@ static void tell(struct hk_mqtt_in *in, const char *topic, const char *why)
 
 /* --- one message ----------------------------------------------------------------------------------------------------------- */
 
-static void take(void *arg, const char *path, double value)
+static void mqtt_in_take(void *arg, const char *path, double value)
 {
   struct hk_mqtt_in *in = arg;
   in->field.size = in->key_field;
@@ -74,13 +74,13 @@ static void tell_payload(struct hk_mqtt_in *in, const struct mosquitto_message *
   hk_json_string(&text, m->payload, shown);
   hk_buffer_print(&text, "%s", shown < size ? " and so on" : "");
   hk_buffer_put(&text, "", 1);
-  tell(in, m->topic, text.failed ? why : text.data);
+  mqtt_in_tell(in, m->topic, text.failed ? why : text.data);
   hk_buffer_free(&text);
 }
 
 /* Makes the names of its values. shown: the value of {topic}. Returns NULL, or what is wrong. */
-static const char *begin_message(struct hk_mqtt_in *in, const struct hk_mqtt_topic *of, const struct mosquitto_message *m,
-                                 const char *shown)
+static const char *mqtt_in_begin_message(struct hk_mqtt_in *in, const struct hk_mqtt_topic *of, const struct mosquitto_message *m,
+                                         const char *shown)
 {
   in->key.size = in->field.size = 0;
   in->topic = (uint32_t)in->names.size;
@@ -96,9 +96,9 @@ static void read_message(struct hk_mqtt_in *in, const struct hk_mqtt_topic *of, 
   const struct hk_mqtt_rule *rule = &in->link.bridge->rule;
   const struct hk_mqtt_wanted wanted = { rule->values, rule->time, m->retain };
   bool timed = false;
-  const char *wrong = begin_message(in, of, m, m->topic);
+  const char *wrong = mqtt_in_begin_message(in, of, m, m->topic);
   if (!wrong)
-    wrong = hk_mqtt_payload_read(&wanted, m->payload, (size_t)m->payloadlen, &timed, &in->time, take, in);
+    wrong = hk_mqtt_payload_read(&wanted, m->payload, (size_t)m->payloadlen, &timed, &in->time, mqtt_in_take, in);
   if (wrong)
     tell_payload(in, m, wrong);
   in->retained += !wrong && m->retain && !timed;
@@ -109,7 +109,7 @@ static void take_metric(void *arg, const char *metric, double value, int64_t tim
   struct hk_mqtt_in *in = arg;
   if (time > 0)
     in->time = time;
-  take(in, metric, value);
+  mqtt_in_take(in, metric, value);
 }
 
 /* Asks a node for its birth. */
@@ -136,7 +136,7 @@ static void read_sparkplug(struct hk_mqtt_in *in, const struct hk_mqtt_topic *of
     return; /* STATE of a host, which is not used */
   hk_buffer_print(&shown, "%s/%s%s%s", t.group, t.node, t.device[0] ? "/" : "", t.device);
   hk_buffer_put(&shown, "", 1);
-  const char *wrong = shown.failed ? "no memory" : begin_message(in, of, m, shown.data);
+  const char *wrong = shown.failed ? "no memory" : mqtt_in_begin_message(in, of, m, shown.data);
   if (!wrong)
     wrong = hk_sparkplug_read(in->sparkplug, &t, m->payload, (size_t)m->payloadlen, hk_now(), &rebirth, take_metric, in);
   if (wrong)
@@ -146,7 +146,7 @@ static void read_sparkplug(struct hk_mqtt_in *in, const struct hk_mqtt_topic *of
   hk_buffer_free(&shown);
 }
 
-static bool message(struct hk_mqtt_link *link, const struct mosquitto_message *m)
+static bool mqtt_in_message(struct hk_mqtt_link *link, const struct mosquitto_message *m)
 {
   struct hk_mqtt_in *in = in_of(link);
   const struct hk_mqtt_topic *of = hk_mqtt_topics_find(&in->topics, m->topic);
@@ -155,7 +155,7 @@ static bool message(struct hk_mqtt_link *link, const struct mosquitto_message *m
   in->acknowledges |= m->qos > 0;
   if (!of) {
     if (in->unmatched++ == 0)
-      tell(in, m->topic, "it matches none of `topics`: the broker continues an old subscription of this client_id");
+      mqtt_in_tell(in, m->topic, "it matches none of `topics`: the broker continues an old subscription of this client_id");
   } else if (strncmp(m->topic, HK_SPARKPLUG_SPACE, sizeof HK_SPARKPLUG_SPACE - 1) == 0) {
     read_sparkplug(in, of, m);
   } else {
@@ -166,7 +166,7 @@ static bool message(struct hk_mqtt_link *link, const struct mosquitto_message *m
 
 /* --- a batch --------------------------------------------------------------------------------------------------------------- */
 
-static void count(struct hk_mqtt_in *in, const struct hk_lines_fed *fed, bool held)
+static void mqtt_in_count(struct hk_mqtt_in *in, const struct hk_lines_fed *fed, bool held)
 {
   struct hk_bridge *b = in->link.bridge;
   pthread_mutex_lock(&b->lock);
@@ -190,14 +190,14 @@ static void note_waiting(struct hk_mqtt_in *in)
   pthread_mutex_unlock(&b->lock);
 }
 
-static void forget(struct hk_mqtt_in *in)
+static void mqtt_in_forget(struct hk_mqtt_in *in)
 {
   in->lines.size = in->names.size = in->n_lines = 0;
   in->lines.failed = in->names.failed = in->key.failed = in->field.failed = in->failed = false;
 }
 
 /* Feeds the batch to the daemon. False: it was not taken. */
-static bool feed(struct hk_mqtt_in *in, struct hk_lines_fed *fed)
+static bool mqtt_in_feed(struct hk_mqtt_in *in, struct hk_lines_fed *fed)
 {
   struct hk_bridge *b = in->link.bridge;
   struct hk_token shown = { 0 };
@@ -216,34 +216,34 @@ static bool feed(struct hk_mqtt_in *in, struct hk_lines_fed *fed)
     status = hk_feed_lines(b->net, &inner, in->lines.data, in->lines.size, fed);
   for (uint32_t i = 0; i < fed->n; i++)
     if (fed->fault[i].line > 0 && fed->fault[i].line <= in->n_lines)
-      tell(in, in->names.data + in->origin[fed->fault[i].line - 1], fed->fault[i].why);
+      mqtt_in_tell(in, in->names.data + in->origin[fed->fault[i].line - 1], fed->fault[i].why);
   if (status != 0 && !hk_bridge_interrupted(b))
     hk_log(b->net->log, HK_LOG_WARNING, "[mqtt %s]: %u points are not taken: %s", b->rule.name, in->n_lines, strerror(-status));
-  forget(in);
+  mqtt_in_forget(in);
   return status == 0;
 }
 
-static bool settle(struct hk_mqtt_link *link, bool *held)
+static bool mqtt_in_settle(struct hk_mqtt_link *link, bool *held)
 {
   struct hk_mqtt_in *in = in_of(link);
   struct hk_lines_fed fed = { 0 };
   const bool came = in->messages > 0;
   if (came) {
     note_waiting(in);
-    if (!feed(in, &fed))
+    if (!mqtt_in_feed(in, &fed))
       return false;
   }
   *held = in->acknowledges && !hk_condition_acknowledges(link->bridge->net->durable);
   in->waiting = *held ? in->waiting : 0;
   if (came || *held != link->bridge->look.held)
-    count(in, &fed, *held);
+    mqtt_in_count(in, &fed, *held);
   in->acknowledges &= *held;
   return true;
 }
 
 /* --- the session ----------------------------------------------------------------------------------------------------------- */
 
-static void greeted(struct hk_mqtt_link *link)
+static void mqtt_in_greeted(struct hk_mqtt_link *link)
 {
   struct hk_mqtt_in *in = in_of(link);
   in->waiting = 0; /* the broker repeats unacknowledged messages */
@@ -265,10 +265,10 @@ static void subscribed(struct hk_mqtt_link *link, uint32_t number, int granted)
 }
 
 static const struct hk_mqtt_link_kind link_kind = {
-  .suffix = "", .greeted = greeted, .message = message, .settle = settle, .subscribed = subscribed
+  .suffix = "", .greeted = mqtt_in_greeted, .message = mqtt_in_message, .settle = mqtt_in_settle, .subscribed = subscribed
 };
 
-static void run(struct hk_bridge *b)
+static void mqtt_in_run(struct hk_bridge *b)
 {
   char error[256];
   struct hk_mqtt_in *in = calloc(1, sizeof *in);
@@ -293,9 +293,9 @@ static void run(struct hk_bridge *b)
   free(in);
 }
 
-static bool wanted(const struct hk_mqtt_rule *rule)
+static bool mqtt_in_wanted(const struct hk_mqtt_rule *rule)
 {
   return rule->topics[0] != 0;
 }
 
-const struct hk_bridge_kind hk_mqtt_in_kind = { HK_BRIDGE_IN, "mqtt", wanted, run };
+const struct hk_bridge_kind hk_mqtt_in_kind = { HK_BRIDGE_IN, "mqtt", mqtt_in_wanted, mqtt_in_run };

@@ -31,7 +31,7 @@ static const char *words(int rc)
   return rc == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(rc);
 }
 
-static void closed(struct hk_mqtt_link *l, const char *why)
+static void mqtt_link_closed(struct hk_mqtt_link *l, const char *why)
 {
   struct hk_bridge *b = l->bridge;
   const bool was = l->greeted, steady = was && hk_now() - l->since > STEADY;
@@ -55,7 +55,7 @@ void hk_mqtt_link_give_up(struct hk_mqtt_link *l, const char *why)
   const int fd = mosquitto_socket(l->mosq);
   if (fd >= 0)
     (void)shutdown(fd, SHUT_RDWR); /* libmosquitto closes it when it reconnects, or is destroyed */
-  closed(l, why);
+  mqtt_link_closed(l, why);
 }
 
 /* --- callbacks ------------------------------------------------------------------------------------------------------------- */
@@ -189,7 +189,7 @@ static int show_who(struct hk_mqtt_link *l, char why[HK_BRIDGE_WHY])
   return rc == MOSQ_ERR_SUCCESS ? 0 : -EINVAL;
 }
 
-static void connect_to(struct hk_mqtt_link *l)
+static void mqtt_link_connect_to(struct hk_mqtt_link *l)
 {
   const struct hk_mqtt_rule *rule = &l->bridge->rule;
   char wrong[HK_BRIDGE_WHY];
@@ -203,21 +203,21 @@ static void connect_to(struct hk_mqtt_link *l)
     why = wrong;
   }
   if (status != 0) {
-    closed(l, why);
+    mqtt_link_closed(l, why);
     return;
   }
   if (rule->version == HK_MQTT_5 &&
       (mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL, (uint32_t)(rule->session / SECOND)) != 0 ||
        mosquitto_property_add_int32(&properties, MQTT_PROP_MAXIMUM_PACKET_SIZE, HK_FRAME_MAX) != 0)) {
     mosquitto_property_free_all(&properties);
-    closed(l, "no memory");
+    mqtt_link_closed(l, "no memory");
     return;
   }
   l->why[0] = 0;
   const int rc = mosquitto_connect_bind_v5(l->mosq, rule->address.host, rule->address.port, KEEPALIVE, NULL, properties);
   mosquitto_property_free_all(&properties);
   if (rc != MOSQ_ERR_SUCCESS) {
-    closed(l, words(rc));
+    mqtt_link_closed(l, words(rc));
     return;
   }
   l->connected = true;
@@ -240,7 +240,7 @@ static bool good(struct hk_mqtt_link *l, int rc)
 
 /* Reads messages until none came or no more are wanted: after one another may wait, and reading shows that as cheaply as
  * poll(). */
-static bool read_some(struct hk_mqtt_link *l)
+static bool mqtt_link_read_some(struct hk_mqtt_link *l)
 {
   uint32_t n = 0;
   do {
@@ -262,7 +262,7 @@ static bool write_all(struct hk_mqtt_link *l)
 }
 
 /* Processes received messages, and then sends pending data, including acknowledgements. *held: not yet. */
-static bool settle(struct hk_mqtt_link *l, bool *held)
+static bool mqtt_link_settle(struct hk_mqtt_link *l, bool *held)
 {
   *held = false;
   if (l->greeted && !l->kind->settle(l, held)) {
@@ -276,7 +276,7 @@ static bool settle(struct hk_mqtt_link *l, bool *held)
   return write_all(l);
 }
 
-static bool tick(struct hk_mqtt_link *l, int64_t now)
+static bool mqtt_link_tick(struct hk_mqtt_link *l, int64_t now)
 {
   if (!l->greeted && now >= l->deadline) {
     hk_mqtt_link_give_up(l, "it accepts connections but does not answer");
@@ -289,7 +289,7 @@ static bool tick(struct hk_mqtt_link *l, int64_t now)
 }
 
 /* Waits once, and processes the result. */
-static void turn(struct hk_mqtt_link *l, bool held)
+static void mqtt_link_turn(struct hk_mqtt_link *l, bool held)
 {
   int timeout = held ? HELD : TURN, other = -1;
   short events = 0;
@@ -310,7 +310,7 @@ static void turn(struct hk_mqtt_link *l, bool held)
   if (l->kind->woken)
     l->kind->woken(l);
   if (l->connected && n > 0 && p[1].revents & (POLLIN | POLLHUP | POLLERR))
-    (void)(held && !(p[1].revents & POLLIN) ? good(l, MOSQ_ERR_CONN_LOST) : read_some(l));
+    (void)(held && !(p[1].revents & POLLIN) ? good(l, MOSQ_ERR_CONN_LOST) : mqtt_link_read_some(l));
 }
 
 /* Closes the connection in order, waiting briefly until that is sent. */
@@ -329,7 +329,7 @@ static void part(struct hk_mqtt_link *l, bool held)
   }
 }
 
-static int prepare(struct hk_mqtt_link *l, const char *will)
+static int mqtt_link_prepare(struct hk_mqtt_link *l, const char *will)
 {
   const struct hk_mqtt_rule *rule = &l->bridge->rule;
   char id[HK_SECTION_TEXT + 8];
@@ -376,16 +376,16 @@ void hk_mqtt_link_run(struct hk_mqtt_link *l, const char *will)
   bool held = false;
   l->pause = PAUSE;
   hk_bridge_note(l->bridge, HK_BRIDGE_CONNECTING, "");
-  const int rc = prepare(l, will);
+  const int rc = mqtt_link_prepare(l, will);
   if (rc != MOSQ_ERR_SUCCESS)
     stay_out(l, rc);
   while (rc == MOSQ_ERR_SUCCESS && !hk_bridge_interrupted(l->bridge)) {
     const int64_t now = hk_now();
     if (!l->connected && now >= l->retry)
-      connect_to(l);
-    turn(l, held);
+      mqtt_link_connect_to(l);
+    mqtt_link_turn(l, held);
     if (l->connected)
-      (void)(settle(l, &held) && tick(l, hk_now()));
+      (void)(mqtt_link_settle(l, &held) && mqtt_link_tick(l, hk_now()));
     held = held && l->connected;
   }
   part(l, held);

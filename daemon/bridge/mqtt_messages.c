@@ -23,7 +23,7 @@ static void put_string(struct hk_buffer *out, const char *name, const char *text
 }
 
 /* Copies a member unchanged. */
-static void copy(struct hk_buffer *out, const cJSON *event, const char *name)
+static void mqtt_messages_copy(struct hk_buffer *out, const cJSON *event, const char *name)
 {
   const cJSON *member = cJSON_GetObjectItemCaseSensitive(event, name);
   if (cJSON_IsString(member)) {
@@ -49,7 +49,7 @@ bool hk_mqtt_state_of(struct hk_buffer *out, const cJSON *event)
   }
   hk_buffer_print(out, ",\"state\":\"alert\",\"acknowledged\":%s", strcmp(what, "acknowledged") == 0 ? "true" : "false");
   for (size_t i = 0; i < sizeof copied / sizeof *copied; i++)
-    copy(out, event, copied[i]);
+    mqtt_messages_copy(out, event, copied[i]);
   hk_buffer_put(out, "}", 1);
   return true;
 }

@@ -93,7 +93,7 @@ static void taken(struct hk_mqtt_link *link, int id)
  */
 
 /* Publishes with QoS 1; there is room. */
-static void publish(struct hk_mqtt_out *o, bool retain)
+static void mqtt_out_publish(struct hk_mqtt_out *o, bool retain)
 {
   int id;
   if (o->topic.failed || o->payload.failed ||
@@ -137,11 +137,11 @@ static void publish_discovery(struct hk_mqtt_out *o, const char *sensor)
     return;
   o->topic.size = o->payload.size = 0;
   hk_mqtt_discovery_of(&o->topic, &o->payload, rule->discovery, rule->name, rule->prefix, sensor);
-  publish(o, true);
+  mqtt_out_publish(o, true);
 }
 
 /* Advances the place once all published messages are taken. */
-static void reach(struct hk_mqtt_out *o, uint64_t position)
+static void mqtt_out_reach(struct hk_mqtt_out *o, uint64_t position)
 {
   if (o->n > 0)
     o->waiting[(o->first + o->n - 1) % HK_MQTT_WAITING].position = position;
@@ -160,14 +160,14 @@ static void publish_event(struct hk_mqtt_out *o, const cJSON *event, const char 
     o->topic.size = o->payload.size = 0;
     hk_mqtt_topic_of(&o->topic, rule->prefix, "event", sensor);
     hk_buffer_put(&o->payload, text, strlen(text));
-    publish(o, false);
+    mqtt_out_publish(o, false);
   }
   o->topic.size = o->payload.size = 0;
   hk_mqtt_topic_of(&o->topic, rule->prefix, "state", sensor);
   if (hk_mqtt_state_of(&o->payload, event))
-    publish(o, true);
+    mqtt_out_publish(o, true);
   if (position > 0)
-    reach(o, position);
+    mqtt_out_reach(o, position);
   o->read = position > o->read ? position : o->read;
 }
 
@@ -183,7 +183,7 @@ static void publish_score(struct hk_mqtt_out *o, const char *sensor, const char 
 }
 
 /* A line of the text protocol, without its LF. */
-static void take_line(struct hk_mqtt_out *o, const char *text)
+static void mqtt_out_take_line(struct hk_mqtt_out *o, const char *text)
 {
   struct hk_bridge *b = o->link.bridge;
   cJSON *json = cJSON_Parse(text);
@@ -244,13 +244,13 @@ static bool has_room(const struct hk_mqtt_out *o)
 }
 
 /* Processes whole lines while there is room for their messages. */
-static void take_lines(struct hk_mqtt_out *o)
+static void mqtt_out_take_lines(struct hk_mqtt_out *o)
 {
   size_t at = 0;
   char *feed;
   while (o->n + EVENT <= HK_MQTT_WAITING && at < o->lines.size && (feed = memchr(o->lines.data + at, '\n', o->lines.size - at))) {
     *feed = 0;
-    take_line(o, o->lines.data + at);
+    mqtt_out_take_line(o, o->lines.data + at);
     at = (size_t)(feed + 1 - o->lines.data);
   }
   o->lines.size -= at;
@@ -258,13 +258,13 @@ static void take_lines(struct hk_mqtt_out *o)
     memmove(o->lines.data, o->lines.data + at, o->lines.size);
 }
 
-static void read_some(struct hk_mqtt_out *o)
+static void mqtt_out_read_some(struct hk_mqtt_out *o)
 {
   char *room = o->lines.size < LINE_MOST ? hk_buffer_room(&o->lines, READ) : NULL;
   const ssize_t n = room ? recv(o->fd, room, READ, MSG_DONTWAIT) : 0;
   if (n > 0) {
     o->lines.size += (size_t)n;
-    take_lines(o);
+    mqtt_out_take_lines(o);
   } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) { /* the daemon ends, or there is no memory */
     shut(o);
     o->lines.failed = false;
@@ -282,7 +282,7 @@ static void say_status(struct hk_mqtt_out *o, const char *what)
     o->lost++;
 }
 
-static void greeted(struct hk_mqtt_link *link)
+static void mqtt_out_greeted(struct hk_mqtt_link *link)
 {
   struct hk_mqtt_out *o = out_of(link);
   say_status(o, "online");
@@ -298,13 +298,13 @@ static void greeted(struct hk_mqtt_link *link)
   }
 }
 
-static bool message(struct hk_mqtt_link *link, const struct mosquitto_message *m)
+static bool mqtt_out_message(struct hk_mqtt_link *link, const struct mosquitto_message *m)
 {
   (void)link, (void)m;
   return true;
 }
 
-static bool settle(struct hk_mqtt_link *link, bool *held)
+static bool mqtt_out_settle(struct hk_mqtt_link *link, bool *held)
 {
   struct hk_mqtt_out *o = out_of(link);
   struct hk_bridge *b = link->bridge;
@@ -343,9 +343,9 @@ static void woken(struct hk_mqtt_link *link)
   struct hk_mqtt_out *o = out_of(link);
   if (!link->greeted || o->fd < 0 || !has_room(o))
     return;
-  take_lines(o);
+  mqtt_out_take_lines(o);
   if (has_room(o))
-    read_some(o);
+    mqtt_out_read_some(o);
 }
 
 static void parting(struct hk_mqtt_link *link)
@@ -363,16 +363,16 @@ static void refused(struct hk_mqtt_link *link, int reason)
 }
 
 static const struct hk_mqtt_link_kind link_kind = { .suffix = "-out",
-                                                    .greeted = greeted,
-                                                    .message = message,
-                                                    .settle = settle,
+                                                    .greeted = mqtt_out_greeted,
+                                                    .message = mqtt_out_message,
+                                                    .settle = mqtt_out_settle,
                                                     .taken = taken,
                                                     .refused = refused,
                                                     .waits = waits,
                                                     .woken = woken,
                                                     .parting = parting };
 
-static void run(struct hk_bridge *b)
+static void mqtt_out_run(struct hk_bridge *b)
 {
   struct hk_mqtt_out *o = calloc(1, sizeof *o);
   if (!o) {
@@ -394,9 +394,9 @@ static void run(struct hk_bridge *b)
   free(o);
 }
 
-static bool wanted(const struct hk_mqtt_rule *rule)
+static bool mqtt_out_wanted(const struct hk_mqtt_rule *rule)
 {
   return rule->publish != 0;
 }
 
-const struct hk_bridge_kind hk_mqtt_out_kind = { HK_BRIDGE_OUT, "mqttout", wanted, run };
+const struct hk_bridge_kind hk_mqtt_out_kind = { HK_BRIDGE_OUT, "mqttout", mqtt_out_wanted, mqtt_out_run };

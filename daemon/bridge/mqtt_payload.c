@@ -129,7 +129,7 @@ static void walk(struct walk *w, const cJSON *json, size_t length, uint32_t dept
 }
 
 /* The member at a path; NULL: none. */
-static const cJSON *find(const cJSON *json, const char *path)
+static const cJSON *mqtt_payload_find(const cJSON *json, const char *path)
 {
   char key[HK_MQTT_PATH_MAX];
   while (json && *path) {
@@ -167,7 +167,7 @@ static const char *read_json(const struct hk_mqtt_wanted *wanted, const cJSON *j
 {
   struct walk w = { .wanted = wanted->values };
   if (wanted->time[0] && (cJSON_IsObject(json) || cJSON_IsArray(json))) {
-    const cJSON *at = find(json, wanted->time);
+    const cJSON *at = mqtt_payload_find(json, wanted->time);
     *timed = cJSON_IsNumber(at) ? hk_mqtt_time_of(at->valuedouble, time) : cJSON_IsString(at) && read_time(at->valuestring, time);
     if (!*timed)
       return at ? "the value of the key `time` is not a time" : "it does not have the key that `time` names";

@@ -37,7 +37,7 @@ struct hk_sparkplug *hk_sparkplug_new(void)
   return calloc(1, sizeof(struct hk_sparkplug));
 }
 
-static void forget(struct node *n)
+static void sparkplug_forget(struct node *n)
 {
   for (uint32_t i = 0; i < n->n_metrics; i++)
     free(n->metrics[i].name);
@@ -47,7 +47,7 @@ static void forget(struct node *n)
 void hk_sparkplug_free(struct hk_sparkplug *s)
 {
   for (uint32_t i = 0; s && i < s->n_nodes; i++) {
-    forget(&s->nodes[i]);
+    sparkplug_forget(&s->nodes[i]);
     free(s->nodes[i].metrics);
     free(s->nodes[i].id);
   }
@@ -57,7 +57,7 @@ void hk_sparkplug_free(struct hk_sparkplug *s)
 }
 
 /* The next level of a topic. False: it is empty, or too long. */
-static bool level(const char **at, char *out, size_t size)
+static bool sparkplug_level(const char **at, char *out, size_t size)
 {
   const size_t length = strcspn(*at, "/");
   if (length == 0 || length >= size)
@@ -73,9 +73,9 @@ bool hk_sparkplug_topic_read(const char *topic, struct hk_sparkplug_topic *out)
   static const size_t before = sizeof HK_SPARKPLUG_SPACE - 1;
   const char *at = topic + before;
   out->device[0] = 0;
-  return strncmp(topic, HK_SPARKPLUG_SPACE, before) == 0 && level(&at, out->group, sizeof out->group) &&
-         level(&at, out->type, sizeof out->type) && level(&at, out->node, sizeof out->node) &&
-         (*at == 0 || (level(&at, out->device, sizeof out->device) && *at == 0));
+  return strncmp(topic, HK_SPARKPLUG_SPACE, before) == 0 && sparkplug_level(&at, out->group, sizeof out->group) &&
+         sparkplug_level(&at, out->type, sizeof out->type) && sparkplug_level(&at, out->node, sizeof out->node) &&
+         (*at == 0 || (sparkplug_level(&at, out->device, sizeof out->device) && *at == 0));
 }
 
 /* Finds the node of a topic, or makes it. NULL: no memory, or too many nodes. */
@@ -109,7 +109,7 @@ static struct node *node_of(struct hk_sparkplug *s, const struct hk_sparkplug_to
 }
 
 /* The place of the metric of an alias, or for it. */
-static uint32_t place_of(const struct node *n, uint64_t alias)
+static uint32_t sparkplug_place_of(const struct node *n, uint64_t alias)
 {
   uint32_t low = 0, high = n->n_metrics;
   while (low < high) {
@@ -124,14 +124,14 @@ static uint32_t place_of(const struct node *n, uint64_t alias)
 
 static const struct metric *metric_of(const struct node *n, uint64_t alias)
 {
-  const uint32_t at = place_of(n, alias);
+  const uint32_t at = sparkplug_place_of(n, alias);
   return at < n->n_metrics && n->metrics[at].alias == alias ? &n->metrics[at] : NULL;
 }
 
 /* Adds a metric of a birth. False: no memory, or too many. */
-static bool remember(struct node *n, const Sparkplug__Metric *m)
+static bool sparkplug_remember(struct node *n, const Sparkplug__Metric *m)
 {
-  const uint32_t at = place_of(n, m->alias);
+  const uint32_t at = sparkplug_place_of(n, m->alias);
   char *name = strdup(m->name);
   if (!name)
     return false;
@@ -152,7 +152,7 @@ static bool remember(struct node *n, const Sparkplug__Metric *m)
 }
 
 /* False: it is not a number. */
-static bool number_of(const Sparkplug__Metric *m, uint32_t datatype, double *value)
+static bool sparkplug_number_of(const Sparkplug__Metric *m, uint32_t datatype, double *value)
 {
   if (m->has_is_null && m->is_null)
     return false;
@@ -196,7 +196,7 @@ static bool take_metrics(const struct node *n, const Sparkplug__Payload *p, hk_s
     double value;
     if (!name)
       known = false;
-    else if (!is_control(name) && number_of(m, m->has_datatype ? m->datatype : born ? born->datatype : 0, &value))
+    else if (!is_control(name) && sparkplug_number_of(m, m->has_datatype ? m->datatype : born ? born->datatype : 0, &value))
       take(arg, name, value, m->has_timestamp ? ns_of(true, m->timestamp) : ns_of(p->has_timestamp, p->timestamp));
   }
   return known;
@@ -205,11 +205,11 @@ static bool take_metrics(const struct node *n, const Sparkplug__Payload *p, hk_s
 static const char *read_birth(struct node *n, bool of_node, const Sparkplug__Payload *p)
 {
   if (of_node) {
-    forget(n);
+    sparkplug_forget(n);
     n->born = true;
   }
   for (size_t i = 0; i < p->n_metrics; i++)
-    if (p->metrics[i]->has_alias && p->metrics[i]->name && p->metrics[i]->name[0] && !remember(n, p->metrics[i]))
+    if (p->metrics[i]->has_alias && p->metrics[i]->name && p->metrics[i]->name[0] && !sparkplug_remember(n, p->metrics[i]))
       return "no memory for its metrics";
   return NULL;
 }

@@ -11,13 +11,14 @@ static uint64_t need(const struct hk_backend *b, uint32_t detector, uint64_t sen
   return 0;
 }
 
-static int add(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64_t seed)
+static int backend_none_add(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64_t seed)
 {
   (void)b, (void)slot, (void)detector, (void)seed;
   return 0;
 }
 
-static int define(struct hk_backend *b, const struct hk_definition *definitions, uint32_t n, char *error, size_t size)
+static int backend_none_define(struct hk_backend *b, const struct hk_definition *definitions, uint32_t n, char *error,
+                               size_t size)
 {
   (void)b, (void)definitions, (void)n, (void)error, (void)size;
   return 0;
@@ -33,19 +34,19 @@ static void remove_slot(struct hk_backend *b, uint32_t slot)
   (void)b, (void)slot;
 }
 
-static int submit(struct hk_backend *b, struct hk_batch *batch)
+static int backend_none_submit(struct hk_backend *b, struct hk_batch *batch)
 {
   (void)b, (void)batch;
   return -EINVAL;
 }
 
-static struct hk_batch *reap(struct hk_backend *b)
+static struct hk_batch *backend_none_reap(struct hk_backend *b)
 {
   (void)b;
   return NULL;
 }
 
-static void wait_for(struct hk_backend *b)
+static void backend_none_wait_for(struct hk_backend *b)
 {
   (void)b;
 }
@@ -68,7 +69,7 @@ static uint64_t image_most(const struct hk_detector *d)
   return 0;
 }
 
-static const void *state_of(void *image, const struct hk_detector *d, void *room, size_t *size)
+static const void *backend_none_state_of(void *image, const struct hk_detector *d, void *room, size_t *size)
 {
   (void)d, (void)room;
   *size = 0;
@@ -94,22 +95,22 @@ static void close_backend(struct hk_backend *b)
 
 static const struct hk_backend_ops ops = { .name = "none",
                                            .need = need,
-                                           .add = add,
-                                           .define = define,
+                                           .add = backend_none_add,
+                                           .define = backend_none_define,
                                            .limit = limit,
                                            .remove = remove_slot,
-                                           .submit = submit,
-                                           .reap = reap,
-                                           .wait = wait_for,
+                                           .submit = backend_none_submit,
+                                           .reap = backend_none_reap,
+                                           .wait = backend_none_wait_for,
                                            .export_ = export_state,
                                            .import_ = import_state,
                                            .image_most = image_most,
-                                           .state_of = state_of,
+                                           .state_of = backend_none_state_of,
                                            .alloc = alloc,
                                            .free = free_memory,
                                            .close = close_backend };
 
-static int open_none(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size)
+static int backend_none_open_none(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size)
 {
   (void)config;
   struct hk_backend *b = malloc(sizeof *b);
@@ -123,7 +124,7 @@ static int open_none(struct hk_backend **out, const struct hk_backend_config *co
 }
 
 const struct hk_backend_kind hk_backend_kinds_none[] = {
-  [HK_BACKEND_CPU] = { .open = open_none, .batch = 1 },
-  [HK_BACKEND_CUDA] = { .open = open_none, .batch = 1 },
-  [HK_BACKEND_REFERENCE] = { .open = open_none, .batch = 1 },
+  [HK_BACKEND_CPU] = { .open = backend_none_open_none, .batch = 1 },
+  [HK_BACKEND_CUDA] = { .open = backend_none_open_none, .batch = 1 },
+  [HK_BACKEND_REFERENCE] = { .open = backend_none_open_none, .batch = 1 },
 };

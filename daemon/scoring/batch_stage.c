@@ -115,7 +115,7 @@ void hk_stage_free(struct hk_stage *s)
 
 /* Appends a point to its sensor's chain. A cell that was never used means that the next cell is free, too, so that memory is
  * touched only when needed. */
-static void hold(struct hk_stage *s, const struct cell *point)
+static void batch_stage_hold(struct hk_stage *s, const struct cell *point)
 {
   const uint32_t index = s->free_cell, slot = point->slot;
   struct cell *cell = &s->cells[index];
@@ -135,7 +135,7 @@ static void hold(struct hk_stage *s, const struct cell *point)
 }
 
 /* The next n points of the batch have this source. */
-static void note(struct hk_delivery *p, struct hk_source *source, uint32_t n)
+static void batch_stage_note(struct hk_delivery *p, struct hk_source *source, uint32_t n)
 {
   if (p->n_runs > 0 && p->runs[p->n_runs - 1].source == source)
     p->runs[p->n_runs - 1].n += n;
@@ -178,7 +178,7 @@ static void unchain(struct hk_stage *s, uint32_t slot, uint32_t limit)
     b->slot[b->n] = slot;
     b->time[b->n] = c.time;
     b->value[b->n++] = c.value;
-    note(s->delivery, c.source, 1);
+    batch_stage_note(s->delivery, c.source, 1);
     stamp(s->delivery, c.decoded, c.decoded); /* it has waited since it was decoded */
   }
   if (s->tail[slot] != 0)
@@ -233,7 +233,7 @@ static struct hk_source *advance(struct hk_cursor *c, uint32_t n, struct hk_deli
     const uint32_t left = run->n - c->of_run, some = n < left ? n : left;
     source = run->source;
     if (to)
-      note(to, source, some);
+      batch_stage_note(to, source, some);
     c->of_run += some;
     n -= some;
     if (c->of_run == run->n) {
@@ -249,7 +249,7 @@ static bool is_barred(const struct hk_stage *s, uint32_t slot)
   return s->is_barred[slot / 64] >> slot % 64 & 1;
 }
 
-static void drop(struct hk_stage *s, struct hk_source *source)
+static void batch_stage_drop(struct hk_stage *s, struct hk_source *source)
 {
   hk_count(s->dropped, 1);
   hk_source_done(source, 1);
@@ -263,9 +263,9 @@ static void put_aside(struct hk_stage *s, struct hk_cursor *c)
     c->chunk->time[i], c->chunk->value[i], advance(c, 1, NULL), c->chunk->opened, c->chunk->slot[i], 0
   };
   if (is_barred(s, point.slot))
-    drop(s, point.source);
+    batch_stage_drop(s, point.source);
   else
-    hold(s, &point);
+    batch_stage_hold(s, &point);
 }
 
 bool hk_stage_room(const struct hk_stage *s)
@@ -331,7 +331,7 @@ void hk_stage_bar(struct hk_stage *s, const uint32_t *slots, uint32_t n, uint32_
       continue;
     }
     while (s->tail[slot] != 0)
-      drop(s, pop_cell(s, slot).source);
+      batch_stage_drop(s, pop_cell(s, slot).source);
   }
 }
 

@@ -56,7 +56,7 @@ bool hk_commit_gate_has_room(const struct hk_commit_gate *g)
 }
 
 /* Whether a delivery may be published. */
-static bool covered(const struct hk_commit_gate *g, const struct hk_delivery *p)
+static bool commit_gate_covered(const struct hk_commit_gate *g, const struct hk_delivery *p)
 {
   const struct hk_journal *journal = atomic_load_explicit(&g->journal, memory_order_acquire);
   return !journal ||
@@ -65,7 +65,7 @@ static bool covered(const struct hk_commit_gate *g, const struct hk_delivery *p)
 
 bool hk_commit_gate_holds(struct hk_commit_gate *g, struct hk_delivery *p)
 {
-  if (g->n == 0 && covered(g, p))
+  if (g->n == 0 && commit_gate_covered(g, p))
     return false;
   if (p->device) /* the device may be abandoned meanwhile, but must not be freed before its batches are published */
     atomic_fetch_add_explicit(&p->device->lent, 1, memory_order_relaxed);
@@ -83,7 +83,7 @@ static struct hk_delivery *pop(struct hk_commit_gate *g)
 
 struct hk_delivery *hk_commit_gate_next(struct hk_commit_gate *g)
 {
-  return g->n > 0 && covered(g, g->held[g->first]) ? pop(g) : NULL;
+  return g->n > 0 && commit_gate_covered(g, g->held[g->first]) ? pop(g) : NULL;
 }
 
 void hk_commit_gate_drop(struct hk_commit_gate *g)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-static void end(struct hk_device *d)
+static void device_end(struct hk_device *d)
 {
   pthread_mutex_destroy(&d->lock);
   pthread_mutex_destroy(&d->calls);
@@ -104,7 +104,7 @@ int hk_device_open(struct hk_device **out, const struct hk_backend_kind *kind, c
                                         .arg = d };
   int status = hk_backend_open(&d->backend, kind, config, &wish, error, size);
   if (status != 0) {
-    end(d);
+    device_end(d);
     return status;
   }
   d->binding = (struct hk_slot_binding){ .backend = d->backend, .calls = &d->calls, .may_fail = kind->device, .words = words_of };
@@ -137,7 +137,7 @@ int hk_device_choose(struct hk_device **out, const struct hk_backend_kind *kinds
 }
 
 /* Frees everything except the memory of the device itself. */
-static void release(struct hk_device *d)
+static void device_release(struct hk_device *d)
 {
   for (unsigned i = 0; i <= d->batches; i++)
     delivery_free(d->deliveries[i]);
@@ -148,8 +148,8 @@ static void release(struct hk_device *d)
 
 void hk_device_close(struct hk_device *d)
 {
-  release(d);
-  end(d);
+  device_release(d);
+  device_end(d);
 }
 
 static void *close_when_done(void *arg)
@@ -164,7 +164,7 @@ static void *close_when_done(void *arg)
     const struct timespec moment = { 0, 1000000 };
     (void)nanosleep(&moment, NULL);
   }
-  release(d);
+  device_release(d);
   return NULL;
 }
 
@@ -181,7 +181,7 @@ bool hk_device_bury(struct hk_device *d, unsigned seconds)
 {
   if (!d->closing || !hk_thread_join(d->closer, seconds))
     return false;
-  end(d);
+  device_end(d);
   return true;
 }
 

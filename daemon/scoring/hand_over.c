@@ -53,7 +53,7 @@ void hk_shard_hand_over(struct hk_shard *s, struct hk_delivery *p, bool all)
   hk_delivery_release(p, &s->counters);
 }
 
-static void take_back(struct hk_shard *s, struct hk_delivery *p)
+static void hand_over_take_back(struct hk_shard *s, struct hk_delivery *p)
 {
   struct hk_device *d = p->device;
   if (p->kind == HK_DELIVERY_RETIRE || p->kind == HK_DELIVERY_FORGET) {
@@ -85,7 +85,7 @@ bool hk_shard_take_back(struct hk_shard *s)
   const bool any = p != NULL;
   for (struct hk_delivery *next; p; p = next) {
     next = p->next;
-    take_back(s, p);
+    hand_over_take_back(s, p);
   }
   return any;
 }

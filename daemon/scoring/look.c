@@ -39,7 +39,7 @@ void hk_look_post(struct hk_shard *s, struct hk_look *l)
   hk_wake_up(&s->life.wake, HK_WAKE_WORK);
 }
 
-static void answer(struct hk_look *l, int outcome)
+static void look_answer(struct hk_look *l, int outcome)
 {
   void (*ready)(void *) = l->ready;
   void *arg = l->arg;
@@ -80,7 +80,7 @@ static void name_parts(const struct hk_shard *s, struct hk_look *l, uint32_t slo
   } while (companion != slot && l->n < HK_ALGORITHMS);
 }
 
-static int copy(struct hk_shard *s, struct hk_look_part *part)
+static int look_copy(struct hk_shard *s, struct hk_look_part *part)
 {
   struct hk_device *device = s->device;
   struct hk_backend *b = device->backend;
@@ -101,26 +101,26 @@ static int copy(struct hk_shard *s, struct hk_look_part *part)
 }
 
 /* Takes a look. False: it must wait. */
-static bool take(struct hk_shard *s, struct hk_look *l)
+static bool look_take(struct hk_shard *s, struct hk_look *l)
 {
   struct hk_registry *registry = s->all->registry;
   const uint32_t slot = l->handle & 0xffffff;
   int status = 0;
   if (!s->device) {
-    answer(l, hk_failover_moves(&s->failover) ? -EAGAIN : -ENODEV);
+    look_answer(l, hk_failover_moves(&s->failover) ? -EAGAIN : -ENODEV);
     return true;
   }
   if (!hk_registry_holds(registry, slot) || hk_registry_handle(registry, slot) != l->handle) {
-    answer(l, -ENOENT);
+    look_answer(l, -ENOENT);
     return true;
   }
   name_parts(s, l, slot);
   if (in_flight(s, l))
     return false;
   for (uint32_t i = 0; i < l->n && status == 0; i++)
-    status = copy(s, &l->part[i]);
+    status = look_copy(s, &l->part[i]);
   l->taken = hk_wall();
-  answer(l, status);
+  look_answer(l, status);
   return true;
 }
 
@@ -139,7 +139,7 @@ bool hk_shard_take_looks(struct hk_shard *s)
   for (struct hk_look **link = &s->requests.looks.waiting; *link;) {
     l = *link;
     struct hk_look *next = l->next;
-    if (take(s, l)) {
+    if (look_take(s, l)) {
       *link = next;
       any = true;
     } else {
@@ -162,7 +162,7 @@ bool hk_shard_look_waits(const struct hk_shard *s)
   return false;
 }
 
-static void drop(struct hk_look *l)
+static void look_drop(struct hk_look *l)
 {
   for (struct hk_look *next; l; l = next) {
     next = l->next;
@@ -172,7 +172,7 @@ static void drop(struct hk_look *l)
 
 void hk_shard_drop_looks(struct hk_shard *s)
 {
-  drop(atomic_exchange_explicit(&s->requests.looks.posted, NULL, memory_order_acquire));
-  drop(s->requests.looks.waiting);
+  look_drop(atomic_exchange_explicit(&s->requests.looks.posted, NULL, memory_order_acquire));
+  look_drop(s->requests.looks.waiting);
   s->requests.looks.waiting = NULL;
 }

@@ -83,7 +83,7 @@ bool hk_relay_waits(const struct hk_relay *r)
 /* --- the shard's thread ---------------------------------------------------------------------------------------------------- */
 
 /* The broker has the round: its points are processed, and its chunks go back to their loops. */
-static void take_back(struct hk_shard *s, struct hk_round *round)
+static void relay_take_back(struct hk_shard *s, struct hk_round *round)
 {
   struct hk_relay *r = s->all->relay;
   for (uint32_t i = 0; i < round->n_chunks; i++) {
@@ -103,7 +103,7 @@ static void take_back(struct hk_shard *s, struct hk_round *round)
   hk_shard_settled(s);
 }
 
-static uint64_t waiting(const struct hk_shard *s)
+static uint64_t relay_waiting(const struct hk_shard *s)
 {
   uint64_t n = 0;
   for (uint32_t i = 0; i < s->all->n_loops; i++) {
@@ -116,7 +116,7 @@ static uint64_t waiting(const struct hk_shard *s)
 }
 
 /* Takes chunks of the loops in turn into a round, until it is full or there are none. */
-static void fill(struct hk_shard *s, struct hk_round *round)
+static void relay_fill(struct hk_shard *s, struct hk_round *round)
 {
   for (uint32_t idle = 0; idle < s->all->n_loops && round->n_chunks < HK_RELAY_CHUNKS;) {
     struct hk_lane *lane = &s->lanes[s->taking.turn];
@@ -139,7 +139,7 @@ static void fill(struct hk_shard *s, struct hk_round *round)
 }
 
 /* Hands a round with its messages to the publishing thread. */
-static bool make(struct hk_relay *r, struct hk_round *round)
+static bool relay_make(struct hk_relay *r, struct hk_round *round)
 {
   const uint64_t one = 1;
   r->making = hk_packer_pack(r->packer, round->chunk, round->n_chunks, &round->packed) == 0 ? NULL : round;
@@ -166,22 +166,22 @@ static bool take_tokens(struct hk_shard *s)
   return any;
 }
 
-static bool begin(struct hk_shard *s)
+static bool relay_begin(struct hk_shard *s)
 {
   struct hk_relay *r = s->all->relay;
   if (r->making)
-    return make(r, r->making);
+    return relay_make(r, r->making);
   const bool tokens = take_tokens(s);
-  const uint64_t n = r->n_free > 0 && !hk_reload_waits(&s->reload) ? waiting(s) : 0;
+  const uint64_t n = r->n_free > 0 && !hk_reload_waits(&s->reload) ? relay_waiting(s) : 0;
   if (n == 0 || (r->away >= EAGER && n < r->enough && n < HK_RELAY_CHUNKS * HK_CHUNK_POINTS / 2))
     return tokens;
   struct hk_round *round = r->free[r->n_free - 1];
-  fill(s, round);
+  relay_fill(s, round);
   if (round->n_chunks == 0)
     return true;
   r->n_free--;
   r->away++;
-  return make(r, round);
+  return relay_make(r, round);
 }
 
 bool hk_relay_turn(struct hk_shard *s)
@@ -192,10 +192,10 @@ bool hk_relay_turn(struct hk_shard *s)
   if (r->config != s->config && hk_packer_adopt(r->packer, s->config) == 0)
     r->config = s->config;
   while ((round = hk_ring_take(&r->done)) != NULL) {
-    take_back(s, round);
+    relay_take_back(s, round);
     any = true;
   }
-  return begin(s) || any;
+  return relay_begin(s) || any;
 }
 
 /* --- the publishing thread ------------------------------------------------------------------------------------------------- */

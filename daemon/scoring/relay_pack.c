@@ -94,7 +94,7 @@ int hk_packer_adopt(struct hk_packer *p, const struct hk_config *config)
   return 0;
 }
 
-static const struct place *place_of(struct hk_packer *p, uint32_t slot)
+static const struct place *relay_pack_place_of(struct hk_packer *p, uint32_t slot)
 {
   struct place *place = &p->place[slot];
   const uint32_t handle = hk_registry_handle(p->registry, slot);
@@ -107,12 +107,12 @@ static const struct place *place_of(struct hk_packer *p, uint32_t slot)
 }
 
 /* Sorts points by partition, keeping their order. */
-static void sort(struct hk_packer *p, struct hk_chunk *const *chunks, uint32_t n)
+static void relay_pack_sort(struct hk_packer *p, struct hk_chunk *const *chunks, uint32_t n)
 {
   memset(p->first, 0, (p->partitions + 1) * sizeof *p->first);
   for (uint32_t c = 0; c < n; c++)
     for (uint32_t i = 0; i < chunks[c]->n; i++)
-      p->first[place_of(p, chunks[c]->slot[i])->partition + 1]++;
+      p->first[relay_pack_place_of(p, chunks[c]->slot[i])->partition + 1]++;
   for (uint32_t k = 0; k < p->partitions; k++)
     p->first[k + 1] += p->first[k];
   for (uint32_t c = 0; c < n; c++)
@@ -123,7 +123,7 @@ static void sort(struct hk_packer *p, struct hk_chunk *const *chunks, uint32_t n
 }
 
 /* Adds a point to the current message. False: it has no room. */
-static bool add(struct hk_packer *p, const struct hk_chunk *c, uint32_t i)
+static bool relay_pack_add(struct hk_packer *p, const struct hk_chunk *c, uint32_t i)
 {
   struct place *place = &p->place[c->slot[i]];
   if (p->n == POINTS)
@@ -143,7 +143,7 @@ static bool add(struct hk_packer *p, const struct hk_chunk *c, uint32_t i)
   return true;
 }
 
-static int grow(struct hk_packed *out, size_t size)
+static int relay_pack_grow(struct hk_packed *out, size_t size)
 {
   if (out->n == out->room) {
     struct hk_packed_message *message = realloc(out->message, 2 * (out->room + 8) * sizeof *message);
@@ -163,7 +163,7 @@ static int grow(struct hk_packed *out, size_t size)
 }
 
 /* Ends the current message. */
-static int end(struct hk_packer *p, uint32_t partition, struct hk_packed *out)
+static int relay_pack_end(struct hk_packer *p, uint32_t partition, struct hk_packed *out)
 {
   const size_t at = out->n > 0 ? out->message[out->n - 1].at + out->message[out->n - 1].size : 0;
   bool one = true;
@@ -176,7 +176,7 @@ static int end(struct hk_packer *p, uint32_t partition, struct hk_packed *out)
                                     .times = p->time,
                                     .values = p->value,
                                     .handles = p->handle };
-  if (grow(out, at + p->size + 20 * (size_t)p->n + ROOM) != 0)
+  if (relay_pack_grow(out, at + p->size + 20 * (size_t)p->n + ROOM) != 0)
     return -ENOMEM;
   struct hk_writer w = HK_WRITER(out->bytes + at, out->capacity - at);
   const int status = hk_log_message_write(&w, p->n_names, p->name, &points);
@@ -185,7 +185,7 @@ static int end(struct hk_packer *p, uint32_t partition, struct hk_packed *out)
   return status;
 }
 
-static void begin(struct hk_packer *p)
+static void relay_pack_begin(struct hk_packer *p)
 {
   p->message++;
   p->n = p->n_names = 0;
@@ -196,20 +196,20 @@ int hk_packer_pack(struct hk_packer *p, struct hk_chunk *const *chunks, uint32_t
 {
   int status = 0;
   out->n = 0;
-  sort(p, chunks, n);
+  relay_pack_sort(p, chunks, n);
   for (uint32_t k = 0; k < p->partitions && status == 0; k++) {
-    begin(p);
+    relay_pack_begin(p);
     for (uint32_t i = p->first[k]; i < p->first[k + 1] && status == 0; i++) {
       const struct hk_chunk *c = chunks[p->order[i] >> 16];
       const uint32_t point = p->order[i] & 0xffff;
-      if (add(p, c, point))
+      if (relay_pack_add(p, c, point))
         continue;
-      status = end(p, k, out);
-      begin(p);
-      (void)add(p, c, point); /* an empty message has room */
+      status = relay_pack_end(p, k, out);
+      relay_pack_begin(p);
+      (void)relay_pack_add(p, c, point); /* an empty message has room */
     }
     if (status == 0 && p->n > 0)
-      status = end(p, k, out);
+      status = relay_pack_end(p, k, out);
   }
   return status;
 }

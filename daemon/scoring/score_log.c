@@ -65,7 +65,7 @@ void hk_score_log_free(struct hk_score_log *log)
 /* --- the shard's thread ------------------------------------------------------------------------------------------------- */
 
 /* Begins the next block. False: it has a reader. */
-static bool turn(struct hk_score_log *log)
+static bool score_log_turn(struct hk_score_log *log)
 {
   pthread_mutex_lock(&log->lock);
   struct about *next = &log->about[(log->newest + 1) % log->blocks];
@@ -88,7 +88,7 @@ static uint32_t room(struct hk_score_log *log, uint32_t n, struct block **block,
 {
   uint32_t used = atomic_load_explicit(&log->about[log->newest % log->blocks].n, memory_order_relaxed);
   if (log->broken || used == HK_SCORE_BLOCK) {
-    if (!turn(log))
+    if (!score_log_turn(log))
       return 0;
     used = 0;
   }
@@ -129,7 +129,7 @@ void hk_score_log_forget(struct hk_score_log *log, uint32_t slot)
 /* --- any thread ---------------------------------------------------------------------------------------------------------- */
 
 /* The number of the newest block at present. */
-static uint64_t newest(struct hk_score_log *log)
+static uint64_t score_log_newest(struct hk_score_log *log)
 {
   pthread_mutex_lock(&log->lock);
   const uint64_t number = log->newest;
@@ -139,7 +139,7 @@ static uint64_t newest(struct hk_score_log *log)
 
 /* Prevents the reuse of a block. Not for the next block to be reused, so that the shard rarely finds readers there. False: the
  * block no longer exists. */
-static bool hold(struct hk_score_log *log, uint64_t number)
+static bool score_log_hold(struct hk_score_log *log, uint64_t number)
 {
   pthread_mutex_lock(&log->lock);
   const bool there = number >= log->oldest && log->newest - number + 1 < log->blocks && !log->broken;
@@ -198,7 +198,7 @@ uint32_t hk_score_log_read(struct hk_score_log *log, uint32_t slot, struct hk_sc
 {
   struct reading r = { slot, out, most };
   bool more = most > 0;
-  for (uint64_t number = newest(log); more && hold(log, number); number--) {
+  for (uint64_t number = score_log_newest(log); more && score_log_hold(log, number); number--) {
     const uint32_t at = (uint32_t)(number % log->blocks);
     more = read_block(&r, &log->block[at], atomic_load_explicit(&log->about[at].n, memory_order_acquire)) && number > 0;
     let_go(log, number);

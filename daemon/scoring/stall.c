@@ -28,7 +28,7 @@ static struct hk_progress progress(const struct hk_shard *s)
 }
 
 /* Number of points that wait in chunks and chains, and of chunks that loops have sent. */
-static uint64_t waiting(const struct hk_shard *s, uint32_t *chunks)
+static uint64_t stall_waiting(const struct hk_shard *s, uint32_t *chunks)
 {
   const struct hk_delivery *kept = hk_queue_kept(&s->queue);
   uint64_t n = hk_stage_chained(s->stage) + hk_taking_left(&s->taking);
@@ -45,8 +45,8 @@ static uint64_t waiting(const struct hk_shard *s, uint32_t *chunks)
   return n;
 }
 
-static void add(char why[HK_STALL_WHY], const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(char why[HK_STALL_WHY], const char *format, ...)
+static void stall_add(char why[HK_STALL_WHY], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void stall_add(char why[HK_STALL_WHY], const char *format, ...)
 {
   const size_t used = strlen(why);
   va_list arguments;
@@ -58,29 +58,30 @@ static void add(char why[HK_STALL_WHY], const char *format, ...)
 bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
 {
   uint32_t chunks;
-  const uint64_t points = waiting(s, &chunks);
+  const uint64_t points = stall_waiting(s, &chunks);
   const bool snapshot = s->saver && hk_saver_pauses(s->saver);
   why[0] = 0;
   if (points == 0 && chunks == 0 && hk_commit_gate_held(&s->gate) == 0 && !hk_evictions_any(&s->evictions) &&
       hk_shard_has_answered(s))
     return false;
-  add(why, "%" PRIu64 " points in %u chunks wait", points, chunks);
-  add(why, "%s", hk_reload_waits(&s->reload) ? "; no chunk is begun since a reload waits" : "");
-  add(why, "%s", snapshot ? "; no chunk is begun since a snapshot waits until what was taken is in batches" : "");
-  add(why, "%s", hk_commit_gate_has_room(&s->gate) ? "" : "; no chunk is begun since the journal has no room");
-  add(why, "%s", hk_reload_holds(&s->reload) ? "; nothing is launched since a reload waits" : "");
-  add(why, "%s", s->saver && hk_saver_stuck(s->saver) ? "; nothing is launched since a snapshot waits for the device" : "");
-  add(why, "%s",
-      hk_queue_free(&s->queue) || hk_queue_kept(&s->queue) ? ""
-                                                           : "; no batch is filled since all are in flight or being published");
+  stall_add(why, "%" PRIu64 " points in %u chunks wait", points, chunks);
+  stall_add(why, "%s", hk_reload_waits(&s->reload) ? "; no chunk is begun since a reload waits" : "");
+  stall_add(why, "%s", snapshot ? "; no chunk is begun since a snapshot waits until what was taken is in batches" : "");
+  stall_add(why, "%s", hk_commit_gate_has_room(&s->gate) ? "" : "; no chunk is begun since the journal has no room");
+  stall_add(why, "%s", hk_reload_holds(&s->reload) ? "; nothing is launched since a reload waits" : "");
+  stall_add(why, "%s", s->saver && hk_saver_stuck(s->saver) ? "; nothing is launched since a snapshot waits for the device" : "");
+  stall_add(why, "%s",
+            hk_queue_free(&s->queue) || hk_queue_kept(&s->queue)
+                ? ""
+                : "; no batch is filled since all are in flight or being published");
   if (hk_taking_any(&s->taking))
-    add(why, "; a chunk is being taken");
+    stall_add(why, "; a chunk is being taken");
   if (hk_queue_in_flight(&s->queue) > 0)
-    add(why, "; %u batches are in flight", hk_queue_in_flight(&s->queue));
+    stall_add(why, "; %u batches are in flight", hk_queue_in_flight(&s->queue));
   if (hk_commit_gate_held(&s->gate) > 0)
-    add(why, "; %u batches wait for the journal", hk_commit_gate_held(&s->gate));
+    stall_add(why, "; %u batches wait for the journal", hk_commit_gate_held(&s->gate));
   if (!hk_shard_has_answered(s))
-    add(why, "; a reload waits %s", hk_shard_reload_why(s));
+    stall_add(why, "; a reload waits %s", hk_shard_reload_why(s));
   if (hk_evictions_any(&s->evictions))
     hk_shard_retire_why(s, why + strlen(why), HK_STALL_WHY - strlen(why));
   return true;
@@ -93,7 +94,7 @@ static bool excused(const struct hk_shard *s)
          !hk_commit_gate_has_room(&s->gate) || (s->all->relay && hk_relay_waits(s->all->relay));
 }
 
-static void put(struct hk_shard *s, const char *why)
+static void stall_put(struct hk_shard *s, const char *why)
 {
   pthread_mutex_lock(&s->lock);
   snprintf(s->stall.why, sizeof s->stall.why, "%s", why);
@@ -111,7 +112,7 @@ void hk_stall_look(struct hk_shard *s, int64_t since)
       hk_log(s->all->log, HK_LOG_NOTICE, "shard %u goes on, after %.1f s without progress", s->number,
              (double)stall->lasts * 1e-9);
     if (stall->told)
-      put(s, "");
+      stall_put(s, "");
     stall->told = false;
     stall->lasts = 0;
     return;
@@ -120,7 +121,7 @@ void hk_stall_look(struct hk_shard *s, int64_t since)
     stall->lasts += since;
   if (stall->lasts < s->all->stall)
     return;
-  put(s, why);
+  stall_put(s, why);
   if (!stall->told)
     hk_log(s->all->log, HK_LOG_ERROR, "shard %u has made no progress for %.1f s: %s", s->number, (double)stall->lasts * 1e-9,
            why);

@@ -67,7 +67,7 @@ static struct cuda_backend *enter(struct hk_backend *b)
 }
 
 /* The device failed on a batch: reports the failure for this batch and all later ones. */
-static void lose(struct cuda_backend *c, struct flight *f)
+static void cuda_backend_lose(struct cuda_backend *c, struct flight *f)
 {
   f->status = -EIO;
   pthread_mutex_lock(&c->lock);
@@ -77,7 +77,7 @@ static void lose(struct cuda_backend *c, struct flight *f)
   pthread_mutex_unlock(&c->lock);
 }
 
-static void say(struct flight *f, const char *doing, cudaError_t failed)
+static void cuda_backend_say(struct flight *f, const char *doing, cudaError_t failed)
 {
   snprintf(f->failure, TEXT,
            "CUDA, %s a batch of %u points: %s (%s). The GPU is not used again until the program restarts; the kernel's "
@@ -123,10 +123,10 @@ static int backend_submit(struct hk_backend *b, struct hk_batch *batch)
           (cudaError_t)hk_cuda_batches_launch(&c->batches, &c->batches.places[place], batch, c->submitted + 1);
       f->broken = failed != cudaSuccess;
       if (failed)
-        say(f, "starting", failed);
+        cuda_backend_say(f, "starting", failed);
     }
     if (f->broken || (f->status && f->status != -ENOMEM))
-      lose(c, f);
+      cuda_backend_lose(c, f);
   }
   pthread_mutex_lock(&c->lock);
   c->submitted++;
@@ -160,8 +160,8 @@ static void flight_finish(struct cuda_backend *c, struct flight *f, cudaError_t 
   const uint64_t answer = *c->batches.places[f - c->flights].answer;
   batch->n_events = 0;
   if (failed) {
-    say(f, "on", failed);
-    lose(c, f);
+    cuda_backend_say(f, "on", failed);
+    cuda_backend_lose(c, f);
   }
   if (!f->status && hk_cuda_refused(answer)) {
     f->status = -EINVAL;

@@ -36,7 +36,7 @@ int hk_cuda_refuse(int code, const char *what, char *error, size_t size)
   }
 }
 
-static const struct hk_cuda_kernel *choose(const struct hk_detector *d, uint32_t *size)
+static const struct hk_cuda_kernel *kernel_choice_choose(const struct hk_detector *d, uint32_t *size)
 {
   switch (d->algorithm) {
   case HK_ALGORITHM_GRAPH:
@@ -78,13 +78,13 @@ static int by_width(const void *a, const void *b)
 }
 
 /* Sorts detectors into families; members: room for all. */
-static void sort(struct hk_families *f, const struct hk_detector *detectors, uint32_t n, uint16_t *members)
+static void kernel_choice_sort(struct hk_families *f, const struct hk_detector *detectors, uint32_t n, uint16_t *members)
 {
   for (uint32_t i = 0; i < n; i++) {
     uint32_t size, at = 0;
     if (detectors[i].window == 0)
       continue;
-    const struct hk_cuda_kernel *kernel = choose(&detectors[i], &size);
+    const struct hk_cuda_kernel *kernel = kernel_choice_choose(&detectors[i], &size);
     while (at < f->n && f->family[at].kernel != kernel)
       at++;
     f->n += at == f->n;
@@ -98,7 +98,7 @@ static void sort(struct hk_families *f, const struct hk_detector *detectors, uin
     family->first = sorted;
     for (uint32_t i = 0; i < n; i++) {
       uint32_t size;
-      if (detectors[i].window == 0 || choose(&detectors[i], &size) != family->kernel)
+      if (detectors[i].window == 0 || kernel_choice_choose(&detectors[i], &size) != family->kernel)
         continue;
       f->of[i] = (uint16_t)at;
       members[sorted++] = (uint16_t)i;
@@ -178,7 +178,7 @@ int hk_families_open(struct hk_families *f, const struct hk_detector *detectors,
     snprintf(error, size, "no memory for %u detectors", n);
     status = -ENOMEM;
   } else {
-    sort(f, detectors, n, members);
+    kernel_choice_sort(f, detectors, n, members);
     status = plan(f, blocks, error, size);
   }
   if (!status)

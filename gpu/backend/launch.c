@@ -87,7 +87,7 @@ static void divide(struct hk_cuda_batches *r, const struct hk_batch *batch, cons
 }
 
 /* Blocks that a family is launched with. Few tasks get a warp each. */
-static uint32_t blocks_of(const struct hk_cuda_batches *r, uint32_t family, uint32_t points, bool small)
+static uint32_t launch_blocks_of(const struct hk_cuda_batches *r, uint32_t family, uint32_t points, bool small)
 {
   const struct hk_cuda_family *f = &r->families.family[family];
   const uint32_t at_once = f->kernel->warps * (small ? 1 : f->kernel->side);
@@ -134,7 +134,7 @@ static cudaError_t launch_family(const struct hk_cuda_batches *r, cudaStream_t s
     all->small.task[all->small.n] = small->task[t];
     all->small.detector[all->small.n++] = small->detector[t];
   }
-  return (cudaError_t)f->kernel->launch(stream, blocks_of(r, number, points, small->n > 0), f->shared, all);
+  return (cudaError_t)f->kernel->launch(stream, launch_blocks_of(r, number, points, small->n > 0), f->shared, all);
 }
 
 /* A launch for each family, next to each other on side streams where there are several. small: none (n = 0), or the tasks. */
@@ -161,7 +161,7 @@ static cudaError_t launch_scores(struct hk_cuda_batches *r, const struct hk_cuda
   divide(r, p->batch, small);
   apportion(r, points);
   for (uint32_t i = 0; i < r->families.n; i++) {
-    all.end.blocks += blocks_of(r, i, points, small->n > 0);
+    all.end.blocks += launch_blocks_of(r, i, points, small->n > 0);
     n += r->parts[i].tasks > 0;
   }
   if (n == 0) /* no slot is bound: the batch was refused */
@@ -197,7 +197,7 @@ static cudaError_t launch_points(struct hk_cuda_batches *r, const struct hk_cuda
 
 /* Sweeps as many records as the batch surely has room for, as a sensor may give two notices; the next sweep goes on there. So
  * which notices come does not depend on the order in which the device writes them. */
-static cudaError_t launch_sweep(struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
+static cudaError_t launch_launch_sweep(struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
 {
   const struct hk_cuda_columns columns = columns_of(r, p);
   struct hk_records *sensors = &r->records;
@@ -262,7 +262,7 @@ int hk_cuda_batches_launch(struct hk_cuda_batches *r, struct hk_cuda_batch_place
   if (images)
     failed = launch_export(r, p);
   else if (!points)
-    failed = launch_sweep(r, p);
+    failed = launch_launch_sweep(r, p);
   else if (batch->n > 0)
     failed = launch_points(r, p);
   if (!failed && (!points || batch->n == 0))

@@ -35,7 +35,7 @@ struct hk_cuda_pool {
 };
 
 /* Number of records in the next slab of a detector with `records` records. */
-static uint32_t records_of_slab(const struct hk_detector *d, uint64_t records)
+static uint32_t records_records_of_slab(const struct hk_detector *d, uint64_t records)
 {
   const uint64_t record = hk_cuda_record_bytes(d), share = records * record / SLAB_SHARE;
   const uint64_t records_fit = (share < SLAB_LEAST ? SLAB_LEAST : share > SLAB_MOST ? SLAB_MOST : share) / record;
@@ -122,7 +122,7 @@ uint64_t hk_records_need(const struct hk_records *r, uint32_t detector, uint64_t
   const struct hk_detector *d = &r->detectors[detector];
   uint64_t records = 0;
   while (records < sensors)
-    records += records_of_slab(d, records);
+    records += records_records_of_slab(d, records);
   return records * hk_cuda_record_bytes(d);
 }
 
@@ -131,7 +131,7 @@ static int slab_add(struct hk_records *r, uint32_t detector, char *error, size_t
 {
   struct hk_cuda_pool *pool = &r->pools[detector];
   const uint64_t record = hk_cuda_record_bytes(&r->detectors[detector]);
-  const uint32_t records = records_of_slab(&r->detectors[detector], pool->records);
+  const uint32_t records = records_records_of_slab(&r->detectors[detector], pool->records);
   const uint64_t bytes = records * record;
   if (r->limit && (bytes > r->limit || r->memory > r->limit - bytes)) {
     snprintf(error, size, "%llu more bytes for sensors of detector %u (%llu each) do not fit: %llu of %llu are taken",

@@ -60,7 +60,7 @@ static bool config_fits(const struct hk_svd_config *c)
          c->host_threads <= THREADS_MAX;
 }
 
-static void lay_out(struct hk_svd_batch *b, struct share *device, struct share *pinned)
+static void svd_batch_lay_out(struct hk_svd_batch *b, struct share *device, struct share *pinned)
 {
   struct hk_bidiagonal *f = &b->form;
   const uint64_t batch = b->config.batch, k = f->columns, elements = k * batch;
@@ -113,11 +113,11 @@ uint64_t hk_svd_batch_bytes(const struct hk_svd_config *config)
   struct hk_svd_batch b;
   struct share device = { NULL, 0 }, pinned = { NULL, 0 };
   set_up(&b, config);
-  lay_out(&b, &device, &pinned);
+  svd_batch_lay_out(&b, &device, &pinned);
   return device.taken;
 }
 
-static int say(char *error, size_t size, cudaError_t failed, uint64_t bytes)
+static int svd_batch_say(char *error, size_t size, cudaError_t failed, uint64_t bytes)
 {
   if (failed == cudaErrorMemoryAllocation)
     snprintf(error, size, "no room for %llu bytes on the GPU or as much pinned memory: take fewer matrices at a time",
@@ -146,7 +146,7 @@ int hk_svd_batch_open(struct hk_svd_batch **out, const struct hk_svd_config *con
   }
   set_up(b, config);
   struct share device = { NULL, 0 }, pinned = { NULL, 0 };
-  lay_out(b, &device, &pinned);
+  svd_batch_lay_out(b, &device, &pinned);
   cudaError_t failed = cudaMalloc((void **)&b->device, device.taken);
   if (!failed)
     failed = cudaMallocHost((void **)&b->pinned, pinned.taken);
@@ -154,7 +154,7 @@ int hk_svd_batch_open(struct hk_svd_batch **out, const struct hk_svd_config *con
   device = (struct share){ b->device, 0 };
   pinned = (struct share){ b->pinned, 0 };
   if (!failed) {
-    lay_out(b, &device, &pinned);
+    svd_batch_lay_out(b, &device, &pinned);
     for (uint32_t i = 0; i < config->batch; i++)
       b->host.start[i] = (struct hk_qr){ .end = b->form.columns };
     failed = (cudaError_t)hk_bidiagonal_plan(&b->form);
@@ -171,7 +171,7 @@ int hk_svd_batch_open(struct hk_svd_batch **out, const struct hk_svd_config *con
   if (failed) {
     (void)cudaGetLastError();
     hk_svd_batch_close(b);
-    return say(error, size, failed, bytes);
+    return svd_batch_say(error, size, failed, bytes);
   }
   *out = b;
   return 0;

@@ -56,7 +56,7 @@ static uint64_t all_points(const struct hk_model_plan *plan)
 /* --- memory ------------------------------------------------------------------------------------------------------------- */
 
 /* Allocates `bytes` bytes of the device's memory, after the first *at. */
-static void *take(char *memory, uint64_t *at, uint64_t bytes)
+static void *pipelines_gpu_take(char *memory, uint64_t *at, uint64_t bytes)
 {
   void *from = memory ? memory + *at : NULL;
   *at += (bytes + 255) / 256 * 256;
@@ -64,29 +64,29 @@ static void *take(char *memory, uint64_t *at, uint64_t bytes)
 }
 
 /* Gives all their places; memory NULL: only counts. Returns the bytes. */
-static uint64_t lay_out(struct hk_pipelines *p, const struct hk_model_plan *plan, char *memory, uint64_t points)
+static uint64_t pipelines_gpu_lay_out(struct hk_pipelines *p, const struct hk_model_plan *plan, char *memory, uint64_t points)
 {
   const uint64_t numbers = points * LANES * sizeof(double);
   struct hk_pipes_batch *b = &p->batch;
   uint64_t at = 0;
-  b->cells = take(memory, &at, plan->lines * sizeof *b->cells);
-  b->first = take(memory, &at, groups_of(plan) * sizeof *b->first);
-  b->impedance = take(memory, &at, plan->lines * sizeof *b->impedance);
-  b->cell = take(memory, &at, 4 * numbers);
-  b->state = take(memory, &at, 2 * numbers);
-  b->work = take(memory, &at, 2 * (HK_PIPES_COLUMNS - 1) * numbers);
-  p->line = take(memory, &at, plan->lines * sizeof *p->line);
-  p->seen = take(memory, &at, seen_of(plan) * sizeof *p->seen);
-  p->staged = take(memory, &at, 2 * ((uint64_t)plan->longest + 1) * sizeof *p->staged);
-  p->place = take(memory, &at, seen_of(plan) * sizeof *p->place);
-  p->scale = take(memory, &at, seen_of(plan) * sizeof *p->scale);
+  b->cells = pipelines_gpu_take(memory, &at, plan->lines * sizeof *b->cells);
+  b->first = pipelines_gpu_take(memory, &at, groups_of(plan) * sizeof *b->first);
+  b->impedance = pipelines_gpu_take(memory, &at, plan->lines * sizeof *b->impedance);
+  b->cell = pipelines_gpu_take(memory, &at, 4 * numbers);
+  b->state = pipelines_gpu_take(memory, &at, 2 * numbers);
+  b->work = pipelines_gpu_take(memory, &at, 2 * (HK_PIPES_COLUMNS - 1) * numbers);
+  p->line = pipelines_gpu_take(memory, &at, plan->lines * sizeof *p->line);
+  p->seen = pipelines_gpu_take(memory, &at, seen_of(plan) * sizeof *p->seen);
+  p->staged = pipelines_gpu_take(memory, &at, 2 * ((uint64_t)plan->longest + 1) * sizeof *p->staged);
+  p->place = pipelines_gpu_take(memory, &at, seen_of(plan) * sizeof *p->place);
+  p->scale = pipelines_gpu_take(memory, &at, seen_of(plan) * sizeof *p->scale);
   return at;
 }
 
 uint64_t hk_pipelines_gpu_bytes(const struct hk_model_plan *plan)
 {
   struct hk_pipelines none = { 0 };
-  return lay_out(&none, plan, NULL, all_points(plan));
+  return pipelines_gpu_lay_out(&none, plan, NULL, all_points(plan));
 }
 
 static void close_gpu(struct hk_pipelines *p)
@@ -203,7 +203,7 @@ static int open_gpu(struct hk_pipelines **out, const struct hk_model_plan *plan,
   failed = failed ? failed : cudaMallocHost((void **)&p->see, seen_of(plan) * sizeof *p->see);
   failed = failed ? failed : cudaMalloc((void **)&p->memory, bytes);
   if (!failed) {
-    (void)lay_out(p, plan, p->memory, p->batch.points);
+    (void)pipelines_gpu_lay_out(p, plan, p->memory, p->batch.points);
     failed = cudaMemsetAsync(p->batch.state, 0, 2 * p->batch.points * LANES * sizeof(double), p->stream);
   }
   failed = failed ? failed : put_cells(p);
@@ -219,7 +219,7 @@ static int open_gpu(struct hk_pipelines **out, const struct hk_model_plan *plan,
 /* --- from step to step -------------------------------------------------------------------------------------------------- */
 
 /* Waits for all operations. Returns 0 or -EIO. */
-static int done(const struct hk_pipelines *p, cudaError_t failed)
+static int pipelines_gpu_done(const struct hk_pipelines *p, cudaError_t failed)
 {
   const cudaError_t waited = cudaStreamSynchronize(p->stream);
   if (!failed && !waited)
@@ -239,7 +239,7 @@ static int step_gpu(struct hk_pipelines *p, struct hk_pipelines_line *line, doub
       failed ? failed : (cudaError_t)hk_pipes_launch_see(p->batch.state, p->place, p->scale, p->seen, seen_of(plan), p->stream);
   failed = failed ? failed : cudaMemcpyAsync(line, p->line, lines, cudaMemcpyDeviceToHost, p->stream);
   failed = failed ? failed : cudaMemcpyAsync(p->see, p->seen, seen_of(plan) * sizeof *p->see, cudaMemcpyDeviceToHost, p->stream);
-  if (done(p, failed) != 0)
+  if (pipelines_gpu_done(p, failed) != 0)
     return -EIO;
   memcpy(seen->value, p->see, plan->sensors * sizeof *p->see);
   memcpy(seen->flow, p->see + plan->sensors, 2 * (size_t)plan->lines * sizeof *p->see);
@@ -252,7 +252,7 @@ static int put_gpu(struct hk_pipelines *p, uint32_t line, const double *state)
   cudaError_t failed = cudaSetDevice(p->device);
   failed = failed ? failed : up(p, p->staged, state, n * sizeof *state);
   failed = failed ? failed : (cudaError_t)hk_pipes_launch_put(p->batch.state, state_place(p, line, 0), p->staged, n, p->stream);
-  return done(p, failed);
+  return pipelines_gpu_done(p, failed);
 }
 
 static int get_gpu(struct hk_pipelines *p, double *state)
@@ -261,7 +261,7 @@ static int get_gpu(struct hk_pipelines *p, double *state)
   failed = failed ? failed
                   : cudaMemcpyAsync(p->there, p->batch.state, 2 * p->batch.points * LANES * sizeof *p->there,
                                     cudaMemcpyDeviceToHost, p->stream);
-  if (done(p, failed) != 0)
+  if (pipelines_gpu_done(p, failed) != 0)
     return -EIO;
   for (uint32_t i = 0; i < p->plan->lines; i++)
     for (uint32_t k = 0; k < 2 * hk_model_points(&p->plan->line[i]); k++)
