@@ -29,10 +29,10 @@ static __host__ __device__ uint32_t counts_bytes(uint32_t size)
 }
 
 /* The window rules, by the sensor's own lane. */
-static __device__ __forceinline__ struct hk_graph_brought take(const struct hk_graph_sensor *sensor,
-                                                               struct hk_cuda_record *record,
-                                                               const struct hk_cuda_columns *columns,
-                                                               const struct hk_point *point)
+static __device__ __forceinline__ struct hk_graph_brought graph_take(const struct hk_graph_sensor *sensor,
+                                                                     struct hk_cuda_record *record,
+                                                                     const struct hk_cuda_columns *columns,
+                                                                     const struct hk_point *point)
 {
   const struct hk_graph_view *v = &sensor->view;
   return hk_graph_accept(v, &record->window, hk_cuda_ring(record, v->detector), point->time, point->value, columns->arrival,
@@ -40,9 +40,9 @@ static __device__ __forceinline__ struct hk_graph_brought take(const struct hk_g
 }
 
 /* The results of a point and the alert rule, by the sensor's own lane. Where that says nothing, event->kind is 0. */
-static __device__ __forceinline__ void decide(const struct hk_graph_sensor *sensor, struct hk_cuda_record *record,
-                                              const struct hk_cuda_columns *columns, uint32_t index, struct hk_step step,
-                                              int32_t moved, struct hk_graph_sides *sides, struct hk_event *event)
+static __device__ __forceinline__ void graph_decide(const struct hk_graph_sensor *sensor, struct hk_cuda_record *record,
+                                                    const struct hk_cuda_columns *columns, uint32_t index, struct hk_step step,
+                                                    int32_t moved, struct hk_graph_sides *sides, struct hk_event *event)
 {
   const struct hk_graph_view *v = &sensor->view;
   columns->score[index] = step.score ? (float)hk_graph_score(sensor->split.z, v->window) : NAN;
@@ -54,8 +54,8 @@ static __device__ __forceinline__ void decide(const struct hk_graph_sensor *sens
 }
 
 /* What a point does to a graph before it brings nodes; seldom anything. */
-static __device__ __noinline__ void prepare(struct hk_graph_sensor *sensor, struct hk_cuda_record *record,
-                                            struct hk_graph_brought b, uint32_t *counts)
+static __device__ __noinline__ void graph_prepare(struct hk_graph_sensor *sensor, struct hk_cuda_record *record,
+                                                  struct hk_graph_brought b, uint32_t *counts)
 {
   const struct hk_graph_view *v = &sensor->view;
   if (b.fresh)
@@ -69,8 +69,8 @@ static __device__ __noinline__ void prepare(struct hk_graph_sensor *sensor, stru
 }
 
 /* What the alert rule says of sensor number `who`, with what goes with it; seldom anything. */
-static __device__ __noinline__ void tell(struct room *room, uint32_t who, struct hk_graph_sides sides,
-                                         const struct hk_cuda_columns *columns, uint32_t index)
+static __device__ __noinline__ void graph_tell(struct room *room, uint32_t who, struct hk_graph_sides sides,
+                                               const struct hk_cuda_columns *columns, uint32_t index)
 {
   struct hk_cuda_record *const record = room->tasks.tasks[who].record;
   struct hk_graph_sensor *const sensor = &room->sensor[who];
@@ -84,14 +84,14 @@ static __device__ __noinline__ void tell(struct room *room, uint32_t who, struct
 }
 
 /* A point of each sensor for which `here` is true, in its own lane. */
-static __device__ __forceinline__ void tick(struct room *room, struct hk_cuda_record *record,
-                                            const struct hk_cuda_columns *columns, const struct hk_point *point, bool here,
-                                            uint32_t *counts)
+static __device__ __forceinline__ void graph_tick(struct room *room, struct hk_cuda_record *record,
+                                                  const struct hk_cuda_columns *columns, const struct hk_point *point, bool here,
+                                                  uint32_t *counts)
 {
   struct hk_graph_sensor *const sensors = room->sensor, *const own = &sensors[hk_lane()]; /* of lanes that have one */
   struct hk_graph_brought b = {};
   if (here)
-    b = take(own, record, columns, point);
+    b = graph_take(own, record, columns, point);
   __syncwarp();
   for (uint32_t rest = __ballot_sync(HK_ALL, b.fresh || b.search || b.shift != 0); rest != 0; rest &= rest - 1) {
     const uint32_t who = __ffs(rest) - 1;
@@ -100,7 +100,7 @@ static __device__ __forceinline__ void tick(struct room *room, struct hk_cuda_re
     its.again = __shfl_sync(HK_ALL, b.again, who);
     its.search = __shfl_sync(HK_ALL, b.search, who);
     its.shift = __shfl_sync(HK_ALL, b.shift, who);
-    prepare(&sensors[who], room->tasks.tasks[who].record, its, counts);
+    graph_prepare(&sensors[who], room->tasks.tasks[who].record, its, counts);
   }
   for (uint32_t later = __reduce_max_sync(HK_ALL, b.nodes); later-- > 0;) {
     bool adds = false;
@@ -130,14 +130,14 @@ static __device__ __forceinline__ void tick(struct room *room, struct hk_cuda_re
   struct hk_event event;
   event.kind = 0;
   if (here)
-    decide(own, record, columns, point->index, step, moved, &sides, &event);
+    graph_decide(own, record, columns, point->index, step, moved, &sides, &event);
   for (uint32_t rest = __ballot_sync(HK_ALL, event.kind != 0); rest != 0; rest &= rest - 1) {
     const uint32_t who = __ffs(rest) - 1;
     if (hk_lane() == who)
       room->event = event;
     const struct hk_graph_sides its = { __shfl_sync(HK_ALL, sides.older, who), __shfl_sync(HK_ALL, sides.newer, who) };
     __syncwarp();
-    tell(room, who, its, columns, __shfl_sync(HK_ALL, point->index, who));
+    graph_tell(room, who, its, columns, __shfl_sync(HK_ALL, point->index, who));
   }
 }
 
@@ -162,26 +162,26 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
       struct hk_point point = {};
       if (p < task.count)
         point = hk_share_point(launch, task, p);
-      tick(room, task.record, &launch.columns, &point, p < task.count, counts);
+      graph_tick(room, task.record, &launch.columns, &point, p < task.count, counts);
     }
     __syncwarp();
   }
   hk_share_end(launch);
 }
 
-static uint32_t shared_bytes(uint32_t size)
+static uint32_t graph_shared_bytes(uint32_t size)
 {
   return HK_WARPS * (HK_ROOM_BYTES + counts_bytes(size));
 }
 
 /* Blocks work in shared memory alone; that some takes part in the sharing out of scratch memory says that there is no less. */
-static uint64_t scratch_bytes(uint32_t size)
+static uint64_t graph_scratch_bytes(uint32_t size)
 {
   (void)size;
   return 16;
 }
 
-static int fit(uint32_t most, uint32_t shared, uint32_t *blocks)
+static int graph_fit(uint32_t most, uint32_t shared, uint32_t *blocks)
 {
   int each = 0;
   cudaError_t error = cudaFuncSetAttribute(hk_graph_score_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
@@ -191,11 +191,12 @@ static int fit(uint32_t most, uint32_t shared, uint32_t *blocks)
   return (int)error;
 }
 
-static int launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, const struct hk_cuda_launch *l)
+static int graph_launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, const struct hk_cuda_launch *l)
 {
   hk_graph_score_kernel<<<blocks, HK_THREADS, shared, stream>>>(*l);
   return (int)cudaGetLastError();
 }
 
 extern "C" const struct hk_cuda_kernel hk_cuda_graph_kernel;
-const struct hk_cuda_kernel hk_cuda_graph_kernel = { HK_WINDOW_MAX + 1, 1, HK_WARPS, shared_bytes, scratch_bytes, fit, launch };
+const struct hk_cuda_kernel hk_cuda_graph_kernel = { HK_WINDOW_MAX + 1,   1,         HK_WARPS,    graph_shared_bytes,
+                                                     graph_scratch_bytes, graph_fit, graph_launch };

@@ -10,8 +10,8 @@
 #define HK_WARPS (HK_THREADS / HK_WARP)
 
 /* One point of a sensor. */
-static __device__ __noinline__ void tick(const struct hk_detector *d, struct hk_cuda_record *record,
-                                         const struct hk_cuda_columns *columns, const struct hk_point *point)
+static __device__ __noinline__ void limit_tick(const struct hk_detector *d, struct hk_cuda_record *record,
+                                               const struct hk_cuda_columns *columns, const struct hk_point *point)
 {
   const struct hk_limit_view v = hk_cuda_limit(record, d);
   float *const ring = hk_cuda_ring(record, d);
@@ -37,7 +37,7 @@ static __global__ void __launch_bounds__(HK_THREADS) hk_limit_score_kernel(const
       const struct hk_cuda_task task = mine->tasks[lane];
       for (uint32_t p = 0; p < task.count; p++) {
         const struct hk_point point = hk_share_point(launch, task, p);
-        tick(&mine->detector, task.record, &launch.columns, &point);
+        limit_tick(&mine->detector, task.record, &launch.columns, &point);
       }
     }
     __syncwarp();
@@ -45,20 +45,20 @@ static __global__ void __launch_bounds__(HK_THREADS) hk_limit_score_kernel(const
   hk_share_end(launch);
 }
 
-static uint32_t shared_bytes(uint32_t size)
+static uint32_t limit_shared_bytes(uint32_t size)
 {
   (void)size;
   return 0;
 }
 
 /* It needs none; that some takes part in the sharing out of scratch memory says that there is no less. */
-static uint64_t scratch_bytes(uint32_t size)
+static uint64_t limit_scratch_bytes(uint32_t size)
 {
   (void)size;
   return 16;
 }
 
-static int fit(uint32_t most, uint32_t shared, uint32_t *blocks)
+static int limit_fit(uint32_t most, uint32_t shared, uint32_t *blocks)
 {
   int each = 0;
   (void)most;
@@ -67,11 +67,12 @@ static int fit(uint32_t most, uint32_t shared, uint32_t *blocks)
   return (int)error;
 }
 
-static int launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, const struct hk_cuda_launch *l)
+static int limit_launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, const struct hk_cuda_launch *l)
 {
   hk_limit_score_kernel<<<blocks, HK_THREADS, shared, stream>>>(*l);
   return (int)cudaGetLastError();
 }
 
 extern "C" const struct hk_cuda_kernel hk_cuda_limit_kernel;
-const struct hk_cuda_kernel hk_cuda_limit_kernel = { HK_WINDOW_MAX, HK_WARP, HK_WARPS, shared_bytes, scratch_bytes, fit, launch };
+const struct hk_cuda_kernel hk_cuda_limit_kernel = { HK_WINDOW_MAX,       HK_WARP,   HK_WARPS,    limit_shared_bytes,
+                                                     limit_scratch_bytes, limit_fit, limit_launch };

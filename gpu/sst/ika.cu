@@ -73,8 +73,8 @@ static __device__ __forceinline__ hk_span span_of(const hk_detector &d, struct h
 }
 
 /* Scores the sensor of column `column` as its window stands. record: NULL where this group has none. */
-static __device__ __forceinline__ void score(const group &g, const hk_detector &d, basis &q, const struct room &room,
-                                             uint32_t column, struct hk_cuda_record *record)
+static __device__ __forceinline__ void ika_score(const group &g, const hk_detector &d, basis &q, const struct room &room,
+                                                 uint32_t column, struct hk_cuda_record *record)
 {
   const hk_span span = span_of(d, record);
   float *const feedback = record ? hk_global(hk_cuda_feedback(record)) + g.first() : nullptr;
@@ -198,7 +198,7 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
         if (then && turn + 1 < turns)
           hk_tick_later(then, (uint32_t)hk_cuda_own_at(&d), g.lane, HK_LANES);
         if (__any_sync(HK_ALL, now != nullptr))
-          score(g, d, q, room, column, now);
+          ika_score(g, d, q, room, column, now);
       }
       __syncwarp();
       const float z = due ? outside(d, room, lane, due >> lane & 1) : NAN;
@@ -212,7 +212,7 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
   hk_share_end(launch);
 }
 
-static int fit(uint32_t most, uint32_t shared, uint32_t *blocks)
+static int ika_fit(uint32_t most, uint32_t shared, uint32_t *blocks)
 {
   int each = 0;
   cudaError_t error = cudaFuncSetAttribute(hk_ika_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
@@ -222,23 +222,23 @@ static int fit(uint32_t most, uint32_t shared, uint32_t *blocks)
   return (int)error;
 }
 
-static int launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, const struct hk_cuda_launch *l)
+static int ika_launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, const struct hk_cuda_launch *l)
 {
   hk_ika_kernel<<<blocks, HK_THREADS, shared, stream>>>(*l);
   return (int)cudaGetLastError();
 }
 
-static uint32_t shared_bytes(uint32_t order)
+static uint32_t ika_shared_bytes(uint32_t order)
 {
   return (group::block_floats + HK_WARPS * warp_floats(order)) * (uint32_t)sizeof(float);
 }
 
-static uint64_t scratch_bytes(uint32_t order)
+static uint64_t ika_scratch_bytes(uint32_t order)
 {
   return HK_WARPS * scratch_floats(order) * sizeof(float);
 }
 
 extern "C" const struct hk_cuda_kernel HK_NAME;
-const struct hk_cuda_kernel HK_NAME = {
-  HK_ROWS * HK_LANES, HK_WARP / HK_LANES, HK_WARPS, shared_bytes, scratch_bytes, fit, launch
-};
+const struct hk_cuda_kernel HK_NAME = { HK_ROWS * HK_LANES, HK_WARP / HK_LANES, HK_WARPS,
+                                        ika_shared_bytes,   ika_scratch_bytes,  ika_fit,
+                                        ika_launch };

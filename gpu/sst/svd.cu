@@ -20,8 +20,8 @@ struct scored {
   float z, share;
 };
 
-static __device__ __forceinline__ struct scored score(const hk_svd_room<HK_ROWS> &room, const hk_detector &d,
-                                                      struct hk_cuda_record *record)
+static __device__ __forceinline__ struct scored svd_score(const hk_svd_room<HK_ROWS> &room, const hk_detector &d,
+                                                          struct hk_cuda_record *record)
 {
   const hk_group<HK_ROWS, HK_WARP> &g = room.g;
   const uint64_t seed = record->window.seed;
@@ -86,13 +86,13 @@ static __device__ __forceinline__ struct scored score(const hk_svd_room<HK_ROWS>
   return scored;
 }
 
-static uint32_t shared_bytes(uint32_t window)
+static uint32_t svd_shared_bytes(uint32_t window)
 {
   return (window + HK_ROWS_AT_ONCE) * sizeof(double2) +
          (HK_SHARE_FLOATS + hk_group<HK_ROWS, HK_WARP>::size + window) * sizeof(float);
 }
 
-HK_INLINE uint64_t scratch_bytes(uint32_t window)
+HK_INLINE uint64_t svd_scratch_bytes(uint32_t window)
 {
   return (uint64_t)window * HK_ROWS * HK_WARP * sizeof(float);
 }
@@ -106,7 +106,7 @@ static __global__ void __launch_bounds__(HK_WARP, HK_BLOCKS) hk_svd_kernel(const
   hk_svd_room<HK_ROWS> room;
   room.g.lane = threadIdx.x;
   room.t = (double2 *)((float *)shared + HK_SHARE_FLOATS);
-  room.basis = (float2 *)((unsigned char *)launch.scratch + blockIdx.x * scratch_bytes(launch.size)) + threadIdx.x;
+  room.basis = (float2 *)((unsigned char *)launch.scratch + blockIdx.x * svd_scratch_bytes(launch.size)) + threadIdx.x;
 
   hk_share_begin<1>(tasks, &launch, blockIdx.x);
   while (hk_share_next<1, 1>(tasks, &launch)) {
@@ -123,7 +123,7 @@ static __global__ void __launch_bounds__(HK_WARP, HK_BLOCKS) hk_svd_kernel(const
       struct scored scored = { NAN, NAN };
       __syncwarp(); /* the window has been written */
       if (due)
-        scored = score(room, d, task.record);
+        scored = svd_score(room, d, task.record);
       __syncwarp();
       if (threadIdx.x == 0)
         hk_tick_decide(&d, task.record, &columns, point.index, step, scored.z, scored.share);
@@ -133,7 +133,7 @@ static __global__ void __launch_bounds__(HK_WARP, HK_BLOCKS) hk_svd_kernel(const
   hk_share_end(launch);
 }
 
-static int fit(uint32_t most, uint32_t shared, uint32_t *blocks)
+static int svd_fit(uint32_t most, uint32_t shared, uint32_t *blocks)
 {
   int each = 0;
   cudaError_t error = cudaFuncSetAttribute(hk_svd_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
@@ -143,11 +143,12 @@ static int fit(uint32_t most, uint32_t shared, uint32_t *blocks)
   return (int)error;
 }
 
-static int launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, const struct hk_cuda_launch *l)
+static int svd_launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, const struct hk_cuda_launch *l)
 {
   hk_svd_kernel<<<blocks, HK_WARP, shared, stream>>>(*l);
   return (int)cudaGetLastError();
 }
 
 extern "C" const struct hk_cuda_kernel HK_JOIN(hk_svd, HK_ROWS);
-const struct hk_cuda_kernel HK_JOIN(hk_svd, HK_ROWS) = { HK_ROWS * HK_WARP, 1, 1, shared_bytes, scratch_bytes, fit, launch };
+const struct hk_cuda_kernel HK_JOIN(hk_svd, HK_ROWS) = { HK_ROWS * HK_WARP, 1,       1,         svd_shared_bytes,
+                                                         svd_scratch_bytes, svd_fit, svd_launch };
