@@ -1,5 +1,6 @@
 /* Groups: see group.h. */
-#include "cpu/group/group_internal.h"
+#include "cpu/group/novelty.h"
+#include "cpu/rules/alert.h"
 
 #include <errno.h>
 #include <math.h>
@@ -19,12 +20,12 @@ static int64_t row_of(const struct hk_group_rule *rule, int64_t time)
 int hk_group_new(struct hk_group **out, const struct hk_group_rule *r)
 {
   char error[256];
-  if (hk_group_check(r, error, sizeof error) < 0)
+  if (hk_group_check(r, error, sizeof error) < 0 || r->statistic == HK_GROUP_BOTH)
     return -EINVAL;
   struct hk_group *g = calloc(1, sizeof *g);
   if (!g)
     return -ENOMEM;
-  const size_t n = r->resident + 1;
+  const size_t n = hk_group_rows(r) + 1;
   g->rule = *r;
   g->next = g->newest = HK_GROUP_NEVER;
   g->member = calloc(r->members, sizeof *g->member);
@@ -64,7 +65,7 @@ void hk_group_free(struct hk_group *g)
 
 int hk_group_add(struct hk_group *g, uint32_t number)
 {
-  const size_t rows = g->rule.resident, waiting = g->rule.wait + 1;
+  const size_t rows = hk_group_rows(&g->rule), waiting = g->rule.wait + 1;
   struct hk_group_member *m = malloc(sizeof *m + (rows + 2 * waiting) * sizeof(double));
   if (!m)
     return -ENOMEM;
@@ -73,6 +74,7 @@ int hk_group_add(struct hk_group *g, uint32_t number)
   m->time = (int64_t *)(m->pending + waiting);
   m->last = HK_GROUP_NEVER;
   m->from = INT64_MAX;
+  m->slow = (struct hk_group_slow){ 0 };
   for (size_t k = 0; k < rows + waiting; k++)
     m->value[k] = NAN;
   g->member[number] = m;
@@ -170,7 +172,7 @@ static bool close_row(struct hk_group *g)
       continue;
     const double value = m->pending[place];
     m->pending[place] = NAN;
-    m->value[g->head] = value;
+    m->value[g->head] = hk_group_is_novelty(g) && !isnan(value) ? hk_group_smooth(m, value) : value;
     if (isnan(value))
       continue;
     g->waiting--;
@@ -180,8 +182,8 @@ static bool close_row(struct hk_group *g)
   if (latest == HK_GROUP_NEVER)
     return false;
   g->time[g->head] = latest;
-  g->head = g->head + 1 < g->rule.resident ? g->head + 1 : 0;
-  g->live += g->live < g->rule.resident;
+  g->head = g->head + 1 < hk_group_rows(&g->rule) ? g->head + 1 : 0;
+  g->live += g->live < hk_group_rows(&g->rule);
   g->rows++;
   return true;
 }
@@ -311,6 +313,7 @@ static void compare(struct hk_group *g, struct hk_group_tick *t)
     return;
   const uint32_t newer = g->live - best;
   t->change = HK_GROUP_CHANGED;
+  t->severity = (double)hk_alert_severity(HK_CHANNEL_GROUP, hk_alert_margin(t->statistic, unit));
   t->from = g->time[hk_group_back(g, g->live)];
   t->instant = g->time[hk_group_back(g, newer)];
   t->before = level(g, t->foremost, g->live, best, &t->spread_before);
@@ -345,7 +348,9 @@ bool hk_group_next(struct hk_group *g, struct hk_group_tick *t)
       continue;
     *t = (struct hk_group_tick){ .time = g->time[hk_group_back(g, 1)], .statistic = NAN, .score = NAN, .foremost = UINT32_MAX };
     g->since += g->since > 0 && g->since <= 2 * g->rule.shortest;
-    if (g->rows % g->rule.hop == 0) {
+    if (hk_group_is_novelty(g)) {
+      hk_group_compare_novelty(g, t);
+    } else if (g->rows % g->rule.hop == 0) {
       compare(g, t);
       settle(g, t);
     }

@@ -1,5 +1,5 @@
-/* Group: the sensors of one machine, and the joint statistic of whether they changed together. MATHEMATICS.md has the
- * definition.
+/* Group: the sensors of one machine, and a statistic of their rows: whether they changed together, or how new their joint state
+ * is. MATHEMATICS.md has the definitions.
  *
  *   hk_group_new -> hk_group_join, one for each member
  *    -> (hk_group_put, one point of a member; hk_group_next until it returns false)... -> hk_group_free
@@ -11,58 +11,44 @@
  * interleaved, as long as no member is `wait` rows ahead of another one. Points of closed rows, and values that are not finite or
  * beyond 1e30, are ignored.
  *
- * The last `resident` closed rows since the last change are kept. Every `hop` rows all splits of them into an older and a newer
- * part are compared. Costs O(members * resident * log(resident)) for each hop and otherwise O(1) for each point; memory is at
- * most members * (resident + wait) * 8 bytes.
+ * HK_GROUP_JOINT: the last `resident` closed rows since the last change are kept. Every `hop` rows all splits of them into an
+ * older and a newer part are compared. Costs O(members * resident * log(resident)) for each hop and otherwise O(1) for each
+ * point; memory is at most members * (resident + wait) * 8 bytes.
+ *
+ * HK_GROUP_NOVELTY: the last `novelty_resident` rows that are at least HK_GROUP_NOVELTY_AGE rows old are kept, across changes,
+ * and each row's slow means are compared with those of all of them. How rare the distance to the nearest one is follows from the
+ * group's own past distances, as with algorithm = novelty (cpu/novelty/tail.h). Costs O(members * novelty_resident) for each
+ * row; memory as above.
  *
  * A group is plain memory: the same points give the same bits. Thread: the owner's; nothing here locks. */
 #ifndef HK_GROUP_H
 #define HK_GROUP_H
 
+#include "cpu/group/rule.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define HK_GROUP_SHORTEST_MIN 2
-#define HK_GROUP_RESIDENT_MAX 4096
-#define HK_GROUP_WAIT_MAX 64
-#define HK_GROUP_INTERVAL_MIN 1000 /* ns */
-#define HK_GROUP_MEMBERS_MAX 1024
 #define HK_GROUP_QUANTILES 3 /* 10, 50, 90 % */
 
-struct hk_group_rule {
-  uint32_t shortest; /* minimum rows of either part of a split; at least HK_GROUP_SHORTEST_MIN */
-  uint32_t hop;      /* rows from one statistic to the next; at least 1 */
-  uint32_t resident; /* rows; 2 * shortest + 1 .. HK_GROUP_RESIDENT_MAX */
-  uint32_t wait;     /* rows; 1..HK_GROUP_WAIT_MAX */
-  uint32_t members;  /* maximum number; 1..HK_GROUP_MEMBERS_MAX */
-  int64_t interval;  /* ns from row to row; at least HK_GROUP_INTERVAL_MIN */
-  double threshold;  /* threshold of the statistic; 0: by the number of members, hk_group_unit */
-};
-
-/* Returns the rule with all keys at their defaults. */
-struct hk_group_rule hk_group_default(void);
-/* hk_group_set: sets one of the keys shortest hop resident wait members interval threshold; hankeld.conf(5) documents them.
- * hk_group_check: checks that the keys are consistent. Both return 0, or -EINVAL with a message. */
-int hk_group_set(struct hk_group_rule *rule, const char *key, const char *value, char *error, size_t size);
-int hk_group_check(const struct hk_group_rule *rule, char *error, size_t size);
-/* Parses "key=value,key=value"; "" is the default. Returns as hk_group_check. */
-int hk_group_parse(const char *text, struct hk_group_rule *out, char *error, size_t size);
-
-/* SETTLED: with the first statistic that is two shortest parts after CHANGED; no other change is accepted until then, nor with
- * it. */
-enum hk_group_change { HK_GROUP_SAME, HK_GROUP_CHANGED, HK_GROUP_SETTLED };
+/* Joint: SETTLED comes with the first statistic that is two shortest parts after CHANGED; no other change is accepted until then,
+ * nor with it. Novelty: SETTLED comes after 30 quiet rows, or 100 in all; GRAVER in between, each time that the severity passes
+ * another quarter. */
+enum hk_group_change { HK_GROUP_SAME, HK_GROUP_CHANGED, HK_GROUP_GRAVER, HK_GROUP_SETTLED };
 
 /* A closed row. */
 struct hk_group_tick {
   int64_t time;      /* ns: latest time of the points in it */
-  double statistic;  /* NaN: not due, or there are too few rows */
+  double statistic;  /* of novelty S; NaN: not due, or there are too few rows */
   double score;      /* [0, 1]: statistic / (statistic + unit), 1/2 at the threshold; NaN if the statistic is NaN */
   uint32_t members;  /* members with enough samples for the statistic */
   uint32_t foremost; /* the member with the greatest contribution at the best split; UINT32_MAX: none */
   enum hk_group_change change;
-  /* CHANGED: start of the examined interval, and the first time of the newer part; means of the foremost member before and after
-   * it, and its standard deviations about these */
+  double severity; /* CHANGED, GRAVER: of the alert; of novelty also SETTLED: the highest since CHANGED */
+  /* CHANGED, GRAVER: start of the examined interval, and the first time of the newer part; means of the foremost member before
+   * and after it, and its standard deviations about these. Novelty: from = instant, the first row of the slow means; the foremost
+   * member's slow mean in the nearest row, and now; how far it usually is from the nearest one, and 0. */
   int64_t from, instant;
   double before, after;
   float spread_before, spread_after;
@@ -93,10 +79,7 @@ size_t hk_group_state_size(const struct hk_group *group);
 void hk_group_write(const struct hk_group *group, void *state);
 /* Creates a group from a state, with the same member numbers. rule: the rule to continue with; shortest, hop, members and
  * threshold may differ from those of the state; NULL: those of the state. Returns 0 and *out; -EBADMSG: not a valid state;
- * -EINVAL: the state has other rows than the rule, or more members; or -ENOMEM. */
+ * -EINVAL: the state has another statistic or other rows than the rule, or more members; or -ENOMEM. */
 int hk_group_read(struct hk_group **out, const struct hk_group_rule *rule, const void *state, size_t size);
-
-/* The unit of the statistic for `members` members with enough samples. */
-double hk_group_unit(const struct hk_group_rule *rule, uint32_t members);
 
 #endif

@@ -6,16 +6,25 @@
 #define HK_GROUP_INTERNAL_H
 
 #include "cpu/group/group.h"
+#include "cpu/novelty/tail.h"
 
 #define HK_GROUP_NEVER INT64_MIN
 #define HK_GROUP_VALUE_MAX 1e30
+#define HK_GROUP_NOVELTY_BLOCK 20 /* rows of a block of the tail */
+
+/* A member's slow mean of its values less the first one, and mean and variance of that. Of novelty only. */
+struct hk_group_slow {
+  double first, mean, centre, variance;
+  uint64_t n; /* values so far */
+};
 
 struct hk_group_member {
-  double *value;   /* ring of closed rows, NaN: none */
+  double *value;   /* ring of closed rows, NaN: none; of novelty the slow means */
   double *pending; /* ring of open rows: place row % (wait + 1) */
   int64_t *time;   /* times of `pending` */
   int64_t last;    /* row of the newest point; NEVER: none */
   int64_t from;    /* the row from which it participates; INT64_MAX: no point yet */
+  struct hk_group_slow slow;
 };
 
 /* A point that was put and is not in a row yet; none after hk_group_next has returned all rows. */
@@ -23,6 +32,15 @@ struct hk_group_coming {
   struct hk_group_member *member; /* NULL: none */
   int64_t row, time;
   double value;
+};
+
+/* How rare past distances were, and the alert. Of novelty only. */
+struct hk_group_novelty {
+  struct hk_novelty_tail tail[2]; /* the blocks of the second begin half a block later */
+  double peak, severity;          /* of the alert: its highest S and severity */
+  uint32_t seen;                  /* distances so far */
+  uint32_t since, quiet;          /* rows since it was raised or began anew, and since the last one that was not quiet */
+  bool raised;
 };
 
 struct hk_group {
@@ -42,6 +60,7 @@ struct hk_group {
   uint32_t *foremost;         /* by split: which member is foremost */
   double *error, *sorted;     /* of one member: prediction errors, and these sorted */
   uint32_t *at;               /* their rows, counted from the oldest */
+  struct hk_group_novelty novelty;
 };
 
 /* Adds member `number`, which must be free and below rule.members. Returns 0 or -ENOMEM. */
@@ -54,10 +73,21 @@ static inline uint32_t hk_group_place(const struct hk_group *g, int64_t row)
   return (uint32_t)(rest < 0 ? rest + places : rest);
 }
 
+static inline bool hk_group_is_novelty(const struct hk_group *g)
+{
+  return g->rule.statistic == HK_GROUP_NOVELTY;
+}
+
+/* Closed rows that are kept. */
+static inline uint32_t hk_group_rows(const struct hk_group_rule *r)
+{
+  return r->statistic == HK_GROUP_NOVELTY ? r->novelty_resident + HK_GROUP_NOVELTY_AGE : r->resident;
+}
+
 /* Place of the closed row that is `back` rows before the next one. */
 static inline uint32_t hk_group_back(const struct hk_group *g, uint32_t back)
 {
-  return g->head >= back ? g->head - back : g->head + g->rule.resident - back;
+  return g->head >= back ? g->head - back : g->head + hk_group_rows(&g->rule) - back;
 }
 
 #endif

@@ -119,11 +119,11 @@ HK_INLINE void hk_novelty_tail_thin(struct hk_novelty_tail *t, uint32_t drop)
   t->blocks /= 2;
 }
 
-/* Adds a distance to the current block. drop: for hk_novelty_tail_thin, if it is called. */
-HK_INLINE void hk_novelty_tail_take(struct hk_novelty_tail *t, float q, uint32_t drop)
+/* Adds a distance to the current block, of `block` distances. drop: for hk_novelty_tail_thin, if it is called. */
+HK_INLINE void hk_novelty_tail_take(struct hk_novelty_tail *t, float q, uint32_t block, uint32_t drop)
 {
   t->most = t->length == 0 || q > t->most ? q : t->most;
-  if (++t->length < HK_NOVELTY_BLOCK)
+  if (++t->length < block)
     return;
   t->length = 0;
   if (++t->blocks >= HK_NOVELTY_BLOCKS_MOST)
@@ -167,7 +167,7 @@ HK_INLINE struct hk_novelty_rating hk_novelty_tail_rate(struct hk_novelty_tail *
     return none;
   const struct hk_novelty_rating r = hk_novelty_tail_score(t, channel, (double)q, quantum);
   if (list == 0 || seen - hk_novelty_skip(channel) > HK_NOVELTY_BLOCK / 2)
-    hk_novelty_tail_take(t, q, (seen / (HK_NOVELTY_BLOCK * (HK_NOVELTY_BLOCKS_MOST / 2)) + list) % 2);
+    hk_novelty_tail_take(t, q, HK_NOVELTY_BLOCK, (seen / (HK_NOVELTY_BLOCK * (HK_NOVELTY_BLOCKS_MOST / 2)) + list) % 2);
   return r;
 }
 

@@ -21,14 +21,15 @@ static bool trial_group_collect(struct hk_outcome *o, const struct hk_group_tick
   if (t->members > 0 && o->scored > o->points)
     o->scored = o->points;
   o->points++;
+  if (t->change == HK_GROUP_GRAVER && o->n_found > 0)
+    o->found[o->n_found - 1].severity = (float)t->severity;
   if (t->change != HK_GROUP_CHANGED)
     return true;
   struct hk_found *found = hk_grow(o->found, o->n_found, &o->room, sizeof *found, 64);
   if (!found)
     return false;
   o->found = found;
-  o->found[o->n_found++] = (struct hk_found){ hk_outcome_index(o, t->instant), o->points - 1,
-                                              hk_alert_severity(HK_CHANNEL_GROUP, hk_alert_margin(t->score, 1 - t->score)) };
+  o->found[o->n_found++] = (struct hk_found){ hk_outcome_index(o, t->instant), o->points - 1, (float)t->severity };
   return true;
 }
 

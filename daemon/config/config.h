@@ -23,7 +23,7 @@
 #define HK_CONFIG_MQTT_MAX 16
 #define HK_CONFIG_LISTENERS_MAX 64
 #define HK_CONFIG_DETECTORS_MAX 1024
-#define HK_CONFIG_GROUPS_MAX 64
+#define HK_CONFIG_GROUPS_MAX 64 /* those of statistic = both count twice */
 #define HK_CONFIG_FIELDS_MAX 16
 /* Numbers of detectors: those of a configuration, and of the one that it replaces. */
 #define HK_DETECTORS_MAX (2 * HK_CONFIG_DETECTORS_MAX)
@@ -54,6 +54,7 @@ struct hk_config_listener {
 
 /* Separates the name of a section's further algorithm, and of its derived series: NAME#graph, SENSOR#graph. */
 #define HK_DERIVED_MARK '#'
+#define HK_SECOND_SUFFIX ".novelty" /* of the name of a second group */
 
 struct hk_config_detector {
   char name[HK_CONFIG_NAME_MAX];
@@ -64,6 +65,7 @@ struct hk_config_detector {
   bool group;      /* or the series of a group or field, or SENSOR#residual or #model of a field, which are no companions; */
   bool field;      /* the series of a field, or SENSOR#residual or #model; */
   bool residual;   /* SENSOR#residual or #model */
+  bool second;     /* the series of a second group */
 };
 
 /* Sensors of many machines: sensors whose names differ only in what the capture does not match belong to one machine. Each
@@ -72,6 +74,7 @@ struct hk_config_group {
   char name[HK_CONFIG_NAME_MAX];
   char match[513];  /* glob with one capture, (*), ends with 0 */
   uint32_t capture; /* offset of the bracket in match */
+  bool second;      /* NAME.novelty: the novelty of the group NAME with statistic = both, made of that section */
   struct hk_group_rule rule;
 };
 

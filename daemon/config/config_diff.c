@@ -53,8 +53,10 @@ static const struct hk_config_group *config_diff_group_of(const struct hk_config
 static bool same_rule(const struct hk_config_group *a, const struct hk_config_group *b)
 {
   const struct hk_group_rule *x = &a->rule, *y = &b->rule;
-  return x->shortest == y->shortest && x->hop == y->hop && x->resident == y->resident && x->wait == y->wait &&
-         x->members == y->members && x->interval == y->interval && x->threshold == y->threshold;
+  return x->statistic == y->statistic && x->novelty_resident == y->novelty_resident &&
+         x->novelty_threshold == y->novelty_threshold && x->shortest == y->shortest && x->hop == y->hop &&
+         x->resident == y->resident && x->wait == y->wait && x->members == y->members && x->interval == y->interval &&
+         x->threshold == y->threshold;
 }
 
 static void compare_groups(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)

@@ -9,6 +9,7 @@
 #include "daemon/config/config_section_kinds.h"
 #include "daemon/config/daemon_keys.h"
 #include "daemon/config/field_section.h"
+#include "daemon/config/group_section.h"
 #include "proto/wire/secret_file.h"
 
 #include <errno.h>

@@ -1,13 +1,15 @@
 /* The kinds of sections of a configuration: the beginning of each, its keys, and the checks once it is complete. The keys of
- * [daemon] are a table in daemon_keys.c; detectors, groups, maintenance windows and the security keys of listeners have files
- * of their own. */
+ * [daemon] are a table in daemon_keys.c; groups, fields, maintenance windows and the security keys of listeners have files of
+ * their own. */
 #include "daemon/config/config_section_kinds.h"
 
 #include "cpu/detector_keys.h"
 #include "daemon/base/address.h"
 #include "daemon/config/daemon_keys.h"
 #include "daemon/config/field_section.h"
+#include "daemon/config/group_section.h"
 #include "daemon/config/maintenance_rule.h"
+#include "daemon/config/section_name.h"
 #include "proto/line/line.h"
 
 #include <errno.h>
@@ -35,41 +37,16 @@ static void daemon_key(struct hk_config_reading *r, const char *name, const char
     hk_config_complain(r, r->line, "%s", error);
 }
 
-/* The existing sections of a kind. */
-struct sections {
-  const char *kind, *plural;
-  const char *names; /* n of them, with a distance of `apart` bytes */
-  size_t apart;
-  uint32_t n, most;
-};
-
-/* Checks the name of a new section. False: invalid. */
-static bool section_kinds_one_more(struct hk_config_reading *r, struct sections s, const char *name, char out[HK_CONFIG_NAME_MAX])
-{
-  bool taken = false;
-  for (uint32_t i = 0; i < s.n; i++)
-    taken |= strcmp(s.names + i * s.apart, name) == 0;
-  if (name[0] == 0 || strlen(name) >= HK_CONFIG_NAME_MAX)
-    hk_config_complain(r, r->line, "[%s NAME]: a name of 1 to %d bytes is needed", s.kind, HK_CONFIG_NAME_MAX - 1);
-  else if (taken)
-    hk_config_complain(r, r->line, "there is a [%s %s] already", s.kind, name);
-  else if (s.n == s.most)
-    hk_config_complain(r, r->line, "over %u %s", s.most, s.plural);
-  else
-    return snprintf(out, HK_CONFIG_NAME_MAX, "%s", name) > 0;
-  return false;
-}
-
 /* --- [listen NAME] ------------------------------------------------------------------------------------------------------- */
 
 static bool listen_begin(struct hk_config_reading *r, const char *name)
 {
   struct hk_config *c = r->config;
   struct hk_config_listener made = { .precision = 1 };
-  const struct sections there = {
+  const struct hk_config_sections there = {
     "listen", "listeners", c->listeners[0].name, sizeof *c->listeners, c->n_listeners, HK_CONFIG_LISTENERS_MAX
   };
-  if (!section_kinds_one_more(r, there, name, made.name))
+  if (!hk_config_one_more(r, there, name, made.name))
     return false;
   c->listeners[c->n_listeners++] = made;
   return true;
@@ -167,9 +144,9 @@ static bool detector_begin(struct hk_config_reading *r, const char *name)
 {
   struct hk_config *c = r->config;
   struct hk_config_detector made = { 0 };
-  const struct sections there = { "detector",           "detectors",    c->detectors[0].name,
-                                  sizeof *c->detectors, c->n_detectors, HK_CONFIG_DETECTORS_MAX };
-  if (!section_kinds_one_more(r, there, name, made.name))
+  const struct hk_config_sections there = { "detector",           "detectors",    c->detectors[0].name,
+                                            sizeof *c->detectors, c->n_detectors, HK_CONFIG_DETECTORS_MAX };
+  if (!hk_config_one_more(r, there, name, made.name))
     return false;
   if (strchr(name, HK_DERIVED_MARK)) {
     hk_config_complain(r, r->line, "[detector %s]: %c stands in the names of further algorithms, NAME%cgraph, and in no other",
@@ -239,86 +216,15 @@ static void detector_end(struct hk_config_reading *r)
   make_companions(r, d);
 }
 
-/* --- [group NAME] -------------------------------------------------------------------------------------------------------- */
-
-static bool group_begin(struct hk_config_reading *r, const char *name)
-{
-  struct hk_config *c = r->config;
-  struct hk_config_group made = { .rule = hk_group_default() };
-  const struct sections there = { "group", "groups", c->groups[0].name, sizeof *c->groups, c->n_groups, HK_CONFIG_GROUPS_MAX };
-  if (!section_kinds_one_more(r, there, name, made.name))
-    return false;
-  if (strchr(name, HK_DERIVED_MARK) || strlen(name) >= HK_CONFIG_NAME_MAX - 1) {
-    hk_config_complain(r, r->line, "[group %s]: a name has no %c, and is at most %d bytes long", name, HK_DERIVED_MARK,
-                       HK_CONFIG_NAME_MAX - 2);
-    return false;
-  }
-  c->groups[c->n_groups++] = made;
-  return true;
-}
-
-static void group_key(struct hk_config_reading *r, const char *name, const char *value)
-{
-  struct hk_config_group *g = &r->config->groups[r->config->n_groups - 1];
-  char error[256];
-  if (strcmp(name, "match") != 0) {
-    if (hk_group_set(&g->rule, name, value, error, sizeof error) != 0)
-      hk_config_complain(r, r->line, "%s", error);
-    return;
-  }
-  const char *capture = strstr(value, "(*)");
-  if (!capture || strlen(value) >= sizeof g->match || strcspn(value, "()") != (size_t)(capture - value) ||
-      strpbrk(capture + 3, "()")) {
-    hk_config_complain(
-        r, r->line,
-        "match = %.64s: a glob with one capture, (*), is needed, such as plant/(*)/*; what that stands for names the machine",
-        value);
-    return;
-  }
-  snprintf(g->match, sizeof g->match, "%s", value);
-  g->capture = (uint32_t)(capture - value);
-}
-
-static void group_end(struct hk_config_reading *r)
-{
-  const struct hk_config_group *g = &r->config->groups[r->config->n_groups - 1];
-  char error[256];
-  if (!hk_config_seen(r, "match"))
-    hk_config_complain(r, r->section_line, "[group %s] needs match = GLOB with one capture, such as plant/(*)/*", g->name);
-  if (hk_group_check(&g->rule, error, sizeof error) != 0)
-    hk_config_complain(r, r->section_line, "[group %s]: %s", g->name, error);
-}
-
-void hk_config_add_groups(struct hk_config_reading *r)
-{
-  struct hk_config *c = r->config;
-  char error[256];
-  for (uint32_t i = 0; i < c->n_groups; i++) {
-    if (c->n_detectors == HK_CONFIG_DETECTORS_MAX) {
-      hk_config_complain(r, 0, "over %d detectors, with those of groups", HK_CONFIG_DETECTORS_MAX);
-      return;
-    }
-    struct hk_config_detector *d = &c->detectors[c->n_detectors];
-    *d = (struct hk_config_detector){ .number = c->n_detectors, .derived = true, .group = true };
-    d->name[0] = HK_DERIVED_MARK;
-    snprintf(d->name + 1, sizeof d->name - 1, "%.*s", HK_CONFIG_NAME_MAX - 2, c->groups[i].name);
-    snprintf(d->match, sizeof d->match, "%s", c->groups[i].match);
-    if (hk_detector_parse("window=4,gap=1,rank=1,krylov=2,products=2,stride=65536,alert=off", &d->detector, error,
-                          sizeof error) != 0)
-      hk_config_complain(r, 0, "[group %s]: %s", c->groups[i].name, error);
-    c->n_detectors++;
-  }
-}
-
 /* --- [maintenance NAME] -------------------------------------------------------------------------------------------------- */
 
 static bool maintenance_begin(struct hk_config_reading *r, const char *name)
 {
   struct hk_config *c = r->config;
   struct hk_maintenance_rule made = { 0 };
-  const struct sections there = { "maintenance",          "maintenance windows", c->maintenance[0].name,
-                                  sizeof *c->maintenance, c->n_maintenance,      HK_CONFIG_MAINTENANCE_MAX };
-  if (!section_kinds_one_more(r, there, name, made.name))
+  const struct hk_config_sections there = { "maintenance",          "maintenance windows", c->maintenance[0].name,
+                                            sizeof *c->maintenance, c->n_maintenance,      HK_CONFIG_MAINTENANCE_MAX };
+  if (!hk_config_one_more(r, there, name, made.name))
     return false;
   c->maintenance[c->n_maintenance++] = made;
   return true;
@@ -372,9 +278,9 @@ static bool notify_begin(struct hk_config_reading *r, const char *name)
 {
   struct hk_config *c = r->config;
   struct hk_notify_rule made = { 0 };
-  const struct sections there = { "notify",          "receivers of alerts", c->notify[0].name,
-                                  sizeof *c->notify, c->n_notify,           HK_CONFIG_NOTIFY_MAX };
-  if (!section_kinds_one_more(r, there, name, made.name))
+  const struct hk_config_sections there = { "notify",          "receivers of alerts", c->notify[0].name,
+                                            sizeof *c->notify, c->n_notify,           HK_CONFIG_NOTIFY_MAX };
+  if (!hk_config_one_more(r, there, name, made.name))
     return false;
   if (name[strspn(name, PLAIN)]) {
     hk_config_complain(r, r->line, "[notify %s]: its name has letters, digits, - and _ only: it is part of names of files", name);
@@ -412,8 +318,9 @@ static bool mqtt_begin(struct hk_config_reading *r, const char *name)
 {
   struct hk_config *c = r->config;
   struct hk_mqtt_rule made = { 0 };
-  const struct sections there = { "mqtt", "brokers", c->mqtt.rule[0].name, sizeof *c->mqtt.rule, c->mqtt.n, HK_CONFIG_MQTT_MAX };
-  if (!section_kinds_one_more(r, there, name, made.name))
+  const struct hk_config_sections there = { "mqtt",    "brokers",         c->mqtt.rule[0].name, sizeof *c->mqtt.rule,
+                                            c->mqtt.n, HK_CONFIG_MQTT_MAX };
+  if (!hk_config_one_more(r, there, name, made.name))
     return false;
   if (name[strspn(name, PLAIN)]) {
     hk_config_complain(r, r->line, "[mqtt %s]: its name has letters, digits, - and _ only: it is part of names of files", name);
@@ -488,7 +395,7 @@ const struct hk_config_kind hk_config_kinds[] = {
   { "daemon", daemon_begin, daemon_key, NULL },
   { "listen", listen_begin, listen_key, listen_end },
   { "detector", detector_begin, detector_key, detector_end },
-  { "group", group_begin, group_key, group_end },
+  { "group", hk_config_group_begin, hk_config_group_key, hk_config_group_end },
   { "field", hk_config_field_begin, hk_config_field_key, hk_config_field_end },
   { "maintenance", maintenance_begin, maintenance_key, maintenance_end },
   { "incidents", incidents_begin, incidents_key, incidents_end },

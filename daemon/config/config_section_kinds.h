@@ -6,7 +6,4 @@
 
 extern const struct hk_config_kind hk_config_kinds[]; /* first [daemon], which has no name; terminated by one without a word */
 
-/* Adds the detectors of the groups' series, which compute nothing, after all others. */
-void hk_config_add_groups(struct hk_config_reading *r);
-
 #endif

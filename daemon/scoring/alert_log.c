@@ -36,7 +36,7 @@ static struct hk_string blamed(const struct hk_shard *s, const struct hk_deliver
 {
   if (!(e->marks & HANKEL_SECONDARY) || e->kind != HK_EVENT_RAISED || !p->batch)
     return (struct hk_string){ "", 0 };
-  struct hk_string of = hk_fields_blamed(s->fields, e->slot, p->batch->value[e->index], name);
+  struct hk_string of = hk_fields_blamed(s->machines.fields, e->slot, p->batch->value[e->index], name);
   while (of.length > HK_WHO_MAX || (of.length > 0 && ((unsigned char)of.data[0] & 0xc0) == 0x80)) {
     of.data++;
     of.length--;
@@ -144,8 +144,9 @@ void hk_shard_forget_replayed(struct hk_shard *s, uint32_t slot)
 {
   end_alert(s, hk_slot_within(s->all, slot));
   hk_alerts_forget(s->alerts, hk_slot_within(s->all, slot));
-  hk_groups_forget(s->groups, hk_slot_within(s->all, slot));
-  hk_groups_forget(s->fields, hk_slot_within(s->all, slot));
+  hk_groups_forget(s->machines.groups, hk_slot_within(s->all, slot));
+  hk_groups_forget(s->machines.seconds, hk_slot_within(s->all, slot));
+  hk_groups_forget(s->machines.fields, hk_slot_within(s->all, slot));
   hk_rates_forget(&s->rates, hk_slot_within(s->all, slot));
   hk_scores_forget(s, hk_slot_within(s->all, slot));
 }

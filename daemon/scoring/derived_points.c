@@ -8,9 +8,9 @@
 
 #include <errno.h>
 
-#define OF_ONE (HK_COMPANIONS + HK_GROUPS_OF_ONE) /* maximum number of points derived from one */
-#define TIME 50000000                             /* ns of a turn, */
-#define LOOK 16                                   /* checked after this number of points */
+#define OF_ONE (HK_COMPANIONS + 2 * HK_GROUPS_OF_ONE) /* maximum number of points derived from one */
+#define TIME 50000000                                 /* ns of a turn, */
+#define LOOK 16                                       /* checked after this number of points */
 
 int hk_derive_open(struct hk_derivation *d)
 {
@@ -38,8 +38,10 @@ static uint32_t derive(const struct hk_shard *s, const struct hk_chunk *from, ui
   }
   const struct hk_columns columns = { to->slot, to->time, to->value };
   if (s->taking.derivation.fielded)
-    hk_fields_put(s->fields, from, i);
-  return s->taking.derivation.grouped ? hk_groups_put(s->groups, from, i, &columns, at) : at;
+    hk_fields_put(s->machines.fields, from, i);
+  if (s->taking.derivation.grouped)
+    at = hk_groups_put(s->machines.groups, from, i, &columns, at);
+  return s->taking.derivation.seconded ? hk_groups_put(s->machines.seconds, from, i, &columns, at) : at;
 }
 
 /* Makes the points derived from the next point, or the rest of them. False: the piece is full, and there are more. */
@@ -48,7 +50,7 @@ static bool derive_next(const struct hk_shard *s, struct hk_derivation *d, struc
   const struct hk_columns columns = { to->slot, to->time, to->value };
   if (!d->making)
     *at = derive(s, d->from, d->at++, to, *at);
-  d->making = d->fielded && !hk_fields_make(s->fields, &columns, at, HK_CHUNK_POINTS);
+  d->making = d->fielded && !hk_fields_make(s->machines.fields, &columns, at, HK_CHUNK_POINTS);
   return !d->making;
 }
 
@@ -56,7 +58,7 @@ static bool derive_next(const struct hk_shard *s, struct hk_derivation *d, struc
  * companions need almost nothing. */
 static bool is_enough(struct hk_derivation *d)
 {
-  if ((!d->grouped && !d->fielded) || d->making || d->at % LOOK != 0)
+  if ((!d->grouped && !d->seconded && !d->fielded) || d->making || d->at % LOOK != 0)
     return false;
   const int64_t now = hk_now();
   d->until = d->until != 0 ? d->until : now + TIME;
@@ -89,11 +91,13 @@ static bool fill(const struct hk_shard *s, struct hk_derivation *d)
 void hk_derive_begin(struct hk_shard *s, struct hk_chunk *chunk)
 {
   struct hk_derivation *d = &s->taking.derivation;
-  const bool grouped = !s->replaying && hk_groups_any(s->groups), fielded = !s->replaying && hk_groups_any(s->fields);
+  const bool grouped = !s->replaying && hk_groups_any(s->machines.groups),
+             seconded = !s->replaying && hk_groups_any(s->machines.seconds);
+  const bool fielded = !s->replaying && hk_groups_any(s->machines.fields), any = grouped || seconded || fielded;
   *d = (struct hk_derivation){
-    .from = chunk, .made = d->made, .grouped = grouped, .fielded = fielded, .any = grouped || fielded, .until = d->until
+    .from = chunk, .made = d->made, .grouped = grouped, .seconded = seconded, .fielded = fielded, .any = any, .until = d->until
   };
-  if (s->replaying || (!grouped && !fielded && hk_registry_count_derived(s->all->registry) == 0))
+  if (s->replaying || (!any && hk_registry_count_derived(s->all->registry) == 0))
     d->at = chunk->n; /* a replayed chunk includes the points derived from it */
   hk_derive_go_on(s);
 }

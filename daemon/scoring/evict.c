@@ -84,8 +84,9 @@ uint32_t hk_shard_with_companions(const struct hk_shard *s, uint32_t slot, uint3
   for (uint32_t companion = slot; (companion = hk_registry_next_companion(s->all->registry, companion)) != slot;)
     list[n++] = companion;
   list[n++] = slot;
-  n += hk_groups_leaving(s->groups, slot, &list[n]);
-  n += hk_fields_leaving(s->fields, slot, &list[n]);
+  n += hk_groups_leaving(s->machines.groups, slot, &list[n]);
+  n += hk_groups_leaving(s->machines.seconds, slot, &list[n]);
+  n += hk_fields_leaving(s->machines.fields, slot, &list[n]);
   return n;
 }
 
@@ -114,8 +115,9 @@ void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, enum hk_re
     if (!hk_registry_holds(registry, slots[i])) /* listed for two reasons, or being evicted already */
       continue;
     hk_registry_retire(registry, slots[i]);
-    hk_groups_ending(s->groups, hk_slot_within(s->all, slots[i]));
-    hk_groups_ending(s->fields, hk_slot_within(s->all, slots[i]));
+    hk_groups_ending(s->machines.groups, hk_slot_within(s->all, slots[i]));
+    hk_groups_ending(s->machines.seconds, hk_slot_within(s->all, slots[i]));
+    hk_groups_ending(s->machines.fields, hk_slot_within(s->all, slots[i]));
     slots[kept++] = slots[i];
   }
   r->slots = slots;
@@ -156,8 +158,9 @@ static void release(struct hk_shard *s, struct hk_retired *r)
   }
   for (uint32_t i = 0; i < r->n; i++) {
     hk_alerts_forget(s->alerts, hk_slot_within(s->all, r->slots[i]));
-    hk_groups_forget(s->groups, hk_slot_within(s->all, r->slots[i]));
-    hk_groups_forget(s->fields, hk_slot_within(s->all, r->slots[i]));
+    hk_groups_forget(s->machines.groups, hk_slot_within(s->all, r->slots[i]));
+    hk_groups_forget(s->machines.seconds, hk_slot_within(s->all, r->slots[i]));
+    hk_groups_forget(s->machines.fields, hk_slot_within(s->all, r->slots[i]));
     hk_rates_forget(&s->rates, hk_slot_within(s->all, r->slots[i]));
     hk_scores_forget(s, hk_slot_within(s->all, r->slots[i]));
     hk_registry_release(s->all->registry, r->slots[i]);

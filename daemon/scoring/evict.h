@@ -20,7 +20,7 @@ void hk_shard_retire(struct hk_shard *shard, uint32_t *slots, uint32_t n, enum h
 /* Appends a sensor to be evicted, its companions, and the series of a machine whose last member it is, to a list of n with room
  * for HK_LEAVING_MOST more; returns the new length. Companions and series come before the sensor, since a new sensor of its name
  * gets new companions. */
-#define HK_LEAVING_MOST (2 * HK_ALGORITHMS + 2)
+#define HK_LEAVING_MOST (2 * HK_ALGORITHMS + 3)
 uint32_t hk_shard_with_companions(const struct hk_shard *shard, uint32_t slot, uint32_t *list, uint32_t n);
 /* Continues evictions. */
 void hk_shard_retire_step(struct hk_shard *shard);

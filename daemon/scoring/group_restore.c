@@ -78,7 +78,8 @@ int hk_groups_restore(struct hk_groups *g, const struct hk_machine_memory *memor
   struct hk_machine_name name;
   struct hk_machine *m;
   const uint32_t number = hk_registry_detector(registry, memory->slot);
-  if (!hk_sections_group_by(g->sections, number, &name) || name.number != number || !name.field == g->fields)
+  if (!hk_sections_group_by(g->sections, number, &name) || name.number != number ||
+      !name.field == (g->kind == HK_GROUPS_FIELDS) || !name.first == (g->kind == HK_GROUPS_SECOND))
     return -EINVAL;
   const struct hk_groups_place *there = &g->place[hk_slot_within(g->shard->all, memory->slot)];
   if (there->machine && there->handle == hk_registry_handles(registry)[memory->slot])

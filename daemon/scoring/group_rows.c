@@ -23,26 +23,32 @@ bool hk_groups_note(struct hk_machine *m, const struct hk_machine_change *change
   return true;
 }
 
+static bool is_novelty(const struct hk_machine *m)
+{
+  return m->rule.statistic == HK_GROUP_NOVELTY;
+}
+
 /* Takes a row of a machine. True: *score is valid. */
 static bool take_row(struct hk_machine *m, const struct hk_group_tick *t, double *score)
 {
   if (t->change == HK_GROUP_SETTLED)
-    (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time });
+    (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time, .spread_after = (float)t->severity });
   if (isnan(t->score))
     return false;
   if (!m->told) /* the alert that stood before a restart */
     (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time });
   m->told = true;
-  if (t->change == HK_GROUP_CHANGED)
+  const double unit = hk_group_unit(&m->rule, t->members);
+  if (t->change == HK_GROUP_CHANGED || t->change == HK_GROUP_GRAVER)
     (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time,
                                                          .from = t->from,
                                                          .instant = t->instant,
                                                          .before = t->before,
                                                          .after = t->after,
                                                          .spread_before = t->spread_before,
-                                                         .spread_after = t->spread_after,
+                                                         .spread_after = is_novelty(m) ? (float)t->severity : t->spread_after,
                                                          .statistic = t->statistic,
-                                                         .unit = hk_group_unit(&m->rule, t->members) });
+                                                         .unit = t->change == HK_GROUP_GRAVER ? -unit : unit });
   *score = t->score;
   return true;
 }
@@ -73,38 +79,70 @@ uint32_t hk_groups_put(struct hk_groups *g, const struct hk_chunk *from, uint32_
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
+/* Whether the machine's alert stands, and was not cleared elsewhere meanwhile. */
+static bool is_standing(const struct hk_groups *g, const struct hk_machine *m)
+{
+  struct hk_alerts_memory memory;
+  hk_alerts_get(g->shard->alerts, m->slot, &memory);
+  return m->alert.stands && (memory.stands || memory.number < m->alert.number);
+}
+
 /* Ends the standing alert, if there is one. */
-static bool end_alert(struct hk_groups *g, struct hk_machine *m, struct hk_event *e)
+static bool end_alert(struct hk_groups *g, struct hk_machine *m, const struct hk_machine_change *c, struct hk_event *e)
 {
   struct hk_alerts *alerts = g->shard->alerts;
-  struct hk_alerts_memory memory;
-  hk_alerts_get(alerts, m->slot, &memory);
-  const bool ours = m->alert.stands && (memory.stands || memory.number < m->alert.number); /* not cleared elsewhere meanwhile */
+  const bool ours = is_standing(g, m);
+  if (is_novelty(m))
+    m->alert.standing.severity = fmaxf(m->alert.standing.severity, c->spread_after);
   m->alert.stands = false;
   *e = m->alert.standing;
   e->kind = HK_EVENT_CLEARED;
   return ours || hk_alerts_clear(alerts, m->slot, e);
 }
 
-static void raise_alert(struct hk_groups *g, struct hk_machine *m, const struct hk_machine_change *c, struct hk_event *e)
+/* The event of a change that raises or corrects the alert; of novelty the change brings its severity. */
+static struct hk_event event_of(const struct hk_machine *m, const struct hk_machine_change *c, int kind)
+{
+  const double unit = fabs(c->unit);
+  const float margin = hk_alert_margin(c->statistic, unit);
+  return (struct hk_event){ .kind = (uint8_t)kind,
+                            .slot = m->slot,
+                            .number = m->alert.number,
+                            .channel = HK_CHANNEL_GROUP,
+                            .from = c->from,
+                            .instant = c->instant,
+                            .score = (float)(c->statistic / (c->statistic + unit)),
+                            .margin = margin,
+                            .severity = is_novelty(m) ? c->spread_after : hk_alert_severity(HK_CHANNEL_GROUP, margin),
+                            .before = c->before,
+                            .after = c->after,
+                            .spread_before = c->spread_before,
+                            .spread_after = is_novelty(m) ? 0 : c->spread_after };
+}
+
+static bool raise_alert(struct hk_groups *g, struct hk_machine *m, const struct hk_machine_change *c, struct hk_event *e)
 {
   const uint32_t number = hk_alerts_number(g->shard->alerts, m->slot);
   m->alert.number = 1 + (m->alert.number > number ? m->alert.number : number);
-  *e = (struct hk_event){ .kind = HK_EVENT_RAISED,
-                          .slot = m->slot,
-                          .number = m->alert.number,
-                          .channel = HK_CHANNEL_GROUP,
-                          .from = c->from,
-                          .instant = c->instant,
-                          .score = (float)(c->statistic / (c->statistic + c->unit)),
-                          .margin = hk_alert_margin(c->statistic, c->unit),
-                          .severity = hk_alert_severity(HK_CHANNEL_GROUP, hk_alert_margin(c->statistic, c->unit)),
-                          .before = c->before,
-                          .after = c->after,
-                          .spread_before = c->spread_before,
-                          .spread_after = c->spread_after };
-  m->alert.standing = *e;
+  m->alert.standing = *e = event_of(m, c, HK_EVENT_RAISED);
   m->alert.stands = true;
+  return true;
+}
+
+/* The alert is graver than it was published. */
+static bool correct_alert(struct hk_groups *g, struct hk_machine *m, const struct hk_machine_change *c, struct hk_event *e)
+{
+  if (!is_standing(g, m))
+    return false;
+  const struct hk_event before = m->alert.standing;
+  *e = event_of(m, c, HK_EVENT_CORRECTED);
+  m->alert.standing = *e;
+  m->alert.standing.kind = HK_EVENT_RAISED;
+  if (before.score > e->score) {
+    m->alert.standing.score = before.score;
+    m->alert.standing.margin = before.margin;
+  }
+  return true;
 }
 
 /* Adds an event of point `index` to a batch, which has room for one event per point. */
@@ -126,10 +164,7 @@ static void tell(struct hk_groups *g, struct hk_machine *m, struct hk_batch *b, 
     const struct hk_machine_change c = m->changes.list[0];
     memmove(m->changes.list, m->changes.list + 1, --m->changes.n * sizeof *m->changes.list);
     m->changes.cut -= m->changes.cut > 0;
-    const bool ends = c.unit == 0;
-    any = !ends || end_alert(g, m, &e);
-    if (!ends)
-      raise_alert(g, m, &c, &e);
+    any = c.unit == 0 ? end_alert(g, m, &c, &e) : c.unit < 0 ? correct_alert(g, m, &c, &e) : raise_alert(g, m, &c, &e);
   }
   if (!any)
     return;
@@ -139,13 +174,15 @@ static void tell(struct hk_groups *g, struct hk_machine *m, struct hk_batch *b, 
 }
 
 /* An alert is published with the highest score since it was raised. */
-static void take_highest(struct hk_event *standing, double score)
+static void take_highest(struct hk_machine *m, double score)
 {
+  struct hk_event *standing = &m->alert.standing;
   if (!((float)score > standing->score))
     return;
   standing->score = (float)score;
   standing->margin = hk_alert_margin(score, 1 - score); /* statistic and unit, up to a factor */
-  standing->severity = hk_alert_severity(HK_CHANNEL_GROUP, standing->margin);
+  if (!is_novelty(m))
+    standing->severity = hk_alert_severity(HK_CHANNEL_GROUP, standing->margin);
 }
 
 static void mark(struct hk_groups *g, struct hk_batch *b)
@@ -157,7 +194,7 @@ static void mark(struct hk_groups *g, struct hk_batch *b)
     b->score[i] = (float)b->value[i];
     b->state[i] = HK_STATE_OK;
     if (p->machine->alert.stands)
-      take_highest(&p->machine->alert.standing, b->value[i]);
+      take_highest(p->machine, b->value[i]);
     if (p->machine->changes.n > 0)
       tell(g, p->machine, b, i);
   }

@@ -13,20 +13,20 @@
 
 static int make_places(struct hk_groups *g)
 {
-  if (g->place || !(g->fields ? hk_sections_fielded(g->sections) : hk_sections_grouped(g->sections)))
+  if (g->place || !hk_groups_in(g->sections, g->kind))
     return 0;
   g->place = calloc(g->slots, sizeof *g->place);
   return g->place ? 0 : -ENOMEM;
 }
 
-int hk_groups_new(struct hk_groups **out, struct hk_shard *s, uint32_t slots, bool fields)
+int hk_groups_new(struct hk_groups **out, struct hk_shard *s, uint32_t slots, enum hk_groups_kind kind)
 {
   struct hk_groups *g = calloc(1, sizeof *g);
   if (!g)
     return -ENOMEM;
   g->shard = s;
   g->slots = slots;
-  g->fields = fields;
+  g->kind = kind;
   g->era = g->registered = 1;
   int status = hk_sections_new(&g->sections, s->all->config);
   if (status == 0)
@@ -52,6 +52,11 @@ void hk_groups_free(struct hk_groups *g)
   free(g);
 }
 
+struct hk_groups *hk_groups_with(const struct hk_shard *s, const struct hk_config_detector *d)
+{
+  return d->field ? s->machines.fields : d->second ? s->machines.seconds : s->machines.groups;
+}
+
 const struct hk_groups_count *hk_groups_count(const struct hk_groups *g)
 {
   return &g->count;
@@ -74,8 +79,7 @@ uint32_t hk_groups_members(const struct hk_groups *g, uint32_t within, uint32_t 
 
 bool hk_groups_any(const struct hk_groups *g)
 {
-  const bool any = g->fields ? hk_sections_fielded(g->sections) : hk_sections_grouped(g->sections);
-  return g->place && (any || g->count.machines > 0);
+  return g->place && (hk_groups_in(g->sections, g->kind) || g->count.machines > 0);
 }
 
 /* --- machines and members -------------------------------------------------------------------------------------------- */
@@ -88,8 +92,9 @@ size_t hk_groups_name(const struct hk_groups *g, const struct hk_sections *secti
   *found = (struct hk_machine_name){ 0 };
   hk_registry_read(registry);
   const struct hk_string name = hk_registry_name(registry, slot);
-  if (g->fields ? hk_sections_field(sections, name.data, name.length, found)
-                : hk_sections_group(sections, name.data, name.length, found))
+  if (g->kind == HK_GROUPS_FIELDS   ? hk_sections_field(sections, name.data, name.length, found)
+      : g->kind == HK_GROUPS_SECOND ? hk_sections_second(sections, name.data, name.length, found)
+                                    : hk_sections_group(sections, name.data, name.length, found))
     length = hk_sections_series(found, series);
   hk_registry_read_end(registry);
   return length;

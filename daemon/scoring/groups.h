@@ -51,9 +51,15 @@ struct hk_groups_count {
   atomic_ullong explained;       /* sum of these shares, each at least 0, in millionths */
 };
 
-/* Makes the groups of the configuration that the shard is started with. fields: these are fields (field_rows.h) instead of
- * groups; their machines are fields, and all else is the same. Returns 0 or a negative errno. */
-int hk_groups_new(struct hk_groups **out, struct hk_shard *shard, uint32_t slots, bool fields);
+/* Which machines: of groups; of second groups, the novelty of groups with statistic = both, whose sensors are in two machines; or
+ * fields (field_rows.h). Each kind is an hk_groups of its own, and all else is the same. */
+enum hk_groups_kind { HK_GROUPS_FIRST, HK_GROUPS_SECOND, HK_GROUPS_FIELDS };
+
+/* Makes the groups of the configuration that the shard is started with. Returns 0 or a negative errno. */
+int hk_groups_new(struct hk_groups **out, struct hk_shard *shard, uint32_t slots, enum hk_groups_kind kind);
+/* The machines of a series with this detector. */
+struct hk_config_detector;
+struct hk_groups *hk_groups_with(const struct hk_shard *shard, const struct hk_config_detector *detector);
 void hk_groups_free(struct hk_groups *groups); /* NULL is allowed */
 const struct hk_groups_count *hk_groups_count(const struct hk_groups *groups);
 /* Lists at most `most` handles of the members of the machine whose series has this slot of the shard. Returns the number of

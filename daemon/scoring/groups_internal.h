@@ -36,7 +36,7 @@ struct hk_groups {
   uint32_t n_leaving, room_leaving;
   struct hk_groups_count count;
   struct hk_log_quota refused;
-  bool fields;                 /* these are fields instead of groups */
+  enum hk_groups_kind kind;
   struct hk_machine *emitting; /* fields: the one whose rows are being returned; NULL: none */
 };
 
@@ -70,14 +70,27 @@ static inline bool hk_groups_known(const struct hk_groups *g, const struct hk_gr
   return p->handle == handle && (p->machine ? !p->machine->gone : p->era == (p->missing ? g->registered : g->era));
 }
 
-/* The groups, or fields, as `g` is, of the shard that a slot is on. */
+static inline struct hk_groups *hk_groups_kind_of(const struct hk_shard *s, enum hk_groups_kind kind)
+{
+  return kind == HK_GROUPS_FIELDS ? s->machines.fields : kind == HK_GROUPS_SECOND ? s->machines.seconds : s->machines.groups;
+}
+
+/* Whether sections have machines of this kind. */
+static inline bool hk_groups_in(const struct hk_sections *s, enum hk_groups_kind kind)
+{
+  return kind == HK_GROUPS_FIELDS   ? hk_sections_fielded(s)
+         : kind == HK_GROUPS_SECOND ? hk_sections_seconded(s)
+                                    : hk_sections_grouped(s);
+}
+
+/* The machines of the kind of `g`, of the shard that a slot is on. */
 static inline struct hk_groups *hk_groups_of(struct hk_groups *g, uint32_t slot)
 {
   const struct hk_shards *all = g->shard->all;
   if (all->n == 1)
     return g;
   const struct hk_shard *s = &all->shard[slot % all->n];
-  return g->fields ? s->fields : s->groups;
+  return hk_groups_kind_of(s, g->kind);
 }
 
 /* Takes the one lock for the groups of all shards, during replay of journals. Returns whether it is to be unlocked. */

@@ -99,10 +99,10 @@ static uint32_t find_partition(const struct hk_shard *s, const struct hk_partiti
   const struct hk_registry *registry = s->all->registry;
   const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, slot));
   struct hk_string name = hk_registry_name(registry, hk_registry_primary(registry, slot));
-  struct hk_machine_name machine;
+  char room[HK_NAME_MAX];
   if (d && d->group && !d->residual) {
-    const bool beside = hk_sections_group_by(p->sections, hk_registry_detector(registry, slot), &machine) && machine.beside;
-    return beside ? hk_partition(machine.beside, strlen(machine.beside), p->n) : hk_partition(name.data, name.length, p->n);
+    name = hk_sections_home(p->sections, hk_registry_detector(registry, slot), name, room);
+    return hk_partition(name.data, name.length, p->n);
   }
   while (d && d->residual && name.length > 0 && name.data[--name.length] != HK_DERIVED_MARK)
     ;

@@ -28,11 +28,10 @@ static uint32_t home_of(const struct hk_shard *s, const struct hk_config_detecto
     hk_registry_read_end(s->all->registry);
     return there ? slot % s->all->n : 0;
   }
-  struct hk_machine_name machine;
+  char room[HK_NAME_MAX];
   struct hk_sections *sections = NULL;
-  if (s->all->n > 1 && hk_sections_new(&sections, s->config) == 0 && hk_sections_group_by(sections, d->number, &machine) &&
-      machine.beside)
-    name = hk_string(machine.beside);
+  if (s->all->n > 1 && hk_sections_new(&sections, s->config) == 0)
+    name = hk_sections_home(sections, d->number, name, room);
   const uint32_t home = (uint32_t)(hk_seed(name.data, name.length) % s->all->n);
   hk_sections_release(sections);
   return home;
@@ -137,8 +136,8 @@ static int take_machine(struct hk_shard *s, struct hk_partition_order *o, const 
       members[i] = (struct hk_machine_member){ hk_registry_handle(registry, slot), from->members[i].number };
   }
   memory.members = members;
-  const bool field = hk_registry_detector_of(registry, hk_registry_detector(registry, memory.slot))->field;
-  int status = all ? hk_groups_restore(field ? s->fields : s->groups, &memory, hk_commit_gate_position(&s->gate)) : -EINVAL;
+  struct hk_groups *groups = hk_groups_with(s, hk_registry_detector_of(registry, hk_registry_detector(registry, memory.slot)));
+  int status = all ? hk_groups_restore(groups, &memory, hk_commit_gate_position(&s->gate)) : -EINVAL;
   free(members);
   o->anew += status == -EINVAL;
   return status == -EINVAL ? 0 : status;
@@ -169,7 +168,8 @@ void hk_partition_import(struct hk_shard *s, struct hk_partition_order *o)
                                                    : take_counter(s, o, &counter);
   }
   if (o->status == 0 && o->what == HK_PARTITION_MACHINES) {
-    hk_groups_go_on(s->groups);
-    hk_groups_go_on(s->fields);
+    hk_groups_go_on(s->machines.groups);
+    hk_groups_go_on(s->machines.seconds);
+    hk_groups_go_on(s->machines.fields);
   }
 }

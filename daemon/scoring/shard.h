@@ -71,8 +71,11 @@ struct hk_shard {
   struct hk_taking taking;
   struct hk_stage *stage;
   struct hk_alerts *alerts; /* by slot within the shard */
-  struct hk_groups *groups; /* of its sensors */
-  struct hk_groups *fields; /* the same for fields (field_rows.h) */
+  struct hk_shard_machines {
+    struct hk_groups *groups;  /* of its sensors */
+    struct hk_groups *seconds; /* the same for second groups: the novelty of those with statistic = both */
+    struct hk_groups *fields;  /* the same for fields (field_rows.h) */
+  } machines;
   struct hk_rates rates;
   struct hk_commit_gate gate;
   struct hk_saver *saver; /* takes snapshots; NULL: none are taken */

@@ -53,8 +53,9 @@ static void begin(struct hk_shard *s)
   const struct hk_config *before = s->config;
   s->config = s->reload.request->config;
   s->reload.review = (struct hk_review){ .begun = true, .slot = s->number };
-  hk_groups_prepare(s->groups, s->reload.request->sections);
-  hk_groups_prepare(s->fields, s->reload.request->sections);
+  hk_groups_prepare(s->machines.groups, s->reload.request->sections);
+  hk_groups_prepare(s->machines.seconds, s->reload.request->sections);
+  hk_groups_prepare(s->machines.fields, s->reload.request->sections);
   hk_shard_watch(s);
   if (s->device && s->config->memory != before->memory) {
     pthread_mutex_lock(&s->device->calls);
@@ -112,11 +113,13 @@ static void complete(struct hk_shard *s, uint32_t slot)
   uint32_t added;
   if (!hk_registry_holds(registry, slot) || hk_registry_derived(registry, slot))
     return;
-  if (hk_groups_review(s->groups, slot, &r->leaving[r->n])) {
-    r->n++;
-    r->machines++;
-  }
-  const uint32_t of_field = hk_fields_review(s->fields, slot, &r->leaving[r->n]);
+  struct hk_groups *const kinds[] = { s->machines.groups, s->machines.seconds };
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (hk_groups_review(kinds[i], slot, &r->leaving[r->n])) {
+      r->n++;
+      r->machines++;
+    }
+  const uint32_t of_field = hk_fields_review(s->machines.fields, slot, &r->leaving[r->n]);
   r->n += of_field;
   r->machines += of_field;
   s->reload.review.alone += hk_registry_complete(registry, slot, &added) != 0;
@@ -173,9 +176,11 @@ static bool review(struct hk_shard *s)
   if (!all)
     return true;
   if (!r->completing) {
-    r->status = hk_groups_adopt(s->groups);
+    r->status = hk_groups_adopt(s->machines.groups);
     if (r->status == 0)
-      r->status = hk_groups_adopt(s->fields);
+      r->status = hk_groups_adopt(s->machines.seconds);
+    if (r->status == 0)
+      r->status = hk_groups_adopt(s->machines.fields);
     if (r->status != 0)
       snprintf(r->why, sizeof r->why, "no memory for groups: no sensor is of any");
   }

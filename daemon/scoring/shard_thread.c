@@ -113,9 +113,11 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
   if (status == 0)
     status = hk_derive_open(&s->taking.derivation);
   if (status == 0)
-    status = hk_groups_new(&s->groups, s, slots, false);
+    status = hk_groups_new(&s->machines.groups, s, slots, HK_GROUPS_FIRST);
   if (status == 0)
-    status = hk_groups_new(&s->fields, s, slots, true);
+    status = hk_groups_new(&s->machines.seconds, s, slots, HK_GROUPS_SECOND);
+  if (status == 0)
+    status = hk_groups_new(&s->machines.fields, s, slots, HK_GROUPS_FIELDS);
   if (status == 0 && config->cluster.state[0])
     status = hk_partitions_new(&s->requests.partitions, config, slots);
   if (status != 0) {
@@ -216,8 +218,9 @@ bool hk_shard_close(struct hk_shard *s)
       hk_chunk_free(s->taking.cursor.chunk);
   }
   hk_derive_close(&s->taking.derivation);
-  hk_groups_free(s->groups);
-  hk_groups_free(s->fields);
+  hk_groups_free(s->machines.groups);
+  hk_groups_free(s->machines.seconds);
+  hk_groups_free(s->machines.fields);
   close_device(s);
   hk_stage_free(s->stage);
   hk_rates_free(&s->rates);

@@ -132,10 +132,10 @@ static uint32_t phase_of(const struct hk_config_detector *d)
   return d->residual ? RESIDUALS : d->group ? SERIES : PLAIN;
 }
 
-/* The groups or fields that have the machine of a series. */
+/* The machines of which one has this series. */
 static struct hk_groups *machines_of(const struct hk_shard *s, uint32_t local)
 {
-  return detector(s, hk_slot_outside(s, local))->field ? s->fields : s->groups;
+  return hk_groups_with(s, detector(s, hk_slot_outside(s, local)));
 }
 
 /* Copies the machine of a series, if the slot is one. False: no memory. */
@@ -250,7 +250,8 @@ static bool slice(struct hk_saver *v)
   if (v->progress.exporting)
     return false;
   if (v->progress.passed && v->progress.n_left == 0 &&
-      (v->progress.phase == RESIDUALS || (!hk_groups_any(s->groups) && !hk_groups_any(s->fields))))
+      (v->progress.phase == RESIDUALS ||
+       (!hk_groups_any(s->machines.groups) && !hk_groups_any(s->machines.seconds) && !hk_groups_any(s->machines.fields))))
     return true;
   if (v->progress.passed && v->progress.n_left == 0) {
     v->progress.phase++;

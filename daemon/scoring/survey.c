@@ -166,11 +166,11 @@ static int look_at(struct hk_shard *s, struct hk_surveyed *one, uint32_t line, s
   one->there = true;
   one->detector = d->detector;
   one->score = hk_score_of(s, within);
-  one->explained = hk_fields_explains(s->fields, within);
+  one->explained = hk_fields_explains(s->machines.fields, within);
   if (d->field && !d->residual && line != UINT32_MAX)
-    one->profile = hk_fields_profile(s->fields, within, line);
+    one->profile = hk_fields_profile(s->machines.fields, within, line);
   if (d->group)
-    return d->residual ? 0 : look_at_members(d->field ? s->fields : s->groups, within, one);
+    return d->residual ? 0 : look_at_members(hk_groups_with(s, d), within, one);
   if (!make_room(room, &d->detector))
     return -ENOMEM;
   pthread_mutex_lock(&device->calls);

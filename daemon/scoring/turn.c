@@ -276,8 +276,9 @@ static bool reap(struct hk_shard *s)
     }
     hk_queue_pace(&s->queue, b->owner, before);
     hk_count(&s->counters.batches, 1);
-    hk_groups_mark(s->groups, b->owner);
-    hk_fields_mark(s->fields, b->owner);
+    hk_groups_mark(s->machines.groups, b->owner);
+    hk_groups_mark(s->machines.seconds, b->owner);
+    hk_fields_mark(s->machines.fields, b->owner);
     count(s, b->owner);
     publish(s, b->owner);
   }
@@ -304,10 +305,12 @@ static bool next_chunk(struct hk_shard *s)
     if (chunk == &lane->token) {
       lane->tokens++;
     } else {
-      if (!s->replaying && hk_groups_any(s->groups))
-        hk_groups_look(s->groups, chunk);
-      if (!s->replaying && hk_groups_any(s->fields))
-        hk_fields_look(s->fields, chunk);
+      if (!s->replaying && hk_groups_any(s->machines.groups))
+        hk_groups_look(s->machines.groups, chunk);
+      if (!s->replaying && hk_groups_any(s->machines.seconds))
+        hk_groups_look(s->machines.seconds, chunk);
+      if (!s->replaying && hk_groups_any(s->machines.fields))
+        hk_fields_look(s->machines.fields, chunk);
       hk_commit_gate_take(&s->gate, chunk);
       hk_derive_begin(s, chunk);
     }

@@ -15,7 +15,8 @@ struct cut {
   bool whole; /* without a capture: front is all of it */
   char name[HK_CONFIG_NAME_MAX];
   uint32_t number; /* of its detector */
-  bool field;
+  bool field, second;
+  char first[HK_CONFIG_NAME_MAX]; /* of a second group: the name of the first */
   struct cut *beside; /* another group or field with which it may share sensors, closer to their common representative; NULL: it
                          is that itself */
   bool shares;
@@ -62,6 +63,9 @@ static int cut_groups(struct hk_sections *s, const struct hk_config *config)
     snprintf(cut->name, sizeof cut->name, "%s", g->name);
     cut->number = own_number(config, g->name);
     cut->rule = g->rule;
+    cut->second = g->second;
+    if (g->second)
+      snprintf(cut->first, sizeof cut->first, "%.*s", (int)(strlen(g->name) - strlen(HK_SECOND_SUFFIX)), g->name);
     status = part_of(&cut->front, g->match, g->capture);
     if (status == 0)
       status = part_of(&cut->back, back, strlen(back));
@@ -226,16 +230,19 @@ static struct hk_machine_name detector_rules_name_of(const struct cut *g, const 
                                    .field = g->field ? &g->field_rule : NULL,
                                    .file = &g->file,
                                    .series = &g->series,
+                                   .first = g->second ? g->first : NULL,
                                    .beside = g->shares ? first->name : NULL };
 }
 
-/* Whether a name matches one of these. */
-static bool find_cut(const struct cut *all, uint32_t n, const char *name, size_t length, struct hk_machine_name *out)
+/* Whether a name matches one of these; second: of the second groups, else of the others. */
+static bool find_cut(const struct cut *all, uint32_t n, bool second, const char *name, size_t length, struct hk_machine_name *out)
 {
   static const char whole[] = "field";
   for (uint32_t i = 0; i < n; i++) {
     const struct cut *g = &all[i];
     size_t from = 0;
+    if (g->second != second)
+      continue;
     if (g->whole && is_match(g->front, name, length)) {
       *out = detector_rules_name_of(g, whole, sizeof whole - 1);
       return true;
@@ -254,12 +261,17 @@ static bool find_cut(const struct cut *all, uint32_t n, const char *name, size_t
 
 bool hk_sections_group(const struct hk_sections *s, const char *name, size_t length, struct hk_machine_name *out)
 {
-  return find_cut(s->groups, s->n_groups, name, length, out);
+  return find_cut(s->groups, s->n_groups, false, name, length, out);
+}
+
+bool hk_sections_second(const struct hk_sections *s, const char *name, size_t length, struct hk_machine_name *out)
+{
+  return find_cut(s->groups, s->n_groups, true, name, length, out);
 }
 
 bool hk_sections_field(const struct hk_sections *s, const char *name, size_t length, struct hk_machine_name *out)
 {
-  return find_cut(s->fields, s->n_fields, name, length, out);
+  return find_cut(s->fields, s->n_fields, false, name, length, out);
 }
 
 size_t hk_sections_series(const struct hk_machine_name *m, char out[HK_NAME_MAX])
@@ -276,6 +288,14 @@ size_t hk_sections_series(const struct hk_machine_name *m, char out[HK_NAME_MAX]
 bool hk_sections_grouped(const struct hk_sections *s)
 {
   return s->n_groups > 0;
+}
+
+bool hk_sections_seconded(const struct hk_sections *s)
+{
+  bool any = false;
+  for (uint32_t i = 0; i < s->n_groups; i++)
+    any |= s->groups[i].second;
+  return any;
 }
 
 bool hk_sections_fielded(const struct hk_sections *s)
@@ -300,6 +320,21 @@ bool hk_sections_group_by(const struct hk_sections *s, uint32_t number, struct h
       return true;
   }
   return false;
+}
+
+struct hk_string hk_sections_home(const struct hk_sections *s, uint32_t number, struct hk_string series, char room[HK_NAME_MAX])
+{
+  struct hk_machine_name machine;
+  if (!hk_sections_group_by(s, number, &machine))
+    return series;
+  if (machine.beside)
+    return (struct hk_string){ machine.beside, strlen(machine.beside) };
+  const size_t before = strlen(machine.group), after = machine.first ? strlen(machine.first) : before;
+  if (!machine.first || series.length < before)
+    return series;
+  memcpy(room, machine.first, after);
+  memcpy(room + after, series.data + before, series.length - before);
+  return (struct hk_string){ room, series.length - before + after };
 }
 
 const struct hk_section *hk_sections_find(const struct hk_sections *s, const char *name, size_t length)
@@ -330,7 +365,7 @@ bool hk_sections_share(const struct hk_config *config, uint32_t *at, char *line,
 {
   for (; *at < config->n_groups * config->n_fields; ++*at) {
     const uint32_t group = *at / config->n_fields, field = *at % config->n_fields;
-    if (!meet(config, group, field))
+    if (config->groups[group].second || !meet(config, group, field))
       continue;
     ++*at;
     snprintf(

@@ -6,6 +6,7 @@
 
 #include "daemon/config/config.h"
 #include "proto/wire/name.h"
+#include "proto/wire/payload.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,6 +43,7 @@ struct hk_machine_name {
   const struct hk_field_rule *field; /* of a field; NULL: a group */
   const struct hk_field_file *file;  /* of a field: the contents of its file */
   const struct hk_field_series *series;
+  const char *first; /* of a second group: the name of its first; else NULL */
   const char
       *beside; /* for groups and fields that may share sensors: the name by which all of these find their shard; else NULL */
 };
@@ -52,13 +54,21 @@ struct hk_field_series {
 };
 bool hk_sections_field(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
 bool hk_sections_group(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
+/* The second group of a sensor: the novelty of a group with statistic = both. Its machines are those of the group. */
+bool hk_sections_second(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
 /* Writes the name of a machine's series, NAME#CAPTURE, without a 0. Returns its length, or 0: it is too long. */
 size_t hk_sections_series(const struct hk_machine_name *machine, char out[HK_NAME_MAX]);
 /* Whether there are groups, or fields. hk_sections_group_by: whether the series of a group or field, or its members' derived
  * series, have this detector; then *out is that group or field, without a capture. */
 bool hk_sections_grouped(const struct hk_sections *sections);
+bool hk_sections_seconded(const struct hk_sections *sections);
 bool hk_sections_fielded(const struct hk_sections *sections);
 bool hk_sections_group_by(const struct hk_sections *sections, uint32_t number, struct hk_machine_name *out);
+
+/* The text by which the series of a group or field, of this detector, finds its shard and its partition: series of a machine's
+ * groups share it. */
+struct hk_string hk_sections_home(const struct hk_sections *sections, uint32_t number, struct hk_string series,
+                                  char room[HK_NAME_MAX]);
 
 /* Whether any section has companions. */
 bool hk_sections_accompanied(const struct hk_sections *sections);

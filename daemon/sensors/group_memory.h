@@ -12,8 +12,9 @@
 struct hk_machine_change {
   int64_t time, from, instant;
   double before, after, statistic;
-  double unit; /* the threshold of the statistic, over 0; 0: the standing alert ends, and all members but `time` are unused */
-  float spread_before, spread_after;
+  double unit; /* the threshold of the statistic, over 0; below 0: less it, and the standing alert is corrected; 0: the standing
+                  alert ends, and all members but `time` and a severity are unused */
+  float spread_before, spread_after; /* of a group's novelty the latter is the severity */
 };
 _Static_assert(sizeof(struct hk_machine_change) == 64, "no padding: it is written as it is");
 

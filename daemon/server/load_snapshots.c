@@ -134,8 +134,8 @@ static int snapshots_take_machine(struct work *w, const struct hk_machine_memory
       o->restored.skip[m->slot] != position)
     return 0;
   const struct hk_shard *shard = &o->shard[m->slot % o->durable->shards];
-  const bool field = hk_registry_detector_of(o->registry, hk_registry_detector(o->registry, m->slot))->field;
-  const int status = hk_groups_restore(field ? shard->fields : shard->groups, m, position);
+  const uint32_t number = hk_registry_detector(o->registry, m->slot);
+  const int status = hk_groups_restore(hk_groups_with(shard, hk_registry_detector_of(o->registry, number)), m, position);
   o->machines++;
   o->machines_anew += status == -EINVAL;
   return status == -EINVAL ? 0 : status;

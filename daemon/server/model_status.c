@@ -11,7 +11,7 @@ void hk_models_json(struct hk_buffer *out, const struct hk_server *s)
 {
   struct hk_machine_models all = { 0 };
   for (uint32_t i = 0; i < s->shards.n; i++) {
-    const struct hk_groups_count *one = hk_groups_count(s->shard[i].fields);
+    const struct hk_groups_count *one = hk_groups_count(s->shard[i].machines.fields);
     all.lines += one->lines;
     all.running += one->running;
     all.checks += one->checks;

@@ -85,9 +85,9 @@ static uint32_t replay_journals_put(struct replay *r, uint32_t slot, const struc
 }
 
 /* Adds the points derived from a record's point for its machine to the columns, as above. */
-static uint32_t replay_journals_put_series(struct replay *r, const struct hk_groups_replayed *point, uint32_t n)
+static uint32_t replay_journals_put_series(struct replay *r, struct hk_groups *groups, const struct hk_groups_replayed *point,
+                                           uint32_t n)
 {
-  struct hk_groups *groups = r->out->shard[point->slot % r->out->durable->shards].groups;
   const struct hk_columns to = { r->slot, r->time, r->value };
   const uint64_t *skip = r->out->restored->skip;
   const uint32_t end = hk_groups_replay(groups, point, &to, n);
@@ -97,7 +97,7 @@ static uint32_t replay_journals_put_series(struct replay *r, const struct hk_gro
 /* As above for its field, which may exceed the room: then some points are given meanwhile. *derived counts them. */
 static int put_residuals(struct replay *r, const struct hk_groups_replayed *point, uint32_t *n, uint32_t *derived)
 {
-  struct hk_groups *fields = r->out->shard[point->slot % r->out->durable->shards].fields;
+  struct hk_groups *fields = r->out->shard[point->slot % r->out->durable->shards].machines.fields;
   const struct hk_columns to = { r->slot, r->time, r->value };
   const uint64_t *skip = r->out->restored->skip;
   int status = 0;
@@ -142,10 +142,12 @@ static int give_some(struct replay *r, const struct hk_journal_source *s, const 
       n = replay_journals_put(r, companion, p, i, position, n);
     r->out->skipped += own == first;
     const struct hk_groups_replayed point = { (uint32_t)slot, shards, position + i, p->time[i], p->value[i] };
-    n = replay_journals_put_series(r, &point, n);
+    const struct hk_shard *on = &r->out->shard[slot % r->out->durable->shards];
+    n = replay_journals_put_series(r, on->machines.groups, &point, n);
+    n = replay_journals_put_series(r, on->machines.seconds, &point, n);
     derived += n - own;
     status = put_residuals(r, &point, &n, &derived);
-    if (status == 0 && n > HK_CHUNK_POINTS - 2 * HK_ALGORITHMS - HK_GROUPS_OF_ONE) {
+    if (status == 0 && n > HK_CHUNK_POINTS - 2 * HK_ALGORITHMS - 2 * HK_GROUPS_OF_ONE) {
       status = replay_journals_give(r, n, derived);
       n = derived = 0;
     }
@@ -185,23 +187,26 @@ static int replay_journals_points(struct replay *r, struct hk_journal_source *s,
   return give_some(r, s, &p, record->position);
 }
 
-/* For groups and fields alike. */
+/* For all kinds of machines alike. */
 static void each_registered(const struct hk_shard *s)
 {
-  hk_groups_registered(s->groups);
-  hk_groups_registered(s->fields);
+  hk_groups_registered(s->machines.groups);
+  hk_groups_registered(s->machines.seconds);
+  hk_groups_registered(s->machines.fields);
 }
 
 static void each_retired(const struct hk_shard *s, uint32_t within)
 {
-  hk_groups_retired(s->groups, within);
-  hk_groups_retired(s->fields, within);
+  hk_groups_retired(s->machines.groups, within);
+  hk_groups_retired(s->machines.seconds, within);
+  hk_groups_retired(s->machines.fields, within);
 }
 
 static void each_go_on(const struct hk_shard *s)
 {
-  hk_groups_go_on(s->groups);
-  hk_groups_go_on(s->fields);
+  hk_groups_go_on(s->machines.groups);
+  hk_groups_go_on(s->machines.seconds);
+  hk_groups_go_on(s->machines.fields);
 }
 
 /* --- sensors and feeds ----------------------------------------------------------------------------------------------- */

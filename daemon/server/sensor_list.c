@@ -222,8 +222,9 @@ static uint32_t machines(const struct hk_server *server)
 {
   uint32_t n = 0;
   for (uint32_t i = 0; i < server->shards.n; i++)
-    n += atomic_load_explicit(&hk_groups_count(server->shard[i].groups)->machines, memory_order_relaxed) +
-         atomic_load_explicit(&hk_groups_count(server->shard[i].fields)->machines, memory_order_relaxed);
+    n += atomic_load_explicit(&hk_groups_count(server->shard[i].machines.groups)->machines, memory_order_relaxed) +
+         atomic_load_explicit(&hk_groups_count(server->shard[i].machines.seconds)->machines, memory_order_relaxed) +
+         atomic_load_explicit(&hk_groups_count(server->shard[i].machines.fields)->machines, memory_order_relaxed);
   return n;
 }
 

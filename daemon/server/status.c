@@ -184,7 +184,7 @@ static struct sum sum_of(const struct hk_server *s, bool fields)
 {
   struct sum sum = { 0 };
   for (uint32_t i = 0; i < s->shards.n; i++) {
-    const struct hk_groups_count *count = hk_groups_count(fields ? s->shard[i].fields : s->shard[i].groups);
+    const struct hk_groups_count *count = hk_groups_count(fields ? s->shard[i].machines.fields : s->shard[i].machines.groups);
     sum.machines += count->machines;
     sum.members += count->members;
   }

@@ -18,7 +18,7 @@ import kills  # noqa: E402
 from test_groups import DETECTOR, GROUP, KEYS, NAMES, ROWS, Case, rows
 
 
-class Restart(Case):
+class Lives(Case):
     def setUp(self):
         self.state = tempfile.mkdtemp(prefix='hankeld-state-')
         self.addCleanup(shutil.rmtree, self.state)
@@ -44,6 +44,8 @@ class Restart(Case):
             self.assertEqual(d.stop(), 0)
         return *self.said(subscriber), status
 
+
+class Restart(Lives):
     def lives(self, cuts, keys, kill):
         """Lives with the rows between these cuts: all that their series said."""
         values = rows()

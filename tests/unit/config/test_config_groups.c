@@ -89,6 +89,47 @@ static void test_long_names(void **state)
   hk_config_free(&c);
 }
 
+/* statistic = both makes a second group of the same machines, which finds its shard where the first one does. */
+static void test_both(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults = { 0 };
+  struct hk_sections *sections;
+  struct hk_machine_name first, second;
+  char series[HK_NAME_MAX], room[HK_NAME_MAX];
+  assert_int_equal(read_text(&c,
+                             "[detector all]\nmatch = *\n[group g]\nmatch = (*)/a\nstatistic = both\nnovelty.threshold = 2\n"
+                             "[group h]\nmatch = x(*)\nstatistic = novelty\n[group i]\nmatch = y(*)\n",
+                             &faults),
+                   0);
+  assert_int_equal(c.n_groups, 4);
+  assert_int_equal(c.n_detectors, 1 + 4);
+  assert_true(c.groups[0].rule.statistic == HK_GROUP_JOINT && c.groups[3].rule.statistic == HK_GROUP_NOVELTY);
+  assert_true(strcmp(c.groups[3].name, "g.novelty") == 0 && c.groups[3].second && c.groups[3].rule.novelty_threshold == 2);
+  assert_true(c.detectors[4].group && c.detectors[4].second && !c.detectors[1].second);
+  assert_int_equal(hk_sections_new(&sections, &c), 0);
+  assert_true(hk_sections_seconded(sections));
+  assert_true(hk_sections_group(sections, "m/a", 3, &first) && strcmp(first.group, "g") == 0 && !first.first);
+  assert_true(hk_sections_second(sections, "m/a", 3, &second) && strcmp(second.first, "g") == 0);
+  assert_true(hk_sections_group(sections, "x7", 2, &first) && first.rule->statistic == HK_GROUP_NOVELTY);
+  assert_false(hk_sections_second(sections, "x7", 2, &first));
+  const struct hk_string name = { series, hk_sections_series(&second, series) };
+  assert_true(name.length == 11 && memcmp(series, "g.novelty#m", 11) == 0);
+  struct hk_string home = hk_sections_home(sections, second.number, name, room);
+  assert_true(home.length == 3 && memcmp(home.data, "g#m", 3) == 0);
+  home = hk_sections_home(sections, 1, (struct hk_string){ "g#m", 3 }, room);
+  assert_true(home.length == 3 && memcmp(home.data, "g#m", 3) == 0);
+  hk_sections_release(sections);
+  hk_config_free(&c);
+  assert_int_not_equal(read_text(&c,
+                                 "[detector all]\nmatch = *\n[group g]\nmatch = (*)/a\nstatistic = both\n"
+                                 "[group g.novelty]\nmatch = x(*)\n",
+                                 &faults),
+                       0);
+  hk_config_free(&c);
+}
+
 /* Which sensors are of a field, what its series are called, and what each member has. */
 static void test_fields(void **state)
 {
@@ -149,6 +190,6 @@ static void test_fields(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_groups), cmocka_unit_test(test_long_names),
-                                      cmocka_unit_test(test_fields) };
+                                      cmocka_unit_test(test_both), cmocka_unit_test(test_fields) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,7 +166,7 @@ static void tails_by_hand(void **state)
   struct hk_novelty_tail t = { .n = 0 };
   for (uint32_t block = 0; block < 10; block++)
     for (uint32_t i = 0; i < HK_NOVELTY_BLOCK; i++)
-      hk_novelty_tail_take(&t, i == 17 ? 1.1f + 0.1f * (float)((block * 7) % 10) : 0.5f, 0);
+      hk_novelty_tail_take(&t, i == 17 ? 1.1f + 0.1f * (float)((block * 7) % 10) : 0.5f, HK_NOVELTY_BLOCK, 0);
   assert_int_equal(t.blocks, 10);
   assert_int_equal(t.n, 10);
   assert_true(fabs((double)t.top[0] - 2.0) < 1e-6 && fabs((double)t.top[9] - 1.1) < 1e-6);
@@ -235,7 +235,7 @@ static void tails_say_nothing_before_four_blocks(void **state)
   struct hk_novelty_tail t = { .n = 0 };
   for (uint32_t i = 0; i < 4 * HK_NOVELTY_BLOCK; i++) {
     assert_true(hk_novelty_tail_score(&t, HK_NOVELTY_SHAPE, 1e4, 0).s == 0);
-    hk_novelty_tail_take(&t, 1, 0);
+    hk_novelty_tail_take(&t, 1, HK_NOVELTY_BLOCK, 0);
   }
   assert_true(hk_novelty_tail_score(&t, HK_NOVELTY_SHAPE, 1e4, 0).s > 3);
 }
@@ -244,7 +244,7 @@ static void tails_say_nothing_before_four_blocks(void **state)
 static void block_take(struct hk_novelty_tail *t, float q, uint32_t drop)
 {
   for (uint32_t i = 0; i < HK_NOVELTY_BLOCK; i++)
-    hk_novelty_tail_take(t, q, drop);
+    hk_novelty_tail_take(t, q, HK_NOVELTY_BLOCK, drop);
 }
 
 /* Of maxima 1, 2, ... the 60 largest before the last block are 1023 .. 964; every second of them goes, and then comes the last.
