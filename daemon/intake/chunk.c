@@ -1,5 +1,5 @@
-/* A chunk is one piece of memory: head, columns, runs, marks. There may be as many runs as points: datagrams of one point each,
- * of feeds that take turns. Pages that no point reaches are never touched. */
+/* A chunk is one piece of memory: head, columns, runs, marks. There may be as many runs as points, if alternating feeds send
+ * datagrams of one point each. Pages that no point reaches are never touched. */
 #include "daemon/intake/chunk.h"
 
 #include "daemon/base/log.h"
@@ -20,7 +20,7 @@ struct hk_source *hk_source_new(void)
 
 void hk_source_done(struct hk_source *s, uint64_t n)
 {
-  /* Release: what was done with the points comes before. Acquire: whoever frees it comes after all others. */
+  /* Release: the effects of the points come before. Acquire: the thread that frees the source comes after all others. */
   if (n > 0 && atomic_fetch_sub_explicit(&s->held, n, memory_order_acq_rel) == n)
     free(s);
 }

@@ -1,11 +1,11 @@
-/* A chunk is handed on as soon as it is full, so that there is always room for a point. */
+/* A full chunk is handed to its shard at once, so an open chunk always has room for a point. */
 #include "daemon/intake/chunk_fill.h"
 
 #include <string.h>
 
 #define PIECE 1024u
 
-/* The next n points of a shard's chunk have been filled in. */
+/* Counts the next n points of a shard's chunk, which were filled in. */
 static void put_in(struct hk_filling *f, uint32_t shard, struct hk_source *source, uint32_t n)
 {
   hk_chunk_add(f->chunk[shard], source, n);
@@ -38,10 +38,11 @@ static struct hk_decoded fill_one(struct hk_filling *f, struct hk_source *source
   return sum;
 }
 
-/* Sends n points each to its shard. at: the place of the next point in each shard's chunk, whose own count lags behind it. */
+/* Copies each of n points to the chunk of its shard. at: the place of the next point in each chunk; the chunk's own count is
+ * updated later. */
 static void scatter(struct hk_filling *f, struct hk_source *source, uint32_t n, const struct hk_columns *from, uint32_t *at)
 {
-  /* Division by multiplying with the reciprocal, rounded up: exact for a slot, of 24 bits, and up to 256 shards. */
+  /* Divides by multiplying by the reciprocal, rounded up: exact for slots of 24 bits and up to 256 shards. */
   const uint64_t reciprocal = (1ull << 32) / f->shards + 1;
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t local = (uint32_t)(from->slot[i] * reciprocal >> 32), shard = from->slot[i] - local * f->shards;
@@ -57,7 +58,7 @@ static void scatter(struct hk_filling *f, struct hk_source *source, uint32_t n, 
   }
 }
 
-/* Where the next point of each shard's chunk goes. */
+/* Finds the place of the next point in each shard's chunk. */
 static void chunk_fill_begin(const struct hk_filling *f, uint32_t *at)
 {
   for (uint32_t i = 0; i < f->shards; i++)

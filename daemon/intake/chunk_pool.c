@@ -1,4 +1,4 @@
-/* Empty chunks are a stack, filled from what the shards give back when it runs out. */
+/* Empty chunks form a stack. When it is empty, it is refilled with the chunks that the shards have returned. */
 #include "daemon/intake/chunk_pool.h"
 
 #include "daemon/base/log.h"
@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SEALED 2 /* chunks that wait for a shard before points are kept for a fuller one */
+#define SEALED 2 /* if so many chunks wait for a shard, points are kept for a fuller chunk */
 
 static void chunk_pool_collect(struct hk_chunk_pool *o)
 {
@@ -16,7 +16,7 @@ static void chunk_pool_collect(struct hk_chunk_pool *o)
       o->empty[o->n_empty++] = c;
 }
 
-/* NULL: there is none. */
+/* Takes an empty chunk; NULL: there is none. */
 static struct hk_chunk *take_empty(struct hk_chunk_pool *o)
 {
   if (o->n_empty == 0)
@@ -24,7 +24,7 @@ static struct hk_chunk *take_empty(struct hk_chunk_pool *o)
   return o->n_empty > 0 ? o->empty[--o->n_empty] : NULL;
 }
 
-/* Hands a chunk or a token to its shard. The ring holds all there are. */
+/* Hands a chunk or a token to its shard. The ring has room for all chunks. */
 static void hand(struct hk_chunk_pool *o, uint32_t shard, struct hk_chunk *chunk)
 {
   chunk->sealed = hk_now();
@@ -36,12 +36,12 @@ static struct hk_chunk *full(void *arg, uint32_t shard)
 {
   struct hk_chunk_pool *o = arg;
   hand(o, shard, o->filling.chunk[shard]);
-  return take_empty(o); /* there is one: see hk_chunk_pool_room */
+  return take_empty(o); /* there is an empty one: see hk_chunk_pool_room */
 }
 
 uint32_t hk_chunk_pool_chunks(uint32_t points, uint32_t n_shards)
 {
-  return points / HK_CHUNK_POINTS + 1 + 2 * n_shards; /* open ones, and one behind each */
+  return points / HK_CHUNK_POINTS + 1 + 2 * n_shards; /* an open one for each shard, and a second one */
 }
 
 int hk_chunk_pool_open(struct hk_chunk_pool *o, struct hk_lane *lanes, uint32_t n_shards, uint32_t stride, uint32_t loop,
@@ -91,8 +91,8 @@ void hk_chunk_pool_close(struct hk_chunk_pool *o)
 
 uint32_t hk_chunk_pool_room(struct hk_chunk_pool *o)
 {
-  /* A chunk is handed on as soon as it is full, and then there must be another one. So each shard may need one for a few points,
-   * and one more for as many as a chunk holds. */
+  /* A full chunk is handed over at once, and another one must take its place. So each shard may need one chunk for a few
+   * points, and another for each chunk's capacity. */
   chunk_pool_collect(o);
   for (uint32_t i = 0; i < o->filling.shards; i++)
     if (o->filling.chunk[i]->n_marks == HK_CHUNK_MARKS)

@@ -1,4 +1,4 @@
-/* The way of a line's points into the intake. See decode_lines.h. */
+/* Brings a line's points into the intake. See decode_lines.h. */
 #include "daemon/intake/decode_lines.h"
 
 #include "daemon/base/address.h"
@@ -7,16 +7,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define GATHERED 128u /* points that are looked up together */
+#define GATHERED 128u /* points whose names are looked up together */
 #define PLACES (GATHERED - 1 + HK_LINE_FIELDS)
-/* A handle is that of another sensor again after 256 evictions from one slot, each of a sensor that was silent for `evict`: so
- * nothing that is remembered for less than that can mislead. */
-#define REMEMBERED 100 /* times `evict` */
-/* Times of today in s, ms or us, taken for ns, are in January 1970. */
+/* A handle is reused for another sensor after 256 evictions from one slot, each of a sensor that was silent for `evict`. So a
+ * handle that has been in the cache for a shorter time is never another sensor's. */
+#define REMEMBERED 100 /* multiples of `evict` */
+/* Present times in s, ms or us, read as ns, are in January 1970. */
 #define JANUARY (31 * (int64_t)86400000000000)
-#define NEARLY (400 * (int64_t)86400000000000) /* ns about now that are of today, more or less */
+#define NEARLY (400 * (int64_t)86400000000000) /* ns: a time that is nearer to now is considered present */
 
-/* Where a point's name stands in its line. */
+/* The place of a point's name in its line. */
 struct place {
   const char *key, *field;
   uint32_t key_length, field_length;
@@ -28,16 +28,16 @@ struct hk_lines {
   int64_t evict;
   int64_t cleared; /* hk_now: when the cache was last cleared */
   struct hk_log_quota early;
-  struct hk_lines_told *told; /* of whom they are: NULL, nobody asks */
-  uint32_t n;                 /* points that were gathered */
+  struct hk_lines_told *told; /* the sender that waits for results; NULL: none */
+  uint32_t n;                 /* gathered points */
   struct hk_line_key name[PLACES];
   struct place place[PLACES];
   uint64_t owner[PLACES];
   uint32_t handle[PLACES];
   int64_t time[PLACES];
   double value[PLACES];
-  uint64_t number[PLACES]; /* of the line, where somebody asks */
-  struct hk_line line;     /* the parser's */
+  uint64_t number[PLACES]; /* number of the line, if the sender waits for results */
+  struct hk_line line;     /* the parser's result */
 };
 
 int hk_lines_new(struct hk_lines **out, struct hk_intake *intake, int64_t evict)
@@ -77,7 +77,7 @@ static void add_fault(struct hk_lines_told *told, uint64_t line, uint32_t byte, 
     told->fault[told->n++] = (struct hk_lines_fault){ line, byte, why };
 }
 
-/* byte: at which the fault is; 0: it has no place. */
+/* byte: the position of the fault; 0: it has none. */
 static void decode_lines_tell(struct hk_lines *l, const struct hk_lines_from *from, uint64_t number, uint32_t byte,
                               const char *why)
 {
@@ -97,7 +97,7 @@ static void decode_lines_tell(struct hk_lines *l, const struct hk_lines_from *fr
               (unsigned long long)number, place, why);
 }
 
-/* Adds the points of the parsed line to those that were gathered. */
+/* Adds the points of the parsed line to the gathered ones. */
 static void decode_lines_gather(struct hk_lines *l, const struct hk_lines_from *from, uint64_t number)
 {
   const struct hk_line *line = &l->line;
@@ -107,7 +107,8 @@ static void decode_lines_gather(struct hk_lines *l, const struct hk_lines_from *
   }
   hk_count(&l->intake->counters->lines, 1);
   hk_count(&l->intake->counters->strings, line->strings);
-  /* Lines without a time that were read together would all have the same one, and all but the first of a sensor be late. */
+  /* Without a step, lines without a time that are read together would all get the same time, and all but the first of a sensor
+   * would be late. */
   const int64_t time = line->timed ? line->time : l->intake->wall++;
   hk_line_cache_hash(l->cache, line, l->name + l->n);
   for (uint32_t i = 0; i < line->n; i++) {
@@ -122,7 +123,7 @@ static void decode_lines_gather(struct hk_lines *l, const struct hk_lines_from *
   }
 }
 
-/* The unit by which a time that was taken for ns is of about today; NULL: none is. */
+/* Finds the unit in which a time, which was read as ns, would be near the present; NULL: none. */
 static const char *unit_of_today(int64_t time, int64_t wall)
 {
   static const struct {
@@ -137,7 +138,7 @@ static const char *unit_of_today(int64_t time, int64_t wall)
   return NULL;
 }
 
-/* Taken all the same: there are recordings of any time. */
+/* The point is accepted nevertheless: recordings may have any time. */
 static void tell_early(struct hk_lines *l, const char *name, uint32_t length, int64_t time)
 {
   const char *unit = unit_of_today(time, hk_wall());
@@ -192,7 +193,7 @@ static uint32_t decode_lines_look_up(struct hk_lines *l)
   const struct hk_handles handles = hk_registry_lookup(l->intake->registry);
   bool learned, early = false;
   hk_line_cache_find(l->cache, l->n, l->name, l->handle);
-  do { /* again, for a device that fails when a sensor is added to it may leave others without room */
+  do { /* checked again: a device that fails when a sensor is added may leave other sensors without room */
     learned = false;
     for (uint32_t i = 0; i < l->n; i++) {
       if (!hk_handle_good(&handles, l->handle[i]) && l->name[i].check != 0) {
@@ -220,7 +221,7 @@ void hk_lines_flush(struct hk_lines *l, struct hk_source *source)
   const uint32_t gathered = l->n;
   if (gathered == 0)
     return;
-  hk_count(&l->intake->counters->in, gathered); /* before they are counted as anything else */
+  hk_count(&l->intake->counters->in, gathered); /* points without a sensor are not counted in any other way */
   decode_lines_forget(l);
   const uint32_t max_sensors = decode_lines_look_up(l);
   for (uint32_t i = 0; i < gathered; i++) {
@@ -240,7 +241,7 @@ void hk_lines_flush(struct hk_lines *l, struct hk_source *source)
   l->n = 0;
 }
 
-/* Whether the line that was read is HTTP's. status: of the splitter. */
+/* Whether the line is the first line of an HTTP request. status: of the splitter. */
 static bool lines_http(const struct hk_lines *l, int status)
 {
   return (status == HK_LINE_TOO_LONG || (status == HK_LINE_WHOLE && l->line.error)) && l->line.http;
@@ -264,7 +265,7 @@ enum hk_lines_turn hk_lines_read(struct hk_lines *l, const struct hk_lines_from 
       decode_lines_tell(l, from, splitter->line, 0, status == HK_LINE_TOO_LONG ? "longer than max_line" : "no memory to hold it");
     else
       return HK_LINES_USED;
-    if (l->n >= GATHERED || held) { /* what was held does not stay where it is */
+    if (l->n >= GATHERED || held) { /* the splitter's memory for a held line may be moved */
       hk_lines_flush(l, from->source);
       return HK_LINES_MORE;
     }

@@ -1,13 +1,13 @@
-/* A piece of the points at a time, small enough that what one column's loop leaves in the nearest cache the next one finds there.
- * Each loop is free of branches: whether there is anything wrong with a piece is added up, and looked at once. What is wrong is
- * dealt with in a second pass over that piece alone. */
+/* Decodes points piece by piece. A piece is so small that the loop over each column finds the data of the previous one in the
+ * L1 cache. The loops have no branches: errors of a piece are added up and checked once, and handled in a second pass over
+ * that piece. */
 #include "daemon/intake/decode_points.h"
 
 #include <math.h>
 
 #define PIECE 1024u
 
-/* Handles to slots, in place. True when all of them are good. */
+/* Replaces handles by slots. True: all of them are valid. */
 static bool resolve(const struct hk_handles *handles, uint32_t n, uint32_t *slot)
 {
   const atomic_uint *of_slot = handles->of_slot;
@@ -29,7 +29,7 @@ static bool any_later(uint32_t n, const int64_t *time, int64_t latest)
   return later;
 }
 
-/* As far as can be told from the head of the payload, before times are made. */
+/* Checks times as far as the payload's header allows, before they are computed. */
 static bool may_be_later(const struct hk_points *p, uint32_t first, uint32_t n, int64_t latest)
 {
   switch ((enum hk_time_kind)p->time_kind) {
@@ -46,7 +46,7 @@ static bool may_be_later(const struct hk_points *p, uint32_t first, uint32_t n, 
   return latest < INT64_MAX;
 }
 
-/* Closes up over the points with bad handles. */
+/* Removes the points with invalid handles and closes the gaps. */
 static uint32_t leave_out(const struct hk_handles *handles, const struct hk_points *p, uint32_t first, uint32_t n,
                           struct hk_columns to)
 {
@@ -63,7 +63,7 @@ static uint32_t leave_out(const struct hk_handles *handles, const struct hk_poin
   return kept;
 }
 
-/* Takes their values from the points that are later than is believed. */
+/* Replaces the values of points that are later than `latest` by NaN. */
 static void decode_spoil_later(int64_t latest, uint32_t n, struct hk_columns to, struct hk_decoded *out)
 {
   for (uint32_t i = 0; i < n; i++) {

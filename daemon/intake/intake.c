@@ -1,5 +1,5 @@
-/* Points on their way into chunks. A time too far in the future would make the sensor deaf until then (all that follows
- * is late), so such a point goes on with a value that every backend rejects: its result comes back in its place. */
+/* Puts points into chunks. After a time too far in the future, all further points of the sensor would be late until then. So
+ * such a point gets a value that every backend rejects, and its result comes back in its place. */
 #include "daemon/intake/intake.h"
 
 #include "daemon/intake/decode_points.h"
@@ -9,7 +9,7 @@
 
 int64_t hk_intake_clock(struct hk_intake *in)
 {
-  const int64_t wall = hk_wall(), now = hk_now(); /* in this order: a delay in between makes `offset` no more than it is */
+  const int64_t wall = hk_wall(), now = hk_now(); /* in this order: a delay in between cannot make `offset` too large */
   if (wall - now > in->offset)
     in->offset = wall - now;
   return now + in->offset;
@@ -20,7 +20,7 @@ bool hk_intake_open(struct hk_intake *in, struct hk_source *source, uint32_t n)
   return hk_source_pending(source) < in->max_pending && hk_chunk_pool_room(in->pool) >= n;
 }
 
-/* The latest time that is believed. */
+/* Returns the latest accepted time. */
 static int64_t latest(const struct hk_intake *in)
 {
   int64_t time;
@@ -38,7 +38,7 @@ static void tell_ahead(struct hk_intake *in, uint32_t slot, int64_t time)
   hk_registry_read_end(in->registry);
 }
 
-/* What was decoded and what was not is counted. Returns how many had bad handles. */
+/* Counts decoded and dropped points. Returns the number of invalid handles. */
 static uint32_t intake_count(struct hk_intake *in, const struct hk_points *p, uint32_t n, const struct hk_decoded *out)
 {
   const uint32_t unknown = n - out->n;
@@ -46,7 +46,8 @@ static uint32_t intake_count(struct hk_intake *in, const struct hk_points *p, ui
   hk_count(&in->counters->unknown_handle, unknown);
   if (out->ahead > 0)
     tell_ahead(in, out->slot, out->time);
-  /* Frames that were read together would all have the same time, and all but the first of a sensor be late. */
+  /* Without a step, frames that are read together would all get the same time, and all but the first point of a sensor would
+   * be late. */
   if (p->time_kind == HK_TIME_ARRIVAL)
     in->wall++;
   return unknown;
@@ -55,13 +56,13 @@ static uint32_t intake_count(struct hk_intake *in, const struct hk_points *p, ui
 uint32_t hk_intake_points(struct hk_intake *in, struct hk_source *source, const struct hk_points *p)
 {
   const struct hk_decoder decoder = { hk_registry_lookup(in->registry), in->wall, latest(in) };
-  hk_count(&in->counters->in, p->n); /* before they are counted as anything else */
+  hk_count(&in->counters->in, p->n); /* skipped points are not counted in any other way */
   const struct hk_decoded out = hk_fill_points(&in->pool->filling, source, &decoder, p, 0);
   return intake_count(in, p, p->n, &out);
 }
 
-/* After a restart, where shards differed in how much of a feed they had: takes point i of a payload, which is number `at` of the
- * feed, unless the shard that its sensor was on has it. */
+/* For the time after a restart, if shards had different positions of a feed: takes point i of a payload, which is number `at`
+ * of the feed, unless its sensor's shard has it already. */
 static void take_missing(struct hk_intake *in, struct hk_source *source, const struct hk_feed *feed, uint64_t at,
                          const struct hk_decoder *decoder, const struct hk_points *p, uint32_t i, struct hk_decoded *sum)
 {
@@ -99,7 +100,7 @@ bool hk_intake_feed(struct hk_intake *in, struct hk_source *source, struct hk_fe
   hk_count(&in->counters->resent, first);
   for (; i < p->n && at + i < feed->horizon; i++)
     take_missing(in, source, feed, at + i, &decoder, p, i, &out);
-  /* In pieces that fit into the chunks, so that none is ever handed on with points and without the mark that says so. */
+  /* In pieces that fit into the chunks, so that no chunk is handed over with points but without their mark. */
   for (struct hk_points piece = *p; i < p->n; i = piece.n) {
     const uint32_t room = hk_fill_room(&in->pool->filling);
     piece.n = p->n - i < room ? p->n : i + room;
@@ -153,7 +154,7 @@ int hk_intake_find(struct hk_intake *in, uint64_t owner, const char *name, size_
   return refusal;
 }
 
-/* Takes their values from points that are later than is believed. */
+/* Replaces the values of points that are later than accepted by NaN. */
 static void intake_spoil_later(struct hk_intake *in, uint32_t n, const struct hk_columns *points)
 {
   const int64_t believed = latest(in);

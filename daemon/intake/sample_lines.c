@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#define LONGEST 96u /* bytes of a line beside its key and field */
+#define LONGEST 96u /* bytes of a line, without its key and field */
 
 void hk_sample_lines_free(struct hk_sample_lines *l)
 {
@@ -45,7 +45,7 @@ void hk_sample_lines_label(struct hk_sample_lines *l, const char *name, size_t n
   const size_t named = l->key.size;
   hk_buffer_put(&l->key, "=", 1);
   hk_sample_lines_escape(&l->key, value, length, ",= ");
-  if (named == at || l->key.size == named + 1) /* nothing but backslashes */
+  if (named == at || l->key.size == named + 1) /* the text consists of backslashes only */
     l->key.size = before;
 }
 

@@ -1,5 +1,5 @@
-/* Chains of places, which come from an array: one that has no connection and no recent failure is free to be another's. See
- * address_limits.h. */
+/* A hash table of chains; its places come from an array. A place without connections and recent failures may be reused for
+ * another address. See address_limits.h. */
 #include "daemon/net/address_limits.h"
 
 #include <errno.h>
@@ -9,25 +9,25 @@
 #include <xxhash.h>
 
 #define MINUTE 60000000000 /* ns */
-#define FAILED 4096u       /* places beside those of connections */
-#define LOOKED_AT 64u      /* places that are looked at for one that is free, before the oldest of them is taken */
+#define FAILED 4096u       /* places in addition to those of connections */
+#define LOOKED_AT 64u      /* places that are searched for a free one before the oldest of them is reused */
 #define NONE UINT32_MAX
 
 struct hk_address_limits_place {
   uint8_t address[16];
   uint32_t connections, newcomers, failures;
-  int64_t since; /* ns: the first of these failures */
+  int64_t since; /* ns: time of the first of these failures */
   bool used;
-  uint32_t next; /* of the chain */
+  uint32_t next; /* next place of the chain */
 };
 
 struct hk_address_limits {
   pthread_mutex_t lock;
   uint64_t key;
-  uint32_t n, hand; /* places; where the next one is looked for */
+  uint32_t n, hand; /* number of places; where the next search begins */
   uint32_t mask;
   uint32_t newcomers;
-  uint32_t *first; /* of each chain */
+  uint32_t *first; /* first place of each chain */
   struct hk_address_limits_place *places;
 };
 
@@ -96,7 +96,7 @@ static uint32_t *chain(struct hk_address_limits *l, const uint8_t address[16])
   return &l->first[XXH3_64bits_withSeed(address, 16, l->key) & l->mask];
 }
 
-/* Forgets failures that are over a minute old. */
+/* Resets failures that are over a minute old. */
 static void address_limits_forget(struct hk_address_limits_place *p, int64_t now)
 {
   if (p->failures > 0 && now - p->since > MINUTE)
@@ -112,7 +112,7 @@ static void unlink_place(struct hk_address_limits *l, uint32_t index)
   l->places[index].used = false;
 }
 
-/* A place for another address: one that is free, else of some that have no connection the one that failed longest ago. */
+/* Finds a place for another address: a free one, or else, among some without connections, the one whose failure is oldest. */
 static uint32_t make_place(struct hk_address_limits *l, int64_t now)
 {
   uint32_t oldest = NONE;
@@ -191,7 +191,7 @@ enum hk_address_limits_verdict hk_address_limits_enter(struct hk_address_limits 
 
 void hk_address_limits_address(const struct hk_address_limits_place *place, uint8_t out[HK_ADDRESS_LIMITS_ADDRESS])
 {
-  memcpy(out, place->address, HK_ADDRESS_LIMITS_ADDRESS); /* which stays while the place has a connection */
+  memcpy(out, place->address, HK_ADDRESS_LIMITS_ADDRESS); /* the address does not change while the place has a connection */
 }
 
 void hk_address_limits_admit(struct hk_address_limits *l, struct hk_address_limits_place *p)

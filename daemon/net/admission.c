@@ -11,11 +11,11 @@
 #include <sys/socket.h>
 #include <xxhash.h>
 
-/* Kinds of owners. They stand in files by what comes of these. */
+/* Kinds of owners. Files contain hashes of them, so they must not change. */
 #define OWNER_NAMED 1u
 #define OWNER_ADDRESS 2u
 
-#define REVOKED 256 /* bytes of a line that names a certificate */
+#define REVOKED 256 /* bytes of a log line that names a certificate */
 
 /* --- coming and going ------------------------------------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ bool hk_admission_enter(struct hk_net *net, const struct hk_gate *gate, int fd, 
   struct sockaddr_storage address = { 0 };
   socklen_t length = sizeof address;
   if (getpeername(fd, (struct sockaddr *)&address, &length) != 0)
-    return false; /* it is gone already */
+    return false; /* the connection is closed already */
   const struct hk_address_limits_most limits = admission_most(net->loops[0].config);
   const enum hk_address_limits_verdict verdict =
       hk_address_limits_enter(net->limits, &limits, &address, hk_gate_shut(gate), hk_now(), out);
@@ -54,7 +54,7 @@ void hk_admission_leave(struct hk_connection *c)
 
 /* --- refusing --------------------------------------------------------------------------------------------------------- */
 
-/* Counts a failure to show what is demanded, against its address while it is a newcomer, and tells the audit. */
+/* Counts a failure to authenticate, for a newcomer also against its address, and writes it to the audit log. */
 static void admission_fail(struct hk_connection *c, const char *why)
 {
   struct hk_net *net = c->net;
@@ -70,7 +70,7 @@ static void admission_fail(struct hk_connection *c, const char *why)
                      limits.failures);
 }
 
-/* Refuses a newcomer that has failed to show what it should. */
+/* Refuses a newcomer that has failed to authenticate. */
 static void admission_refuse(struct hk_connection *c, uint16_t code, const char *why)
 {
   if (c->state != HK_OPEN)
@@ -81,12 +81,12 @@ static void admission_refuse(struct hk_connection *c, uint16_t code, const char 
 
 void hk_admission_dropped(struct hk_connection *c)
 {
-  /* A peer that sent nothing has only looked whether the port is open. */
+  /* A peer that sent nothing only checked whether the port is open. */
   if (c->tls && c->identity.newcomer && !c->identity.failed && c->identity.unproven > 0 && !c->flow.draining)
     admission_fail(c, "the connection closed before the peer authenticated");
 }
 
-/* Whether what it has shown is good for a feed of this name. */
+/* Whether its credentials allow a feed of this name. */
 static bool feed_is_its(const struct hk_connection *c, const struct hk_tokens *tokens, struct hk_string name)
 {
   const struct hk_token *token = tokens ? hk_tokens_again(tokens, &c->identity.shown) : NULL;
@@ -180,7 +180,7 @@ bool hk_admission_late(struct hk_connection *c, int64_t now)
 
 /* --- admitting -------------------------------------------------------------------------------------------------------- */
 
-/* What whoever speaks to this kind of listener has to be allowed, at the least. */
+/* The scope that a peer of this kind of listener needs at least. */
 static uint32_t scope_of(const struct hk_connection *c)
 {
   return c->kind == &hk_line_kind ? HK_SCOPE_FEED : c->kind == &hk_text_kind ? HK_SCOPE_SUBSCRIBE : HK_SCOPE_ALL;
@@ -197,7 +197,7 @@ static void set_longest_line(struct hk_connection *c)
     c->lines.buffer.splitter.max_line = c->kind == &hk_text_kind ? HK_LINE_MAX_LEAST : (uint32_t)c->loop->config->max_line;
 }
 
-/* Whether its certificate is revoked by now, though it was not when it was shown. */
+/* Whether its certificate has been revoked since it was accepted. */
 static bool admission_revoked(const struct hk_connection *c, char *why, size_t size)
 {
   if (!c->tls)
@@ -208,7 +208,7 @@ static bool admission_revoked(const struct hk_connection *c, char *why, size_t s
   return is;
 }
 
-/* token: the entry of what it has shown, NULL for what the listener gives to all. False: it was refused. */
+/* token: the entry of its token; NULL: it gets the scopes that the listener gives to all. False: it was refused. */
 static bool admit(struct hk_connection *c, const struct hk_token *token, const char *name)
 {
   struct hk_net *net = c->net;
@@ -241,8 +241,7 @@ static bool admit(struct hk_connection *c, const struct hk_token *token, const c
   return true;
 }
 
-/* Admits whoever need not show a token, once its handshake is through. True: it was admitted, or refused; false: a token is
- * needed. */
+/* After the handshake, admits a peer that needs no token. True: it was admitted, or refused; false: it needs a token. */
 static bool admit_without(struct hk_connection *c)
 {
   char name[HK_TLS_NAME_MAX] = "";
@@ -275,7 +274,7 @@ static int admission_seal(void *tls, const void *data, size_t size, struct hk_bu
 
 void hk_admission_begin(struct hk_connection *c)
 {
-  if (c->inner) { /* admitted by whoever made it */
+  if (c->inner) { /* admitted by its creator */
     set_longest_line(c);
     return;
   }
@@ -324,7 +323,7 @@ enum hk_turn hk_admission_step(struct hk_connection *c)
 
 /* --- TLS -------------------------------------------------------------------------------------------------------------- */
 
-/* Sends what TLS has to say itself. */
+/* Sends the records that TLS itself has made. */
 static void admission_flush(struct hk_connection *c)
 {
   struct hk_buffer *out = hk_tls_output(c->tls);
@@ -344,7 +343,7 @@ static bool admission_cut(struct hk_connection *c)
   if (!c->flow.ended)
     return false;
   hk_admission_dropped(c);
-  /* The end of the socket's stream is not one that the peer has said: what was half sent may have been cut by anybody. */
+  /* The socket's stream ended without the peer's close_notify: anyone may have truncated the data. */
   hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "the connection ended without a TLS close_notify");
   hk_connection_finish(c);
   return true;
@@ -362,7 +361,7 @@ static bool admission_fault(struct hk_connection *c)
   return true;
 }
 
-/* Shakes hands. Over 0: through, now or before. */
+/* Continues the handshake. Over 0: it is complete, now or before. */
 static int shake(struct hk_connection *c)
 {
   if (hk_tls_through(c->tls))
@@ -394,7 +393,7 @@ bool hk_admission_decrypt(struct hk_connection *c)
     admission_flush(c);
     if (n > 0 && c->state == HK_OPEN) {
       c->kind->wrote(c, n);
-      return true; /* what else there is shows when that was taken */
+      return true; /* further data is reported when this data was taken */
     }
   }
   if (status == HK_TLS_FAILED)
@@ -421,7 +420,7 @@ void hk_admission_again(struct hk_connection *c)
   const bool good = !gone && token && (token->scopes & scope_of(c)) &&
                     (!c->feeding.feed || feed_is_its(c, credentials->tokens, c->feeding.feed->name));
   const bool asked =
-      c->binary.reload != 0; /* gets its answer, may do nothing else until then, and is looked at again behind it */
+      c->binary.reload != 0; /* gets its answer first, may do nothing else until then, and is checked again afterwards */
   if (good || asked) {
     c->identity.scopes = good ? token->scopes : 0;
     if (good)

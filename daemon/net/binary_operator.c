@@ -8,9 +8,9 @@
 
 #include <stdlib.h>
 
-#define REPORT_MOST (HK_FRAME_MAX - 4096) /* bytes of what a reload came to */
+#define REPORT_MOST (HK_FRAME_MAX - 4096) /* bytes of the result of a reload */
 
-/* Answers with an object of JSON, which is freed. */
+/* Answers with a JSON object, and frees it. */
 static enum hk_turn binary_operator_report(struct hk_connection *c, uint32_t tag, uint8_t type, struct hk_buffer *json)
 {
   const size_t size = HK_FRAME_HEADER + json->size;
@@ -34,7 +34,7 @@ enum hk_turn hk_binary_status(struct hk_connection *c, const struct hk_frame *f)
   return binary_operator_report(c, f->tag, f->type, &json);
 }
 
-/* The list of sensors, once their shards have said how they are. */
+/* Sends the list of sensors when the shards have sent their states. */
 static enum hk_turn listed(struct hk_connection *c)
 {
   struct hk_buffer json = { 0 };
@@ -55,7 +55,7 @@ enum hk_turn hk_binary_sensors(struct hk_connection *c, const struct hk_frame *f
   return listed(c);
 }
 
-/* The result of a reload, once there is one. */
+/* Sends the result of a reload when it is known. */
 static enum hk_turn reloaded(struct hk_connection *c)
 {
   struct hk_buffer text = { 0 };
@@ -72,11 +72,11 @@ static enum hk_turn reloaded(struct hk_connection *c)
     hk_binary_error(c, c->binary.reload_tag, HANKEL_INTERNAL, HK_RELOAD, "no memory");
   free(bytes);
   hk_buffer_free(&text);
-  hk_admission_again(c); /* its own token may be one of those that are gone */
+  hk_admission_again(c); /* its own token may have been removed */
   return c->state == HK_OPEN ? HK_TURN_MORE : HK_TURN_OVER;
 }
 
-/* What came of what somebody asked for, once it is known. */
+/* Sends the result of an operator's request when it is known. */
 static enum hk_turn binary_operator_operated(struct hk_connection *c)
 {
   struct hk_buffer text = { 0 };

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #define LINGER 2000000000         /* ns */
-#define LINGER_UNSENT 30000000000 /* ns more while something is still to be sent */
-#define TURN_ALL (4u << 20)       /* bytes that a turn of the loop takes from all connections together, more or less, */
-#define TURN_LEAST (64u << 10)    /* and from one of them if there is as much */
-#define REPLIES_MAX (256u << 10)  /* bytes of replies that may wait before no more requests are read */
+#define LINGER_UNSENT 30000000000 /* ns more, while data remains to be sent */
+#define TURN_ALL (4u << 20)       /* approximate bytes that a turn takes from all connections together, */
+#define TURN_LEAST (64u << 10)    /* and from one of them at most */
+#define REPLIES_MAX (256u << 10)  /* bytes of waiting replies above which no requests are read */
 
 static const struct hk_connection_kind *const kinds[] = {
   [HK_PROTOCOL_BINARY] = &hk_binary_kind,
@@ -51,7 +51,7 @@ void hk_connection_close(struct hk_connection *c)
   uv_close((uv_handle_t *)&c->tcp, connection_on_close);
 }
 
-/* Bytes that one connection may bring in a turn: an equal part for each of those that bring any. */
+/* Returns the number of bytes that one connection may send in a turn: an equal part for each connection that sends. */
 static size_t share(const struct hk_loop *loop)
 {
   const uint32_t readers = loop->pace.readers > loop->pace.readers_before ? loop->pace.readers : loop->pace.readers_before;
@@ -66,7 +66,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
   const size_t may = share(c->loop), came = c->flow.turn == c->loop->pace.turn ? c->flow.came : 0;
   c->flow.sated = came >= may;
   if (c->flow.sated) {
-    *out = uv_buf_init(NULL, 0); /* libuv goes on to others, and comes back with the next turn */
+    *out = uv_buf_init(NULL, 0); /* libuv continues with other sockets, and returns in the next turn */
     return;
   }
   size_t size = c->tls ? HK_ADMISSION_CHUNK : HK_LOOP_BUFFER;
@@ -95,7 +95,7 @@ static void read_stop(struct hk_connection *c)
   c->flow.reading = false;
 }
 
-/* Bytes came, or the stream has ended (UV_EOF), or there is a fault. */
+/* Bytes arrived, the stream has ended (UV_EOF), or there is an error. */
 static void connection_take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
 {
   if (n == 0)
@@ -112,7 +112,7 @@ static void connection_take_read(struct hk_connection *c, uv_stream_t *stream, s
     if (c->identity.newcomer)
       c->identity.unproven += (size_t)n;
     if (c->state != HK_OPEN && c->identity.unproven > 2 * HK_ADMISSION_BYTES)
-      hk_connection_close(c); /* that it may still read our words is not worth more */
+      hk_connection_close(c); /* giving it time to read our message is not worth more memory */
     if (c->state != HK_OPEN)
       return;
     c->loop->intake.wall = hk_intake_clock(&c->loop->intake);
@@ -130,7 +130,7 @@ static void connection_take_read(struct hk_connection *c, uv_stream_t *stream, s
     return;
   }
   if (n == UV_EOF && c->state == HK_LINGERING && uv_stream_get_write_queue_size(stream) > 0) {
-    c->flow.ended = true; /* it still reads: closed once all is sent, or at the deadline */
+    c->flow.ended = true; /* it still reads: the connection is closed when all is sent, or at the deadline */
     read_stop(c);
     return;
   }
@@ -174,7 +174,7 @@ static void park(struct hk_connection *c)
     hk_loop_park(c->loop, c);
 }
 
-/* Takes what came, as far as it goes. */
+/* Takes received bytes, as far as there is room. */
 static void connection_go_on(struct hk_connection *c)
 {
   while (c->state == HK_OPEN) {
@@ -193,7 +193,7 @@ static void connection_go_on(struct hk_connection *c)
     } else if (step == HK_TURN_NEED && c->flow.ended) {
       hk_admission_dropped(c);
       if (c->identity.newcomer && c->kind != &hk_binary_kind)
-        hk_connection_finish(c); /* the rest of a line is nobody's: nothing was shown */
+        hk_connection_finish(c); /* the rest of a line is dropped: the peer has not authenticated */
       else
         c->kind->end(c);
     } else if (step == HK_TURN_NEED) {
@@ -209,7 +209,7 @@ void hk_connection_go_on(struct hk_connection *c)
   connection_settle(c);
 }
 
-/* Takes what has come, as far as there is room. */
+/* Takes the bytes that have arrived, as far as there is room. */
 static void take_rest(struct hk_connection *c)
 {
   int fd;
@@ -235,8 +235,7 @@ void hk_connection_drain(struct hk_connection *c)
     take_rest(c);
   if (c->state != HK_OPEN)
     return;
-  if (lines &&
-      !c->links.parked) { /* nothing is ever said to its sender, who learns that it must connect again when this closes */
+  if (lines && !c->links.parked) { /* its sender gets no replies; it learns from the close that it must connect again */
     hk_connection_refuse(c, HANKEL_SHUTTING_DOWN, "the daemon ends");
     return;
   }
@@ -275,7 +274,7 @@ struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_conf
   c->identity.newcomer = true;
   c->kind = kinds[protocol];
   c->lines.unit = listener->precision;
-  c->lines.buffer.splitter.max_line = HK_LINE_MAX_LEAST; /* until it is admitted */
+  c->lines.buffer.splitter.max_line = HK_LINE_MAX_LEAST; /* counts as a newcomer until it is admitted */
   return c;
 }
 
@@ -328,7 +327,7 @@ void hk_connection_start(struct hk_connection *c)
     hk_log_peer(net->log, &net->crowded, HK_LOG_WARNING, "connections",
                 "%s was refused: there are %u connections already (max_connections)", c->peer, net->capacity.connections);
     if (c->identity.gate->rules.certificate[0])
-      hk_connection_close(c); /* words would have to be encrypted */
+      hk_connection_close(c); /* a message would have to be encrypted */
     else
       hk_connection_refuse(c, HANKEL_LIMIT, "too many connections");
     return;
@@ -361,7 +360,7 @@ void hk_connection_reply(struct hk_connection *c, const void *data, size_t size)
 static void on_shutdown(uv_shutdown_t *request, int status)
 {
   struct hk_connection *c = request->data;
-  /* A text client has nothing to say that a close could cut off the answer to. */
+  /* A text client sends no request whose answer a close could cut off. */
   if (status != 0 || c->flow.ended || (c->kind == &hk_text_kind && !c->http))
     hk_connection_close(c);
 }
@@ -370,7 +369,7 @@ void hk_connection_finish(struct hk_connection *c)
 {
   if (c->state != HK_OPEN)
     return;
-  if (c->kind == &hk_line_kind && !c->tls && !c->http && !c->inner) { /* there are no last words */
+  if (c->kind == &hk_line_kind && !c->tls && !c->http && !c->inner) { /* no farewell is needed */
     hk_connection_close(c);
     return;
   }
@@ -411,7 +410,7 @@ void hk_connection_tell(struct hk_connection *c, uint16_t code, const char *mess
     c->kind->tell(c, code, message);
 }
 
-/* ns: when something last came, over TCP or UDP. */
+/* ns: when data last arrived, over TCP or UDP. */
 static int64_t heard(const struct hk_connection *c)
 {
   const int64_t datagram = c->peer_feed ? c->peer_feed->heard : 0;
@@ -455,7 +454,7 @@ void hk_connection_tick(struct hk_connection *c, int64_t now)
 char *hk_line_part_space(struct hk_connection *c, size_t *size)
 {
   return hk_line_buffer_lend(&c->lines.buffer, c->loop->buffer, HK_LOOP_BUFFER,
-                             size); /* reading goes on only when all was taken */
+                             size); /* reading continues only when all data was taken */
 }
 
 void hk_line_part_wrote(struct hk_connection *c, size_t n)

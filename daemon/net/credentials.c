@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define DAY 86400
-#define SOON 14 /* days before a certificate's end at which that is told */
+#define SOON 14 /* days before a certificate expires at which this is logged */
 #define LINE 768
 
 void hk_credentials_release(struct hk_credentials *c)
@@ -29,9 +29,8 @@ struct hk_credentials *hk_gate_credentials(struct hk_gate *g)
   return c;
 }
 
-/* Warns of a file that every user of this machine has a right to that none should have. It is no reason to refuse the file: the
- * mode is not all that decides (the folder's, lists of rights), and a daemon that does not start sees no sensor at all. path: ""
- * for none. */
+/* Warns of a file that every user of this machine may read or write. The file is not refused: its mode alone does not decide
+ * (the folder's mode and access control lists do, too), and a daemon that does not start watches no sensors. path: "": none. */
 static void gate_watch(const struct hk_gate *g, const char *path, mode_t mask, const char *what_now, struct hk_log *log)
 {
   struct stat about;
@@ -98,7 +97,7 @@ void hk_gates_watch(struct hk_gates *gates, int64_t now, struct hk_log *log)
   }
 }
 
-/* What an operator should know of files that can be read. */
+/* Logs facts about readable files that an operator should know. */
 static void gate_tell(struct hk_gate *g, struct hk_log *log)
 {
   const struct hk_credentials *c = g->now;

@@ -44,7 +44,7 @@ int hk_line_buffer_next(struct hk_line_buffer *b, const char **text, size_t *len
 void hk_line_buffer_wrote(struct hk_line_buffer *b, size_t n)
 {
   b->size = n;
-  memset(b->data + n, 0, 1 + HK_LINE_BEHIND); /* looked at, though it does not matter what is there */
+  memset(b->data + n, 0, 1 + HK_LINE_BEHIND); /* the parser reads these bytes; their values do not matter */
 }
 
 void hk_line_buffer_free(struct hk_line_buffer *b)

@@ -1,4 +1,4 @@
-/* The turns of a loop, its life, and the orders it gets. */
+/* A loop's thread: its turns, start and stop, and the orders of other threads. */
 #include "daemon/net/loop_thread.h"
 
 #include "daemon/base/thread.h"
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define END 2               /* s that the thread gets to end */
-#define TURN_RESULTS 65536u /* of a shard in one turn, more or less: under a MiB for who wants them all */
+#define END 2               /* s that the thread has to stop */
+#define TURN_RESULTS 65536u /* approximate number of results of a shard in one turn: under 1 MiB for a subscriber to all */
 
 /* --- connections ----------------------------------------------------------------------------------------------------- */
 
@@ -56,13 +56,13 @@ static void take_delivery(struct hk_loop *l, uint32_t shard, struct hk_delivery 
     loop_tell(l, p->words);
     break;
   case HK_DELIVERY_EXPORT:
-    break; /* goes to the saver alone */
+    break; /* the delivery goes to the saver only */
   }
   hk_delivery_release(p, &l->counters);
 }
 
-/* Those that are there, and none that come meanwhile, and of a shard no more results than a socket takes in one turn: the loop
- * would not come to write to the sockets that were full as fast as results are put into their queues. */
+/* Takes the deliveries that are there now, and of each shard no more results than a socket accepts in one turn. Otherwise
+ * results would be queued faster than the loop writes to full sockets. */
 static void take_deliveries(struct hk_loop *l)
 {
   for (uint32_t i = 0; i < l->pool.filling.shards; i++) {
@@ -94,7 +94,7 @@ static void start_arrivals(struct hk_loop *l)
     hk_connection_start(c);
     if (l->draining)
       hk_connection_drain(c);
-    if (l->flushed) /* an inner one: listeners have closed by then */
+    if (l->flushed) /* an inner connection: listeners are closed by then */
       hk_connection_refuse(c, HANKEL_SHUTTING_DOWN, "the daemon ends");
   }
 }
@@ -106,7 +106,7 @@ static void loop_read_datagrams(struct hk_loop *l)
       (void)hk_udp_read(&l->datagrams[i]);
 }
 
-/* All that has come by now, as far as there is room. */
+/* Takes all data that has arrived, as far as there is room. */
 static void loop_read_all(struct hk_listener *l)
 {
   const int64_t begin = hk_now();
@@ -144,7 +144,7 @@ static void loop_flush(struct hk_loop *l, bool give_up)
   }
 }
 
-/* The settings that are kept elsewhere go there. */
+/* Copies the settings to the objects that keep their own. */
 static void loop_adopt(struct hk_loop *l)
 {
   l->config = l->net->config;
@@ -171,7 +171,7 @@ static void obey(struct hk_loop *l)
   const unsigned orders = atomic_exchange_explicit(&l->shared.orders, 0, memory_order_acquire);
   if (orders & HK_ORDER_READ) {
     loop_read_datagrams(l);
-    hk_shard_settled(&l->net->shards->shard[0]); /* whoever wanted that looks again */
+    hk_shard_settled(&l->net->shards->shard[0]); /* the requester checks again */
   }
   if (orders & HK_ORDER_ADOPT)
     loop_adopt(l);
@@ -195,7 +195,7 @@ static bool datagrams_wait(const struct hk_loop *l)
   return false;
 }
 
-/* Gives every parked connection a turn, in the order in which they were parked; those that cannot go on park again. */
+/* Gives every parked connection a turn, in the order of parking; a connection that cannot continue is parked again. */
 static void wake_parked(struct hk_loop *l)
 {
   struct hk_connection *c = l->list.parked;
@@ -212,7 +212,7 @@ static void wake_parked(struct hk_loop *l)
     hk_udp_go_on(&l->datagrams[i]);
 }
 
-/* Whether a connection waits for room, and not for its peer. */
+/* Whether a connection waits for room, not for its peer. */
 static bool anyone_waits(const struct hk_loop *l)
 {
   for (const struct hk_connection *c = l->list.parked; c; c = c->links.next_parked)
@@ -221,7 +221,7 @@ static bool anyone_waits(const struct hk_loop *l)
   return false;
 }
 
-/* Tells feeds what of them is committed by now. */
+/* Acknowledges the committed points of feeds. */
 static void loop_acknowledge(struct hk_loop *l)
 {
   for (struct hk_connection *c = l->list.feeding, *next; c; c = next) {
@@ -259,16 +259,16 @@ static void on_idle(uv_idle_t *idle)
   (void)idle;
 }
 
-/* Whether the loop looks again instead of sleeping, because it had something to do not long ago. */
+/* Whether the loop polls instead of sleeping, because it had work recently. */
 static bool stay_awake(struct hk_loop *l)
 {
   const int64_t poll = l->config->busy_poll, now = poll > 0 ? hk_now() : 0;
-  if (l->pace.busy + 1 >= l->pace.turn) /* in this turn's check, or in its sockets' callbacks before */
+  if (l->pace.busy + 1 >= l->pace.turn) /* in this turn's check, or in the sockets' callbacks before it */
     l->pace.busy_at = now;
   return poll > 0 && now - l->pace.busy_at < poll;
 }
 
-/* Before it sleeps: also what timers have done is sealed. */
+/* Before the loop sleeps: also seals points that timers have put in. */
 static void on_prepare(uv_prepare_t *prepare)
 {
   struct hk_loop *l = prepare->data;
@@ -290,7 +290,7 @@ static void loop_on_second(uv_timer_t *timer)
 {
   struct hk_loop *l = timer->data;
   const int64_t now = hk_now();
-  wake_parked(l); /* whoever waits for room must not depend on results that never come */
+  wake_parked(l); /* a connection that waits for room must not depend on results that never come */
   for (uint32_t i = 0; i < l->n_datagrams; i++)
     if (l->datagrams[i].open)
       hk_udp_look(&l->datagrams[i]);
@@ -423,7 +423,7 @@ void hk_loop_close(struct hk_loop *l)
   for (struct hk_connection *c = l->list.connections; c; c = c->links.next)
     hk_connection_close(c);
   if (l->handles.open) {
-    hk_awake(&l->wake); /* nobody is to wake it any more */
+    hk_awake(&l->wake); /* no other thread may wake it any more */
     uv_walk(&l->uv, loop_close_handle, NULL);
     uv_run(&l->uv, UV_RUN_DEFAULT);
     uv_loop_close(&l->uv);

@@ -5,8 +5,8 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
-#define KEEPALIVE_PROBES 4   /* in as long as `keepalive` says, that a peer leaves unanswered before it counts as gone */
-#define KEEPALIVE_MOST 32767 /* s: the kernel takes no more */
+#define KEEPALIVE_PROBES 4   /* probes within `keepalive` that a peer may leave unanswered before it counts as lost */
+#define KEEPALIVE_MOST 32767 /* s: the maximum that the kernel accepts */
 
 bool hk_peer_name(const uv_tcp_t *tcp, char name[HK_ADDRESS_MAX])
 {
@@ -31,7 +31,7 @@ void hk_peer_prepare(int fd, const struct hk_config *config)
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
   (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  /* To the kernel a peer that leaves its window shut is as good as gone when that is over: not before `stuck` has its say. */
+  /* The kernel closes the connection of a peer whose window stays closed for that time: not earlier than `stuck` does. */
   const int64_t patience = config->stuck > 2 * config->keepalive ? config->stuck : 2 * config->keepalive;
   const unsigned ms = patience / 1000000 < INT_MAX ? (unsigned)(patience / 1000000) : INT_MAX;
   if (config->stuck > 0)

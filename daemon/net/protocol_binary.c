@@ -1,4 +1,5 @@
-/* Binary protocol over TCP: frames in, replies out. A frame that is wrong ends the connection after an ERROR that says why. */
+/* Binary protocol over TCP: frames in, replies out. After an invalid frame, the connection is closed, with an ERROR that gives
+ * the reason. */
 #include "daemon/durable/disk_health.h"
 #include "daemon/net/admission.h"
 #include "daemon/net/binary_operator.h"
@@ -15,7 +16,7 @@
 
 #define FIRST_FRAME 4096 /* bytes of a payload before HELLO */
 
-/* Whether nobody else sees what is sent to it. */
+/* Whether data sent to it cannot be read by others. */
 static bool private(const struct hk_connection *c)
 {
   return c->tls || hk_loopback(&c->listener->address);
@@ -34,7 +35,7 @@ static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
   c->binary.greeted = true;
   const uint64_t feed = c->peer_feed ? hk_peer_feed_open(c->peer_feed, c->source) : 0;
   if (!(c->identity.scopes & HK_SCOPE_FEED))
-    hk_peer_feed_shut(c->peer_feed); /* its datagrams are a stranger's */
+    hk_peer_feed_shut(c->peer_feed); /* its datagrams are not authenticated */
   if (feed == 0 && c->peer_feed)
     hk_log(c->net->log, HK_LOG_ERROR, "no random numbers available; the feed of %s stays closed", c->peer);
   c->binary.inbox.max_length = (uint32_t)c->loop->config->max_frame;
@@ -59,7 +60,7 @@ static enum hk_turn register_names(struct hk_connection *c, const struct hk_fram
   const uint32_t n = names.n;
   const size_t size = HK_FRAME_HEADER + 4 + 8 * (size_t)n;
   struct hk_string *strings = malloc(n * sizeof *strings);
-  uint32_t *handles = malloc(2 * (size_t)n * sizeof *handles), *reasons = handles + n; /* handles: slots at first */
+  uint32_t *handles = malloc(2 * (size_t)n * sizeof *handles), *reasons = handles + n; /* handles; first, slots */
   uint8_t *bytes = malloc(size);
   if (strings && handles && bytes) {
     for (uint32_t i = 0; i < n; i++)
@@ -102,10 +103,10 @@ static enum hk_turn binary_points(struct hk_connection *c, const struct hk_frame
                          "points with handles that are not registered were dropped; register the names again");
 }
 
-/* Whether the sender has to wait for its answer. Points may be on their way from an earlier connection: until the shards have
- * them nothing behind them is taken. And until these are committed nobody can say where the feed goes on: a program that was
- * started again has only what the answer makes it send, and would be told later of points that it never sent. Where the disk
- * fails for long that is not waited for. */
+/* Whether the sender must wait for its answer. Points of an earlier connection may be on their way: until the shards have
+ * them, no later points are taken. And until those points are committed, the feed's position is unknown: a restarted program
+ * sends from the position in the answer, and would later get acknowledgements of points that it never sent. If the disk fails
+ * for long, the answer does not wait for the commit. */
 static bool feed_waits(struct hk_connection *c)
 {
   struct hk_durable *durable = c->net->durable;
@@ -158,7 +159,7 @@ static void binary_acknowledge(struct hk_connection *c)
   if (c->binary.feed_waits && c->state == HK_OPEN)
     hk_connection_go_on(c);
   if (c->binary.feed_waits)
-    return; /* FEED_AT says it */
+    return; /* FEED_AT reports it */
   const uint64_t points = hk_feed_committed(c->feeding.feed);
   uint8_t bytes[HK_FRAME_HEADER + 8];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
@@ -205,8 +206,8 @@ static enum hk_turn unsubscribe(struct hk_connection *c, const struct hk_frame *
   return HK_TURN_MORE;
 }
 
-/* Datagrams that were sent before a PING or BYE may still wait in their socket: those that had come when it was read are taken
- * before it is answered. */
+/* Datagrams that were sent before a PING or BYE may still wait in their socket. Those that had arrived when the frame was read
+ * are taken before it is answered. */
 static enum hk_turn pong(struct hk_connection *c)
 {
   if (!c->net->requests.read_datagrams(c->loop, c->binary.ping_time))
@@ -241,7 +242,7 @@ static enum hk_turn bye(struct hk_connection *c, const struct hk_frame *f)
   return HK_TURN_MORE;
 }
 
-/* Scopes of which one is needed for a frame; 0: anybody may send it. */
+/* The scopes one of which a frame needs; 0: none. */
 static uint32_t scopes_of(uint8_t type)
 {
   switch (type) {
@@ -318,7 +319,8 @@ static enum hk_turn farewell(struct hk_connection *c)
   hk_send_gap(&c->subscriber, SIZE_MAX);
   uint8_t bytes[HK_FRAME_HEADER + 16];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  const uint64_t late = atomic_load_explicit(&c->source->late, memory_order_relaxed); /* none is pending: they are final */
+  const uint64_t late = atomic_load_explicit(&c->source->late, memory_order_relaxed); /* no points are pending: the counts are
+                                                                                       * final */
   const uint64_t rejected = atomic_load_explicit(&c->source->rejected, memory_order_relaxed);
   if ((c->binary.wants_counts ? hk_farewell_write(&w, c->binary.bye_tag, late, rejected)
                               : hk_empty_write(&w, HK_FAREWELL, c->binary.bye_tag)) == 0)
@@ -327,7 +329,7 @@ static enum hk_turn farewell(struct hk_connection *c)
   return HK_TURN_OVER;
 }
 
-/* Only points need room: who greets, asks or subscribes is served while others flood. */
+/* Only points need room: greetings, requests and subscriptions are served while other connections flood. */
 static bool points_next(const struct hk_inbox *in)
 {
   return in->end - in->start >= HK_FRAME_HEADER && hk_frame_type(in->data + in->start) == HK_POINTS;

@@ -1,6 +1,6 @@
-/* Line protocol over TCP: each line's fields become points. There are no replies. A line that is wrong is counted and logged, and
- * the next one is read as if nothing had happened. Only a first line of HTTP is answered, and the last of its connection;
- * and an inner connection hears at its end what became of its lines (net/inner.h). */
+/* Line protocol over TCP: each line's fields become points. There are no replies. An invalid line is counted and logged, and the
+ * next one is read. Only a first line of HTTP is answered, and closes the connection. An inner connection gets the result of its
+ * lines at its end (net/inner.h). */
 #include "daemon/intake/decode_lines.h"
 #include "daemon/net/admission.h"
 #include "daemon/net/connection.h"
@@ -15,7 +15,7 @@ static struct hk_lines_from line_protocol_from(struct hk_connection *c)
   return (struct hk_lines_from){ c->peer, NULL, hk_admission_owner(c), &c->quota, c->lines.unit, c->source, c->lines.told };
 }
 
-/* The end of an inner connection: what became of all that it brought, once each of its points is dealt with. */
+/* At the end of an inner connection, sends the result of its lines when all their points are finished. */
 static enum hk_turn sum_up(struct hk_connection *c)
 {
   const struct hk_lines_told *told = c->lines.told;
@@ -49,7 +49,7 @@ static enum hk_turn sum_up(struct hk_connection *c)
 static enum hk_turn line_protocol_step(struct hk_connection *c)
 {
   const struct hk_lines_from f = line_protocol_from(c);
-  /* As much room as a frame needs, though lines need less: else lines would take all of it before a frame fits. */
+  /* Waits for as much room as a frame needs, although lines need less: otherwise lines would use all room before a frame fits. */
   if (!hk_intake_open(&c->loop->intake, c->source, c->net->capacity.frame_points))
     return HK_TURN_WAIT;
   switch (hk_lines_read(c->loop->lines, &f, &c->lines.buffer.splitter, c->lines.buffer.data, c->lines.buffer.size,

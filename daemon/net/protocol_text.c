@@ -1,5 +1,5 @@
-/* Text protocol: JSON lines out, and lines in that choose what is shown. A line that is not understood is answered with an error
- * and changes nothing. */
+/* Text protocol: sends JSON lines, and reads lines that select them. An invalid line is answered with an error and changes
+ * nothing. */
 #include "daemon/net/protocol_text.h"
 
 #include "daemon/net/connection.h"
@@ -11,7 +11,7 @@
 
 #define LINE_MAX_BYTES 1024
 
-/* The next word of a list up to ',' or the end; moves *at behind it. */
+/* Returns the next word of a list, up to ',' or the end; moves *at after it. */
 static struct hk_string next_word(const char **at, const char *end)
 {
   const char *start = *at, *comma = memchr(start, ',', (size_t)(end - start));

@@ -1,7 +1,7 @@
-/* TCP listeners. Past max_connections a peer is told why and closed; hk_server_open sees to it that max_connections is reached
- * before descriptors run out. Should they run out all the same (others of the process take some, the limit is lowered), one kept
- * in reserve is spent on taking a peer and closing it, so that it does not wait for nothing. When not even that works the
- * listener pauses: left alone, a listening socket that cannot be emptied would wake the loop without end. It looks again every
+/* TCP listeners. Above max_connections, a peer gets the reason and is closed; hk_server_open makes sure that max_connections is
+ * reached before descriptors run out. If they run out nevertheless (other parts of the process use some, or the limit is
+ * lowered), a reserved descriptor is used to accept a peer and close it, so that it does not wait in vain. If that fails, too,
+ * the listener pauses, because a listening socket that cannot be emptied would wake the loop endlessly. It tries again every
  * second. */
 #include "daemon/net/tcp_listener.h"
 
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define BACKLOG 512
-#define TOGETHER 64 /* connections that are accepted before others have their turn */
+#define TOGETHER 64 /* connections that are accepted before the loop continues with other work */
 
 static void say_refused(struct hk_listener *l, const char *why)
 {
@@ -27,7 +27,7 @@ static void say_refused(struct hk_listener *l, const char *why)
   hk_log_peer(l->net->log, &l->quota, HK_LOG_ERROR, l->address, "a connection could not be accepted: %s", why);
 }
 
-/* fd becomes a connection of a loop. False: no memory. */
+/* Makes a connection of fd, and gives it to a loop. False: no memory. */
 static bool tcp_listener_hand_over(struct hk_listener *l, int fd, struct hk_address_limits_place *place)
 {
   struct hk_net *net = l->net;
@@ -41,7 +41,7 @@ static bool tcp_listener_hand_over(struct hk_listener *l, int fd, struct hk_addr
   return true;
 }
 
-/* fd becomes a connection, or is closed. */
+/* Makes a connection of fd, or closes it. */
 static void tcp_listener_take(struct hk_listener *l, int fd)
 {
   struct hk_net *net = l->net;
@@ -65,7 +65,7 @@ static void pause_accept(struct hk_listener *l, const char *why)
   hk_log_peer(l->net->log, &l->quota, HK_LOG_ERROR, l->address, "no connections are accepted for a second: %s", why);
 }
 
-/* Takes one peer in the place of the reserve, and closes it. False: not even that. */
+/* Accepts one peer with the reserved descriptor, and closes it. False: that failed, too. */
 static bool turn_away(struct hk_listener *l)
 {
   int *reserve = &l->net->sockets.reserve;
@@ -84,7 +84,7 @@ static bool turn_away(struct hk_listener *l)
 static void on_acceptable(uv_poll_t *poll, int status, int events)
 {
   struct hk_listener *l = poll->data;
-  (void)status; /* an error of the socket is told by accept */
+  (void)status; /* accept reports an error of the socket */
   (void)events;
   for (unsigned i = 0; i < TOGETHER; i++) {
     const int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -101,7 +101,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
     } else if (error == ENOMEM || error == ENOBUFS || error == EBADF || error == EINVAL) {
       pause_accept(l, strerror(error));
       return;
-    } /* else it was the peer's: gone before it was taken */
+    } /* otherwise it is an error of the peer: it closed before it was accepted */
   }
 }
 

@@ -1,5 +1,5 @@
-/* OpenSSL reads what was fed and writes into a buffer, through a BIO of our own: nothing is copied on the way, and an idle
- * connection holds no buffers. See tls.h. */
+/* OpenSSL reads the bytes given to it and writes into a buffer, through a BIO of our own. So no bytes are copied in between,
+ * and an idle connection holds no buffers. See tls.h. */
 #include "daemon/net/tls.h"
 
 #include "daemon/net/tls_files.h"
@@ -14,29 +14,31 @@
 #include <string.h>
 
 #define RECORD_HEAD 5
-#define RECORD_MOST 16384                            /* bytes of a record that a greeting comes in */
-#define RECORD_OVERHEAD 64                           /* more than any cipher adds */
-#define CHAIN_MOST (32 << 10)                        /* bytes of a client's certificates */
-#define CIPHERS_OF_1_2 "ECDHE+AESGCM:ECDHE+CHACHA20" /* with forward secrecy, authenticated; 1.3 has no others */
+#define RECORD_MOST 16384     /* maximum bytes of a record with a ClientHello */
+#define RECORD_OVERHEAD 64    /* above what any cipher adds */
+#define CHAIN_MOST (32 << 10) /* maximum bytes of a client's certificates */
+#define CIPHERS_OF_1_2                                                                                                           \
+  "ECDHE+AESGCM:ECDHE+CHACHA20" /* with forward secrecy and authenticated encryption; TLS 1.3 has no                             \
+                                 * others */
 
 struct hk_tls_context {
-  atomic_uint references; /* connections, and whoever made it */
+  atomic_uint references; /* references: connections, and the creator */
   SSL_CTX *ssl;
   BIO_METHOD *method;
-  STACK_OF(X509_CRL) * lists; /* of revoked certificates; NULL: none were named */
+  STACK_OF(X509_CRL) * lists; /* lists of revoked certificates; NULL: none configured */
 };
 
 struct hk_tls {
   struct hk_tls_context *context;
-  SSL *ssl;          /* NULL until the first record is whole, and again after the end */
-  const uint8_t *in; /* fed and not used up: the caller's, or in `own` */
+  SSL *ssl;          /* NULL until the first record is complete, and after the end */
+  const uint8_t *in; /* unread input: the caller's memory, or in `own` */
   size_t in_size;
   uint8_t *own;
-  bool lent;              /* it is the caller's */
-  struct hk_buffer out;   /* what it says itself */
-  struct hk_buffer *sink; /* where records go */
+  bool lent;              /* the memory is the caller's */
+  struct hk_buffer out;   /* records that TLS itself makes */
+  struct hk_buffer *sink; /* destination of records */
   bool through, failed, ended;
-  char whose[HK_TLS_WHOSE]; /* the certificate that was not good */
+  char whose[HK_TLS_WHOSE]; /* the rejected certificate */
   char fault[384];
 };
 
@@ -84,7 +86,7 @@ static BIO_METHOD *method_new(void)
 
 /* --- contexts --------------------------------------------------------------------------------------------------------- */
 
-/* What the peer says, if OpenSSL's first error is that it gave up; else NULL. */
+/* Returns the peer's alert, if OpenSSL's first error is that the peer gave up; otherwise NULL. */
 static const char *peers_reason(void)
 {
   const unsigned long code = ERR_peek_error();
@@ -92,7 +94,7 @@ static const char *peers_reason(void)
   return alert >= 0 && alert < 256 ? SSL_alert_desc_string_long(alert) : NULL;
 }
 
-/* The reason of OpenSSL's first error; forgets them all. */
+/* Returns the reason of OpenSSL's first error; clears all errors. */
 static const char *tls_reason(void)
 {
   const unsigned long code = ERR_get_error();
@@ -101,8 +103,8 @@ static const char *tls_reason(void)
   return words ? words : "no memory, or not what it should be";
 }
 
-/* Says of a certificate that is not good whose it is. A list of revoked certificates that has expired still tells which those
- * are: whoever shows another one is let in, and the operator is told (hk_tls_context_crl_left). */
+/* Records the subject of a rejected certificate. An expired list of revoked certificates is still applied: other certificates
+ * are accepted, and the operator is warned (hk_tls_context_crl_left). */
 static int on_verify(int good, X509_STORE_CTX *store)
 {
   const SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -132,7 +134,7 @@ int hk_tls_context_new(struct hk_tls_context **out, const struct hk_rules *rules
     return -ENOMEM;
   }
   SSL_CTX_set_options(c->ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_TICKET);
-  (void)SSL_CTX_set_num_tickets(c->ssl, 0); /* every connection proves anew who it is */
+  (void)SSL_CTX_set_num_tickets(c->ssl, 0); /* every connection authenticates again */
   SSL_CTX_set_session_cache_mode(c->ssl, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(c->ssl, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_max_cert_list(c->ssl, CHAIN_MOST);
@@ -225,7 +227,7 @@ void hk_tls_feed(struct hk_tls *t, const void *data, size_t size)
     t->lent = true;
     return;
   }
-  /* More of a first record that is not whole. */
+  /* Adds bytes to an incomplete first record. */
   uint8_t *joined = malloc(t->in_size + size);
   if (!joined) {
     (void)tls_failed(t, "no memory");
@@ -255,7 +257,7 @@ int hk_tls_settle(struct hk_tls *t)
   return status;
 }
 
-/* Begins once the first record is whole. Over 0: it has begun. */
+/* Begins when the first record is complete. Over 0: it has begun. */
 static int tls_begin(struct hk_tls *t)
 {
   if (t->in_size == 0)
@@ -280,7 +282,7 @@ static int tls_begin(struct hk_tls *t)
   return 1;
 }
 
-/* What a call of OpenSSL that did not give anything means. */
+/* Finds the meaning of a call of OpenSSL that returned no data. */
 static int tls_judge(struct hk_tls *t, int result)
 {
   switch (SSL_get_error(t->ssl, result)) {
@@ -343,7 +345,7 @@ int hk_tls_write(struct hk_tls *t, const void *data, size_t size, struct hk_buff
     return -EPIPE;
   if (size == 0)
     return 0;
-  /* Had first, so that a stream is never broken off for want of memory. */
+  /* Allocated first, so that no stream breaks because of missing memory. */
   if (!hk_buffer_room(records, size + (size / RECORD_MOST + 2) * RECORD_OVERHEAD))
     return -ENOMEM;
   ERR_clear_error();
@@ -385,7 +387,7 @@ bool hk_tls_peer(const struct hk_tls *t, char name[HK_TLS_NAME_MAX])
     return false;
   const X509_NAME *subject = X509_get_subject_name(certificate);
   const int length = X509_NAME_get_text_by_NID(subject, NID_commonName, NULL, 0);
-  if (length <= 0 || length >= HK_TLS_NAME_MAX) /* the front of a longer one may be another's name */
+  if (length <= 0 || length >= HK_TLS_NAME_MAX) /* the beginning of a longer name may be the name of another peer */
     return false;
   if (X509_NAME_get_text_by_NID(subject, NID_commonName, name, HK_TLS_NAME_MAX) != length || (size_t)length != strlen(name))
     return false;

@@ -18,7 +18,7 @@ static int tls_files_fail(int status, const char *path, const char *what, const 
   return status == -EBADMSG ? -EINVAL : status;
 }
 
-/* Whether one of the authorities that may has signed a list. */
+/* Whether a list is signed by one of the accepted authorities. */
 static bool is_signed(X509_STORE *authorities, X509_CRL *list)
 {
   STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(authorities);
@@ -40,7 +40,7 @@ static int load_lists(SSL_CTX *context, STACK_OF(X509_CRL) * *lists, const char 
   int status = hk_pem_lists(path, lists, why);
   for (int i = 0; status == 0 && i < sk_X509_CRL_num(*lists); i++) {
     X509_CRL *list = sk_X509_CRL_value(*lists, i);
-    if (!is_signed(store, list)) { /* with it no certificate of that authority would be good */
+    if (!is_signed(store, list)) { /* with such a list, every certificate of that authority would be rejected */
       snprintf(why, sizeof why, "no authority of tls_client_ca that may (cRLSign) has signed list %d of it", i + 1);
       status = -EBADMSG;
     } else if (X509_STORE_add_crl(store, list) != 1) {
@@ -69,7 +69,7 @@ int hk_tls_files_load(SSL_CTX *context, STACK_OF(X509_CRL) * *lists, const struc
   status = hk_pem_authorities(context, rules->client_ca, HK_SECRET_FILE, &names, why);
   if (status != 0)
     return tls_files_fail(status, rules->client_ca, "no certificate of an authority can be read from it", why, error, size);
-  SSL_CTX_set_client_CA_list(context, names); /* owns it */
+  SSL_CTX_set_client_CA_list(context, names); /* takes ownership */
   return rules->crl[0] ? load_lists(context, lists, rules->crl, error, size) : 0;
 }
 

@@ -1,4 +1,4 @@
-/* A build without OpenSSL: no listener has TLS, for the configuration refuses the keys. See tls.h. */
+/* A build without OpenSSL: no listener has TLS, because the configuration refuses its keys. See tls.h. */
 #include "daemon/net/tls.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* The number of a feed is random but for its last 16 bits, which are the peer feed's index. */
+/* The number of a feed is random, except its last 16 bits: the index of the peer feed. */
 #include "daemon/net/udp_feeds.h"
 
 #include <errno.h>

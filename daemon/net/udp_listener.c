@@ -1,5 +1,5 @@
-/* Datagrams: read many at a time, never answered. When there is no room for the points that could come, the socket is left
- * alone: the kernel's buffer fills and it counts what it must throw away (SO_MEMINFO), so that nothing is lost uncounted. */
+/* Datagrams: many are read at a time, none is answered. Without room for the points that could arrive, the socket is not read:
+ * the kernel's buffer fills, and the kernel counts the datagrams that it drops (SO_MEMINFO), so every loss is counted. */
 #include "daemon/net/udp_listener.h"
 #include "daemon/base/address.h"
 #include "daemon/intake/decode_lines.h"
@@ -16,20 +16,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define DATAGRAMS 64 /* of one recvmmsg */
-#define TURNS 4      /* calls of recvmmsg before others have their turn */
+#define DATAGRAMS 64 /* datagrams of one recvmmsg */
+#define TURNS 4      /* calls of recvmmsg before the loop continues with other work */
 #define DATAGRAM_MAX 65536
-#define DATAGRAM_LEAST 512 /* what the smallest takes of the socket's buffer: the kernel's two structures for it are larger */
+#define DATAGRAM_LEAST 512 /* bytes of the buffer for the smallest datagram: the kernel's structures for it are larger */
 #define RECEIVE_BUFFER (8 << 20)
-#define ASK 64 /* calls of recvmmsg for which senders are asked for after a fault */
+#define ASK 64 /* calls of recvmmsg that return senders' addresses after a fault */
 
-/* What recvmmsg is given; set up once, for it changes nothing that it needs again. Being told who sent a datagram costs a seventh
- * of reading it: `named` asks for that, `plain` does not. */
+/* Arguments of recvmmsg; set up once, because the call changes none that the next one needs. The sender's address costs a
+ * seventh of the time of reading a datagram: `named` requests it, `plain` does not. */
 struct hk_udp_buffers {
   struct mmsghdr named[DATAGRAMS], plain[DATAGRAMS];
   struct iovec parts[DATAGRAMS];
   struct sockaddr_in6 peers[DATAGRAMS];                        /* the larger of the two kinds */
-  uint8_t bytes[DATAGRAMS][DATAGRAM_MAX + 2 + HK_LINE_BEHIND]; /* two: LF behind the last line and behind that */
+  uint8_t bytes[DATAGRAMS][DATAGRAM_MAX + 2 + HK_LINE_BEHIND]; /* two: for an LF after the last line, and one more */
 };
 
 static struct hk_udp_buffers *buffers_new(void)
@@ -44,7 +44,7 @@ static struct hk_udp_buffers *buffers_new(void)
   return b;
 }
 
-/* peer: NULL when it was not asked for; it will be for a while, as long as there is somewhere to tell it. */
+/* peer: NULL: not requested. Then it is requested for some calls, if it would be logged. */
 static void udp_listener_bad(struct hk_listener *l, const struct sockaddr *peer, const char *why)
 {
   hk_count(&l->loop->counters.bad_datagrams, 1);
@@ -79,7 +79,7 @@ static void take_binary(struct hk_listener *l, const struct sockaddr *peer, cons
     hk_log_peer(net->log, &l->quota, HK_LOG_NOTICE, l->address, "points of no open feed dropped");
     return;
   }
-  /* A feed that has a key takes none without, on whatever listener: its number stands in every datagram for all to read. */
+  /* A feed with a key accepts no datagrams without one, on any listener: its number is readable in every datagram. */
   if (keyed ? !peer_feed->mac || !hk_mac_good(peer_feed->mac, data, size, data + size) : peer_feed->mac != NULL) {
     const bool has = peer_feed->mac;
     hk_peer_feed_leave(peer_feed);
@@ -106,7 +106,7 @@ static void drop_http(struct hk_listener *l, const struct sockaddr *peer)
   hk_log_peer(l->net->log, &l->quota, HK_LOG_WARNING, address, "datagram dropped: " HK_HTTP_REFUSED, l->config->name);
 }
 
-/* The points are gathered, over all datagrams of a recvmmsg. */
+/* Gathers the points of all datagrams of a recvmmsg. */
 static void udp_listener_take_lines(struct hk_listener *l, const struct sockaddr *peer, char *data, size_t size)
 {
   const struct hk_lines_from from = { l->address, peer, peer ? hk_admission_owner_at(peer) : 0, &l->quota, l->config->precision,
@@ -114,7 +114,7 @@ static void udp_listener_take_lines(struct hk_listener *l, const struct sockaddr
   struct hk_splitter splitter = { .max_line = (uint32_t)l->loop->config->max_line };
   size_t used = 0;
   if (size > 0 && data[size - 1] != '\n')
-    data[size++] = '\n'; /* so that the splitter never holds anything */
+    data[size++] = '\n'; /* so that the splitter never holds bytes back */
   enum hk_lines_turn turn = HK_LINES_MORE;
   while (turn == HK_LINES_MORE)
     turn = hk_lines_read(l->loop->lines, &from, &splitter, data, size, &used);
@@ -122,12 +122,12 @@ static void udp_listener_take_lines(struct hk_listener *l, const struct sockaddr
     drop_http(l, peer);
 }
 
-/* How many datagrams there is room for. Half of the points that may wait is left to connections, which wait for their turn:
+/* Returns the number of datagrams that there is room for. Half of the room is left to connections, which wait for their turn;
  * datagrams do not. */
 static unsigned udp_listener_room(const struct hk_listener *l)
 {
   const uint32_t kept = l->loop->room - l->loop->points / 2;
-  /* A point takes 8 bytes of a frame at the least, 4 of a line of many fields. */
+  /* A point takes at least 8 bytes of a frame, or 4 of a line with many fields. */
   const uint32_t most = DATAGRAM_MAX / (l->config->protocol == HK_PROTOCOL_BINARY ? 8 : 4);
   if (!hk_intake_open(&l->loop->intake, l->source, kept + most))
     return 0;
@@ -152,7 +152,7 @@ void hk_udp_look(struct hk_listener *l)
     l->mark = now;
     l->before_mark = memory[SK_MEMINFO_RMEM_ALLOC];
   }
-  if (memory[SK_MEMINFO_RMEM_ALLOC] == 0) /* empty: known even while there is no room for what it might hold */
+  if (memory[SK_MEMINFO_RMEM_ALLOC] == 0) /* the socket is empty: known even without room for what it might hold */
     l->read_to = now;
 }
 
@@ -187,7 +187,7 @@ bool hk_udp_read(struct hk_listener *l)
       l->polling = false;
       return false;
     }
-    /* The first call of a turn is the only one while not much comes, and may cost more. */
+    /* Under a low load, the first call of a turn is the only one, and may cost more. */
     const bool owned = l->config->protocol == HK_PROTOCOL_LINE && l->loop->config->max_sensors_per_peer > 0;
     struct mmsghdr *messages = turn == 0 || l->ask > 0 || owned ? b->named : b->plain;
     l->ask -= l->ask > 0;
@@ -210,7 +210,7 @@ bool hk_udp_read(struct hk_listener *l)
 
 static void udp_listener_on_poll(uv_poll_t *poll, int status, int events)
 {
-  (void)status; /* an error of the socket is told by the read */
+  (void)status; /* the read reports an error of the socket */
   (void)events;
   (void)hk_udp_read(poll->data);
 }
@@ -227,8 +227,8 @@ static int udp_listener_fail(const struct hk_listener *l, int status, char *erro
   return status;
 }
 
-/* A socket that is bound. Those of the loops share a port, which SO_REUSEPORT allows; only the first of them has that set after
- * it is bound, so that it does not share the port with another listener or another daemon. 0 or a negative errno. */
+/* Makes a bound socket. The loops' sockets share a port, which SO_REUSEPORT allows. The first of them gets that option only
+ * after it is bound, so that it does not share the port with another listener or another daemon. 0 or a negative errno. */
 static int bind_socket(struct hk_listener *l)
 {
   const struct sockaddr *address = (const struct sockaddr *)l->bind_to;
@@ -252,7 +252,7 @@ int hk_udp_open(struct hk_listener *l, char *error, size_t size)
     return udp_listener_fail(l, status, error, size);
   if (getsockopt(l->fd, SOL_SOCKET, SO_MEMINFO, memory, &(socklen_t){ sizeof memory }) != 0)
     return udp_listener_fail(l, -errno, error, size);
-  (void)setsockopt(l->fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer); /* as much of it as net.core.rmem_max allows */
+  (void)setsockopt(l->fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer); /* the kernel limits it to net.core.rmem_max */
   if (getsockname(l->fd, (struct sockaddr *)&bound, &length) != 0)
     return udp_listener_fail(l, -errno, error, size);
   hk_address_format((const struct sockaddr *)&bound, l->address);
@@ -286,8 +286,8 @@ void hk_udp_close(struct hk_listener *l)
   free(l->buffers);
   l->buffers = NULL;
   if (l->open) {
-    hk_udp_look(l);         /* nothing is lost uncounted */
-    l->read_to = INT64_MAX; /* and nobody waits for more */
+    hk_udp_look(l);         /* so that every loss is counted */
+    l->read_to = INT64_MAX; /* and no thread waits for more */
     uv_close((uv_handle_t *)&l->poll, udp_listener_on_close);
   } else if (l->fd >= 0) {
     close(l->fd);

@@ -1,4 +1,4 @@
-/* Frames are cut so that none is longer than a server may send. */
+/* Results are split into frames of at most the length that a server may send. */
 #include "daemon/publish/encode_results.h"
 
 #include "daemon/sensors/limit_shown.h"
@@ -11,20 +11,20 @@
 #include <stdint.h>
 #include <string.h>
 
-#define EVENTS_FRAME 10240u /* events, names in one frame; 1 MiB holds as many of each */
+#define EVENTS_FRAME 10240u /* events or names in one frame; that many of either fit into 1 MiB */
 #define NAMES_FRAME 1024u
 
 static const char *const state_names[] = { "warming", "ok", "gap", "late", "rejected" };
 
-/* A writer over `size` more bytes of the buffer. */
+/* Makes a writer for `size` more bytes of the buffer. */
 static struct hk_writer writer(struct hk_buffer *out, size_t size)
 {
   char *room = hk_buffer_room(out, size);
   return (struct hk_writer)HK_WRITER((uint8_t *)room, room ? size : 0);
 }
 
-/* Room for what a frame of `size` bytes is made of, behind it in the same buffer (so that encoding asks for no memory of its
- * own), aligned for any type. NULL: no memory, and the buffer is marked. Good until the buffer is used again after the frame. */
+/* Reserves scratch memory for encoding a frame of `size` bytes, after the frame in the same buffer, so that encoding allocates
+ * none; aligned for any type. NULL: no memory, and the buffer is marked as failed. Valid until the buffer is next used. */
 static void *workspace(struct hk_buffer *out, size_t size, size_t bytes)
 {
   char *room = hk_buffer_room(out, size + bytes + 16);
@@ -36,7 +36,7 @@ static void results_frame(struct hk_buffer *out, const struct hk_registry *regis
 {
   const uint32_t *handles = hk_registry_handles(registry);
   const size_t size = hk_scores_most(n, values + (sequences != NULL));
-  /* Columns of the chosen, widest first; those of a whole batch stand there already, but for the handles. */
+  /* Columns of the selected results, widest first. For a whole batch, all columns except the handles exist already. */
   void *columns = workspace(out, size, (size_t)n * (chosen->index ? 8 + 8 + 8 + 4 + 4 + 1 : 4));
   if (!columns)
     return;
@@ -47,7 +47,7 @@ static void results_frame(struct hk_buffer *out, const struct hk_registry *regis
   float *score = (float *)(handle + n);
   uint8_t *state = (uint8_t *)(score + n);
   const uint32_t *index = chosen->index ? chosen->index + first : NULL;
-  /* A loop a column: the reads of one do not wait for those of another. */
+  /* One loop for each column, so that reads of one do not wait for reads of another. */
   for (uint32_t k = 0; index && k < n; k++)
     time[k] = b->time[index[k]];
   for (uint32_t k = 0; index && values && k < n; k++)
@@ -97,7 +97,7 @@ void hk_encode_results(struct hk_buffer *out, enum hk_protocol format, const str
       result_line(out, registry, b, hk_choice_at(chosen, first + i));
 }
 
-/* What is new, of an event of the channel novelty. */
+/* Encodes the unusual segment of an event of the channel novelty. */
 static void encode_put_novelty(struct hk_buffer *out, const struct hk_event *e)
 {
   const struct hk_novelty_note *note = &e->novelty;
@@ -112,7 +112,7 @@ static void encode_put_novelty(struct hk_buffer *out, const struct hk_event *e)
   hk_buffer_print(out, ",\"compared\":%" PRIu32 ",\"reach\":%u}", note->compared, note->reach);
 }
 
-/* When the limit is reached, of an event of the channel limit. */
+/* Encodes the time at which the limit is reached, of an event of the channel limit. */
 static void encode_put_limit(struct hk_buffer *out, const struct hankel_limit *l)
 {
   hk_buffer_put(out, ",\"limit\":{\"limit\":", 18);
@@ -146,7 +146,7 @@ void hk_encode_remarks(struct hk_buffer *out, const struct hk_event *e)
     encode_put_novelty(out, e);
 }
 
-/* What details there are. */
+/* Finds which details an event has. */
 static void encode_put_details(struct hk_buffer *out, const struct hk_event *e)
 {
   const float severity = hk_severity_told(e->severity);
@@ -161,7 +161,7 @@ static void encode_put_details(struct hk_buffer *out, const struct hk_event *e)
   hk_encode_remarks(out, e);
 }
 
-/* position: 0: it is not in the log. incidents: its own is told. */
+/* position: 0: the event is not in the log. incidents: its incident is included. */
 static void event_line(struct hk_buffer *out, const struct hk_logged *l, uint64_t position, bool incidents)
 {
   const struct hk_event *e = &l->event;
@@ -171,7 +171,7 @@ static void event_line(struct hk_buffer *out, const struct hk_logged *l, uint64_
   if (!notice) {
     hk_buffer_put(out, ",\"id\":", 6);
     hk_json_string(out, name.data, name.length);
-    out->size -= !out->failed; /* the number goes in before the closing quotation mark */
+    out->size -= !out->failed; /* the number is inserted before the closing quotation mark */
     hk_buffer_print(out, ":%" PRIu32 "\"", e->number);
   }
   hk_buffer_put(out, ",\"sensor\":", 10);
@@ -229,7 +229,7 @@ static uint32_t with(uint32_t what)
          (what & HANKEL_NOTES ? HK_EVENTS_NOTED : 0) | (what & HANKEL_INCIDENTS ? HK_EVENTS_GROUPED : 0);
 }
 
-/* Bytes of a frame; all `by` together have so many. */
+/* Bytes of a frame. by: total length of the names. */
 static size_t events_size(uint32_t n, size_t by)
 {
   return HK_FRAME_HEADER + 8 +
@@ -289,7 +289,7 @@ static void put_names(struct hk_buffer *out, uint32_t n, const uint32_t *handles
     out->failed = true;
 }
 
-/* The i-th handle of those that no sensor ever has, and that is not HK_NO_HANDLE. */
+/* Returns the i-th of the handles that no sensor ever has, except HK_NO_HANDLE. */
 static uint32_t handle_of_nobody(uint32_t i)
 {
   return i << 24 | 0xffffff;

@@ -1,4 +1,4 @@
-/* Subscribers that share a view and are at the same place, as nearly all are, share the encoding. */
+/* Subscribers with the same view and the same place, that is, nearly all, share the encoding. */
 #include "daemon/publish/event_follower.h"
 
 #include "daemon/publish/encode_results.h"
@@ -12,15 +12,15 @@ struct hk_follower {
   struct hk_views *views;
   struct hk_counters *counters;
   const size_t *queue;
-  uint64_t shown; /* when all were served last */
-  bool more;      /* somebody had room for more then */
-  /* a piece that was encoded last, and whom it serves */
+  uint64_t shown; /* when all subscribers were last served */
+  bool more;      /* a subscriber had room for more then */
+  /* the piece that was encoded last, and the view and place for which it is valid */
   const struct hk_view *view;
   uint64_t from;
   struct hk_eventlog_cursor behind;
   struct hk_buffer bytes;
   uint32_t events;
-  struct hk_buffer change; /* of an incident, behind them */
+  struct hk_buffer change; /* of an incident, after the events */
 };
 
 int hk_follower_new(struct hk_follower **out, struct hk_eventlog *log, struct hk_views *views, struct hk_counters *counters,
@@ -72,7 +72,7 @@ struct choosing {
   struct hk_buffer *change;
   struct hk_logged chosen[HK_LOGGED_FRAME];
   uint32_t n;
-  char names[HK_LOGGED_FRAME * (HK_NAME_MAX + HK_WHO_MAX)]; /* of sensors, and of those who acknowledged */
+  char names[HK_LOGGED_FRAME * (HK_NAME_MAX + HK_WHO_MAX)]; /* of sensors, and of operators who acknowledged */
   size_t size;
 };
 
@@ -89,7 +89,7 @@ static void follower_choose(void *arg, const struct hk_logged *l)
   c->size += l->by.length;
 }
 
-/* An incident is for whoever wants to hear of one of its sensors. */
+/* A subscriber gets an incident if it wants at least one of the sensors. */
 static void choose_change(void *arg, const struct hk_logged_incident *i)
 {
   struct choosing *c = arg;
@@ -101,7 +101,7 @@ static void choose_change(void *arg, const struct hk_logged_incident *i)
     hk_encode_incident(c->change, c->view->wanted.format, i, c->view->wanted.what);
 }
 
-/* Encodes the next piece for a subscriber, unless it is the one that was encoded last. */
+/* Encodes the next piece for a subscriber, unless the last encoded piece is the same. */
 static void follower_encode(struct hk_follower *f, const struct hk_subscriber *s, uint64_t shown)
 {
   if (f->view == s->view && f->from == s->events.next)
@@ -132,7 +132,7 @@ static void follower_encode(struct hk_follower *f, const struct hk_subscriber *s
 static bool send_piece(struct hk_follower *f, struct hk_subscriber *s, uint64_t shown)
 {
   follower_encode(f, s, shown);
-  if (f->bytes.failed) { /* no memory: it is left out like for one that does not read */
+  if (f->bytes.failed) { /* no memory: the piece is left out, as for a subscriber that does not read */
     f->behind.missed += f->events;
     f->counters->gap_events += f->events;
     f->events = 0;
@@ -169,7 +169,7 @@ static void follow_view(void *arg, struct hk_view *v)
 
 bool hk_follower_send_one(struct hk_follower *f, struct hk_subscriber *s)
 {
-  f->view = NULL; /* views may have gone since */
+  f->view = NULL; /* views may have been freed meanwhile */
   const bool more = follower_follow(f, s);
   f->more |= more;
   return more;
@@ -182,7 +182,7 @@ bool hk_follower_send_all(struct hk_follower *f)
     return false;
   f->shown = shown;
   f->more = false;
-  f->view = NULL; /* views may have gone since */
+  f->view = NULL; /* views may have been freed meanwhile */
   hk_views_each(f->views, follow_view, f);
   return f->more;
 }

@@ -1,5 +1,5 @@
 /* For each batch and view: select (view.c), encode, send (send_queue.h), piece by piece. The bytes are a message that all
- * subscribers of the view share. When there is no memory for one, it is left out like for a slow subscriber. */
+ * subscribers of the view share. Without memory for a message, it is left out, as for a slow subscriber. */
 #include "daemon/publish/publisher.h"
 
 #include "daemon/base/log.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPARE_BYTES (16u << 20) /* that messages in nobody's hands may hold, and as much as a queue may */
+#define SPARE_BYTES (16u << 20) /* maximum bytes of unused messages, in addition to a queue's limit */
 
 struct hk_publisher {
   struct hk_registry *registry;
@@ -17,8 +17,8 @@ struct hk_publisher {
   struct hk_views *views;
   struct hk_follower *follower; /* NULL: events come with the batches */
   size_t queue;                 /* bytes a subscriber */
-  uint64_t evicted;             /* sensors, ever */
-  uint32_t *unnamed;            /* slots; room for what is in a piece and the batch's events */
+  uint64_t evicted;             /* number of sensors that ever existed */
+  uint32_t *unnamed;            /* slots; capacity for those of a piece and of the batch's events */
   uint32_t capacity;
   struct hk_send_queue send_queue;
 };
@@ -112,7 +112,7 @@ int hk_subscribe(struct hk_publisher *p, struct hk_subscriber *s, const struct h
   if (v == s->view)
     return 0;
   publisher_leave(p, s);
-  /* Only while it has this view it hears of the sensors that go. */
+  /* A subscriber is informed about evicted sensors only while it has this view. */
   hk_names_sent_free(&s->names_sent);
   s->settled = p->evicted;
   s->view = v;
@@ -139,18 +139,19 @@ void hk_unsubscribe(struct hk_publisher *p, struct hk_subscriber *s)
 
 /* --- publishing --- */
 
-/* What is sent at one time: a piece of the results, and with the last piece the events. */
+/* The data sent at one time: a piece of the results, and with the last piece the events. */
 struct piece {
   const struct hk_batch *batch;
   const uint64_t *sequence;       /* NULL: none */
   const struct hk_choice *chosen; /* results */
-  uint32_t first, n_results;      /* of the chosen */
+  uint32_t first, n_results;      /* of the selected results */
   struct hk_choice events;
   struct hk_string by;                                 /* of the events */
   struct hk_message *results_message, *events_message; /* NULL: none, or no memory */
 };
 
-/* A message with the names that a binary subscriber does not know of a piece; *n: how many. 0 with NULL: it knows all. */
+/* Makes a message with the names in a piece that a binary subscriber does not know; *n: their number. 0 and NULL: it knows
+ * all. */
 static int name_piece(struct hk_publisher *p, struct hk_subscriber *s, const struct piece *piece, bool results, bool events,
                       struct hk_message **out, uint32_t *n)
 {
@@ -201,7 +202,7 @@ int hk_send(struct hk_subscriber *s, const void *data, size_t size)
   hk_buffer_put(&m->bytes, data, size);
   const int status = hk_send_queue_send(NULL, s, &m, 1, size);
   hk_message_release(m);
-  hk_send_gap(s, 1); /* else it is sent when the write has ended */
+  hk_send_gap(s, 1); /* otherwise it is sent when the write has finished */
   return status;
 }
 
@@ -230,7 +231,7 @@ int hk_send_events(struct hk_subscriber *s, const void *data, size_t size)
 
 static bool has_room_for_results(const struct hk_publisher *p, const struct hk_subscriber *s)
 {
-  /* What was left out is told before anything that comes after it, and before that there must be room again. */
+  /* Omitted results must be reported before anything after them, and that needs room in the queue. */
   return uv_stream_get_write_queue_size(s->stream) < (s->gap_results > 0 ? p->queue / 2 : p->queue);
 }
 
@@ -239,7 +240,7 @@ static bool has_room_for_events(const struct hk_publisher *p, const struct hk_su
   return uv_stream_get_write_queue_size(s->stream) < p->queue + p->queue / 4;
 }
 
-/* Sends a piece to one subscriber, as far as its queue has room. */
+/* Sends a piece to one subscriber if its queue has room. */
 static void deliver(struct hk_publisher *p, struct hk_subscriber *s, const struct piece *piece)
 {
   bool results = piece->results_message && has_room_for_results(p, s);
@@ -298,7 +299,7 @@ static void publisher_encode(struct hk_publisher *p, const struct hk_view *v, st
     hk_registry_read_end(p->registry);
 }
 
-/* Room for the slots of a piece and of the events of a batch. */
+/* Allocates memory for the slots of a piece and of a batch's events. */
 static int publisher_reserve(struct hk_publisher *p, const struct hk_batch *b)
 {
   const uint32_t capacity = HK_RESULTS_FRAME + (b->n_events > b->capacity ? b->n_events : b->capacity);
@@ -375,7 +376,7 @@ void hk_publish_dropped(struct hk_publisher *p, const struct hk_batch *b)
     p->counters->gap_results += b->n;
 }
 
-/* A sensor that goes is settled for whoever might have heard of it: its name was sent, which is counted already, or need not be.
+/* Removes an evicted sensor from the names that were sent to each subscriber.
  */
 static void on_told(void *arg, struct hk_view *v)
 {

@@ -1,5 +1,5 @@
-/* What a socket does not take at once waits in the queue of libuv. Messages and requests are kept for the next time, so that
- * publishing asks for no memory once there are enough of them. */
+/* Bytes that a socket does not accept at once wait in the queue of libuv. Messages and requests are reused, so that publishing
+ * allocates no memory once there are enough of them. */
 #include "daemon/publish/send_queue.h"
 
 #include "daemon/base/log.h"
@@ -16,8 +16,8 @@ struct hk_write {
   struct hk_subscriber *subscriber;
   struct hk_message *message[PARTS];
   unsigned n;
-  size_t reply;               /* bytes, when it is a reply; else 0 */
-  struct hk_send_queue *home; /* as of a message */
+  size_t reply;               /* bytes of a reply; 0: it is none */
+  struct hk_send_queue *home; /* as in a message */
   struct hk_write *next;
 };
 
@@ -80,8 +80,8 @@ static void on_write(uv_write_t *request, int status)
   s->wrote(s, status);
 }
 
-/* Writes what the socket takes at once, if nothing waits before it; returns how many bytes. An error shows in the write of the
- * rest. */
+/* Writes as much as the socket accepts at once, if no earlier data waits; returns the number of bytes. The write of the rest
+ * reports errors. */
 static size_t write_now(struct hk_subscriber *s, const uv_buf_t *bytes, unsigned n)
 {
   const int written = uv_try_write(s->stream, bytes, n);
@@ -102,7 +102,7 @@ int hk_send_queue_put(struct hk_send_queue *home, struct hk_subscriber *s, struc
     part[parts] = messages[i];
     bytes[parts++] = uv_buf_init(messages[i]->bytes.data, (unsigned)messages[i]->bytes.size);
   }
-  /* Had first, so that no write is ever broken off within a frame. */
+  /* Allocated first, so that no write stops within a frame. */
   struct hk_write *w = home ? home->writes : NULL;
   if (w) {
     home->writes = w->next;
@@ -134,7 +134,7 @@ int hk_send_queue_put(struct hk_send_queue *home, struct hk_subscriber *s, struc
   return status;
 }
 
-/* Makes one message of records of TLS of several. 0, or a negative errno. */
+/* Combines several messages into one message of TLS records. 0, or a negative errno. */
 static int encrypt(struct hk_send_queue *home, const struct hk_subscriber *s, struct hk_message *const *messages, unsigned n,
                    struct hk_message **out)
 {

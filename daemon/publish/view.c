@@ -1,4 +1,4 @@
-/* The life of views, and what is known of names. */
+/* Makes and frees views, and matches names with their patterns. */
 #include "daemon/publish/view_internal.h"
 
 #include "daemon/base/glob.h"
@@ -9,10 +9,10 @@
 #include <sys/random.h>
 #include <xxhash.h>
 
-#define LOOKS 256u /* names looked at in one call of hk_views_tend */
+#define LOOKS 256u /* names checked in one call of hk_views_tend */
 
-/* Few: a view with no more matches becomes narrow, one with over twice as many and some wide. A narrow view pays for each hit
- * what a wide one pays for some ten points. */
+/* A view with at most this number of matches becomes narrow; one with considerably over twice as many becomes wide. A match
+ * costs a narrow view as much as some ten points cost a wide one. */
 static uint32_t few(uint32_t slots)
 {
   return slots / 32;
@@ -20,7 +20,7 @@ static uint32_t few(uint32_t slots)
 
 /* --- names --- */
 
-/* Names are read from the first time they are needed to names_end. */
+/* Names stay locked for reading from their first use until names_end. */
 static void names_begin(struct hk_views *vs)
 {
   if (!vs->reading)
@@ -244,7 +244,7 @@ static bool view_same(const struct hk_view *v, const struct hk_wanted *w)
          v->wanted.glob.length == w->glob.length && memcmp(v->pattern, w->glob.data, w->glob.length) == 0;
 }
 
-/* A view of one sensor begins to watch it, where it is known already; else it does when a batch has it. */
+/* A view of one sensor begins to watch it at once if the sensor is known, otherwise when a batch contains it. */
 static int watch_name(struct hk_views *vs, struct hk_view *v)
 {
   uint32_t slot;
@@ -341,7 +341,7 @@ bool hk_views_look_wide(struct hk_views *vs, struct hk_view *v, uint32_t slot)
 
 /* --- between batches --- */
 
-/* Makes a wide view, all of whose matches are known, narrow. Without memory it stays wide. */
+/* Makes a wide view narrow if all its matches are known. Without memory it stays wide. */
 static void view_narrow(struct hk_views *vs, struct hk_view *v)
 {
   if (hk_views_grow(vs) != 0)

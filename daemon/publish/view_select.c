@@ -1,5 +1,5 @@
-/* Choosing what views want of a batch. Scores are compared a block at a time, without a branch; what follows is work for each
- * hit. */
+/* Selects the results of a batch that views want. Scores are compared block by block, without branches; the rest is work for
+ * each match. */
 #include "daemon/base/grow.h"
 #include "daemon/publish/view_internal.h"
 
@@ -10,7 +10,7 @@
 
 #define BLOCK 64u
 
-/* Which results a view wants by their scores: those from `least` on, and perhaps those without one. */
+/* The results that a view wants by score: those of at least `least`, and perhaps those without a score. */
 struct limits {
   float least;
   bool unscored;
@@ -44,7 +44,7 @@ static uint64_t keeps_of_block(struct limits limits, const float *score)
   return mask;
 }
 
-/* Indices of the results that are within the limits and whose slots are in the set (NULL: any). out has room for all. */
+/* Finds the indices of the results within the limits whose slots are in the set (NULL: any). out has room for all. */
 static uint32_t sift(const struct hk_batch *b, struct limits limits, const uint64_t *set, uint32_t *out)
 {
   uint32_t n = 0, at = 0;
@@ -74,7 +74,7 @@ static bool wants_event(const struct hk_view *v, const struct hk_event *e)
   return hk_wants_event(&v->wanted, e->kind);
 }
 
-/* What a whole or wide view wants of a batch. */
+/* Selects for a whole or wide view. */
 static void view_select_choose(struct hk_views *vs, struct hk_view *v, const struct hk_batch *b, bool dropped,
                                struct hk_choice *results, struct hk_choice *events)
 {
@@ -123,7 +123,7 @@ static int hit(struct hk_views *vs, struct hk_view *v, struct hk_indices *indice
   return 0;
 }
 
-/* Hands out what narrow views want of a batch. 0 or -ENOMEM. */
+/* Selects for all narrow views. 0 or -ENOMEM. */
 static int hit_all(struct hk_views *vs, const struct hk_batch *b, bool dropped)
 {
   int status = hk_views_grow(vs);
@@ -157,7 +157,7 @@ static int hit_all(struct hk_views *vs, const struct hk_batch *b, bool dropped)
   return status != 0 ? -ENOMEM : 0;
 }
 
-/* Room for the indices of a batch. */
+/* Allocates memory for the indices of a batch. */
 static int view_select_reserve(struct hk_views *vs, const struct hk_batch *b)
 {
   const uint32_t needed = b->n > b->n_events ? b->n : b->n_events, capacity = needed > b->capacity ? needed : b->capacity;
