@@ -9,7 +9,8 @@
  *
  * The last line of a connection of the line protocol: after the end of the peer's stream (shutdown(fd, SHUT_WR)), when each of
  * its points is dealt with (with a journal: committed), it sends one line of JSON, and closes:
- *   {"taken":POINTS,"late":POINTS,"rejected":POINTS,"refused":LINES,"dropped":POINTS,"faults":[{"line":NUMBER,"byte":NUMBER,"why":"..."},...]}
+ *   {"taken":POINTS,"late":POINTS,"rejected":POINTS,"refused":LINES,"dropped":POINTS,
+ *    "faults":[{"line":NUMBER,"byte":NUMBER,"why":"..."},...]}
  * taken: points that reached their sensors, with the numbers of late and rejected ones among them; refused: invalid lines;
  * dropped: points whose sensor was refused or whose time is too far ahead; with the first few errors (HK_LINES_FAULTS); byte 0:
  * the error has no place in its line. If the stream ends without that line, it is unknown how much was taken. */

@@ -1,8 +1,7 @@
 /* Makes points of derived sensors from the points of a field's members.
  *
- *     next chunk: hk_fields_look: its sensors are found or made members of fields; makes missing derived series
- *     derive:     hk_fields_put a member's point -> rows -> hk_fields_make points of the derived sensors, as many as there is
- * room for
+ *     next chunk: hk_fields_look: finds its sensors' fields, adds members, makes missing derived series
+ *     derive:     hk_fields_put a member's point -> rows -> hk_fields_make points of the derived sensors, up to `room`
  *
  * Fields are kept as groups are (groups.h: members, journal, snapshots, reload), in an hk_groups of their own, so a sensor may be
  * in both. Each member has SENSOR#residual (of a model: SENSOR#model), and SENSOR#residual.ALGORITHM for each further algorithm

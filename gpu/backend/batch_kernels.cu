@@ -1,30 +1,29 @@
-/* What the device does for a batch, except the scores: commands of the host, points told apart by sensor, sweeps, the answer;
- * and their launchers.
+/* The kernels of a batch, except those of the scores: commands of the host, grouping of points by sensor, sweeps, the answer; and
+ * their launchers.
  *
- * Grouping. Each sensor's points are strung on a chain through `next`, whose newest link stands in the slot's entry of `last`.
- * The thread of that link owns the chain: it takes it out of `last`, puts the points in order (at most HK_BATCH_PER_SENSOR, so a
- * chain is short), and appends the sensor's task to its detector's list. In which order tasks stand there depends on chance; no
- * result does.
+ * Grouping. Each sensor's points form a linked list (a chain) through `next`; the slot's entry of `last` is its newest point. The
+ * thread of that point owns the chain: it takes it out of `last`, sorts the points (at most HK_BATCH_PER_SENSOR, so a chain is
+ * short), and appends the sensor's task to its detector's list. The order of tasks in a list depends on chance; no result does.
  *
- * Failure modes: a slot that is not bound, or too many points of a sensor, refuse the batch: every chain is taken out of `last`
- * all the same, and the scores are left out. */
+ * Failure modes: if a slot is not bound, or a sensor has too many points, the batch is refused: every chain is taken out of
+ * `last` nevertheless, and nothing is scored. */
 #include "gpu/backend/work_sharing.cuh"
 
 #include <cuda_runtime_api.h>
 
 #define HK_THREADS 256u
-#define HK_BLOCK_MOST 1024u /* threads of a block, at most */
+#define HK_BLOCK_MOST 1024u /* maximum threads of a block */
 #define HK_WARP 32u
 #define HK_ALL 0xffffffffu
 
-/* Copies bytes, a multiple of 16, by the threads of a warp. */
+/* Copies bytes, a multiple of 16, with the threads of a warp. */
 static __device__ void hk_copy(void *to, const void *from, uint32_t bytes)
 {
   for (uint32_t i = threadIdx.x % HK_WARP; i < bytes / 16; i += HK_WARP)
     ((uint4 *)to)[i] = ((const uint4 *)from)[i];
 }
 
-/* A warp to a command. */
+/* Carries out commands, one a warp. */
 __global__ void hk_apply_kernel(const struct hk_cuda_directory directory, const unsigned char *memory, uint32_t first, uint32_t n)
 {
   const uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / HK_WARP, lane = threadIdx.x % HK_WARP;
@@ -58,7 +57,7 @@ static __device__ bool hk_bound(const struct hk_cuda_directory *directory, uint3
   return slot < directory->max && directory->record[slot];
 }
 
-/* Point i joins its sensor's chain. */
+/* Adds point i to its sensor's chain. */
 static __device__ void hk_link(const struct hk_cuda_directory *directory, const struct hk_cuda_work *work, uint32_t slot,
                                uint32_t i)
 {
@@ -68,14 +67,14 @@ static __device__ void hk_link(const struct hk_cuda_directory *directory, const 
     work->counters->refused = HK_CUDA_UNBOUND;
 }
 
-/* Puts the chain that begins with point i in order. Returns how many there are, 0 when there are too many. */
+/* Sorts the chain that begins with point i. Returns the number of its points, or 0 if there are too many. */
 static __device__ uint32_t hk_unchain(const uint32_t *next, uint32_t i, uint32_t *point)
 {
   uint32_t count = 0;
   for (uint32_t at = i; at != HK_CUDA_NONE; at = next[at]) {
     if (count == HK_BATCH_PER_SENSOR)
       return 0;
-    uint32_t k = count++; /* latest first: that is nearly how they are strung */
+    uint32_t k = count++; /* latest first: chains are nearly in this order */
     for (; k > 0 && point[k - 1] < at; k--)
       point[k] = point[k - 1];
     point[k] = at;
@@ -83,7 +82,8 @@ static __device__ uint32_t hk_unchain(const uint32_t *next, uint32_t i, uint32_t
   return count;
 }
 
-/* Makes the task of the sensor whose chain begins with point i. Called by whole warps; owner: this thread has such a point. */
+/* Makes the task of the sensor whose chain begins with point i. Called by whole warps; owner: whether this thread has such a
+ * point. */
 static __device__ void hk_list(const struct hk_cuda_directory *directory, const struct hk_cuda_work *work, uint32_t slot,
                                uint32_t i, bool owner)
 {
@@ -98,7 +98,7 @@ static __device__ void hk_list(const struct hk_cuda_directory *directory, const 
         work->counters->refused = HK_CUDA_TOO_MANY;
     }
   }
-  /* places in order for the warp's points: one atomic a warp */
+  /* reserves places for the warp's points: one atomic operation a warp */
   uint32_t upto = count;
   for (uint32_t far = 1; far < HK_WARP; far *= 2) {
     const uint32_t other = __shfl_up_sync(HK_ALL, upto, far);
@@ -115,7 +115,7 @@ static __device__ void hk_list(const struct hk_cuda_directory *directory, const 
     for (uint32_t k = 0; k < count; k++)
       work->order[first + k] = point[count - 1 - k];
 
-  /* places in the lists: one atomic a warp and detector */
+  /* reserves places in the lists: one atomic operation a warp and detector */
   const uint32_t detector = count > 0 ? directory->detector[slot] : HK_CUDA_NONE;
   const uint32_t same = __match_any_sync(HK_ALL, detector), leader = __ffs(same) - 1;
   uint32_t place = 0;
@@ -128,7 +128,7 @@ static __device__ void hk_list(const struct hk_cuda_directory *directory, const 
   }
 }
 
-/* Brings point i to the device, if it is not there. Returns its slot. */
+/* Copies point i to the device, if it is not there. Returns its slot. */
 static __device__ uint32_t hk_bring(const struct hk_cuda_points *from, const struct hk_cuda_points *points, uint32_t i)
 {
   if (!from->slot)
@@ -160,7 +160,7 @@ __global__ void hk_list_kernel(const struct hk_cuda_directory directory, const s
   hk_list(&directory, &work, at, i, hk_owner(&directory, at, i));
 }
 
-/* Both for a batch that fits one block. */
+/* Chains and tasks of a batch that fits into one block. */
 __global__ void hk_group_kernel(const struct hk_cuda_directory directory, const struct hk_cuda_work work,
                                 const struct hk_cuda_points from, const struct hk_cuda_points points, uint32_t n)
 {
@@ -173,11 +173,11 @@ __global__ void hk_group_kernel(const struct hk_cuda_directory directory, const 
 
 __global__ void hk_finish_kernel(const struct hk_cuda_work work, const struct hk_cuda_end end)
 {
-  __threadfence_system(); /* the host sees what the kernels before this one wrote before it sees the answer */
+  __threadfence_system(); /* the host sees the writes of earlier kernels before it sees the answer */
   hk_end(work, end);
 }
 
-/* A notice goes to the host, where they are put in order. Returns whether there was a place. */
+/* Sends a notice to the host, which sorts notices. Returns whether there was a place. */
 static __device__ bool hk_notice(const struct hk_cuda_columns *columns, const struct hk_cuda_record *record, uint8_t kind)
 {
   const uint32_t place = atomicAdd(columns->n_events, 1u);
@@ -200,19 +200,19 @@ __global__ void hk_sweep_kernel(const struct hk_detector d, const struct hk_cuda
   if (i >= n)
     return;
   struct hk_cuda_record *const record = (struct hk_cuda_record *)(records + record_bytes * i);
-  if (directory.record[record->slot] != record) /* no sensor's */
+  if (directory.record[record->slot] != record) /* the record is no sensor's */
     return;
   struct hk_window window = record->window;
   const int turn = hk_window_sweep(&window, &d, columns.arrival);
   if (turn != 0 && hk_notice(&columns, record, turn > 0 ? HK_EVENT_STALE : HK_EVENT_BACK))
     record->window.stale = window.stale;
-  if (!window.started && window.seen == 0) /* a name that never gives a point must not hold its place for ever */
+  if (!window.started && window.seen == 0) /* a sensor that never sends a point must not keep its place for ever */
     record->window.seen = window.seen = columns.arrival;
   if (idle > 0 && columns.arrival - window.seen > idle)
     (void)hk_notice(&columns, record, HK_EVENT_IDLE);
 }
 
-/* A warp to a record. */
+/* Sweeps records, one a warp. */
 __global__ void hk_fetch_kernel(const struct hk_image *images, uint32_t n, unsigned char *to)
 {
   const uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / HK_WARP;

@@ -54,7 +54,7 @@ template <int K> static __global__ void __launch_bounds__(32) by_warp(const __gr
     all.outcome[system] = out;
 }
 
-/* The diagonals that a kernel has on a side, at least 1. */
+/* The number of diagonals on each side that a kernel is compiled for, at least 1. */
 static uint32_t half_of(const hk_band_shape *s)
 {
   const uint32_t half = s->below > s->above ? s->below : s->above;

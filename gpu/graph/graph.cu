@@ -1,34 +1,33 @@
-/* The kernel of neighbour graphs: a warp to a few sensors of one detector. Their waiting points are taken one of each after the
- * other.
+/* The kernel of neighbour graphs: a warp scores a few sensors of one detector, and takes one waiting point of each in turn.
  *
- * A point goes through the window rules, passes over the nodes (graph.cuh), and the alert rule. Rules are long chains of steps of
- * one thread: lanes go through them side by side, each for a sensor; passes are the whole warp's. */
+ * A point goes through the window rules, passes over the nodes (graph.cuh), and the alert rule. Rules are long sequential
+ * computations: each lane does them for one sensor, side by side with the others. The whole warp does the passes. */
 #include "gpu/backend/kernel.h"
 #include "gpu/backend/tick.cuh"
 #include "gpu/backend/work_sharing.cuh"
 #include "gpu/graph/graph.cuh"
 #include "gpu/graph/graph_event.cuh"
 
-#define HK_TOGETHER 8u /* most sensors that a warp takes together */
-#define HK_WARPS 4u    /* of a block */
+#define HK_TOGETHER 8u /* maximum number of sensors that a warp takes together */
+#define HK_WARPS 4u    /* warps of a block */
 #define HK_THREADS (HK_WARPS * HK_WARP)
-#define HK_BLOCKS 6 /* of a multiprocessor, as far as registers go */
+#define HK_BLOCKS 6 /* blocks of a multiprocessor, as registers allow */
 
-/* What a warp has in shared memory; counts stand behind it. */
+/* Shared memory of a warp; counts follow it. */
 struct room {
   struct hk_share tasks;
   struct hk_graph_sensor sensor[HK_TOGETHER];
-  struct hk_event event; /* of one of them */
+  struct hk_event event; /* of one of the sensors */
 };
 #define HK_ROOM_BYTES ((uint32_t)((sizeof(struct room) + 15) & ~(size_t)15))
 
-/* Bytes of counts: size is the samples of a ring. */
+/* Bytes of counts. size: samples of a ring. */
 static __host__ __device__ uint32_t counts_bytes(uint32_t size)
 {
   return (size + 8 + 3) / 4 * 16;
 }
 
-/* The window rules, by the sensor's own lane. */
+/* Applies the window rules, in the sensor's own lane. */
 static __device__ __forceinline__ struct hk_graph_brought graph_take(const struct hk_graph_sensor *sensor,
                                                                      struct hk_cuda_record *record,
                                                                      const struct hk_cuda_columns *columns,
@@ -39,7 +38,7 @@ static __device__ __forceinline__ struct hk_graph_brought graph_take(const struc
                          record->alert.raised);
 }
 
-/* The results of a point and the alert rule, by the sensor's own lane. Where that says nothing, event->kind is 0. */
+/* Writes the results of a point and applies the alert rule, in the sensor's own lane. Without an event, event->kind is 0. */
 static __device__ __forceinline__ void graph_decide(const struct hk_graph_sensor *sensor, struct hk_cuda_record *record,
                                                     const struct hk_cuda_columns *columns, uint32_t index, struct hk_step step,
                                                     int32_t moved, struct hk_graph_sides *sides, struct hk_event *event)
@@ -53,7 +52,7 @@ static __device__ __forceinline__ void graph_decide(const struct hk_graph_sensor
     event->kind = 0;
 }
 
-/* What a point does to a graph before it brings nodes; seldom anything. */
+/* Changes the graph before a point adds nodes; rarely needed. */
 static __device__ __noinline__ void graph_prepare(struct hk_graph_sensor *sensor, struct hk_cuda_record *record,
                                                   struct hk_graph_brought b, uint32_t *counts)
 {
@@ -68,7 +67,7 @@ static __device__ __noinline__ void graph_prepare(struct hk_graph_sensor *sensor
   __syncwarp();
 }
 
-/* What the alert rule says of sensor number `who`, with what goes with it; seldom anything. */
+/* Writes the event of sensor number `who`, with its details; rarely needed. */
 static __device__ __noinline__ void graph_tell(struct room *room, uint32_t who, struct hk_graph_sides sides,
                                                const struct hk_cuda_columns *columns, uint32_t index)
 {
@@ -83,12 +82,12 @@ static __device__ __noinline__ void graph_tell(struct room *room, uint32_t who, 
   __syncwarp();
 }
 
-/* A point of each sensor for which `here` is true, in its own lane. */
+/* Processes a point of each sensor for which `here` is true, in its own lane. */
 static __device__ __forceinline__ void graph_tick(struct room *room, struct hk_cuda_record *record,
                                                   const struct hk_cuda_columns *columns, const struct hk_point *point, bool here,
                                                   uint32_t *counts)
 {
-  struct hk_graph_sensor *const sensors = room->sensor, *const own = &sensors[hk_lane()]; /* of lanes that have one */
+  struct hk_graph_sensor *const sensors = room->sensor, *const own = &sensors[hk_lane()]; /* lanes that have a point */
   struct hk_graph_brought b = {};
   if (here)
     b = graph_take(own, record, columns, point);
@@ -174,7 +173,7 @@ static uint32_t graph_shared_bytes(uint32_t size)
   return HK_WARPS * (HK_ROOM_BYTES + counts_bytes(size));
 }
 
-/* Blocks work in shared memory alone; that some takes part in the sharing out of scratch memory says that there is no less. */
+/* Blocks use shared memory only. The size is not 0, because kernel_choice.c divides by it. */
 static uint64_t graph_scratch_bytes(uint32_t size)
 {
   (void)size;

@@ -1,5 +1,5 @@
-/* The kernel of algorithm = limit: a lane to a sensor, which does what cpu/limit/limit.h says, one point after the other. Once a
- * block of a sensor, of 30 points or so, its lane sorts 276 slopes, in memory of its own; the others wait. */
+/* The kernel of algorithm = limit: one lane for each sensor, which computes cpu/limit/limit.h point by point. Once for each
+ * block of a sensor, of about 30 points, its lane sorts 276 slopes in local memory, while the other lanes wait. */
 #include "cpu/limit/alert.h"
 #include "gpu/backend/kernel.h"
 #include "gpu/backend/tick.cuh"
@@ -9,7 +9,7 @@
 #define HK_THREADS 64u
 #define HK_WARPS (HK_THREADS / HK_WARP)
 
-/* One point of a sensor. */
+/* Processes one point of a sensor. */
 static __device__ __noinline__ void limit_tick(const struct hk_detector *d, struct hk_cuda_record *record,
                                                const struct hk_cuda_columns *columns, const struct hk_point *point)
 {
@@ -51,7 +51,7 @@ static uint32_t limit_shared_bytes(uint32_t size)
   return 0;
 }
 
-/* It needs none; that some takes part in the sharing out of scratch memory says that there is no less. */
+/* The kernel needs none. The size is not 0, because kernel_choice.c divides by it. */
 static uint64_t limit_scratch_bytes(uint32_t size)
 {
   (void)size;

@@ -1,4 +1,5 @@
-/* Lines of pipes, a thread to each: a step of them all, what their sensors see, and the state of one that begins. */
+/* Lines of pipes, one thread for each: a time step of all lines, the values at their sensors, and the state of a line that
+ * begins. */
 #include "gpu/model/pipes_kernels.h"
 #include "gpu/model/pipes_step.cuh"
 

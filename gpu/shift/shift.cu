@@ -1,4 +1,4 @@
-/* The kernel of algorithm = shift: a lane to a sensor, which does what cpu/shift/shift.h says, one point after the other. */
+/* The kernel of algorithm = shift: one lane for each sensor, which computes cpu/shift/shift.h point by point. */
 #include "cpu/shift/alert.h"
 #include "gpu/backend/kernel.h"
 #include "gpu/backend/tick.cuh"
@@ -8,7 +8,7 @@
 #define HK_THREADS 64u
 #define HK_WARPS (HK_THREADS / HK_WARP)
 
-/* One point of a sensor. */
+/* Processes one point of a sensor. */
 static __device__ __noinline__ void shift_tick(const struct hk_detector *d, struct hk_cuda_record *record,
                                                const struct hk_cuda_columns *columns, const struct hk_point *point)
 {
@@ -50,7 +50,7 @@ static uint32_t shift_shared_bytes(uint32_t size)
   return 0;
 }
 
-/* It needs none; that some takes part in the sharing out of scratch memory says that there is no less. */
+/* The kernel needs none. The size is not 0, because kernel_choice.c divides by it. */
 static uint64_t shift_scratch_bytes(uint32_t size)
 {
   (void)size;

@@ -11,8 +11,7 @@
  *
  * Element l + L e of a vector is lane l's e-th. Two steps, with an exchange through shared memory between them:
  *   in a lane   v_l(y) = sum over e of v_(l + L e) y^e at all R roots of y^R = -i; y = u^L
- *   across      for each such y, sum over l of v_l(y) u^l at the L roots of u^L = y; of the y, a lane has numbers lane, lane + L,
- * ..
+ *   across      for each such y, sum over l of v_l(y) u^l at the L roots of u^L = y; a lane has y number lane, lane + L, ..
  *
  * Both go by halving a polynomial (evaluate.cuh); the constants of the second come from a table. In which order roots come out
  * does not matter, as X is brought there the same way.

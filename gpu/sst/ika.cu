@@ -1,23 +1,23 @@
 /* The kernel of IKA-SST. Compiled once for each number of vector elements a lane (HK_ROWS) and of lanes to a sensor (HK_LANES);
  * ika_choose.c chooses by the detector.
  *
- * A warp takes a bundle of sensors, up to 32. For each of their points in turn:
+ * A warp takes a bundle of up to 32 sensors. For each of their points in turn:
  *   a lane to a sensor    the window rules
  *   L lanes to a sensor   centring, mu, feedback, Lanczos on the past, for 32 / L sensors at a time
  *   a lane to a sensor    the eigenproblems of the past, results, the alert rule
- * Nothing of a sensor is shared with another, and where in a bundle it stands changes no number of it.
+ * Sensors share no data, and the results of a sensor do not depend on its place in the bundle.
  *
- * Compiled with denormals taken as zero (-ftz=true): spans are scaled to about 1, where nothing that small counts, and window.h
- * keeps denormals out of the ring; the tag in a sample's lowest bit is never read as a number. */
+ * Compiled with denormals treated as zero (-ftz=true): spans are scaled to about 1, where denormals are negligible, and window.h
+ * keeps them out of the ring. The tag in a sample's lowest bit is never read as a number. */
 #include "gpu/backend/kernel.h"
 #include "gpu/backend/tick.cuh"
 #include "gpu/backend/work_sharing.cuh"
 #include "gpu/sst/ika.cuh"
 
-#define HK_FOURIER (HK_ROWS * HK_LANES >= 96) /* how products are made: from there on the transforms are faster */
+#define HK_FOURIER (HK_ROWS * HK_LANES >= 96) /* how products are computed: from this size on, the transforms are faster */
 
-/* Blocks on a multiprocessor: a multiple of 2, so that its four schedulers have as many warps each, as many as registers for R
- * elements in three vectors at once allow. */
+/* Blocks of a multiprocessor: as many as registers for R elements of three vectors allow, and a multiple of 2, so that its
+ * four schedulers have equal numbers of warps. */
 #define HK_BLOCKS (HK_ROWS <= (HK_FOURIER ? 16 : 20) ? 8 : HK_ROWS <= 28 ? 6 : 4)
 
 #define HK_JOIN_(a, b, c) a##_##b##_##c
@@ -36,13 +36,14 @@ static __host__ __device__ uint32_t warp_floats(uint32_t order)
   return HK_SHARE_FLOATS + (group::warp_floats > 3 * HK_WARP * order ? group::warp_floats : 3 * HK_WARP * order);
 }
 
-/* What the lanes of a warp share. A column for each sensor of the bundle; in device memory but for the first and the last. */
+/* Memory that the lanes of a warp share: a column for each sensor of the bundle. It is device memory, except the first and
+ * last members. */
 struct room {
   struct hk_share *tasks;
   float *alpha, *beta; /* T: order rows of HK_WARP */
   float *share;        /* HK_WARP */
   uint32_t *order;     /* HK_WARP: of T; 0 = the present is zero, HK_NO_PAST = the past is */
-  float *groups;       /* the groups' rooms; between scores, when no sequence is needed, 3 rows for each row of T */
+  float *groups;       /* the groups' memory; between scores, when no sequence is needed, 3 rows for each row of T */
 };
 #define HK_NO_PAST UINT32_MAX
 
@@ -64,7 +65,7 @@ static __device__ __forceinline__ struct room room_of(float *shared, float *scra
   return r;
 }
 
-/* The samples of a record; none, when there is no record. */
+/* The samples of a record; none without a record. */
 static __device__ __forceinline__ hk_span span_of(const hk_detector &d, struct hk_cuda_record *record)
 {
   if (!record)
@@ -72,7 +73,7 @@ static __device__ __forceinline__ hk_span span_of(const hk_detector &d, struct h
   return { hk_cuda_ring(record, &d), record->window.head, hk_detector_span(&d), record->window.mean, record->window.reference };
 }
 
-/* Scores the sensor of column `column` as its window stands. record: NULL where this group has none. */
+/* Scores the sensor of column `column` for its present window. record: NULL if this group has no sensor. */
 static __device__ __forceinline__ void ika_score(const group &g, const hk_detector &d, basis &q, const struct room &room,
                                                  uint32_t column, struct hk_cuda_record *record)
 {
@@ -133,7 +134,7 @@ static __device__ __forceinline__ void ika_score(const group &g, const hk_detect
   }
 }
 
-/* The eigenproblems of the columns, a lane to each: z. due: there is one in this lane's. */
+/* Solves the eigenproblems of the columns, one a lane, for z. due: this lane's column has one. */
 static __device__ __forceinline__ float outside(const hk_detector &d, const struct room &room, uint32_t column, bool due)
 {
   const uint32_t told = due ? room.order[column] : 0, order = told == HK_NO_PAST ? 0 : told;
@@ -144,7 +145,7 @@ static __device__ __forceinline__ float outside(const hk_detector &d, const stru
     if (i + 1 < order)
       t[(3 * i + 1) * HK_WARP] = room.beta[i * HK_WARP + column];
   }
-  /* Below `least` of the largest an eigenvalue is rounding noise: a past of rank below r spans no more than its rank. */
+  /* An eigenvalue below `least` times the largest is rounding noise: a past of a rank below r spans only its rank. */
   const float least = d.operator_ == HK_OPERATOR_GRAM ? 0x1p-21f : 0x1p-17f;
   const float z = hk_lane_outside(t, order, d.rank, least);
   return !due ? NAN : told == 0 ? 0 : told == HK_NO_PAST ? 1 : z;

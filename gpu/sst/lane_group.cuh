@@ -1,4 +1,4 @@
-/* Lanes that work together on one sensor, and the Hankel product they make.
+/* Groups of lanes that work together on one sensor, and their Hankel product.
  *
  * A group is L lanes of a warp (L = 2, 4, 8, 16 or 32); a warp has 32 / L groups, each with a sensor of its own, that walk in
  * step: every function here is called by all 32 lanes. A lane holds R elements of a vector in registers (R even): lane l those
@@ -33,13 +33,13 @@
 template <int R, int L, bool F = false> struct hk_group;
 
 template <int R, int L> struct hk_group<R, L, false> {
-  /* Where sequences lie in the group's room, in floats: X0 - X1 at 0, X2 - X1, X1, and v. */
+  /* Offsets of the sequences in the group's memory, in floats: X0 - X1 at 0, X2 - X1, X1, and v. */
   static constexpr uint32_t stride = 4 * ((R + 3) / 4 | 1), half = L / 2 * stride;
   static constexpr uint32_t second = 2 * half + (L == 2 ? 4 : 8), shared = second + 2 * half, v = shared + 2 * half,
                             end = v + 2 * half;
   static constexpr uint32_t size = L <= 4 ? end + (((L == 2 ? 8 : 16) - end) & 31) : end;
 
-  uint32_t lane;   /* in the group, 0 .. L - 1 */
+  uint32_t lane;   /* number in the group, 0 .. L - 1 */
   uint32_t window; /* w */
   float *room;     /* `size` floats of shared memory */
 
@@ -59,7 +59,7 @@ template <int R, int L> struct hk_group<R, L, false> {
   __device__ __forceinline__ uint32_t first() const { return lane * R; }
 };
 
-/* Sum of x over the group; all its lanes get it. */
+/* Returns the sum of x over the group, to all its lanes. */
 template <int R, int L, bool F> static __device__ __forceinline__ float hk_group_sum(const hk_group<R, L, F> &, float x)
 {
 #pragma unroll
@@ -68,7 +68,7 @@ template <int R, int L, bool F> static __device__ __forceinline__ float hk_group
   return x;
 }
 
-/* Sums of n numbers, each over the group. All are under way at once: so they must not be added as they come. */
+/* Sums n numbers, each over the group, all at once: latencies overlap, which sums one after the other would not allow. */
 template <int R, int L, bool F, int N>
 static __device__ __forceinline__ void hk_group_sums(const hk_group<R, L, F> &, float (&x)[N])
 {
@@ -84,7 +84,7 @@ static __device__ __forceinline__ void hk_group_sums(const hk_group<R, L, F> &, 
   }
 }
 
-/* Largest x of the group. */
+/* Returns the largest x of the group. */
 template <int R, int L, bool F> static __device__ __forceinline__ float hk_group_max(const hk_group<R, L, F> &, float x)
 {
 #pragma unroll
@@ -93,7 +93,7 @@ template <int R, int L, bool F> static __device__ __forceinline__ float hk_group
   return x;
 }
 
-/* 1 / sqrt(x), within a bit of the last place, for a normal x. */
+/* Returns 1 / sqrt(x), accurate to a bit of the last place, for a normal x. */
 static __device__ __forceinline__ float hk_inverse_root(float x)
 {
   const float by = rsqrtf(x);
@@ -120,7 +120,7 @@ template <int R> static __device__ __forceinline__ void hk_lane_add(float (&a)[R
     a[e] = fmaf(factor, b[e], a[e]);
 }
 
-/* What stands from element w on is no element: makes it 0. */
+/* Sets the places from element w on, which are no elements, to 0. */
 template <int R, int L, bool F> static __device__ __forceinline__ void hk_lane_trim(const hk_group<R, L, F> &g, float (&a)[R])
 {
   const int left = (int)g.window - (int)g.first();
@@ -131,7 +131,7 @@ template <int R, int L, bool F> static __device__ __forceinline__ void hk_lane_t
   }
 }
 
-/* A block of R floats from shared memory (16-byte aligned) and to it; what stands between R and stride is never used. */
+/* Loads and stores a block of R floats of shared memory (16-byte aligned); places between R and stride are never used. */
 template <int R> static __device__ __forceinline__ void hk_block_load(float (&a)[R], const float *from)
 {
 #pragma unroll
@@ -241,10 +241,10 @@ template <int R, int L> static __device__ __forceinline__ void hk_group_product(
 {
   typedef hk_group<R, L, false> at;
   uint32_t lane = g.lane;
-  asm volatile("" : "+r"(lane)); /* addresses are made anew each time, which is cheaper than to keep them */
+  asm volatile("" : "+r"(lane)); /* addresses are computed again each time, which is cheaper than keeping them */
   const bool upper = lane >= L / 2;
   const uint32_t row = lane % (L / 2);
-  __syncwarp(); /* the vector before has been read by all */
+  __syncwarp(); /* all lanes have read the previous vector */
   hk_block_store(g.room + at::v + lane * at::stride, v);
   __syncwarp();
   hk_shared_multiply(g, upper, row, v);
@@ -265,7 +265,7 @@ template <int R, int L>
 static __device__ __forceinline__ void hk_group_lay_out(const hk_group<R, L, false> &g, const float (&x)[R / 2][4])
 {
   typedef hk_group<R, L, false> at;
-  __syncwarp(); /* the sequences before have been read by all */
+  __syncwarp(); /* all lanes have read the previous sequences */
 #pragma unroll
   for (int n = 0; n < R / 2; n++) {
     const uint32_t i = n * L + g.lane, first = i / R * at::stride + i % R, next = first + at::half;

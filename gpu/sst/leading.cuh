@@ -1,11 +1,10 @@
 /* Leading eigenpairs of a symmetric tridiagonal matrix T, by a warp, in double.
  *
- * T comes from Lanczos: no number beside the diagonal is zero, so that eigenvalues are distinct. Magnitudes by Sturm counts at x
- * and -x at once, several points at a time where there are more lanes than eigenvalues. An eigenvector follows row by row from
- * either end, which is stable as long as it grows; both meet where it is largest. What is wanted of it are sums, so that none is
- * stored.
+ * T comes from Lanczos: no off-diagonal number is zero, so eigenvalues are distinct. Magnitudes are found by Sturm counts at x
+ * and -x at once, at several points at a time if there are more lanes than eigenvalues. An eigenvector is computed row by row
+ * from both ends, which is stable while it grows; both meet where it is largest. Only sums over it are needed, so none is stored.
  *
- * Everything ends, whatever is in T. */
+ * All loops end, whatever is in T. */
 #ifndef HK_LEADING_CUH
 #define HK_LEADING_CUH
 
@@ -13,29 +12,30 @@
 
 #define HK_ROWS_AT_ONCE 8u /* of T, between two scalings */
 
-/* T: x on the diagonal, y beside it; in shared memory. y of the last row is 0, and rows of zeros follow up to a multiple of
- * HK_ROWS_AT_ONCE. */
+/* T: x on the diagonal, y off the diagonal; in shared memory. y of the last row is 0, and rows of zeros follow up to a
+ * multiple of HK_ROWS_AT_ONCE. */
 struct hk_tridiagonal {
   const double2 *t;
   uint32_t order;
 };
 
-/* What a lane knows of the eigenvalue of its number, counted by magnitude from the largest: number lane / each. */
+/* The bracket of a lane's eigenvalue, which is number lane / each, counted by magnitude from the largest. */
 struct hk_bracket {
   double low, high;             /* low <= |theta| <= high */
-  uint32_t from_low, from_high; /* how many eigenvalues lie above low, and above high (<< 16), below -low, and below -high */
+  uint32_t from_low, from_high; /* numbers of eigenvalues above low, and above high (<< 16), below -low, and below -high */
 };
 
 /* An eigenpair. The vector is of unit length. */
 struct hk_pair {
   double theta;
-  double along;       /* the vector times a given one */
-  double first, last; /* components; the last of many may be too small for a double, and 0 */
+  double along;       /* the product of the vector and a given one */
+  double first, last; /* components; the last of many may be too small for a double, and then is 0 */
   double height;      /* the largest component, */
-  uint32_t peak;      /* and where it stands, from the end */
+  uint32_t peak;      /* and its place, from the end */
 };
 
-/* How many eigenvalues lie above x (<< 16), and how many below -x; x > 0. By leading principal minors, scaled now and then. */
+/* Counts the eigenvalues above x (<< 16) and those below -x; x > 0. Uses leading principal minors, which are rescaled from
+ * time to time. */
 static __device__ __forceinline__ uint32_t hk_beyond(const hk_tridiagonal &m, double x)
 {
   double up = 0, up_next = 1, down = 0, down_next = 1, square = 0;
@@ -62,10 +62,10 @@ static __device__ __forceinline__ uint32_t hk_beyond(const hk_tridiagonal &m, do
     down *= minus;
     down_next *= minus;
   }
-  return (rows - below) << 16 | below_minus; /* the rows of zeros have eigenvalues 0, which are neither */
+  return (rows - below) << 16 | below_minus; /* the rows of zeros have eigenvalues 0, which are not counted */
 }
 
-/* Lanes that work on an eigenvalue. */
+/* Number of lanes for each eigenvalue. */
 static __device__ __forceinline__ uint32_t hk_lanes_each(uint32_t wanted)
 {
   return HK_WARP / wanted;
@@ -110,8 +110,8 @@ static __device__ __forceinline__ double hk_inverse(double x)
   return y * (2 - x * y);
 }
 
-/* The eigenvector of theta. along: the given vector, in shared memory. deep: how far below its largest component so far the
- * vector must fall for what comes then to be noise that grows. */
+/* The eigenvector of theta. along: the given vector, in shared memory. deep: a component by this factor below the largest so far
+ * means that further components would be growing noise. */
 static __device__ __forceinline__ hk_pair hk_vector(const hk_tridiagonal &m, double theta, const float *along, double deep)
 {
   hk_pair pair;
@@ -173,7 +173,8 @@ static __device__ __forceinline__ hk_pair hk_vector(const hk_tridiagonal &m, dou
   return pair;
 }
 
-/* The eigenpairs of the brackets, number i in lane i; other lanes get zeros. bits: of the brackets. The whole warp. */
+/* Computes the eigenpairs of the brackets, number i in lane i; other lanes get zeros. bits: of the brackets. Called by the
+ * whole warp. */
 static __device__ __noinline__ hk_pair hk_vectors(const hk_tridiagonal m, uint32_t wanted, float bits, const hk_bracket b,
                                                   const float *along)
 {
@@ -188,7 +189,7 @@ static __device__ __noinline__ hk_pair hk_vectors(const hk_tridiagonal m, uint32
     const double size = 0.5 * (b.low + b.high);
     pair = hk_vector(m, at < positive ? size : -size, along, exp2(-0.5 * bits));
     if (at > 0 && at != positive)
-      pair.along = 0; /* it cannot be told from the one before */
+      pair.along = 0; /* it is numerically equal to the one before */
   }
   const uint32_t from = lane < wanted ? lane * each : lane;
   pair.theta = __shfl_sync(HK_ALL, pair.theta, from);

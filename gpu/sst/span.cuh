@@ -1,4 +1,4 @@
-/* From a sensor's ring to the sequences of its Hankel matrices in shared memory: what hk_span_prepare (cpu/rules/window.h) does,
+/* Makes the sequences of a sensor's Hankel matrices, in shared memory, from its ring: as hk_span_prepare (cpu/rules/window.h),
  * by a group of lanes. */
 #ifndef HK_SPAN_CUH
 #define HK_SPAN_CUH
@@ -13,21 +13,21 @@ struct hk_span {
   double mean, reference; /* of struct hk_window */
 };
 
-/* Centres and scales the 2w - 1 samples from number `from` on and lays them out for hk_group_product; zeros, where there is no
- * sensor. *energy: |H|_F^2 of the result, if `measure`. *top: largest magnitude after centring. *held: becomes at least the
- * largest magnitude before. */
+/* Centres and scales the 2w - 1 samples from number `from` on and lays them out for hk_group_product; zeros without a sensor.
+ * *energy: |H|_F^2 of the result, if `measure`. *top: largest magnitude after centring. *held: becomes at least the largest
+ * magnitude before. */
 template <int R, int L, bool F>
 static __device__ __forceinline__ void hk_span_lay_out(const hk_group<R, L, F> &g, const hk_span &s, const hk_detector &d,
                                                        uint32_t from, bool measure, float *energy, float *top, float *held)
 {
   constexpr int half = L / 2 * R; /* b: numbers i, b + i, 2b + i and 3b + i go together */
   int lane = (int)g.lane;
-  asm volatile("" : "+r"(lane)); /* what follows from it is cheaper computed each time than kept for the next sensor */
+  asm volatile("" : "+r"(lane)); /* values derived from it are cheaper to compute each time than to keep for the next sensor */
   const uint32_t begin = s.head + from - (s.head + from < s.samples ? 0 : s.samples);
   const int reach = s.samples ? 2 * (int)g.window - 1 - lane : 0,
-            turn = (int)(s.samples - begin) - lane; /* where the ring starts over */
+            turn = (int)(s.samples - begin) - lane; /* where the ring wraps around */
   const float *early = s.ring + begin + lane, *late = early - s.samples;
-  asm volatile("" : "+l"(early), "+l"(late)); /* addresses, to which a number known when compiled is added, and no index */
+  asm volatile("" : "+l"(early), "+l"(late)); /* addresses, to which a compile-time constant is added, instead of indices */
   float x[R / 2][4], raw = 0;
 #pragma unroll
   for (int n = 0; n < R / 2; n++)
@@ -47,7 +47,7 @@ static __device__ __forceinline__ void hk_span_lay_out(const hk_group<R, L, F> &
       sum += __shfl_xor_sync(HK_ALL, sum, lanes);
     mean = sum / (2 * g.window - 1);
   }
-  /* In two steps, which loses no more than the rounding of the result: where x and mean are close, x - coarse is exact. */
+  /* In two steps, whose only error is the rounding of the result: where x and mean are close, x - coarse is exact. */
   const float coarse = (float)mean, fine = (float)(mean - (double)coarse);
   float size = 0;
 #pragma unroll
@@ -61,9 +61,9 @@ static __device__ __forceinline__ void hk_span_lay_out(const hk_group<R, L, F> &
     }
   *held = fmaxf(*held, hk_group_max(g, raw));
   *top = size = hk_group_max(g, size);
-  /* a power of two that brings `size` into [1/2, 1); one so small that this is beyond float32 counts as zero anyway */
+  /* a power of two that scales `size` to [1/2, 1); a size for which this exceeds float32 counts as zero anyway */
   float factor = size > 0x1p-100f ? __uint_as_float((253u << 23) - (__float_as_uint(size) & 0x7f800000u)) : 1;
-  asm volatile("" : "+f"(factor)); /* one copy of what follows, whatever it is */
+  asm volatile("" : "+f"(factor)); /* one copy of the following code for all cases */
 #pragma unroll
   for (int n = 0; n < R / 2; n++)
 #pragma unroll
@@ -76,7 +76,7 @@ static __device__ __forceinline__ void hk_span_lay_out(const hk_group<R, L, F> &
     for (int n = 0; n < R / 2; n++)
 #pragma unroll
       for (int part = 0; part < 4; part++) {
-        const float i = (float)(part * half + n * L); /* stands on an antidiagonal of w - |i + lane - (w - 1)| */
+        const float i = (float)(part * half + n * L); /* is on an antidiagonal of w - |i + lane - (w - 1)| elements */
         squares = fmaf(fminf(up + i, down - i) * x[n][part], x[n][part], squares);
       }
     *energy = hk_group_sum(g, squares);
@@ -84,7 +84,7 @@ static __device__ __forceinline__ void hk_span_lay_out(const hk_group<R, L, F> &
   hk_group_lay_out(g, x);
 }
 
-/* Largest magnitude of the samples between past and present that neither reads. */
+/* Finds the largest magnitude of the samples between past and present, which neither of them contains. */
 template <int R, int L, bool F>
 static __device__ __forceinline__ float hk_span_between(const hk_group<R, L, F> &g, const hk_span &s, uint32_t gap)
 {

@@ -1,8 +1,8 @@
 /* The kernel of SVD-SST, a warp to a sensor. Compiled once for each number of vector elements a lane (HK_ROWS); svd_choose.c
  * chooses by the window.
  *
- * A warp takes its sensor's points in order: a lane applies the window rules, all lanes find mu and the leading directions of the
- * past, a lane decides. The score of a point depends on nothing but the sensor's record and the detector. */
+ * A warp takes its sensor's points in order: one lane applies the window rules, all lanes find mu and the leading directions of
+ * the past, and one lane applies the alert rule. The score of a point depends only on the sensor's record and the detector. */
 #include "gpu/backend/kernel.h"
 #include "gpu/backend/tick.cuh"
 #include "gpu/backend/work_sharing.cuh"
@@ -11,11 +11,11 @@
 
 #define HK_JOIN_(a, b) a##_##b
 #define HK_JOIN(a, b) HK_JOIN_(a, b)
-#define HK_BLOCKS (HK_ROWS <= 10 ? 16 : 8) /* on a multiprocessor: what registers are shared out among */
-#define HK_MIXED 0x1p-5f                   /* part of a0 in the vector from which the past is searched */
-#define HK_COUNTS 0x1p-17                  /* of the largest eigenvalue: below, an eigenvalue is rounding noise */
+#define HK_BLOCKS (HK_ROWS <= 10 ? 16 : 8) /* blocks of a multiprocessor, among which registers are divided */
+#define HK_MIXED 0x1p-5f                   /* share of a0 in the vector from which the past is searched */
+#define HK_COUNTS 0x1p-17                  /* share of the largest eigenvalue below which an eigenvalue is rounding noise */
 
-/* What a score gives. */
+/* The result of a score. */
 struct scored {
   float z, share;
 };

@@ -1,21 +1,23 @@
 /* Leading eigenpairs of a Hankel matrix H by a warp, to working accuracy: Lanczos with full re-orthogonalisation, run until
  * residuals are at rounding level. "SVD-SST" in gpu/MATHEMATICS.md says why this way.
  *
- * A run goes on until the wanted pairs, and the one after them, have converged, or until its Krylov space is complete. A complete
- * space holds one eigenvector of each eigenvalue that the start has a part of; H may have more to it, so another run starts from
- * a random vector outside the basis. It ends with a run that adds no pair to the leading ones, or with a full basis: after w
- * steps at most, whatever the numbers are. */
+ * A run continues until the wanted pairs, and the next one, have converged, or until its Krylov space is complete. A complete
+ * space contains one eigenvector of each eigenvalue in which the start vector has a component; H may have more, so another run
+ * starts from a random vector outside the basis. The search ends with a run that adds no pair to the leading ones, or with a full
+ * basis: after at most w steps, for any numbers. */
 #ifndef HK_SVD_CUH
 #define HK_SVD_CUH
 
 #include "gpu/sst/leading.cuh"
 
-#define HK_COMPLETE 0x1p-20f /* a beta below this share of the largest |alpha| + beta before: the Krylov space is complete */
-#define HK_ROUGH 0x1p-6f     /* a beta above this share of it: two steps may pass between re-orthogonalisations */
-#define HK_BITS_LOOK 22.0f   /* digits of eigenvalues that a look at convergence takes, beside the largest row of T */
-#define HK_BITS_MORE 18.0f   /* and those that the result takes beyond */
+#define HK_COMPLETE                                                                                                              \
+  0x1p-20f                 /* below this share of the largest earlier |alpha| + beta, a beta means that the Krylov space is      \
+                            * complete */
+#define HK_ROUGH 0x1p-6f   /* above this share, two steps may pass between re-orthogonalisations */
+#define HK_BITS_LOOK 22.0f /* digits of eigenvalues for a check of convergence, relative to the largest row of T */
+#define HK_BITS_MORE 18.0f /* and the further digits for the result */
 
-/* What a warp works in. */
+/* The memory of a warp. */
 template <int R> struct hk_svd_room {
   hk_group<R, HK_WARP> g;
   double2 *t;    /* shared: T of a run, w + HK_ROWS_AT_ONCE rows */
@@ -23,21 +25,21 @@ template <int R> struct hk_svd_room {
   float2 *basis; /* device: this lane's numbers of w vectors; e and e + 1 of vector s, e even, at [(s R + e) / 2 * HK_WARP] */
 };
 
-/* What is looked for. */
+/* The search's goal. */
 struct hk_svd_search {
-  uint32_t rank;   /* leading pairs wanted */
-  bool full;       /* go on until the basis is: nothing of H is left out then */
-  bool vector;     /* whether the first one's vector is, too */
+  uint32_t rank;   /* number of wanted leading pairs */
+  bool full;       /* continue until the basis is full: then nothing of H is missing */
+  bool vector;     /* whether the first pair's vector is wanted, too */
   uint32_t look;   /* steps before convergence is first looked at */
-  float pace;      /* steps until the next look for each bit of a residual that is too much */
-  float tolerance; /* residuals of the wanted pairs, beside the largest |theta| */
-  float next;      /* and that of the pair after them */
+  float pace;      /* steps until the next check, for each bit by which a residual is too large */
+  float tolerance; /* maximum residuals of the wanted pairs, relative to the largest |theta| */
+  float next;      /* and that of the next pair */
 };
 
-/* A leading pair of H, as far as a score needs it. */
+/* The part of a leading pair of H that a score needs. */
 struct hk_leading {
   double size;  /* |theta| */
-  double along; /* the unit eigenvector times the given vector */
+  double along; /* the product of the unit eigenvector and the given vector */
 };
 
 template <int R> static __device__ __forceinline__ void hk_basis_load(const hk_svd_room<R> &room, uint32_t s, float (&q)[R])
@@ -60,7 +62,7 @@ static __device__ __forceinline__ void hk_basis_store(const hk_svd_room<R> &room
     to[e * HK_WARP] = make_float2(q[2 * e], q[2 * e + 1]);
 }
 
-/* Four sums over the warp at once, in c[0 .. 3]: the lanes first share out the sums among them. */
+/* Computes four sums over the warp at once, in c[0 .. 3]: the lanes first divide the sums among them. */
 static __device__ __forceinline__ void hk_warp_sums(float *c)
 {
   const uint32_t lane = threadIdx.x % HK_WARP;
@@ -76,7 +78,7 @@ static __device__ __forceinline__ void hk_warp_sums(float *c)
     c[i] = __shfl_sync(HK_ALL, sum, 8 * i);
 }
 
-/* Vectors s .. s + N - 1, those from number n on zero. */
+/* Loads vectors s .. s + N - 1; those from number n on are zero. */
 template <int R, int N>
 static __device__ __forceinline__ void hk_basis_some(const hk_svd_room<R> &room, uint32_t s, uint32_t n, float (&q)[N][R])
 {
@@ -92,8 +94,8 @@ static __device__ __forceinline__ void hk_basis_some(const hk_svd_room<R> &room,
   }
 }
 
-/* Makes a and b orthogonal to the first n basis vectors, a few at a time. Both at once, as the basis lies in memory and is read
- * once for the two; where registers allow, the next few are on their way meanwhile. */
+/* Makes a and b orthogonal to the first n basis vectors, a few at a time. Both at once, so that the basis is read from memory
+ * once for the two; if registers allow, the next few vectors are prefetched. */
 template <int R>
 static __device__ __forceinline__ void hk_orthogonalise(const hk_svd_room<R> &room, uint32_t n, float (&a)[R], float (&b)[R])
 {
@@ -139,7 +141,7 @@ template <int R> static __device__ __forceinline__ float hk_normalise(const hk_s
   return norm;
 }
 
-/* Unit vector `number` of those that the seed gives; number 0 is the sensor's a0. */
+/* Makes unit vector `number` of the seed; number 0 is the sensor's a0. */
 template <int R>
 static __device__ __forceinline__ void hk_svd_random(const hk_svd_room<R> &room, uint64_t seed, uint32_t number, float (&a)[R])
 {
@@ -150,7 +152,7 @@ static __device__ __forceinline__ void hk_svd_random(const hk_svd_room<R> &room,
   (void)hk_normalise(room, a);
 }
 
-/* Puts a run's pairs among those held, lane i holding number i by size. Equal ones stay behind those held. */
+/* Merges a run's pairs into the held ones; lane i has number i by size. Equal new ones come after the held ones. */
 static __device__ __forceinline__ hk_leading hk_merge(hk_leading held, hk_leading run, uint32_t keep)
 {
   const uint32_t lane = threadIdx.x % HK_WARP;
@@ -267,14 +269,15 @@ static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> ro
   __builtin_assume(__isGlobal(room.basis));
   const hk_group<R, HK_WARP> g = room.g;
   hk_leading held = { 0, 0 };
-  float along[R], v[R], u[R], before = 0, top = 0; /* v: the newest basis vector; u: what comes after it */
+  float along[R], v[R], u[R], before = 0, top = 0; /* v: the newest basis vector; u: the next one */
 #pragma unroll
   for (int e = 0; e < R; e++) {
     v[e] = vector[e];
     along[e] = given[e];
   }
   (void)hk_normalise(room, v);
-  bool rough = false; /* v is orthogonal to the two before it alone; then it and u are made so to all in the next step */
+  bool rough = false; /* v is orthogonal only to the two vectors before it; in the next step, v and u are made orthogonal to
+                       * all */
   uint32_t runs = 0, order = 0, look = search.full ? UINT32_MAX : search.look;
   for (uint32_t s = 0;; s++) {
     hk_basis_store(room, s, v);
@@ -306,7 +309,7 @@ static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> ro
 #pragma unroll
     for (int e = 0; e < R; e++)
       v[e] = u[e];
-    const bool full = s + 1 == g.window, complete = !(norm > HK_COMPLETE * top); /* NaN ends it, too */
+    const bool full = s + 1 == g.window, complete = !(norm > HK_COMPLETE * top); /* NaN ends the loop, too */
     if (!full && !complete && order < look)
       continue;
 
@@ -323,7 +326,7 @@ static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> ro
     const float limit = largest * (g.lane < search.rank ? search.tolerance : search.next);
     const float over = hk_group_max(g, fabsf((float)pair.last) * norm / limit);
     if (!full && !complete && (search.full || order <= search.rank || over > 1)) {
-      __syncwarp(); /* T has been read by all */
+      __syncwarp(); /* all lanes have read T */
       if (g.lane == 0)
         room.t[order - 1].y = norm;
       look = search.full ? UINT32_MAX : order + max(2u, (uint32_t)fminf(search.pace * log2f(over), (float)g.window));

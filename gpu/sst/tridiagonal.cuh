@@ -1,26 +1,26 @@
 /* Eigenpairs of small symmetric tridiagonal matrices T, as Lanczos makes them: the leading one by a group of lanes, where
  * everything waits for it, and all of them, one matrix a lane, where many are at hand.
  *
- * T: alpha on the diagonal, beta beside it, in shared memory. Order 1 .. K. Errors are relative to the
- * largest eigenvalue, as those of T itself are. Everything ends, whatever is in T. */
+ * T: alpha on the diagonal, beta beside it, in shared memory. Order 1 .. K. Errors are relative to the largest eigenvalue, as the
+ * errors of T are. All loops end, whatever is in T. */
 #ifndef HK_TRIDIAGONAL_CUH
 #define HK_TRIDIAGONAL_CUH
 
 #include "gpu/sst/lane_group.cuh"
 
 #define HK_PIVOT_LEAST 1e-30f /* smaller pivots are replaced by it; the matrices here have norms between about 1e-3 and 1e6 */
-#define HK_CHUNK 3            /* rows between looks at the size of minors */
-#define HK_LAGUERRE 24        /* turns, at most */
-#define HK_LAGUERRE_LEAST 0x1p-14f /* after a step so small the next would be below a bit of the last place */
-#define HK_NEVER_ZERO 0x1p-50f     /* too little to count beside any T, it makes a rotation of what has fallen apart */
-#define HK_SWEEPS 40               /* for one eigenvalue, at most; three are usual */
+#define HK_CHUNK 3            /* rows between checks of the size of minors */
+#define HK_LAGUERRE 24        /* maximum number of turns */
+#define HK_LAGUERRE_LEAST 0x1p-14f /* after a step of this size, the next one would be below a bit of the last place */
+#define HK_NEVER_ZERO 0x1p-50f     /* negligible for any T; makes a rotation defined where T has split */
+#define HK_SWEEPS 40               /* maximum for one eigenvalue; three are usual */
 
 static __device__ __forceinline__ float hk_pivot_single(float d)
 {
   return fabsf(d) < HK_PIVOT_LEAST ? -HK_PIVOT_LEAST : d;
 }
 
-/* det(x - T) and its first two derivatives, but for a factor that they share. */
+/* det(x - T) and its first two derivatives, up to a common factor. */
 struct hk_minor {
   float value, slope, bend; /* bend: half of the second derivative */
 };
@@ -78,7 +78,7 @@ static __device__ __forceinline__ float hk_group_leading_value(const hk_group<R,
     const hk_minor m = hk_minor_at(rows, chunks, side, x);
     const float newton = __fdividef(m.value, m.slope), square = fmaf(-less * newton, __fdividef(m.bend, m.slope), most);
     const float root = square > 0 ? square * rsqrtf(square) : 0, step = __fdividef(n * newton, 1 + root);
-    const bool moves = m.slope > 0 && !found; /* it is 0 on an eigenvalue of several rows that have fallen apart */
+    const bool moves = m.slope > 0 && !found; /* 0 at an eigenvalue of several split parts */
     x -= moves ? step : 0;
     found = !(moves && fabsf(step) > HK_LAGUERRE_LEAST);
   }
@@ -104,7 +104,7 @@ static __device__ __forceinline__ void hk_lane_vector(const float *alpha, const 
   uint32_t twist = order - 1;
   float meet = fabsf(d);
   d = hk_pivot_single(alpha[twist] - theta);
-  y[twist] = d; /* y holds the pivots from the bottom until the vector takes their place */
+  y[twist] = d; /* y contains the pivots from the bottom until the vector replaces them */
 #pragma unroll 1
   for (uint32_t t = order - 1; t-- > 0;) {
     const float b = beta[t], at = alpha[t] - theta;
@@ -157,7 +157,7 @@ static __device__ __noinline__ float hk_lane_outside(float *t, uint32_t order, u
     t[i * next + row] = i == 0;
   }
   small *= 0x1p-25f;
-  uint32_t apart = 0; /* bit i: T falls apart after row i */
+  uint32_t apart = 0; /* bit i: T splits after row i */
   bool look = true;   /* for such places */
   __syncwarp();
 #pragma unroll 1
@@ -176,7 +176,7 @@ static __device__ __noinline__ float hk_lane_outside(float *t, uint32_t order, u
       if (!__any_sync(HK_ALL, live))
         break;
       if (live) {
-        const uint32_t start = 32 - __clz(apart & ((1u << last) - 1)); /* of the block to work on */
+        const uint32_t start = 32 - __clz(apart & ((1u << last) - 1)); /* of the current block */
         const float near = end[beta - next], corner = end[alpha];
         float shift = __fdividef(end[alpha - next] - corner, 2 * near);
         const float root = fmaf(shift, shift, 1.0f);

@@ -1,18 +1,17 @@
 /* The load generator of the socket-to-socket benches: K connections over T threads feed S sensors, tick after tick.
  *
- *   load_feed --port P --sensors 1000000 --connections 16 --threads 4 --warm 288 --seconds 3 [--rate POINTS/S] [--protocol line
- * ...]
+ *   load_feed --port P --sensors 1000000 --connections 16 --threads 4 --warm 288 --seconds 3 [--rate POINTS/S] ...
  *
  *   connect and register -> `warm` ticks as fast as they go, over TCP, with times before --mark -> a line on standard input
  *   -> points with times after --mark for so many seconds, whole ticks of each connection -> BYE, FAREWELL
  *
  * Without --rate it sends as fast as the daemon takes it, over all connections in turn, as much as each has room for; the points'
- * times count up from --mark. With --rate every frame has an instant that it is due at, spread evenly over the tick; that instant
- * is its points' time, also when it leaves late, so that a subscriber sees how long a point took from when it should have been
- * sent. How late frames left is measured (`late`).
+ * times count up from --mark. With --rate, each frame has a due time; these are spread evenly over the tick. The due
+ * time is the time of its points, also if it is sent late, so a subscriber sees the delay from then on. The lateness of frames is
+ * measured (`late`).
  *
- * Prints one JSON object a line: what it has reached (`event`), at last what was sent. --ticks FILE gets a line `first count
- * ticks` for each connection: how many points its sensors have been sent, each. Any fault ends it with 1. */
+ * Prints one JSON object a line: its progress (`event`), and at the end what was sent. --ticks FILE gets a line `first count
+ * ticks` for each connection: the number of points sent for each of its sensors. Exits with 1 after any error. */
 #include "daemon/base/histogram.h"
 #include "tests/bench/programs/load_points.h"
 

@@ -1,14 +1,14 @@
-/* Preloaded into the daemon: writes a line to the file $RECORDED_CALLS for each of its calls that a crash could tell apart, in
- * order:
+/* Preloaded into the daemon: writes a line to the file $RECORDED_CALLS for each of its calls whose order matters in a crash:
  *
- *   folder PATH        a folder was made
- *   create PATH        a file was
- *   write PATH         is being written to a file
- *   sync PATH          a file or folder was synced: its line comes behind the call, all others but `folder` and `create` before
- * it rename PATH PATH   is being renamed remove PATH        is being removed send TYPE          a frame of the binary protocol is
- * being sent; TYPE in hexadecimal
+ *   folder PATH        after a folder was made
+ *   create PATH        after a file was made
+ *   write PATH         before a file is written to
+ *   sync PATH          after a file or folder was synced
+ *   rename PATH PATH   before a file is renamed
+ *   remove PATH        before a file is removed
+ *   send TYPE          before a frame of the binary protocol is sent; TYPE in hexadecimal
  *
- * So what stands before a `sync` that stands before a `send` was on the disk before anything was sent. */
+ * So calls listed before a `sync` that is listed before a `send` were on the disk before the frame was sent. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
