@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SILENT_WATER 1.5           /* of heat lines, whose water takes its heat along */
 #define SILENT 3.0                 /* transits */
 #define SLOWLY 1e-3                /* weight of a value in slow means of nu, */
 #define LONG 2.5e-4                /* and in those of squares */
@@ -93,6 +94,14 @@ const struct hk_model_plan *hk_model_plan_of(const struct hk_model *m)
   return m->plan;
 }
 
+/* Seconds for which a line that begins in the steady state is silent: until what was in it, unknown, has left it. */
+double hk_model_silence(const struct hk_model *m, uint32_t i)
+{
+  const struct hk_model_line *l = &m->plan->line[i];
+  const double flow = m->plan->heat ? m->line[i].at[1] * m->plan->sensor[l->boundary[1]].unit : 0;
+  return m->plan->heat ? SILENT_WATER * l->transit / fmax(flow, 1e-9) : SILENT * l->transit;
+}
+
 /* --- friction ----------------------------------------------------------------------------------------------------------- */
 
 /* Derivative of a steady line's sensor by phi, in its unit. */
@@ -101,6 +110,8 @@ static double slope_of(const struct hk_model *m, const struct hk_model_sensor *s
   const struct hk_model_line *l = &m->plan->line[s->line];
   const bool first = m->plan->sensor[l->boundary[0]].flow, last = m->plan->sensor[l->boundary[1]].flow;
   const double q = (m->seen.flow[2 * s->line] + m->seen.flow[2 * s->line + 1]) / 2, drop = q * fabs(q);
+  if (m->plan->heat) /* the excess over the ground falls exponentially */
+    return s->flow || !(q > 0) ? 0 : -(m->seen.value[s - m->plan->sensor] - m->plan->ground) * s->loss / q / s->unit;
   if (!first && !last) /* pressures at both ends: less flows */
     return s->flow ? -q / (2 * m->line[s->line].friction) / s->unit : 0;
   if (s->flow) /* a measured flow does not depend on friction */
@@ -131,7 +142,7 @@ static void adapt(const struct hk_model *m, uint32_t i)
 {
   const struct hk_model_lesson *lesson = &m->lesson[i];
   struct hk_model_course *l = &m->line[i];
-  const double transits = SILENT * m->plan->line[i].transit / m->rule.interval;
+  const double transits = fmin(1e6, hk_model_silence(m, i) / m->rule.interval);
   const double rate = fmax(m->rule.adapt, 1 / ((double)l->taught + transits + 1));
   if (m->rule.adapt == 0 || !(lesson->below >= HK_MODEL_SEEN))
     return;
@@ -208,27 +219,47 @@ static void step(struct hk_model *m)
   }
 }
 
-static void begin(struct hk_model *m, uint32_t i)
+/* Computes the steady state of a line; state: of its points, zero. Returns 0 or a negative errno. */
+static int settle(const struct hk_model *m, uint32_t i, double *state)
 {
   const struct hk_model_line *of = &m->plan->line[i];
   const struct hk_pipeline_end end[2] = { end_of(m, i, 0), end_of(m, i, 1) };
-  struct hk_pipeline pipe = { .cell = m->plan->cell + of->cell, .points = hk_model_points(of), .impedance = of->impedance };
+  struct hk_pipeline pipe = { .cell = m->plan->heat ? NULL : m->plan->cell + of->cell,
+                              .points = hk_model_points(of),
+                              .impedance = of->impedance,
+                              .state = state };
+  if (!m->plan->heat)
+    return hk_pipeline_steady(&pipe, end, m->line[i].friction);
+  const struct hk_band_shape shape = hk_heat_shape(pipe.points);
+  struct hk_band_work work;
+  struct hk_heat_line warm = { m->plan->heat + of->cell, pipe.points, m->plan->ground, state, NULL, &work };
+  if (hk_band_open(&work, &shape) != 0)
+    return -ENOMEM;
+  warm.memory = malloc(HK_HEAT_MEMORY * (size_t)pipe.points * sizeof *warm.memory);
+  const int status = warm.memory ? hk_heat_steady(&warm, end[0].is, end[1].is, m->line[i].friction) : -ENOMEM;
+  free(warm.memory);
+  hk_band_close(&work);
+  return status;
+}
+
+static void begin(struct hk_model *m, uint32_t i)
+{
   struct hk_model_course *l = &m->line[i];
   m->turn[i] = HK_MODEL_WAITS;
   if (l->held[0] > 0 || l->held[1] > 0 || !m->pipes)
     return;
-  pipe.state = calloc(2 * (size_t)pipe.points, sizeof *pipe.state);
-  if (pipe.state && hk_pipeline_steady(&pipe, end, l->friction) == 0) {
-    if (m->place.kind->put(m->pipes, i, pipe.state) != 0) {
+  double *state = calloc(2 * (size_t)hk_model_points(&m->plan->line[i]), sizeof *state);
+  if (state && settle(m, i, state) == 0) {
+    if (m->place.kind->put(m->pipes, i, state) != 0) {
       leave_device(m);
     } else {
       l->running = 1;
       l->failing = 0;
-      l->silent = (uint32_t)fmin(UINT32_MAX, ceil(SILENT * of->transit / m->rule.interval));
+      l->silent = (uint32_t)fmin(UINT32_MAX, ceil(hk_model_silence(m, i) / m->rule.interval));
       m->turn[i] = HK_MODEL_BEGINS;
     }
   }
-  free(pipe.state);
+  free(state);
 }
 
 static void lose(struct hk_model *m, uint32_t i, enum hk_model_turn why)

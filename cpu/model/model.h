@@ -9,6 +9,9 @@
  * the transit. A boundary without a value keeps its last one for `hold` rows, and so do both in missing rows; then the line is
  * lost and begins again. A row whose step fails has no output; after three in succession the line is lost.
  *
+ * A heat line is silent for one and a half times as long as its water takes from end to end. In what follows its friction is the
+ * loss of heat.
+ *
  * Friction adapts: that of all cells is multiplied by phi, initially 1. With s_i = d y_i / d phi of a steady line and c_i a slow
  * mean of |nu_i - its own slow mean|, each row
  *
@@ -76,6 +79,8 @@ struct hk_pipelines_place hk_model_place(const struct hk_model *model);
 const double *hk_model_row(struct hk_model *model, int64_t row, const double *y);
 enum hk_model_turn hk_model_turn_of(const struct hk_model *model, uint32_t line); /* of the last row */
 
+/* Seconds for which a line is silent after it begins; of a heat line, by its last flow. */
+double hk_model_silence(const struct hk_model *model, uint32_t line);
 double hk_model_friction(const struct hk_model *model, uint32_t line); /* phi */
 const struct hk_model_check *hk_model_check_of(const struct hk_model *model, uint32_t sensor);
 /* Readings of the last row, by sensor: NaN: none. hk_model_seen: the value of the line at the place of a sensor, in its unit;

@@ -21,6 +21,7 @@ struct owned {
   struct hk_model_pipe *pipe;
   struct hk_model_sensor *sensor;
   struct hk_pipeline_cell *cell;
+  struct hk_heat_cell *heat;
   const struct hk_model_sensor **by_name; /* sorted by name */
 };
 
@@ -78,12 +79,34 @@ static int take_heights(const struct hk_plan_lines *r, double *rise)
 
 /* --- the plan ----------------------------------------------------------------------------------------------------------- */
 
+/* The same of a pipe that carries heat. */
+static void make_warm(struct owned *o, const struct hk_plan_lines *r, struct hk_model_line *l, uint32_t i, double area)
+{
+  const struct hk_plan_edge *pipe = &r->edge[i];
+  const double dx = pipe->length / pipe->cells;
+  const struct hk_heat_cell cell = { area * dx, pipe->friction * dx / (r->density * r->heat) };
+  l->impedance = 1;
+  l->loss += pipe->cells * cell.loss;
+  o->pipe[i] = (struct hk_model_pipe){ pipe->from.is, pipe->to.is, l->cells, pipe->cells, pipe->length, area, l->loss };
+  for (uint32_t k = 0; k < pipe->cells; k++)
+    o->heat[o->plan.cells++] = cell;
+  l->cells += pipe->cells;
+  l->pipes++;
+  o->plan.pipes++;
+  l->transit += area * pipe->length;
+  l->shortest = fmin(l->shortest, area * dx);
+}
+
 /* Computes the cells and numbers of pipe i, which rises by `rise`, and updates its line. */
 static void make_pipe(struct owned *o, const struct hk_plan_lines *r, struct hk_model_line *l, uint32_t i, double rise)
 {
   struct hk_model_plan *p = &o->plan;
   const struct hk_plan_edge *pipe = &r->edge[i];
   const double area = PI / 4 * pipe->diameter * pipe->diameter, dx = pipe->length / pipe->cells;
+  if (r->hot) {
+    make_warm(o, r, l, i, area);
+    return;
+  }
   if (i == l->pipe)
     l->impedance = r->density * pipe->wave / area;
   const struct hk_pipeline_cell cell = { .wave = r->density * pipe->wave * pipe->wave / (area * l->impedance * dx),
@@ -123,14 +146,24 @@ static int make_lines(struct owned *o, const struct hk_plan_lines *r)
   double *rise = calloc(r->edges, sizeof *rise);
   o->line = calloc(r->lines, sizeof *o->line);
   o->pipe = calloc(r->edges, sizeof *o->pipe);
-  o->cell = calloc(r->cells, sizeof *o->cell);
-  int status = rise && o->line && o->pipe && o->cell ? 0 : hk_plan_no_memory(r);
+  if (r->hot)
+    o->heat = calloc(r->cells, sizeof *o->heat);
+  else
+    o->cell = calloc(r->cells, sizeof *o->cell);
+  int status = rise && o->line && o->pipe && (o->cell || o->heat) ? 0 : hk_plan_no_memory(r);
   if (status == 0)
     status = take_heights(r, rise);
   for (uint32_t line = 0; line < r->lines && status == 0; line++)
     status = make_line(o, r, line, rise);
   free(rise);
   return status;
+}
+
+static const char *warm_fault(const struct hk_model_line *l, const struct hk_plan_sensor *s, uint32_t node)
+{
+  if (!s->flow && node != 0)
+    return "the temperature that drives a heat line is that of its first node; make this one a check";
+  return l->boundary[s->flow] != HK_MODEL_NONE ? "the line has such a boundary already; make one of them a check" : NULL;
 }
 
 /* node: on its line. */
@@ -154,11 +187,11 @@ static int make_sensor(struct owned *o, const struct hk_plan_lines *r, uint32_t 
   if (status != 0)
     return status;
   const struct hk_model_pipe *before = node == 0 ? NULL : &o->pipe[l->pipe + node - 1];
-  const char *fault = s->boundary ? boundary_fault(o, s, node) : NULL;
+  const char *fault = !s->boundary ? NULL : r->hot ? warm_fault(l, s, node) : boundary_fault(o, s, node);
   if (fault)
     return hk_plan_complain(r, &s->name, fault);
   if (s->boundary)
-    l->boundary[node != 0] = i;
+    l->boundary[r->hot ? s->flow : node != 0] = i;
   o->sensor[i] = (struct hk_model_sensor){ s->name.is,
                                            s->line,
                                            before ? before->first + before->cells : 0,
@@ -201,6 +234,10 @@ static int check_ends(const struct owned *o, const struct hk_plan_lines *r, uint
 {
   const struct hk_model_line *l = &o->line[line];
   const bool first = l->boundary[0] != HK_MODEL_NONE, last = l->boundary[1] != HK_MODEL_NONE;
+  if (r->hot && !(first && last))
+    return hk_plan_complain(r, &r->edge[l->pipe].from,
+                            first ? "the line has no flow that is a boundary; one is needed, which says how fast the water is"
+                                  : "this node has no temperature that is a boundary; one is needed, which drives the model");
   const struct hk_plan_word *end = first ? &r->edge[l->pipe + l->pipes - 1].to : &r->edge[l->pipe].from;
   return first && last
              ? 0
@@ -238,7 +275,10 @@ static uint64_t mix(uint64_t hash, const void *data, size_t size)
 /* Hash of what a state depends on: cells and sensors. */
 static uint32_t mark_of(const struct hk_model_plan *p)
 {
-  uint64_t hash = mix(14695981039346656037u, p->cell, p->cells * sizeof *p->cell);
+  uint64_t hash = p->heat ? mix(14695981039346656037u, p->heat, p->cells * sizeof *p->heat)
+                          : mix(14695981039346656037u, p->cell, p->cells * sizeof *p->cell);
+  if (p->heat)
+    hash = mix(hash, &p->ground, sizeof p->ground);
   for (uint32_t i = 0; i < p->lines; i++)
     hash = mix(mix(hash, &p->line[i].impedance, sizeof p->line[i].impedance), &p->line[i].cells, sizeof p->line[i].cells);
   for (uint32_t i = 0; i < p->sensors; i++) {
@@ -268,6 +308,8 @@ static int make(struct owned *o, struct hk_plan_lines *r, size_t length)
   o->plan.pipe = o->pipe;
   o->plan.sensor = o->sensor;
   o->plan.cell = o->cell;
+  o->plan.heat = o->heat;
+  o->plan.ground = r->ground;
   return status;
 }
 
@@ -330,6 +372,7 @@ void hk_model_plan_release(const struct hk_model_plan *plan)
   free(o->pipe);
   free(o->sensor);
   free(o->cell);
+  free(o->heat);
   free((void *)o->by_name);
   free(o);
 }

@@ -1,5 +1,6 @@
 /* The contents of a model file: the pipes of one line or several, and the sensors on them.
  *
+ *   kind   pipes|heat                                the first of all; default pipes
  *   fluid  DENSITY                                   kg/m^3; default 1000
  *   units  Pa|kPa|bar|psi m3/s|m3/h|l/s              units of all sensors; default Pa and m3/s
  *   line   NAME                                      begins a line of pipes
@@ -7,14 +8,24 @@
  *   height NODE HEIGHT                               m; default 0; pipes are straight
  *   sensor NAME p|q NODE boundary|check              a pressure, or the flow along the line
  *
+ *   Of heat lines (heat.h):
+ *
+ *   fluid  DENSITY HEAT                              kg/m^3 and J/(kg K); default 1000 and 4186
+ *   ground TEMPERATURE                               in the unit of the sensors
+ *   units  C|K|F m3/s|m3/h|l/s                       default C and m3/s
+ *   edge   A B LENGTH DIAMETER LOSS CELLS            m, m, W/(m K), a whole number
+ *   sensor NAME t|q NODE boundary|check              a temperature, or the flow, which is the same along the line
+ *
  * Words are separated by blanks and tabs; # begins a comment. A file with only one line need not name it. The pipes of a line are
  * in series, each begins where the previous one ends, and flows are positive from the first node to the last; names of nodes are
- * local to the line. Each end of a line has one boundary; at least one of the two is a pressure.
+ * local to the line. Each end of a line has one boundary; at least one of the two is a pressure. A heat line has a temperature at
+ * its first node and a flow anywhere as its boundaries, in this order.
  *
  * A plan is immutable. Thread: any. */
 #ifndef HK_MODEL_PLAN_H
 #define HK_MODEL_PLAN_H
 
+#include "cpu/model/heat.h"
 #include "cpu/model/pipeline.h"
 
 #include <stdbool.h>
@@ -46,7 +57,7 @@ struct hk_model_sensor {
   struct hk_model_word name;
   uint32_t line;
   uint32_t point; /* of the line */
-  bool flow;      /* else a pressure */
+  bool flow;      /* else a pressure, or a temperature */
   bool boundary;  /* else a check */
   double unit;    /* one unit of the sensor in Pa or m^3/s */
   double loss;    /* loss of the line's pipes before it, as in struct hk_model_line */
@@ -56,18 +67,21 @@ struct hk_model_line {
   struct hk_model_word name; /* length 0: unnamed */
   uint32_t pipe, pipes;      /* the first in the plan, and their number */
   uint32_t cell, cells;      /* likewise */
-  uint32_t boundary[2];      /* sensors at the first and at the last node */
+  uint32_t boundary[2];      /* sensors at the first and at the last node; of heat lines a temperature and a flow */
   double impedance;          /* pipeline.h */
-  double loss;               /* Pa of friction loss of the whole line at 1 m^3/s; proportional to the square of the flow */
-  double transit;            /* s of a wave from end to end */
-  double shortest;           /* s of a wave through the shortest cell */
+  double loss;               /* Pa of friction loss of the whole line at 1 m^3/s; proportional to the square of the flow. Of heat
+                              * lines the sum of hk_heat_cell's loss */
+  double transit;            /* s of a wave from end to end; of heat lines m^3 of water in it */
+  double shortest;           /* the same of the shortest cell */
 };
 
 struct hk_model_plan {
   const struct hk_model_line *line;
   const struct hk_model_pipe *pipe;
   const struct hk_model_sensor *sensor; /* in the order of the file */
-  const struct hk_pipeline_cell *cell;
+  const struct hk_pipeline_cell *cell;  /* NULL: heat lines */
+  const struct hk_heat_cell *heat;      /* NULL: pipes */
+  double ground;                        /* of heat lines */
   uint32_t lines, pipes, sensors, cells;
   uint32_t longest;    /* cells of the line with most cells */
   double in[2];        /* the units of pressure and flow of all sensors, in Pa and m^3/s; */

@@ -78,11 +78,29 @@ uint64_t hk_pipelines_need(const struct hk_model_plan *plan)
 
 /* --- a step ------------------------------------------------------------------------------------------------------------- */
 
+/* The part of the plan that is line i, with the memory of a worker. */
+static struct hk_heat_line warm_line(struct worker *w, uint32_t i)
+{
+  const struct hk_model_plan *plan = w->all->plan;
+  return (struct hk_heat_line){ plan->heat + plan->line[i].cell,
+                                hk_model_points(&plan->line[i]),
+                                plan->ground,
+                                state_of(w->all, i),
+                                w->line.memory,
+                                &w->line.work };
+}
+
 static void step_line(struct worker *w, uint32_t i)
 {
   struct hk_pipelines *p = w->all;
   const struct hk_model_line *of = &p->plan->line[i];
   struct hk_pipelines_line *line = &p->line[i];
+  if (p->plan->heat) {
+    struct hk_heat_line warm = warm_line(w, i);
+    line->status = hk_heat_step(&warm, line->end[0].is, line->end[1].is, NULL, p->dt, line->friction);
+    line->singular = 0;
+    return;
+  }
   struct hk_pipeline pipe = w->line; /* a copy for this line during the step */
   pipe.cell = p->plan->cell + of->cell;
   pipe.points = hk_model_points(of);
@@ -159,6 +177,21 @@ static int compare_times(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
+/* Steps of the longest line, with a memory for it. */
+static int measure_warm(const struct hk_model_plan *plan, const struct hk_model_line *l, struct hk_pipeline *memory,
+                        double interval, double *took)
+{
+  struct hk_heat_line warm = { plan->heat + l->cell, hk_model_points(l), plan->ground,
+                               memory->state,        memory->memory,     &memory->work };
+  int status = 0;
+  for (uint32_t k = 0; k < MEASURED && status == 0; k++) {
+    const double from = now();
+    status = hk_heat_step(&warm, plan->ground + k, plan->pipe[l->pipe].area, NULL, interval, 1); /* 1 m/s */
+    took[k] = now() - from;
+  }
+  return status;
+}
+
 int hk_pipelines_measure(const struct hk_model_plan *plan, double interval, double *seconds)
 {
   const struct hk_model_line *l = plan->line;
@@ -169,8 +202,10 @@ int hk_pipelines_measure(const struct hk_model_plan *plan, double interval, doub
   const bool first = plan->sensor[l->boundary[0]].flow, last = plan->sensor[l->boundary[1]].flow;
   const double flow = plan->pipe[l->pipe].area; /* 1 m/s */
   struct hk_pipeline_end end[2] = { { !first, first, 0, first ? flow : 1e6 }, { !last, last, 0, last ? flow : 1e6 } };
-  int status = hk_pipeline_open(&pipe, plan->cell + l->cell, l->cells, l->impedance);
-  for (uint32_t k = 0; k < MEASURED && status == 0; k++) {
+  int status = hk_pipeline_open(&pipe, plan->heat ? NULL : plan->cell + l->cell, l->cells, l->impedance);
+  if (status == 0 && plan->heat)
+    status = measure_warm(plan, l, &pipe, interval, took);
+  for (uint32_t k = 0; k < MEASURED && status == 0 && !plan->heat; k++) {
     const double from = now();
     end[0].is *= 1.01; /* so that something moves */
     status = hk_pipeline_step(&pipe, end, NULL, interval, 1);

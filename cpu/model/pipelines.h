@@ -39,7 +39,9 @@ struct hk_pipelines_kind {
 };
 
 /* The kind of the host. number: threads, at most one for each line; 0: one for each core. */
-extern const struct hk_pipelines_kind hk_pipelines_host;
+extern const struct hk_pipelines_kind
+    hk_pipelines_host; /* also for heat lines: s is the temperature, end[0].is and end[1].is are it and
+                        * the flow at the first node, friction is the factor of the losses */
 /* Approximate bytes on the host with one thread. */
 uint64_t hk_pipelines_need(const struct hk_model_plan *plan);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define WORDS 9 /* maximum number of words in a line, plus one */
 
 /* Position in the text. */
@@ -98,33 +99,65 @@ static int take_fluid(struct hk_plan_lines *r, const struct hk_plan_word *w)
   return take_number(r, &w[1], "a density in kg/m3", 0.1, 30000, &r->density);
 }
 
+struct hk_plan_unit {
+  const char *name;
+  double is;
+};
+
+/* NULL: none has that name. */
+static const struct hk_plan_unit *find_unit(const struct hk_plan_unit *units, size_t n, const struct hk_plan_word *w)
+{
+  for (size_t i = 0; i < n; i++)
+    if (is(w, units[i].name))
+      return &units[i];
+  return NULL;
+}
+
+static int take_kind(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  if (r->edges > 0 || r->lines > 0 || r->sensors > 0 || r->heights > 0 || r->fluid || r->units || r->hot)
+    return hk_plan_complain(r, w, "the kind comes before all else, and once");
+  if (!is(&w[1], "pipes") && !is(&w[1], "heat"))
+    return hk_plan_complain(r, &w[1], "neither pipes, which is the default, nor heat");
+  r->hot = is(&w[1], "heat");
+  if (r->hot)
+    r->unit[0] = "C";
+  return 0;
+}
+
+static int take_water(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  const int status = take_fluid(r, w);
+  return status ? status : take_number(r, &w[2], "a specific heat in J/(kg K)", 100, 20000, &r->heat);
+}
+
+static int take_ground(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  if (r->grounded)
+    return hk_plan_complain(r, w, "was said before");
+  r->grounded = true;
+  return take_number(r, &w[1], "a temperature", -100, 500, &r->ground);
+}
+
 static int take_units(struct hk_plan_lines *r, const struct hk_plan_word *w)
 {
-  static const struct {
-    const char *name;
-    double is;
-  } pressures[] = { { "Pa", 1 }, { "kPa", 1e3 }, { "bar", 1e5 }, { "psi", 6894.757293168361 } },
-    flows[] = { { "m3/s", 1 }, { "m3/h", 1.0 / 3600 }, { "l/s", 1e-3 } };
-  double pressure = 0, flow = 0;
+  static const struct hk_plan_unit pressures[] = { { "Pa", 1 }, { "kPa", 1e3 }, { "bar", 1e5 }, { "psi", 6894.757293168361 } },
+                                   temperatures[] = { { "C", 1 }, { "K", 1 }, { "F", 1 } }, /* the equations take any */
+      flows[] = { { "m3/s", 1 }, { "m3/h", 1.0 / 3600 }, { "l/s", 1e-3 } };
   if (r->units)
     return hk_plan_complain(r, w, "was said before");
-  for (size_t i = 0; i < sizeof pressures / sizeof *pressures; i++)
-    if (is(&w[1], pressures[i].name)) {
-      pressure = pressures[i].is;
-      r->unit[0] = pressures[i].name;
-    }
-  for (size_t i = 0; i < sizeof flows / sizeof *flows; i++)
-    if (is(&w[2], flows[i].name)) {
-      flow = flows[i].is;
-      r->unit[1] = flows[i].name;
-    }
-  if (pressure == 0)
-    return hk_plan_complain(r, &w[1], "no unit of pressure: Pa, kPa, bar or psi");
-  if (flow == 0)
+  const struct hk_plan_unit *first =
+      r->hot ? find_unit(temperatures, COUNT(temperatures), &w[1]) : find_unit(pressures, COUNT(pressures), &w[1]);
+  const struct hk_plan_unit *flow = find_unit(flows, COUNT(flows), &w[2]);
+  if (!first)
+    return hk_plan_complain(r, &w[1], r->hot ? "no unit of temperature: C, K or F" : "no unit of pressure: Pa, kPa, bar or psi");
+  if (!flow)
     return hk_plan_complain(r, &w[2], "no unit of flow: m3/s, m3/h or l/s");
   r->units = true;
-  r->pressure = pressure;
-  r->flow = flow;
+  r->pressure = first->is;
+  r->flow = flow->is;
+  r->unit[0] = first->name;
+  r->unit[1] = flow->name;
   return 0;
 }
 
@@ -155,6 +188,19 @@ static uint32_t this_line(const struct hk_plan_lines *r)
   return r->lines > 0 ? r->lines - 1 : 0;
 }
 
+/* before: cells of the line so far. */
+static int take_cells(const struct hk_plan_lines *r, const struct hk_plan_word *w, uint32_t before, double *cells)
+{
+  const int status = take_number(r, w, "a number of cells", 1, HK_MODEL_CELLS_MAX, cells);
+  if (status == 0 && *cells != floor(*cells))
+    return hk_plan_complain(r, w, "not a whole number");
+  if (status == 0 && before + *cells > HK_MODEL_CELLS_MAX)
+    return hk_plan_complain(r, w, "the line has over 100000 cells with these");
+  if (status == 0 && r->cells + *cells > HK_MODEL_ALL_CELLS_MAX)
+    return hk_plan_complain(r, w, "the lines have over 16777216 cells with these");
+  return status;
+}
+
 static int take_edge(struct hk_plan_lines *r, const struct hk_plan_word *w)
 {
   struct hk_plan_edge *pipe = one_more(r->edge, r->edges, sizeof *pipe);
@@ -177,15 +223,13 @@ static int take_edge(struct hk_plan_lines *r, const struct hk_plan_word *w)
                             "the pipe before ends at another node; pipes of a line stand one after the other, without branches");
   status = take_number(r, &w[3], "a length in m", 0.01, 1e7, &pipe->length);
   status = status ? status : take_number(r, &w[4], "a diameter in m", 1e-4, 50, &pipe->diameter);
-  status = status ? status : take_number(r, &w[5], "a friction factor of Darcy's", 0, 10, &pipe->friction);
-  status = status ? status : take_number(r, &w[6], "a wave speed in m/s", 1, 1e4, &pipe->wave);
-  status = status ? status : take_number(r, &w[7], "a number of cells", 1, HK_MODEL_CELLS_MAX, &cells);
-  if (status == 0 && cells != floor(cells))
-    status = hk_plan_complain(r, &w[7], "not a whole number");
-  if (status == 0 && line->cells + cells > HK_MODEL_CELLS_MAX)
-    status = hk_plan_complain(r, &w[7], "the line has over 100000 cells with these");
-  if (status == 0 && r->cells + cells > HK_MODEL_ALL_CELLS_MAX)
-    status = hk_plan_complain(r, &w[7], "the lines have over 16777216 cells with these");
+  if (status == 0 && r->hot)
+    status = take_number(r, &w[5], "a loss in W/(m K)", 0, 1000, &pipe->friction);
+  else if (status == 0)
+    status = take_number(r, &w[5], "a friction factor of Darcy's", 0, 10, &pipe->friction);
+  if (status == 0 && !r->hot)
+    status = take_number(r, &w[6], "a wave speed in m/s", 1, 1e4, &pipe->wave);
+  status = status ? status : take_cells(r, &w[r->hot ? 6 : 7], line->cells, &cells);
   pipe->cells = status == 0 ? (uint32_t)cells : 0;
   line->cells += pipe->cells;
   r->cells += pipe->cells;
@@ -214,8 +258,9 @@ static int take_sensor(struct hk_plan_lines *r, const struct hk_plan_word *w)
   r->sensor = sensor;
   if (r->sensors == HK_MODEL_SENSORS_MAX)
     return hk_plan_complain(r, &w[1], "there are 65536 sensors already");
-  if (!is(&w[2], "p") && !is(&w[2], "q"))
-    return hk_plan_complain(r, &w[2], "neither p, a pressure, nor q, a flow");
+  if (!is(&w[2], r->hot ? "t" : "p") && !is(&w[2], "q"))
+    return hk_plan_complain(r, &w[2],
+                            r->hot ? "neither t, a temperature, nor q, a flow" : "neither p, a pressure, nor q, a flow");
   if (!is(&w[4], "boundary") && !is(&w[4], "check"))
     return hk_plan_complain(r, &w[4], "neither boundary, what drives the model, nor check, what it is compared with");
   sensor[r->sensors++] = (struct hk_plan_sensor){ w[1], w[3], this_line(r), is(&w[2], "q"), is(&w[4], "boundary") };
@@ -228,18 +273,27 @@ static int take_line(struct hk_plan_lines *r, const struct hk_plan_word *w, uint
     const char *name, *form;
     uint32_t words;
     int (*take)(struct hk_plan_lines *r, const struct hk_plan_word *w);
+    enum { BOTH, PIPES, HEAT } of;
   } kinds[] = {
-    { "fluid", "the form is: fluid DENSITY", 2, take_fluid },
-    { "units", "the form is: units Pa|kPa|bar|psi m3/s|m3/h|l/s", 3, take_units },
-    { "line", "the form is: line NAME", 2, take_name },
-    { "edge", "the form is: edge A B LENGTH DIAMETER FRICTION WAVE CELLS", 8, take_edge },
-    { "height", "the form is: height NODE HEIGHT", 3, take_height },
-    { "sensor", "the form is: sensor NAME p|q NODE boundary|check", 5, take_sensor },
+    { "kind", "the form is: kind pipes|heat", 2, take_kind, BOTH },
+    { "fluid", "the form is: fluid DENSITY", 2, take_fluid, PIPES },
+    { "fluid", "the form is: fluid DENSITY HEAT", 3, take_water, HEAT },
+    { "ground", "the form is: ground TEMPERATURE", 2, take_ground, HEAT },
+    { "units", "the form is: units Pa|kPa|bar|psi m3/s|m3/h|l/s", 3, take_units, PIPES },
+    { "units", "the form is: units C|K|F m3/s|m3/h|l/s", 3, take_units, HEAT },
+    { "line", "the form is: line NAME", 2, take_name, BOTH },
+    { "edge", "the form is: edge A B LENGTH DIAMETER FRICTION WAVE CELLS", 8, take_edge, PIPES },
+    { "edge", "the form is: edge A B LENGTH DIAMETER LOSS CELLS", 7, take_edge, HEAT },
+    { "height", "the form is: height NODE HEIGHT", 3, take_height, PIPES },
+    { "sensor", "the form is: sensor NAME p|q NODE boundary|check", 5, take_sensor, PIPES },
+    { "sensor", "the form is: sensor NAME t|q NODE boundary|check", 5, take_sensor, HEAT },
   };
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (is(&w[0], kinds[i].name))
+  for (size_t i = 0; i < COUNT(kinds); i++)
+    if (is(&w[0], kinds[i].name) && kinds[i].of != (r->hot ? PIPES : HEAT))
       return n == kinds[i].words ? kinds[i].take(r, w) : hk_plan_complain(r, &w[0], kinds[i].form);
-  return hk_plan_complain(r, &w[0], "a line of the file begins with fluid, units, line, edge, height or sensor");
+  return hk_plan_complain(r, &w[0],
+                          r->hot ? "a line of the file of heat lines begins with kind, fluid, ground, units, line, edge or sensor"
+                                 : "a line of the file begins with kind, fluid, units, line, edge, height or sensor");
 }
 
 int hk_plan_lines_read(struct hk_plan_lines *r, const char *text, size_t length)
@@ -247,6 +301,7 @@ int hk_plan_lines_read(struct hk_plan_lines *r, const char *text, size_t length)
   struct cursor cursor = { .at = text, .end = text + length };
   int status = 0;
   r->density = 1000;
+  r->heat = 4186;
   r->pressure = r->flow = 1;
   r->unit[0] = "Pa";
   r->unit[1] = "m3/s";
@@ -261,6 +316,10 @@ int hk_plan_lines_read(struct hk_plan_lines *r, const char *text, size_t length)
   }
   if (status == 0 && r->line[r->lines - 1].edge == r->edges)
     status = hk_plan_complain(r, &r->line[r->lines - 1].name, "the line has no pipe");
+  if (status == 0 && r->hot && !r->grounded) {
+    snprintf(r->error, r->size, "there is no ground: its temperature, to which heat is lost");
+    status = -EINVAL;
+  }
   return status;
 }
 

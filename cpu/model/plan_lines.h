@@ -18,14 +18,14 @@ struct hk_plan_line {
 
 struct hk_plan_edge {
   struct hk_plan_word from, to;
-  double length, diameter, friction, wave; /* m, m, 1, m/s */
+  double length, diameter, friction, wave; /* m, m, 1, m/s; of heat lines friction is the loss, W/(m K), and there is no wave */
   uint32_t cells;
 };
 
 struct hk_plan_sensor {
   struct hk_plan_word name, node;
   uint32_t line;
-  bool flow, boundary;
+  bool flow, boundary; /* no flow: a pressure, or a temperature */
 };
 
 struct hk_plan_height {
@@ -43,7 +43,9 @@ struct hk_plan_lines {
   uint32_t cells;                 /* of all edges */
   double density, pressure, flow; /* kg/m^3, and the units of pressure and flow in Pa and m^3/s */
   const char *unit[2];            /* their names; static */
-  bool fluid, units;              /* whether the file gives them */
+  double heat, ground;            /* of heat lines: specific heat, J/(kg K), and temperature of the ground */
+  bool hot;                       /* heat lines */
+  bool fluid, units, grounded;    /* whether the file gives them */
   char *error;                    /* buffer of the caller, `size` bytes, for the error message */
   size_t size;
 };

@@ -129,7 +129,7 @@ static void consider_sensors(struct hk_profile *p, const struct departures *of, 
     if (share > p->cause.share)
       p->cause = (struct hk_profile_cause){ .kind = HK_CAUSE_SENSOR, .share = share, .size = size, .sensor = of->sensor[i] };
   }
-  for (uint32_t k = 0; k < 2; k++) {
+  for (uint32_t k = 0; k < 2 && !p->plan->heat; k++) {
     const struct hk_model_sensor *boundary = &p->plan->sensor[s->line->boundary[k]];
     for (uint32_t i = 0; i < of->n; i++)
       of->g[i] = by_boundary(s, of->is[i], k) * boundary->unit / of->is[i]->unit / of->c[i];
@@ -168,7 +168,8 @@ static bool find_cause(struct hk_profile *p, double flow)
   }
   if (room && of.n > 1 && of.largest >= HK_PROFILE_DEPARTS && line->loss > 0) {
     consider_sensors(p, &of, &steady);
-    consider_leaks(p, &of, &steady);
+    if (!p->plan->heat)
+      consider_leaks(p, &of, &steady);
   }
   if (p->cause.share < HK_PROFILE_SHARE)
     p->cause = (struct hk_profile_cause){ .kind = HK_CAUSE_NONE };

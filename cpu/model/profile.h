@@ -9,6 +9,8 @@
  * check departs by HK_PROFILE_DEPARTS, with a single check, or if the share is below HK_PROFILE_SHARE. It is an estimate of a
  * line at rest: while pumps and valves are moved, and within a few transits of a leak's begin, it is wrong.
  *
+ * Of a heat line the pressure is the temperature, and only single checks are considered.
+ *
  * Thread: that of the model. A profile that was made is plain memory. */
 #ifndef HK_MODEL_PROFILE_H
 #define HK_MODEL_PROFILE_H

@@ -112,9 +112,9 @@ static void explain_model(const struct hk_fielded *f)
 {
   const struct hk_model *model = hk_field_model_of(f->field);
   const struct hk_model_plan *plan = hk_model_plan_of(model);
-  double transit = 0;
+  double silence = 0;
   for (uint32_t i = 0; i < plan->lines; i++)
-    transit = fmax(transit, plan->line[i].transit);
+    silence = fmax(silence, hk_model_silence(model, i));
   for (uint32_t i = 0; i < plan->sensors; i++) {
     const struct hk_model_sensor *s = &plan->sensor[i];
     if (f->binding.member[i] == HK_RESIDUAL_NONE)
@@ -126,11 +126,12 @@ static void explain_model(const struct hk_fielded *f)
   if (f->points == 0)
     fprintf(stderr,
             "hankel replay: the model says nothing: it begins when both boundaries have values, and is silent for %.0f s then\n",
-            3 * transit);
+            silence);
   for (uint32_t i = 0; i < plan->lines && f->points > 0; i++) {
     const struct hk_model_word *name = &plan->line[i].name;
-    fprintf(stderr, "hankel replay: friction%s%.*s, as a multiple of what the model file says: %.4f\n",
-            name->length > 0 ? " of " : "", (int)name->length, name->text, hk_model_friction(model, i));
+    fprintf(stderr, "hankel replay: %s%s%.*s, as a multiple of what the model file says: %.4f\n",
+            plan->heat ? "loss of heat" : "friction", name->length > 0 ? " of " : "", (int)name->length, name->text,
+            hk_model_friction(model, i));
   }
 }
 

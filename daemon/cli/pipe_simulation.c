@@ -1,5 +1,6 @@
 /* Simulated lines of pipes: see pipe_simulation.h. */
 #include "daemon/cli/pipe_simulation.h"
+#include "daemon/cli/heat_simulation.h"
 
 #include <errno.h>
 #include <math.h>
@@ -25,6 +26,7 @@ struct moved {
 struct hk_simulation {
   const struct hk_model_plan *plan;
   struct hk_simulation_rule rule;
+  struct hk_heat_simulation *warm; /* of a heat line; NULL: pipes */
   struct hk_pipeline line;
   struct hk_pipeline_cell *cell;
   double *sink, *first, *frozen; /* by cell; by sensor: readings without a fault at first, and when it froze */
@@ -55,15 +57,20 @@ static double pipe_simulation_normal(struct hk_simulation *s)
 
 /* --- the line at first ------------------------------------------------------------------------------------------------- */
 
+static int make_sensors(struct hk_simulation *s)
+{
+  s->first = calloc(s->plan->sensors, sizeof *s->first);
+  s->frozen = calloc(s->plan->sensors, sizeof *s->frozen);
+  return s->first && s->frozen ? 0 : -ENOMEM;
+}
+
 static int make_cells(struct hk_simulation *s)
 {
   const struct hk_model_plan *p = s->plan;
   const uint32_t finer = s->rule.finer, cells = p->cells * finer;
   s->cell = calloc(cells, sizeof *s->cell);
   s->sink = calloc(cells, sizeof *s->sink);
-  s->first = calloc(p->sensors, sizeof *s->first);
-  s->frozen = calloc(p->sensors, sizeof *s->frozen);
-  if (!s->cell || !s->sink || !s->first || !s->frozen)
+  if (!s->cell || !s->sink)
     return -ENOMEM;
   for (uint32_t j = 0; j < cells; j++) {
     s->cell[j] = p->cell[j / finer];
@@ -119,8 +126,27 @@ static uint32_t cell_at(const struct hk_model_plan *p, uint32_t finer, double pl
 static double reading(const struct hk_simulation *s, uint32_t sensor)
 {
   const struct hk_model_sensor *is = &s->plan->sensor[sensor];
+  if (s->warm)
+    return hk_heat_simulation_reading(s->warm, sensor);
   const uint32_t point = is->point * s->rule.finer;
   return (is->flow ? hk_pipeline_flow(&s->line, point) : hk_pipeline_pressure(&s->line, point)) / is->unit;
+}
+
+/* A line of pipes, steady, and what moves it. */
+static int make_pipes(struct hk_simulation *s)
+{
+  const struct hk_simulation_rule *rule = &s->rule;
+  int status = make_cells(s);
+  if (status == 0)
+    status = pipe_simulation_settle(s);
+  if (status != 0)
+    return status;
+  make_ends(s);
+  for (uint32_t i = 0; i < rule->leaks; i++) {
+    s->leaking[i] = cell_at(s->plan, rule->finer, rule->leak[i].place);
+    s->leak[i] = rule->leak[i].share * s->flow / sqrt(hk_pipeline_pressure(&s->line, s->leaking[i]));
+  }
+  return 0;
 }
 
 int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *plan, const struct hk_simulation_rule *rule)
@@ -131,24 +157,20 @@ int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *p
   s->plan = plan;
   s->rule = *rule;
   s->flow = rule->velocity * plan->pipe[0].area;
-  s->steps = (uint32_t)fmin(STEPS_MAX, ceil(rule->interval / (plan->line->shortest / rule->wave / rule->finer)));
+  const double crossed = plan->heat ? plan->line->shortest / s->flow : plan->line->shortest / rule->wave; /* s, of a cell */
+  s->steps = (uint32_t)fmin(STEPS_MAX, ceil(rule->interval / (crossed / rule->finer)));
   memcpy(s->chance, &rule->seed, sizeof s->chance);
   for (uint32_t k = 0; k < 8; k++) /* neighbouring seeds begin alike */
     (void)erand48(s->chance);
-  int status = make_cells(s);
+  int status = make_sensors(s);
   if (status == 0)
-    status = pipe_simulation_settle(s);
+    status = plan->heat ? hk_heat_simulation_open(&s->warm, plan, &s->rule, s->chance) : make_pipes(s);
   if (status != 0) {
     hk_simulation_close(s);
     return status;
   }
-  make_ends(s);
   for (uint32_t i = 0; i < plan->sensors; i++)
     s->first[i] = reading(s, i);
-  for (uint32_t i = 0; i < rule->leaks; i++) {
-    s->leaking[i] = cell_at(plan, rule->finer, rule->leak[i].place);
-    s->leak[i] = rule->leak[i].share * s->flow / sqrt(hk_pipeline_pressure(&s->line, s->leaking[i]));
-  }
   *out = s;
   return 0;
 }
@@ -157,6 +179,7 @@ void hk_simulation_close(struct hk_simulation *s)
 {
   if (!s)
     return;
+  hk_heat_simulation_close(s->warm);
   hk_pipeline_close(&s->line);
   free(s->cell);
   free(s->sink);
@@ -188,6 +211,8 @@ static void leak(struct hk_simulation *s)
 static int pipe_simulation_step(struct hk_simulation *s, double dt)
 {
   s->time = ((double)++s->count / s->steps - 1) * s->rule.interval;
+  if (s->warm)
+    return hk_heat_simulation_step(s->warm, s->time, dt);
   pipe_simulation_move(s, &s->pump, dt);
   pipe_simulation_move(s, &s->valve, dt);
   if (s->rule.moves > 0)

@@ -1,5 +1,5 @@
-/* Recordings of a line of pipes that nobody has: what the sensors of a model file would read while a pump at the first node and a
- * valve at the last one are moved now and then, pipes leak, and sensors fail.
+/* Recordings of a line of pipes, or of a heat line (heat_simulation.h), that nobody has: what the sensors of a model file would
+ * read while a pump at the first node and a valve at the last one are moved now and then, pipes leak, and sensors fail.
  *
  * The line is the model's (cpu/model/pipeline.h), on a finer grid and with another friction than the file says, so that a model
  * of the same file is as wrong as models of real lines are. The same rule gives the same numbers. Thread: the caller's. */
@@ -20,7 +20,8 @@ enum hk_simulated_fault {
 /* From `begin` to `end`, in s of the recording. */
 struct hk_simulated_leak {
   double begin, end;
-  double share; /* of the flow at first; what leaves grows as the root of the pressure */
+  double share; /* of the flow at first; what leaves grows as the root of the pressure. Of a heat line: heat that is lost at the
+                 * place beside that of the file, as a share of the whole line's */
   double place; /* m from the first node */
 };
 

@@ -159,7 +159,7 @@ static int measure_row(const struct hk_config *config, struct hk_config_field *f
   }
   f->row /= fmin(threads, f->file.plan->lines);
   const bool device = config->backend != HK_BACKEND_CPU && config->backend != HK_BACKEND_REFERENCE;
-  if (f->row <= interval / 2 || (device && f->file.plan->lines >= HK_PIPELINES_DEVICE_LEAST))
+  if (f->row <= interval / 2 || (device && !f->file.plan->heat && f->file.plan->lines >= HK_PIPELINES_DEVICE_LEAST))
     return 0;
   snprintf(
       error, size,

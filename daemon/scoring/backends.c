@@ -23,7 +23,7 @@ const struct hk_backend_kind hk_backend_kinds[] = {
 struct hk_pipelines_place hk_backend_pipelines(const struct hk_backend_kind *kind, uint32_t number, uint32_t threads,
                                                const struct hk_model_plan *plan)
 {
-  if (kind && kind->pipelines && plan && plan->lines >= HK_PIPELINES_DEVICE_LEAST)
+  if (kind && kind->pipelines && plan && !plan->heat && plan->lines >= HK_PIPELINES_DEVICE_LEAST)
     return (struct hk_pipelines_place){ kind->pipelines, number };
   return (struct hk_pipelines_place){ &hk_pipelines_host, threads };
 }

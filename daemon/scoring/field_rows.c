@@ -200,8 +200,8 @@ static void tell_lines(const struct hk_groups *g, const struct hk_machine *m, en
   const struct hk_string name = hk_registry_name(registry, hk_slot_outside(m->owner->shard, m->slot));
   if (turn == HK_MODEL_BEGINS)
     hk_log(log, HK_LOG_INFO,
-           "%.*s%s: the model begins steady; it is silent for %.0f s, three times as long as a wave travels; computed by the %s",
-           (int)name.length, name.data, which, 3 * l->transit,
+           "%.*s%s: the model begins steady; it is silent for %.0f s, until what was in the line is gone; computed by the %s",
+           (int)name.length, name.data, which, hk_model_silence(model, line),
            hk_model_place(model).kind == &hk_pipelines_host ? "processor" : "GPU");
   else if (turn == HK_MODEL_MISSED)
     hk_log(log, HK_LOG_WARNING,

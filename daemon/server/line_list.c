@@ -41,6 +41,12 @@ static void points(struct hk_buffer *out, const struct hk_profile *p)
   hk_buffer_put(out, "]", 1);
 }
 
+/* What is not a flow. */
+static const char *level_of(const struct hk_profile *p)
+{
+  return p->plan->heat ? "temperature" : "pressure";
+}
+
 static void sensors(struct hk_buffer *out, const struct hk_profile *p)
 {
   hk_buffer_print(out, ",\"sensors\":[");
@@ -49,7 +55,8 @@ static void sensors(struct hk_buffer *out, const struct hk_profile *p)
     const struct hk_model_sensor *is = &p->plan->sensor[s->sensor];
     hk_buffer_print(out, i > 0 ? ",{" : "{");
     word(out, "name", &is->name);
-    hk_buffer_print(out, ",\"kind\":\"%s\",\"role\":\"%s\"", is->flow ? "flow" : "pressure", is->boundary ? "boundary" : "check");
+    hk_buffer_print(out, ",\"kind\":\"%s\",\"role\":\"%s\"", is->flow ? "flow" : level_of(p),
+                    is->boundary ? "boundary" : "check");
     number(out, "place", s->place);
     known(out, "value", s->reading);
     known(out, "model", s->seen);
@@ -89,7 +96,7 @@ void hk_line_json(struct hk_buffer *out, const struct hk_profile *p)
   }
   hk_buffer_print(out, "],\"line\":{\"number\":%" PRIu32 ",", p->line);
   word(out, "name", &p->plan->line[p->line].name);
-  hk_buffer_print(out, ",\"running\":%s,\"units\":{\"pressure\":\"%s\",\"flow\":\"%s\"}", p->running ? "true" : "false",
+  hk_buffer_print(out, ",\"running\":%s,\"units\":{\"%s\":\"%s\",\"flow\":\"%s\"}", p->running ? "true" : "false", level_of(p),
                   p->plan->unit[0], p->plan->unit[1]);
   number(out, "friction", p->friction);
   number(out, "length", p->length);

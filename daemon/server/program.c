@@ -63,6 +63,18 @@ static void print_listeners(const struct hk_config *config)
     puts("these are all: with a [listen NAME] section there are no default listeners");
 }
 
+/* Prints the size and cost of a model of heat lines. */
+static void print_heat(const struct hk_config_field *f)
+{
+  const struct hk_model_plan *p = f->file.plan;
+  printf("field %s: %s: %u heat lines, %u pipes, %u sensors, %u of them checks; %u unknowns, matrices of 1 + 1 + 1 diagonals, "
+         "%.1f KiB\n",
+         f->name, f->rule.file, p->lines, p->pipes, p->sensors, p->sensors - 2 * p->lines, hk_model_all_points(p),
+         (double)hk_model_need(p) / 1024);
+  printf("field %s: a row takes %.3g ms on this machine's processor, of interval = %.6g s\n", f->name, 1e3 * f->row,
+         (double)f->rule.interval / 1e9);
+}
+
 /* Prints the size and cost of a model. */
 static void print_model(const struct hk_config_field *f)
 {
@@ -96,7 +108,7 @@ static void print_fields(const struct hk_config *config)
       printf("field %s: %s names %u sensors; %u of them have fewer than 2 neighbours, and get no residual\n", f->name,
              f->rule.file, hk_field_graph_nodes(f->file.graph), hk_field_graph_lonely(f->file.graph));
     if (f->file.plan)
-      print_model(f);
+      (f->file.plan->heat ? print_heat : print_model)(f);
   }
 }
 

@@ -56,6 +56,25 @@ static void go(const struct hk_model_plan *p, const struct hk_model_line *l)
   hk_pipeline_close(&line);
 }
 
+static void go_warm(const struct hk_model_plan *p, const struct hk_model_line *l)
+{
+  const uint32_t points = hk_model_points(l);
+  const struct hk_band_shape shape = hk_heat_shape(points);
+  struct hk_band_work work;
+  if (p->cells > 64)
+    return;
+  check(hk_band_open(&work, &shape) == 0);
+  double *numbers = calloc((2 + HK_HEAT_MEMORY) * (size_t)points, sizeof *numbers);
+  struct hk_heat_line line = { p->heat + l->cell, points, p->ground, numbers, numbers + 2 * (size_t)points, &work };
+  check(numbers);
+  if (hk_heat_steady(&line, p->ground + 50, 0.01, 1) == 0)
+    for (uint32_t k = 0; k < 4; k++)
+      if (hk_heat_step(&line, p->ground + 60, 0.01 * k, NULL, 1, 1) == 0)
+        check(isfinite(numbers[2 * (size_t)l->cells]));
+  free(numbers);
+  hk_band_close(&work);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   const struct hk_model_plan *plan;
@@ -66,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   }
   look(plan);
   for (uint32_t i = 0; i < plan->lines; i++)
-    go(plan, &plan->line[i]);
+    (plan->heat ? go_warm : go)(plan, &plan->line[i]);
   hk_model_plan_release(plan);
   return 0;
 }

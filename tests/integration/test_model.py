@@ -297,6 +297,56 @@ class Field(Case):
         self.assertIn('[field t]: file: ' + self.model + ': line 11, column 14: d: no pipe begins or ends at this node', done.stderr)
 
 
+HEAT = '''kind heat
+units C m3/h
+ground 8
+edge a b 120 0.2 30 12
+edge b c 80 0.2 30 8
+sensor t/a/t t a boundary
+sensor t/a/q q a boundary
+sensor t/b/t t b check
+sensor t/c/t t c check
+'''
+
+
+class Heat(Field):
+    """A heat line: what it says, in a daemon and in a replay, and over kills and ends."""
+    test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # of pipes
+
+    def setUp(self):
+        super().setUp()
+        self.file('t.model', HEAT)
+        values, _ = self.columns(self.simulated('--hours', str(ROWS / 3600), '--seed', '5', '--moves', '5m', '--noise', '0.0002', '--leak', f'{LEAK}s,1,160'))
+        self.names = list(values)
+        self.rows = [[values[n][t] for n in self.names] for t in range(ROWS)]
+
+    def explained(self, d):
+        listed = hankel('sensors', '--from', f'127.0.0.1:{d.port["binary tcp"]}', '--json')
+        self.assertEqual(sorted(s['name'] for s in map(json.loads, listed.stdout.splitlines()) if 'explained' in s), ['t/b/t', 't/c/t'])
+
+    def test_heat(self):
+        keys = f'state = {self.state}\nsnapshot = 1h\ndurability = journal\n'
+        whole, events, log = self.part(self.rows, 0, ROWS, keys)
+        self.assertRegex(log, 't#field: the model begins steady; it is silent for (299|30[01]) s, until what was in the line is gone; computed by the processor')
+        items, said = self.replay(self.rows)
+        self.assertEqual([(n, t, v) for n, t, v, _, _ in whole], sorted((i['sensor'], i['time'], i['value']) for i in items if 'value' in i))
+        self.assertEqual({n for n, *_ in whole}, {'t/b/t#model', 't/c/t#model'})
+        self.assertRegex(said, r'loss of heat, as a multiple of what the model file says: [01]\.')
+        first, = {e['instant'] for e in items if e.get('event') == 'raised' and e['sensor'] == 't/c/t#model'} & {min(e['instant'] for e in items if e.get('event') == 'raised')}
+        self.assertLess(abs(first - START - LEAK * SECOND), 120 * SECOND)  # the water takes 40 s from there
+        shutil.rmtree(self.state)
+        cut = [self.part(self.rows, a, b, keys, b < ROWS)[:2] for a, b in ((0, 60), (60, 700), (700, ROWS))]
+        self.assertEqual(sorted(r for results, _ in cut for r in results), whole)
+        self.assertEqual(sorted(e for _, told in cut for e in told), sorted(events))
+
+    def test_said(self):
+        path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + self.configured())
+        done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertIn('1 heat lines, 2 pipes, 4 sensors, 2 of them checks; 21 unknowns, matrices of 1 + 1 + 1 diagonals', done.stdout)
+        done = hankel('model', 'fit', self.model, self.model)
+        self.assertEqual((done.returncode, 'it has a heat line, and lines of pipes can be fitted' in done.stderr), (1, True), done.stderr)
+
+
 class Lines(Field):
     """Several lines in one file: each says what it says alone."""
     NAMES, PLACE = ('north', 'south', 'west'), 'processor'

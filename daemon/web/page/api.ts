@@ -125,10 +125,10 @@ export interface Look {
   points: Point[];
 }
 
-/** A sensor of a line of pipes: what it reads, what the model has there, and by what it departs of late, beside its mean error. */
+/** A sensor of a line of pipes, or of a heat line: what it reads, what the model has there, and by what it departs of late, beside its mean error. */
 export interface LineSensor {
   name: string;
-  kind: 'pressure' | 'flow';
+  kind: 'pressure' | 'temperature' | 'flow';
   role: 'boundary' | 'check';
   place: number;
   value?: Nullable;
@@ -142,10 +142,10 @@ export interface Line {
   number: number;
   name: string;
   running: boolean;
-  units: { pressure: string; flow: string };
+  units: { pressure?: string; temperature?: string; flow: string };
   friction: number;
   length: number;
-  points: [place: number, pressure: number, flow: number][];
+  points: [place: number, level: number, flow: number][]; // a level is a pressure or a temperature
   sensors: LineSensor[];
   cause?: { kind: 'leak' | 'sensor'; share: number; size: number; place?: number; from?: number; to?: number; sensor?: string };
 }

@@ -8,7 +8,8 @@ const EVERY = 2000; // ms
 
 const km = (m: number | undefined): string => `${number((m ?? 0) / 1000)} km`;
 const hash = (model: string, line: number): string => `lines/${line}/${encodeURIComponent(model)}`;
-const unit = (line: Line, s: LineSensor): string => line.units[s.kind];
+const unit = (line: Line, s: LineSensor): string => line.units[s.kind] ?? '';
+const level = (line: Line): string => (line.units.temperature ? `temperature, ${line.units.temperature}` : `pressure, ${line.units.pressure}`);
 
 /** What the line does, in a sentence. */
 function verdict(line: Line): Child[] {
@@ -53,7 +54,7 @@ export const lines: View = async (place, { told, name, alive }) => {
   let model = models[chosen];
   place.append(make('h1', {}, model.line.name || model.section), make('div', { class: 'filters' },
     choice('Model', models.map(m => m.name), chosen, i => hash(models[i].name, 0)), choice('Line', model.lines, at, i => hash(model.name, i))),
-    say, whole.root, make('p', { class: 'quiet legend' }, swatch('accent'), ` pressure, ${model.line.units.pressure} `, swatch('after'), ` flow, ${model.line.units.flow}; lines: the model, dots: sensors`),
+    say, whole.root, make('p', { class: 'quiet legend' }, swatch('accent'), ` ${level(model.line)} `, swatch('after'), ` flow, ${model.line.units.flow}; lines: the model, dots: sensors`),
     make('h2', {}, 'Departures from the model, in mean errors'), rest.root, make('h2', {}, 'Sensors'), list, about);
   function draw(): void {
     const { line } = model;
@@ -61,7 +62,7 @@ export const lines: View = async (place, { told, name, alive }) => {
     whole.draw(line);
     rest.draw(line);
     list.replaceChildren(sensors(line));
-    about.textContent = `${km(line.length)}; the friction found is ${number(line.friction)} times that of the file. Departures are means of about the last 60 rows; places and sizes are estimates for a steady line.${model.count > model.lines.length ? ` ${count(model.count)} lines; #${hash(model.name, 0)} takes any number.` : ''}`;
+    about.textContent = `${km(line.length)}; the ${line.units.temperature ? 'loss of heat' : 'friction'} found is ${number(line.friction)} times that of the file. Departures are means of about the last 60 rows; places and sizes are estimates for a steady line.${model.count > model.lines.length ? ` ${count(model.count)} lines; #${hash(model.name, 0)} takes any number.` : ''}`;
   }
   async function again(): Promise<void> {
     const now = await ask<{ models: Model[] }>(`lines?line=${at}&glob=${encodeURIComponent(model.name.replace(/[*?]/g, '?'))}`);

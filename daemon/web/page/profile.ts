@@ -14,11 +14,11 @@ const table = (columns: Column[]): uPlot.AlignedData => uPlot.join(columns.map(r
   return [sorted.map(r => r[0] / KM), sorted.map(r => r[1])] as uPlot.AlignedData;
 }));
 
-const of = (line: Line, kind: LineSensor['kind']): LineSensor[] => line.sensors.filter(s => s.kind === kind);
-const read = (line: Line, kind: LineSensor['kind']): Column => of(line, kind).map(s => [s.place, s.value ?? null]);
+const of = (line: Line, flow: boolean): LineSensor[] => line.sensors.filter(s => (s.kind === 'flow') === flow);
+const read = (line: Line, flow: boolean): Column => of(line, flow).map(s => [s.place, s.value ?? null]);
 /** In multiples of the mean error; two at a place stand side by side. */
-const departs = (line: Line, kind: LineSensor['kind']): Column => of(line, kind).filter(s => s.role === 'check' && s.error).map((s): [number, number] =>
-  [s.place + (kind === 'flow' ? line.length / 200 : 0), (s.departs ?? 0) / (s.error ?? 1)]);
+const departs = (line: Line, flow: boolean): Column => of(line, flow).filter(s => s.role === 'check' && s.error).map((s): [number, number] =>
+  [s.place + (flow ? line.length / 200 : 0), (s.departs ?? 0) / (s.error ?? 1)]);
 
 function leak(u: uPlot, line: Line): void {
   const c = line.cause, { left, top, width, height } = u.bbox;
@@ -91,15 +91,15 @@ function one(kind: string, words: string, options: (shown: () => Line) => Partia
 }
 
 /** Pressure and flow along the line: the model's, and what sensors read. */
-export const profile = (): Profile => one('series profile', 'Pressure and flow along the line: the model as lines, what sensors read as dots.', shown => ({
+export const profile = (): Profile => one('series profile', 'Pressure, or temperature, and flow along the line: the model as lines, what sensors read as dots.', shown => ({
   scales: { x: { time: false }, p: { range }, q: { range } }, axes: [places(), values('p'), values('q', 1)],
   series: [{}, curve('p', TINTS.pressure), curve('q', TINTS.flow), dots('p', TINTS.pressure), dots('q', TINTS.flow)],
   hooks: { drawClear: [back], drawAxes: [u => leak(u, shown())] },
-}), line => [line.points.map(p => [p[0], p[1]]), line.points.map(p => [p[0], p[2]]), read(line, 'pressure'), read(line, 'flow')]);
+}), line => [line.points.map(p => [p[0], p[1]]), line.points.map(p => [p[0], p[2]]), read(line, false), read(line, true)]);
 
 /** What checks depart by, in multiples of their mean errors. */
 export const residuals = (): Profile => one('series residuals', 'Departures of the checks along the line, in multiples of their mean errors.', shown => ({
   scales: { x: { time: false }, d: { range: (_, min, max) => { const most = Math.max(3, Math.abs(min ?? 0), Math.abs(max ?? 0)) * 1.15; return [-most, most]; } } },
   axes: [places(), values('d')], series: [{}, dots('d', TINTS.pressure), dots('d', TINTS.flow)],
   hooks: { drawClear: [back], drawAxes: [u => leak(u, shown())], drawSeries: [(u, i) => { if (i === 1) stems(u); }] },
-}), line => [departs(line, 'pressure'), departs(line, 'flow')]);
+}), line => [departs(line, false), departs(line, true)]);

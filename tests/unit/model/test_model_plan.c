@@ -129,7 +129,7 @@ static void faults(void **state)
   static const char *const wrong[][2] = {
     { "", "there is no edge: the line has no pipe" },
     { "# nothing\n\n  pipe a b",
-      "line 3, column 3: pipe: a line of the file begins with fluid, units, line, edge, height or sensor" },
+      "line 3, column 3: pipe: a line of the file begins with kind, fluid, units, line, edge, height or sensor" },
     { "fluid\n", "line 1, column 1: fluid: the form is: fluid DENSITY" },
     { "fluid 1 2\n", "line 1, column 1: fluid: the form is: fluid DENSITY" },
     { "fluid -1\n", "line 1, column 7: -1: not a density in kg/m3, from 0.1 to 30000" },
@@ -173,7 +173,7 @@ static void faults(void **state)
       "line 9, column 12: a: no pipe begins or ends at this node" },
     { "line a\n" LINE SENSORS "line b\nedge a b 1 1 1 1 1\nsensor q.a p a boundary\nsensor o p b boundary\n",
       "line 9, column 8: q.a: there is a sensor of that name already" },
-    { "\x1b[31m\n", "line 1, column 1: ?[31m: a line of the file begins with fluid, units, line, edge, height or sensor" },
+    { "\x1b[31m\n", "line 1, column 1: ?[31m: a line of the file begins with kind, fluid, units, line, edge, height or sensor" },
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     const struct hk_model_plan *plan;

@@ -1,0 +1,137 @@
+/* Heat lines: see heat_simulation.h. */
+#include "daemon/cli/heat_simulation.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define DAY 86400.0    /* s */
+#define EXCESS 72.0    /* over the ground at the first node, on the average, */
+#define DAILY 6.0      /* and by how much it is higher in the morning than that */
+#define TURNS 1.5      /* standard deviation of what wanders of the temperature, */
+#define TURNING 7200.0 /* and s that it takes */
+#define DRAWS 0.05     /* the same of the flow, as a share */
+#define DRAWING 1800.0
+#define RAMP 300.0 /* s for a move of the flow from its lowest to its highest */
+#define LOW 0.7    /* flow at its lowest and highest, as a multiple of that at first */
+#define HIGH 1.2
+
+struct hk_heat_simulation {
+  const struct hk_model_plan *plan;
+  const struct hk_simulation_rule *rule;
+  unsigned short *chance;
+  struct hk_heat_line line;
+  struct hk_heat_cell *cell;
+  struct hk_band_work work;
+  double *more; /* m^3/s by cell */
+  double flow;  /* m^3/s at first */
+  double turned, drawn, share, target, next;
+};
+
+static double normal(struct hk_heat_simulation *s)
+{
+  const double a = 1 - erand48(s->chance), b = erand48(s->chance);
+  return sqrt(-2 * log(a)) * cos(2 * 3.14159265358979323846 * b);
+}
+
+static double inlet(const struct hk_heat_simulation *s, double time)
+{
+  return s->plan->ground + EXCESS + DAILY * sin(2 * 3.14159265358979323846 * time / DAY) + s->turned;
+}
+
+static double flow_of(const struct hk_heat_simulation *s)
+{
+  return s->flow * fmax(0.1, s->share + s->drawn);
+}
+
+int hk_heat_simulation_open(struct hk_heat_simulation **out, const struct hk_model_plan *plan,
+                            const struct hk_simulation_rule *rule, unsigned short chance[3])
+{
+  const uint32_t finer = rule->finer, cells = plan->cells * finer;
+  const struct hk_band_shape shape = hk_heat_shape(cells + 1);
+  struct hk_heat_simulation *s = calloc(1, sizeof *s);
+  if (!s)
+    return -ENOMEM;
+  s->plan = plan;
+  s->rule = rule;
+  s->chance = chance;
+  s->flow = rule->velocity * plan->pipe[0].area;
+  s->share = s->target = 1;
+  s->next = rule->moves > 0 ? -rule->moves * log(1 - erand48(chance)) : INFINITY;
+  s->cell = calloc(cells, sizeof *s->cell);
+  s->more = calloc(cells, sizeof *s->more);
+  s->line = (struct hk_heat_line){ .cell = s->cell,
+                                   .points = cells + 1,
+                                   .ground = plan->ground,
+                                   .state = calloc(2 * (size_t)shape.n, sizeof *s->line.state),
+                                   .memory = calloc(HK_HEAT_MEMORY * (size_t)shape.n, sizeof *s->line.memory),
+                                   .work = &s->work };
+  int status = s->cell && s->more && s->line.state && s->line.memory ? hk_band_open(&s->work, &shape) : -ENOMEM;
+  for (uint32_t i = 0; i < cells && status == 0; i++)
+    s->cell[i] = (struct hk_heat_cell){ plan->heat[i / finer].volume / finer, plan->heat[i / finer].loss / finer };
+  if (status == 0)
+    status = hk_heat_steady(&s->line, inlet(s, 0), s->flow, rule->friction) == 0 ? 0 : -EINVAL;
+  if (status == 0)
+    *out = s;
+  else
+    hk_heat_simulation_close(s);
+  return status;
+}
+
+void hk_heat_simulation_close(struct hk_heat_simulation *s)
+{
+  if (!s)
+    return;
+  hk_band_close(&s->work);
+  free(s->cell);
+  free(s->more);
+  free(s->line.state);
+  free(s->line.memory);
+  free(s);
+}
+
+/* The cell in which a place lies. */
+static uint32_t cell_at(const struct hk_heat_simulation *s, double place)
+{
+  const struct hk_model_plan *p = s->plan;
+  const uint32_t finer = s->rule->finer;
+  for (uint32_t i = 0; i < p->pipes; place -= p->pipe[i++].length) {
+    const uint32_t cells = p->pipe[i].cells * finer, at = (uint32_t)(place / p->pipe[i].length * cells);
+    if (place < p->pipe[i].length)
+      return p->pipe[i].first * finer + (at < cells ? at : cells - 1);
+  }
+  return p->cells * finer - 1;
+}
+
+static void wander(struct hk_heat_simulation *s, double *value, double spread, double slowly, double dt)
+{
+  *value += -*value * dt / slowly + spread * sqrt(2 * dt / slowly) * normal(s);
+}
+
+int hk_heat_simulation_step(struct hk_heat_simulation *s, double time, double dt)
+{
+  if (s->rule->moves > 0) {
+    wander(s, &s->turned, TURNS, TURNING, dt);
+    wander(s, &s->drawn, DRAWS, DRAWING, dt);
+  }
+  if (time >= s->next) {
+    s->target = LOW + (HIGH - LOW) * erand48(s->chance);
+    s->next = time - s->rule->moves * log(1 - erand48(s->chance));
+  }
+  const double way = (HIGH - LOW) * dt / RAMP;
+  s->share += fmax(-way, fmin(way, s->target - s->share));
+  for (uint32_t i = 0; i < s->line.points - 1; i++)
+    s->more[i] = 0;
+  for (uint32_t i = 0; i < s->rule->leaks; i++) {
+    const struct hk_simulated_leak *l = &s->rule->leak[i];
+    if (time >= l->begin && time < l->end)
+      s->more[cell_at(s, l->place)] += l->share * s->plan->line->loss;
+  }
+  return hk_heat_step(&s->line, inlet(s, time), flow_of(s), s->more, dt, s->rule->friction);
+}
+
+double hk_heat_simulation_reading(const struct hk_heat_simulation *s, uint32_t sensor)
+{
+  const struct hk_model_sensor *is = &s->plan->sensor[sensor];
+  return s->line.state[2 * (size_t)is->point * s->rule->finer + is->flow] / is->unit;
+}
