@@ -47,7 +47,8 @@ static double flow_of(const struct hk_heat_simulation *s)
 int hk_heat_simulation_open(struct hk_heat_simulation **out, const struct hk_model_plan *plan,
                             const struct hk_simulation_rule *rule, unsigned short chance[3])
 {
-  const uint32_t finer = rule->finer, cells = plan->cells * finer;
+  const struct hk_model_line *of = &plan->line[rule->line];
+  const uint32_t finer = rule->finer, cells = of->cells * finer;
   const struct hk_band_shape shape = hk_heat_shape(cells + 1);
   struct hk_heat_simulation *s = calloc(1, sizeof *s);
   if (!s)
@@ -55,7 +56,7 @@ int hk_heat_simulation_open(struct hk_heat_simulation **out, const struct hk_mod
   s->plan = plan;
   s->rule = rule;
   s->chance = chance;
-  s->flow = rule->velocity * plan->pipe[0].area;
+  s->flow = rule->velocity * plan->pipe[of->pipe].area;
   s->share = s->target = 1;
   s->next = rule->moves > 0 ? -rule->moves * log(1 - erand48(chance)) : INFINITY;
   s->cell = calloc(cells, sizeof *s->cell);
@@ -68,7 +69,8 @@ int hk_heat_simulation_open(struct hk_heat_simulation **out, const struct hk_mod
                                    .work = &s->work };
   int status = s->cell && s->more && s->line.state && s->line.memory ? hk_band_open(&s->work, &shape) : -ENOMEM;
   for (uint32_t i = 0; i < cells && status == 0; i++)
-    s->cell[i] = (struct hk_heat_cell){ plan->heat[i / finer].volume / finer, plan->heat[i / finer].loss / finer };
+    s->cell[i] =
+        (struct hk_heat_cell){ plan->heat[of->cell + i / finer].volume / finer, plan->heat[of->cell + i / finer].loss / finer };
   if (status == 0)
     status = hk_heat_steady(&s->line, inlet(s, 0), s->flow, rule->friction) == 0 ? 0 : -EINVAL;
   if (status == 0)
@@ -88,19 +90,6 @@ void hk_heat_simulation_close(struct hk_heat_simulation *s)
   free(s->line.state);
   free(s->line.memory);
   free(s);
-}
-
-/* The cell in which a place lies. */
-static uint32_t cell_at(const struct hk_heat_simulation *s, double place)
-{
-  const struct hk_model_plan *p = s->plan;
-  const uint32_t finer = s->rule->finer;
-  for (uint32_t i = 0; i < p->pipes; place -= p->pipe[i++].length) {
-    const uint32_t cells = p->pipe[i].cells * finer, at = (uint32_t)(place / p->pipe[i].length * cells);
-    if (place < p->pipe[i].length)
-      return p->pipe[i].first * finer + (at < cells ? at : cells - 1);
-  }
-  return p->cells * finer - 1;
 }
 
 static void wander(struct hk_heat_simulation *s, double *value, double spread, double slowly, double dt)
@@ -124,8 +113,8 @@ int hk_heat_simulation_step(struct hk_heat_simulation *s, double time, double dt
     s->more[i] = 0;
   for (uint32_t i = 0; i < s->rule->leaks; i++) {
     const struct hk_simulated_leak *l = &s->rule->leak[i];
-    if (time >= l->begin && time < l->end)
-      s->more[cell_at(s, l->place)] += l->share * s->plan->line->loss;
+    if (l->line == s->rule->line && time >= l->begin && time < l->end)
+      s->more[hk_simulation_cell(s->plan, l->line, s->rule->finer, l->place)] += l->share * s->plan->line[l->line].loss;
   }
   return hk_heat_step(&s->line, inlet(s, time), flow_of(s), s->more, dt, s->rule->friction);
 }

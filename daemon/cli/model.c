@@ -32,10 +32,11 @@ static const char help_text[] =
     "                     wrong (default 1.03)\n"
     "  --wave X           wave speed, as a multiple of the file's (default 1)\n"
     "  --finer N          cells that one of the file's is cut into (default 2)\n"
-    "  --leak AT,SHARE[,PLACE[,FOR]]         leak of a share of the flow, at so many metres from the first node\n"
+    "  --leak AT,SHARE[,PLACE[,FOR[,LINE]]]  leak of a share of the flow, at so many metres from the first node\n"
     "                                        (default: the middle), for so long (default: to the end); AT: a\n"
     "                                        duration from the first reading. Of a heat line: heat that is lost\n"
-    "                                        there, as a share of what the whole line loses\n"
+    "                                        there, as a share of what the whole line loses. LINE: its name, in a\n"
+    "                                        file with several; each line has its own course of chance\n"
     "  --fault AT,SENSOR,KIND[,SIZE[,FOR]]   a sensor fails; KIND: bias (by SIZE, in its unit), drift (by SIZE an\n"
     "                                        hour), frozen, gap\n"
     "                     each up to 16 times\n\n"
@@ -88,22 +89,37 @@ static int take_times(char **argv, const char *option, const char *at, const cha
   return status;
 }
 
+/* The line of a leak by its name; a file with one line needs none. */
+static int take_line(char **argv, const struct hk_model_plan *plan, const char *text, const char *name, uint32_t *out)
+{
+  for (*out = 0; *out < plan->lines; ++*out) {
+    const struct hk_model_word *is = &plan->line[*out].name;
+    if (name ? is->length == strlen(name) && memcmp(is->text, name, is->length) == 0 : plan->lines == 1)
+      return 0;
+  }
+  return name ? hk_usage(argv, "--leak: %s: the model has no such line", name)
+              : hk_usage(argv, "--leak %s: want AT,SHARE,PLACE,FOR,LINE, since the model has %u lines", text, plan->lines);
+}
+
 static int take_leak(char **argv, const char *text, const struct hk_model_plan *plan, struct hk_simulated_leak *out)
 {
   char copy[256], *part[PARTS];
   const uint32_t n = model_cut(text, copy, part);
   double length = 0;
-  for (uint32_t i = 0; i < plan->pipes; i++)
-    length += plan->pipe[i].length;
-  *out = (struct hk_simulated_leak){ .place = length / 2 };
-  if (n < 2 || n > 4)
-    return hk_usage(argv, "--leak %s: want AT,SHARE[,PLACE[,FOR]]", text);
-  int status = take_times(argv, "--leak", part[0], n > 3 ? part[3] : NULL, &out->begin, &out->end);
+  *out = (struct hk_simulated_leak){ .place = 0 };
+  if (n < 2 || n > 5)
+    return hk_usage(argv, "--leak %s: want AT,SHARE[,PLACE[,FOR[,LINE]]]", text);
+  int status = take_line(argv, plan, text, n > 4 ? part[4] : NULL, &out->line);
+  if (status == 0)
+    status = take_times(argv, "--leak", part[0], n > 3 && part[3][0] ? part[3] : NULL, &out->begin, &out->end);
   if (status == 0)
     status = hk_option_real(argv, "--leak: SHARE", part[1], 0, 1, &out->share);
-  if (status == 0 && n > 2)
-    status = hk_option_real(argv, "--leak: PLACE", part[2], 0, length, &out->place);
-  return status;
+  if (status != 0)
+    return status;
+  for (uint32_t i = 0; i < plan->line[out->line].pipes; i++)
+    length += plan->pipe[plan->line[out->line].pipe + i].length;
+  out->place = length / 2;
+  return n > 2 && part[2][0] ? hk_option_real(argv, "--leak: PLACE", part[2], 0, length, &out->place) : 0;
 }
 
 static int take_fault(char **argv, const char *text, const struct hk_model_plan *plan, struct hk_simulated_bad_sensor *out)
@@ -196,17 +212,20 @@ static void model_print_time(int64_t ns)
     printf("%s.%09ldZ", text, rest);
 }
 
-static int print_rows(char **argv, struct hk_simulation *simulation, const struct settings *s, uint32_t sensors)
+/* simulation: one for each line, which reads its own sensors. */
+static int print_rows(char **argv, struct hk_simulation *const *simulation, const struct settings *s,
+                      const struct hk_model_plan *plan)
 {
-  double *value = calloc(sensors, sizeof *value);
+  double *value = calloc(plan->sensors, sizeof *value);
   const uint64_t rows = (uint64_t)(s->hours * 3600 / s->rule.interval);
   int status = value ? 0 : -ENOMEM;
   for (uint64_t k = 0; k < rows && status == 0 && !ferror(stdout); k++) {
-    status = hk_simulation_read(simulation, value);
+    for (uint32_t i = 0; i < plan->lines && status == 0; i++)
+      status = hk_simulation_read(simulation[i], value);
     if (status != 0)
       break;
     model_print_time(s->from + (int64_t)k * s->interval);
-    for (uint32_t i = 0; i < sensors; i++)
+    for (uint32_t i = 0; i < plan->sensors; i++)
       if (isnan(value[i]))
         printf(",");
       else
@@ -216,32 +235,47 @@ static int print_rows(char **argv, struct hk_simulation *simulation, const struc
   free(value);
   if (status == -ENOMEM)
     return hk_failed(argv, "out of memory");
-  return status == 0 ? HK_EXIT_DONE : hk_failed(argv, "the line cannot be solved any more: its pipes or ends are too extreme");
+  return status == 0 ? HK_EXIT_DONE : hk_failed(argv, "a line cannot be solved any more: its pipes or ends are too extreme");
+}
+
+/* Begins the simulation of each line, with a course of chance of its own. */
+static int open_all(char **argv, const struct settings *s, const char *path, const struct hk_model_plan *plan,
+                    struct hk_simulation **simulation)
+{
+  for (uint32_t i = 0; i < plan->lines; i++) {
+    struct hk_simulation_rule rule = s->rule;
+    rule.line = i;
+    rule.seed = (rule.seed + i) & ((1ull << 48) - 1);
+    const int status = hk_simulation_open(&simulation[i], plan, &rule);
+    if (status == -ENOMEM)
+      return hk_failed(argv, "out of memory");
+    if (status != 0)
+      return hk_failed(argv, "%s: the line %.*s has no steady state at %g m/s", path, (int)plan->line[i].name.length,
+                       plan->line[i].name.text ? plan->line[i].name.text : "", s->rule.velocity);
+  }
+  return 0;
 }
 
 static int simulate(char **argv, struct settings *s, const char *path)
 {
   const struct hk_model_plan *plan;
-  struct hk_simulation *simulation = NULL;
   char error[1024];
   if (hk_model_plan_read(&plan, path, error, sizeof error) != 0)
     return hk_failed(argv, "%s", error);
-  int status = plan->lines == 1 ? take_plan(argv, s, plan)
-                                : hk_failed(argv, "%s: it has %u lines, and one can be simulated", path, plan->lines);
-  if (status == 0) {
-    const int opened = hk_simulation_open(&simulation, plan, &s->rule);
-    status = opened == 0         ? 0
-             : opened == -ENOMEM ? hk_failed(argv, "out of memory")
-                                 : hk_failed(argv, "%s: the line has no steady state at %g m/s", path, s->rule.velocity);
-  }
+  struct hk_simulation **simulation = calloc(plan->lines, sizeof *simulation);
+  int status = simulation ? take_plan(argv, s, plan) : hk_failed(argv, "out of memory");
+  if (status == 0)
+    status = open_all(argv, s, path, plan, simulation);
   if (status == 0) {
     printf("time");
     for (uint32_t i = 0; i < plan->sensors; i++)
       printf(",%.*s", (int)plan->sensor[i].name.length, plan->sensor[i].name.text);
     printf("\n");
-    status = print_rows(argv, simulation, s, plan->sensors);
+    status = print_rows(argv, simulation, s, plan);
   }
-  hk_simulation_close(simulation);
+  for (uint32_t i = 0; simulation && i < plan->lines; i++)
+    hk_simulation_close(simulation[i]);
+  free(simulation);
   hk_model_plan_release(plan);
   return hk_finish_output(argv, status);
 }

@@ -25,6 +25,7 @@ struct moved {
 
 struct hk_simulation {
   const struct hk_model_plan *plan;
+  const struct hk_model_line *of; /* the line of the plan */
   struct hk_simulation_rule rule;
   struct hk_heat_simulation *warm; /* of a heat line; NULL: pipes */
   struct hk_pipeline line;
@@ -67,17 +68,17 @@ static int make_sensors(struct hk_simulation *s)
 static int make_cells(struct hk_simulation *s)
 {
   const struct hk_model_plan *p = s->plan;
-  const uint32_t finer = s->rule.finer, cells = p->cells * finer;
+  const uint32_t finer = s->rule.finer, cells = s->of->cells * finer;
   s->cell = calloc(cells, sizeof *s->cell);
   s->sink = calloc(cells, sizeof *s->sink);
   if (!s->cell || !s->sink)
     return -ENOMEM;
   for (uint32_t j = 0; j < cells; j++) {
-    s->cell[j] = p->cell[j / finer];
+    s->cell[j] = p->cell[s->of->cell + j / finer];
     s->cell[j].wave *= finer * s->rule.wave * s->rule.wave;
     s->cell[j].push *= finer;
   }
-  return hk_pipeline_open(&s->line, s->cell, cells, p->line->impedance);
+  return hk_pipeline_open(&s->line, s->cell, cells, s->of->impedance);
 }
 
 /* The steady state at the flow that is wanted, with no pressure below LEAST. */
@@ -111,16 +112,16 @@ static void make_ends(struct hk_simulation *s)
   }
 }
 
-/* The cell in which a place lies. */
-static uint32_t cell_at(const struct hk_model_plan *p, uint32_t finer, double place)
+uint32_t hk_simulation_cell(const struct hk_model_plan *p, uint32_t line, uint32_t finer, double place)
 {
-  for (uint32_t i = 0; i < p->pipes; place -= p->pipe[i++].length) {
+  const struct hk_model_line *l = &p->line[line];
+  for (uint32_t i = l->pipe; i < l->pipe + l->pipes; place -= p->pipe[i++].length) {
     const struct hk_model_pipe *pipe = &p->pipe[i];
     const uint32_t cells = pipe->cells * finer, at = (uint32_t)(place / pipe->length * cells);
     if (place < pipe->length)
       return pipe->first * finer + (at < cells ? at : cells - 1);
   }
-  return p->cells * finer - 1;
+  return l->cells * finer - 1;
 }
 
 static double reading(const struct hk_simulation *s, uint32_t sensor)
@@ -143,8 +144,9 @@ static int make_pipes(struct hk_simulation *s)
     return status;
   make_ends(s);
   for (uint32_t i = 0; i < rule->leaks; i++) {
-    s->leaking[i] = cell_at(s->plan, rule->finer, rule->leak[i].place);
-    s->leak[i] = rule->leak[i].share * s->flow / sqrt(hk_pipeline_pressure(&s->line, s->leaking[i]));
+    s->leaking[i] = hk_simulation_cell(s->plan, rule->line, rule->finer, rule->leak[i].place);
+    s->leak[i] = (rule->leak[i].line == rule->line ? rule->leak[i].share : 0) * s->flow /
+                 sqrt(hk_pipeline_pressure(&s->line, s->leaking[i]));
   }
   return 0;
 }
@@ -156,8 +158,9 @@ int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *p
     return -ENOMEM;
   s->plan = plan;
   s->rule = *rule;
-  s->flow = rule->velocity * plan->pipe[0].area;
-  const double crossed = plan->heat ? plan->line->shortest / s->flow : plan->line->shortest / rule->wave; /* s, of a cell */
+  s->of = &plan->line[rule->line];
+  s->flow = rule->velocity * plan->pipe[s->of->pipe].area;
+  const double crossed = plan->heat ? s->of->shortest / s->flow : s->of->shortest / rule->wave; /* s, of a cell */
   s->steps = (uint32_t)fmin(STEPS_MAX, ceil(rule->interval / (crossed / rule->finer)));
   memcpy(s->chance, &rule->seed, sizeof s->chance);
   for (uint32_t k = 0; k < 8; k++) /* neighbouring seeds begin alike */
@@ -170,7 +173,8 @@ int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *p
     return status;
   }
   for (uint32_t i = 0; i < plan->sensors; i++)
-    s->first[i] = reading(s, i);
+    if (plan->sensor[i].line == rule->line)
+      s->first[i] = reading(s, i);
   *out = s;
   return 0;
 }
@@ -249,8 +253,10 @@ int hk_simulation_read(struct hk_simulation *s, double *value)
   for (uint32_t k = 0; k < s->steps && status == 0; k++)
     status = pipe_simulation_step(s, s->rule.interval / s->steps);
   for (uint32_t i = 0; i < s->plan->sensors && status == 0; i++)
-    value[i] = reading(s, i) + s->rule.noise * fabs(s->first[i]) * pipe_simulation_normal(s);
+    if (s->plan->sensor[i].line == s->rule.line)
+      value[i] = reading(s, i) + s->rule.noise * fabs(s->first[i]) * pipe_simulation_normal(s);
   for (uint32_t i = 0; i < s->rule.faults && status == 0; i++)
-    value[s->rule.bad[i].sensor] = spoil(s, &s->rule.bad[i], value[s->rule.bad[i].sensor]);
+    if (s->plan->sensor[s->rule.bad[i].sensor].line == s->rule.line)
+      value[s->rule.bad[i].sensor] = spoil(s, &s->rule.bad[i], value[s->rule.bad[i].sensor]);
   return status;
 }

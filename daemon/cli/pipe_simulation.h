@@ -20,9 +20,10 @@ enum hk_simulated_fault {
 /* From `begin` to `end`, in s of the recording. */
 struct hk_simulated_leak {
   double begin, end;
-  double share; /* of the flow at first; what leaves grows as the root of the pressure. Of a heat line: heat that is lost at the
-                 * place beside that of the file, as a share of the whole line's */
-  double place; /* m from the first node */
+  double share;  /* of the flow at first; what leaves grows as the root of the pressure. Of a heat line: heat that is lost at the
+                  * place beside that of the file, as a share of the whole line's */
+  double place;  /* m from the first node */
+  uint32_t line; /* of the plan */
 };
 
 struct hk_simulated_bad_sensor {
@@ -33,6 +34,7 @@ struct hk_simulated_bad_sensor {
 };
 
 struct hk_simulation_rule {
+  uint32_t line;   /* of the plan, that is simulated */
   double interval; /* s between readings */
   uint64_t seed;   /* of all that happens by chance */
   double velocity; /* m/s in the first pipe, at first */
@@ -49,10 +51,13 @@ struct hk_simulation_rule {
 struct hk_simulation;
 
 struct hk_simulation_rule hk_simulation_default(void);
+/* The cell of a line, `finer` times as many as the plan has, in which a place lies. */
+uint32_t hk_simulation_cell(const struct hk_model_plan *plan, uint32_t line, uint32_t finer, double place);
 /* 0 and *out; -EINVAL: the line has no steady state with these keys; -ENOMEM. The plan must stay. */
 int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *plan, const struct hk_simulation_rule *rule);
 void hk_simulation_close(struct hk_simulation *simulation); /* NULL is fine */
-/* The next reading of each sensor of the plan; NaN: there is none. 0; -ERANGE or -EDOM: the line cannot be solved. */
+/* The next reading of each sensor of the line, of the numbers by sensor of the plan; NaN: there is none. 0; -ERANGE or -EDOM: the
+ * line cannot be solved. */
 int hk_simulation_read(struct hk_simulation *simulation, double *value);
 
 #endif

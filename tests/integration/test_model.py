@@ -66,6 +66,22 @@ class Simulate(Case):
         self.assertEqual(self.columns(self.simulated('--hours', '0.001', '--interval', '500ms', '--from', '2026-02-03T04:05Z'))[1][:2],
                          ['2026-02-03T04:05:00Z', '2026-02-03T04:05:00.500000000Z'])
 
+    def two(self):
+        pipes = LINE[LINE.index('edge'):]
+        return self.file('two.model', LINE[:LINE.index('edge')] + 'line x\n' + pipes + 'line y\n' + pipes.replace('t/', 'u/').replace('6000', '7000'))
+
+    def test_several_lines(self):
+        """Each is what it is alone, with the seeds that follow; leaks and faults are of one."""
+        options = ['--hours', '0.2', '--moves', '2m']
+        leak, fault = ['--leak', '5m,0.05,3000'], ['--fault', '5m,u/a/q,bias,5']
+        done = hankel('model', 'simulate', '--seed', '8', *options, *leak[:1], leak[1] + ',,x', *fault, self.two())
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        together = self.columns(done.stdout)[0]
+        alone = self.columns(self.simulated('--seed', '8', *options, *leak))[0]
+        self.model = self.file('y.model', LINE.replace('6000', '7000').replace('t/', 'u/'))
+        alone |= self.columns(self.simulated('--seed', '9', *options, *fault))[0]
+        self.assertEqual(together, alone)
+
     def test_a_leak_is_what_comes_in_and_does_not_come_out(self):
         values, _ = self.columns(self.simulated('--hours', '1', '--moves', '0', '--noise', '0', '--leak', '20m,0.02,3000', '--leak', '40m,0.01,9000,10m'))
         away = [a - b for a, b in zip(values['t/a/q'], values['t/c/q'])]
@@ -99,8 +115,9 @@ class Simulate(Case):
                 (['simulate'], 2, 'want simulate FILE.model'),
                 (['simulate', self.path + '/none'], 1, '/none: No such file or directory'),
                 (['simulate', self.file('w', LINE + 'edge c d 1 2')], 1, '/w: line 11, column 1: edge: the form is: edge A B LENGTH DIAMETER FRICTION WAVE CELLS'),
-                (['simulate', self.file('two', 'line x\n' + LINE[LINE.index('edge'):] + 'line y\n' + LINE[LINE.index('edge'):].replace('t/', 'u/'))], 1, '/two: it has 2 lines, and one can be simulated'),
-                (['simulate', '--leak', '1h', self.model], 2, '--leak 1h: want AT,SHARE[,PLACE[,FOR]]'),
+                (['simulate', '--leak', '1h,0.1', self.two()], 2, '--leak 1h,0.1: want AT,SHARE,PLACE,FOR,LINE, since the model has 2 lines'),
+                (['simulate', '--leak', '1h,0.1,,,z', self.two()], 2, '--leak: z: the model has no such line'),
+                (['simulate', '--leak', '1h', self.model], 2, '--leak 1h: want AT,SHARE[,PLACE[,FOR[,LINE]]]'),
                 (['simulate', '--leak', 'soon,0.1', self.model], 2, '--leak: soon: not a duration such as 90s or 12h'),
                 (['simulate', '--leak', '1h,0.1,10001', self.model], 2, '--leak: PLACE 10001: want a number from 0 to 10000'),
                 (['simulate', '--fault', '1h,x,bias,1', self.model], 2, '--fault: x: the model has no such sensor'),
