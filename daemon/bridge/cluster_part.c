@@ -4,6 +4,7 @@
 #include "daemon/net/admission.h"
 #include "daemon/net/inner.h"
 #include "daemon/sensors/registry.h"
+#include "proto/wire/columns.h"
 
 #include <errno.h>
 #include <inttypes.h>

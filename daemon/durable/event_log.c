@@ -1,5 +1,6 @@
 #include "daemon/durable/event_log.h"
 #include "daemon/durable/event_log_past.h"
+#include "daemon/durable/journal_read.h"
 #include "daemon/durable/journal_segments.h"
 
 #include <errno.h>

@@ -90,36 +90,6 @@ int hk_journal_note_end(struct hk_journal *journal);
 void hk_journal_pause(struct hk_journal *journal);
 /* Continues with the disk, in a new segment. Returns the position from which on the journal is complete. Thread: any. */
 uint64_t hk_journal_resume(struct hk_journal *journal);
-/* --- reading --------------------------------------------------------------------------------------------------------- */
-
-struct hk_journal_reader;
-
-/* A part of a segment that is not a record, and is skipped; or a segment whose predecessor is missing. */
-struct hk_journal_damaged {
-  const char *file;
-  uint64_t number;    /* of the segment, as in its name */
-  uint64_t at, bytes; /* up to the next whole record, or the end of the segment */
-  bool tail;          /* it is the end of the last segment, and no complete record follows: typical of a crash */
-  bool missing;       /* this segment is undamaged (bytes is 0), but committed records before it are missing */
-  const char *why;
-};
-typedef void hk_journal_damage(void *arg, const struct hk_journal_damaged *damaged);
-
-/* Opens the segments, beginning with the one with position `from`. Records before that position are read too. damage may be NULL.
- * -EPROTONOSUPPORT: a segment has another version or another kind, given in `why`. */
-int hk_journal_read(struct hk_journal_reader **out, const struct hk_journal_place *place, uint64_t from,
-                    hk_journal_damage *damage, void *arg, char *why, size_t size);
-/* Reads the next record, valid until the next call. Returns 1, 0 at the end, or a negative errno. */
-int hk_journal_next(struct hk_journal_reader *reader, struct hk_record *out);
-/* The number of shards recorded in the segment of the last record, and the number of that segment. */
-uint32_t hk_journal_shards(const struct hk_journal_reader *reader);
-uint64_t hk_journal_number(const struct hk_journal_reader *reader);
-/* Number of bytes still to be read. */
-uint64_t hk_journal_left(const struct hk_journal_reader *reader);
-/* Cuts off the torn end of the last segment, after all was read. */
-int hk_journal_mend(struct hk_journal_reader *reader);
-void hk_journal_read_close(struct hk_journal_reader *reader); /* NULL is allowed */
-
 /* Ends a journal at a damaged place without losing bytes: later segments are renamed STEM-NUMBER.damaged, the damaged one is
  * copied to such a file, and then cut at `at`. These files are neither read nor removed. After a failure, or a crash, call it
  * again. */

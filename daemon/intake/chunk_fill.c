@@ -1,5 +1,6 @@
 /* A full chunk is handed to its shard at once, so an open chunk always has room for a point. */
 #include "daemon/intake/chunk_fill.h"
+#include "proto/wire/columns.h"
 
 #include <string.h>
 

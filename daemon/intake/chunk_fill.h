@@ -8,6 +8,7 @@
 
 #include "daemon/intake/chunk.h"
 #include "daemon/intake/decode_points.h"
+#include "proto/wire/columns.h"
 
 struct hk_filling {
   uint32_t shards;                       /* 1..HK_SHARDS_MAX */

@@ -2,6 +2,7 @@
  * L1 cache. The loops have no branches: errors of a piece are added up and checked once, and handled in a second pass over
  * that piece. */
 #include "daemon/intake/decode_points.h"
+#include "proto/wire/columns.h"
 
 #include <math.h>
 

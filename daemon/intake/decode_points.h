@@ -3,6 +3,7 @@
 #define HK_DECODE_POINTS_H
 
 #include "daemon/sensors/registry.h"
+#include "proto/wire/columns.h"
 #include "proto/wire/message.h"
 
 /* Where points go, and the place of the next one. */

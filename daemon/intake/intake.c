@@ -4,6 +4,7 @@
 
 #include "daemon/intake/decode_points.h"
 #include "daemon/sensors/register.h"
+#include "proto/wire/columns.h"
 
 #include <math.h>
 

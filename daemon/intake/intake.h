@@ -7,6 +7,7 @@
 #include "daemon/durable/named_feeds.h"
 #include "daemon/intake/chunk_pool.h"
 #include "daemon/sensors/registry.h"
+#include "proto/wire/columns.h"
 
 struct hk_intake {
   struct hk_registry *registry;

@@ -8,6 +8,7 @@
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
 #include "daemon/sensors/register.h"
+#include "proto/wire/columns.h"
 #include "proto/wire/mac.h"
 #include "proto/wire/message.h"
 

@@ -7,6 +7,7 @@
 #include "daemon/net/connection.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
+#include "proto/wire/columns.h"
 #include "proto/wire/message.h"
 
 #include <errno.h>

@@ -5,6 +5,7 @@
 #include "daemon/sensors/novelty_shown.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/incident_message.h"
+#include "proto/wire/scores.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -7,6 +7,7 @@
 #include "daemon/scoring/survey.h"
 
 #include "daemon/durable/durable.h"
+#include "daemon/sensors/companions.h"
 #include "daemon/sensors/limit_shown.h"
 #include "daemon/sensors/maintenance.h"
 

@@ -5,6 +5,7 @@
 #include "daemon/scoring/group_rows.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/shard.h"
+#include "daemon/sensors/companions.h"
 
 #include <errno.h>
 

@@ -15,6 +15,8 @@
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/survey.h"
+#include "daemon/sensors/companions.h"
+#include "daemon/sensors/slots.h"
 
 #include <stdlib.h>
 

@@ -11,6 +11,7 @@
 
 #include "cpu/rules/state.h"
 #include "daemon/scoring/turn.h"
+#include "daemon/sensors/slots.h"
 
 #include <errno.h>
 #include <stdarg.h>

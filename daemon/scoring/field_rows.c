@@ -4,6 +4,7 @@
 #include "daemon/scoring/group_rows.h"
 #include "daemon/scoring/groups_internal.h"
 #include "daemon/scoring/shard.h"
+#include "daemon/sensors/slots.h"
 
 #include <math.h>
 #include <stdio.h>

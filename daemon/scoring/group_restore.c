@@ -11,6 +11,7 @@
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/groups_internal.h"
 #include "daemon/scoring/shard.h"
+#include "daemon/sensors/slots.h"
 
 #include <errno.h>
 

@@ -3,6 +3,7 @@
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/partition_import.h"
 #include "daemon/scoring/partition_of.h"
+#include "daemon/sensors/companions.h"
 #include "proto/wire/partition.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
 #include "daemon/scoring/look.h"
 
 #include "cpu/backend/state_size.h"
+#include "daemon/sensors/companions.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,6 +9,7 @@
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/rates.h"
+#include "daemon/sensors/slots.h"
 
 #include <errno.h>
 #include <stdlib.h>

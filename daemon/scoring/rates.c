@@ -2,6 +2,7 @@
 #include "daemon/scoring/rates.h"
 
 #include "daemon/scoring/shard.h"
+#include "daemon/sensors/companions.h"
 
 #include <errno.h>
 #include <stdlib.h>

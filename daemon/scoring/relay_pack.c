@@ -6,6 +6,7 @@
 
 #include "daemon/intake/chunk.h"
 #include "daemon/scoring/partition_of.h"
+#include "proto/wire/columns.h"
 #include "proto/wire/log_message.h"
 
 #include <errno.h>

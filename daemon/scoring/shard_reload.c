@@ -9,6 +9,8 @@
 #include "daemon/scoring/field_rows.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/shard.h"
+#include "daemon/sensors/companions.h"
+#include "daemon/sensors/slots.h"
 
 #include <errno.h>
 #include <stdlib.h>

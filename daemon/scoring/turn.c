@@ -16,6 +16,7 @@
 #include "daemon/scoring/shard_reload.h"
 #include "daemon/scoring/snapshot_slices.h"
 #include "daemon/scoring/survey.h"
+#include "daemon/sensors/companions.h"
 
 #include <errno.h>
 #include <math.h>

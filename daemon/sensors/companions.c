@@ -1,6 +1,8 @@
 /* A sensor and its companions: sensors whose further algorithms get the same points. They form a ring by next pointers. A
  * companion belongs to the sensor whose name begins its own name. */
+#include "daemon/sensors/companions.h"
 #include "daemon/sensors/registry_internal.h"
+#include "daemon/sensors/slots.h"
 
 #include <string.h>
 

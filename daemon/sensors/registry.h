@@ -77,45 +77,12 @@ struct hk_registry_changed {
 typedef void hk_registry_hook(void *arg, enum hk_registry_change change, const struct hk_registry_changed *sensor);
 void hk_registry_on_change(struct hk_registry *registry, hk_registry_hook *hook, void *arg);
 
-/* At a start, before other uses of the registry, sensors of the previous run get their slots and handles again.
- * hk_registry_restore: detector is the name of the sensor's former one; if no detector has that name any more, it gets the one
- * that its name would get today. Takes the slot from an older sensor. Returns 0, also if it was restored before; or an enum
- * hankel_refusal: the slot is beyond max_sensors, no room, or no detector. hk_registry_restored: completes this, and releases the
- * sensors that were retired and not released. */
-int hk_registry_restore(struct hk_registry *registry, uint32_t slot, uint8_t generation, struct hk_string name,
-                        struct hk_string detector);
-void hk_registry_restored(struct hk_registry *registry);
-/* Before hk_registry_restored: gives a restored sensor without an owner this owner (0: none). The sensor may be missing. */
-void hk_registry_restore_owner(struct hk_registry *registry, uint32_t slot, uint8_t generation, uint64_t owner);
-/* Before hk_registry_restored: retires companions that are no longer needed: their sensor does not exist, is on another shard, or
- * its section has no such algorithm. */
-void hk_registry_part_companions(struct hk_registry *registry);
 /* The generation of a slot's sensor, retired or not. False: the slot has no sensor. */
 bool hk_registry_generation(const struct hk_registry *registry, uint32_t slot, uint8_t *generation);
 
-/* Binds all sensors of a shard to a device's backend, on which no slot is bound; the former backend is not touched. If it has no
- * room for a sensor, `refused` is called with its slot; the sensor stays unbound, and is to be retired afterwards. NULL: there is
- * no device any more, and no room for new names. Thread: the shard's, or before there are any. */
-void hk_registry_move(struct hk_registry *registry, uint32_t shard, struct hk_slot_binding *device,
-                      void (*refused)(void *arg, uint32_t slot), void *arg);
-
-/* Companions. hk_registry_next_companion: the slot after this one in the ring of a sensor and its companions; itself if it has
- * none. hk_registry_primary: the sensor whose points a companion gets; the slot itself if it is no companion.
- * hk_registry_derived: whether the sensor of a slot is derived. hk_registry_accompanies: whether a companion is one that its
- * sensor would have by these sections. hk_registry_complete: adds a sensor's missing companions; 0 and their number, or
- * HANKEL_FULL. hk_registry_count_derived: number of all derived sensors. hk_registry_lacking: number of companions that were not
- * made because a peer's sensor has the name, or it would be too long. Thread: the slot's shard's, or before there are any; the
- * last two: any. */
-uint32_t hk_registry_next_companion(const struct hk_registry *registry, uint32_t slot);
-uint32_t hk_registry_primary(const struct hk_registry *registry, uint32_t slot);
-bool hk_registry_derived(const struct hk_registry *registry, uint32_t slot);
-bool hk_registry_accompanies(const struct hk_registry *registry, const struct hk_sections *sections, uint32_t slot);
-int hk_registry_complete(struct hk_registry *registry, uint32_t slot, uint32_t *added);
-/* Finds the slot, on shard `shard`, of a machine's series (config.h), or makes the series. detector: that of its group. Returns
- * 0, or an enum hankel_refusal: no room, or another sensor has the name (HANKEL_RESERVED). */
-int hk_registry_series(struct hk_registry *registry, uint32_t shard, const char *name, size_t length, uint32_t detector,
-                       uint32_t *slot);
+/* Number of all derived sensors. Thread: any. */
 uint32_t hk_registry_count_derived(const struct hk_registry *registry);
+/* Number of companions that were not made because a peer's sensor has the name, or it would be too long. Thread: any. */
 uint32_t hk_registry_lacking(const struct hk_registry *registry);
 
 /* For decoding, on any thread; valid as long as the registry. */
@@ -158,12 +125,6 @@ void hk_registry_read_end(struct hk_registry *registry);
 /* The reason of the last refusal for lack of room, and the remedy; "" if there was none. Returns `out`. */
 #define HK_REGISTRY_FULL_MAX 384
 const char *hk_registry_full(struct hk_registry *registry, char out[HK_REGISTRY_FULL_MAX]);
-
-/* Removes a sensor's name and handle; it is no longer counted. It keeps its slot. Thread: its shard's. */
-void hk_registry_retire(struct hk_registry *registry, uint32_t slot);
-/* Frees the slot of a retired sensor, also in the backend. Nothing that waits, is in flight or is being published may name it,
- * and no sweep may be in flight. Thread: its shard's. */
-void hk_registry_release(struct hk_registry *registry, uint32_t slot);
 
 /* Number of all sensors, and of those of one detector; one more than the highest slot ever used. */
 uint32_t hk_registry_count(const struct hk_registry *registry);

@@ -1,4 +1,6 @@
 /* Adds, removes and restores sensors, and moves them to another device. */
+#include "daemon/sensors/slots.h"
+#include "daemon/sensors/companions.h"
 #include "daemon/sensors/registry_internal.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include "daemon/incidents/incident_text.h"
 #include "daemon/incidents/incidents_image.h"
 #include "daemon/incidents/ticks.h"
+#include "daemon/sensors/companions.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -13,6 +13,7 @@
 #include "daemon/scoring/shard_thread.h"
 #include "daemon/scoring/stall.h"
 #include "daemon/sensors/maintenance.h"
+#include "daemon/sensors/slots.h"
 #include "daemon/server/drain.h"
 #include "daemon/server/listeners.h"
 #include "daemon/server/operate.h"

@@ -6,6 +6,7 @@
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/groups.h"
+#include "daemon/sensors/slots.h"
 #include "daemon/server/choose_snapshots.h"
 
 #include <errno.h>

@@ -1,11 +1,14 @@
 #include "daemon/server/replay_journals.h"
 
 #include "daemon/base/systemd.h"
+#include "daemon/durable/journal_read.h"
 #include "daemon/scoring/alert_log.h"
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/field_rows.h"
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/groups.h"
+#include "daemon/sensors/companions.h"
+#include "daemon/sensors/slots.h"
 #include "daemon/server/journal_source.h"
 
 #include <errno.h>

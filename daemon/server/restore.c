@@ -7,6 +7,8 @@
 #include "daemon/scoring/alert_log.h"
 #include "daemon/scoring/snapshot_slices.h"
 #include "daemon/scoring/snapshot_thread.h"
+#include "daemon/sensors/companions.h"
+#include "daemon/sensors/slots.h"
 #include "daemon/server/load_snapshots.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/survey.h"
+#include "daemon/sensors/companions.h"
 #include "daemon/server/line_list.h"
 #include "daemon/server/sensor_choice.h"
 #include "daemon/server/server.h"

@@ -1,5 +1,8 @@
 /* libhankel: the public calls, and its timers. See hankel.h. */
 #include "proto/client/client.h"
+#include "proto/client/client_connect.h"
+#include "proto/client/client_receive.h"
+#include "proto/client/client_send.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -145,29 +145,5 @@ struct hankel {
 int64_t hk_client_now(void);
 
 /* Starts to connect; continues after connect() has finished; continues the TLS handshake. Each may end the connection. */
-void hk_client_begin(struct hankel *h);
-void hk_client_connected(struct hankel *h);
-void hk_client_shake(struct hankel *h);
-
-/* Frees what belongs to a connection: sockets, addresses, received data. */
-void hk_client_release(struct hankel *h);
-
-/* Ends the connection: reports it to the caller, frees its data, and schedules the next attempt (with `once`: phase OVER). */
-void hk_client_disconnect(struct hankel *h, int fault, const char *reason);
-
-/* Sends requests, then points, as far as the socket accepts. May end the connection. */
-void hk_client_pump(struct hankel *h);
-
-/* Receives and handles frames. May end the connection. */
-void hk_client_read(struct hankel *h);
-
-/* As recv and send, on the connection. */
-ssize_t hk_client_recv(struct hankel *h, void *data, size_t size);
-ssize_t hk_client_send(struct hankel *h, const void *data, size_t size);
-
-void hk_client_forget_names(struct hankel *h);
-
-/* Handles an acknowledgement: drops the first `points` points of the feed from the buffer. */
-void hk_client_acknowledged(struct hankel *h, uint64_t points);
 
 #endif

@@ -1,5 +1,7 @@
 /* libhankel: opens and closes the connection: addresses, connect, TLS, HELLO. See client.h. */
+#include "proto/client/client_connect.h"
 #include "proto/client/client.h"
+#include "proto/client/client_receive.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,7 +1,11 @@
 /* libhankel: handles received frames. See client.h. */
+#include "proto/client/client_receive.h"
 #include "proto/client/client.h"
+#include "proto/client/client_connect.h"
+#include "proto/client/client_send.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/incident_message.h"
+#include "proto/wire/scores.h"
 
 #include <errno.h>
 #include <stdio.h>

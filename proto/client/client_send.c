@@ -1,5 +1,9 @@
 /* libhankel: sensors, points, and sending. See client.h. */
+#include "proto/client/client_send.h"
 #include "proto/client/client.h"
+#include "proto/client/client_connect.h"
+#include "proto/client/client_receive.h"
+#include "proto/wire/columns.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* POINTS: points as columns. See message.h and PROTOCOL.md. */
+#include "proto/wire/columns.h"
 #include "proto/wire/message.h"
 #include "proto/wire/times.h"
 

@@ -1,4 +1,5 @@
 #include "proto/wire/log_message.h"
+#include "proto/wire/columns.h"
 
 #include <errno.h>
 

@@ -3,6 +3,7 @@
 #ifndef HK_LOG_MESSAGE_H
 #define HK_LOG_MESSAGE_H
 
+#include "proto/wire/columns.h"
 #include "proto/wire/message.h"
 
 #define HK_LOG_POINTS_MAX 8192u /* in a message; a power of two. Handles number the message's names from 0 */

@@ -38,31 +38,6 @@ int hk_registered_write(struct hk_writer *w, uint32_t tag, uint32_t n, const uin
 int hk_registered_read(const struct hk_frame *f, struct hk_list *list);
 void hk_registered_next(struct hk_list *list, uint32_t *handle, uint32_t *reason);
 
-enum hk_time_kind { HK_TIME_EACH = 0, HK_TIME_ONE = 1, HK_TIME_EVEN = 2, HK_TIME_STEPS = 3, HK_TIME_ARRIVAL = 4 };
-enum hk_value_kind { HK_VALUE_F64 = 0, HK_VALUE_F32 = 1 };
-
-/* POINTS. Columns of a read frame are unaligned: use the functions below. */
-struct hk_points {
-  uint64_t feed, sequence, before; /* 0 over TCP */
-  uint32_t n;
-  uint8_t time_kind;   /* enum hk_time_kind */
-  uint8_t value_kind;  /* enum hk_value_kind */
-  int64_t base;        /* ns: ONE, EVEN, STEPS */
-  int64_t step;        /* ns: interval (EVEN), unit (STEPS) */
-  const void *times;   /* int64_t (EACH); else NULL */
-  const void *steps;   /* uint32_t (STEPS); else NULL */
-  const void *values;  /* double or float, by value_kind */
-  const void *handles; /* uint32_t */
-};
-int hk_points_write(struct hk_writer *w, uint32_t tag, const struct hk_points *p);
-int hk_points_read(const struct hk_frame *f, struct hk_points *p);
-/* Size of a whole frame with n points of these kinds, bytes. */
-size_t hk_points_size(uint8_t time_kind, uint8_t value_kind, uint32_t n);
-/* Copy a column of the points first..first+count-1. arrival: ns since 1970, for HK_TIME_ARRIVAL. */
-void hk_points_handles(const struct hk_points *p, uint32_t first, uint32_t count, uint32_t *handle);
-void hk_points_times(const struct hk_points *p, uint32_t first, uint32_t count, int64_t arrival, int64_t *time);
-void hk_points_values(const struct hk_points *p, uint32_t first, uint32_t count, double *value);
-
 struct hk_subscription {
   uint32_t what;   /* sum of enum hankel_what */
   float min_score; /* 0..1 */
@@ -125,30 +100,6 @@ int hk_reloaded_read(const struct hk_frame *f, bool *taken, struct hk_string *te
 int hk_names_write(struct hk_writer *w, uint32_t n, const uint32_t *handles, const struct hk_string *names);
 int hk_names_read(const struct hk_frame *f, struct hk_list *list);
 void hk_names_next(struct hk_list *list, uint32_t *handle, struct hk_string *name);
-
-/* SCORES, n at least 1. value, sequence NULL: not sent. The writer chooses the kind of times, and omits the states if all are
- * HANKEL_OK. */
-int hk_scores_write(struct hk_writer *w, uint32_t n, const int64_t *time, const double *value, const uint64_t *sequence,
-                    const uint32_t *handle, const float *score, const uint8_t *state);
-struct hk_scores { /* unaligned columns: memcpy from them */
-  uint32_t n;
-  uint8_t time_kind;     /* enum hk_time_kind, except ARRIVAL */
-  int64_t base;          /* ns: ONE, EVEN, STEPS */
-  int64_t step;          /* ns: interval (EVEN), unit (STEPS) */
-  const void *times;     /* int64_t (EACH); else NULL */
-  const void *values;    /* double; NULL: not sent */
-  const void *sequences; /* uint64_t; NULL: not sent */
-  const void *handles;   /* uint32_t */
-  const void *scores;    /* float */
-  const void *steps;     /* uint32_t (STEPS); else NULL */
-  const void *states;    /* uint8_t; NULL: all are HANKEL_OK */
-};
-int hk_scores_read(const struct hk_frame *f, struct hk_scores *s);
-/* Expands the times into a column of s->n. */
-void hk_scores_times(const struct hk_scores *s, int64_t *time);
-/* Size of a whole frame, bytes: of a read one; and at most, of n results. */
-size_t hk_scores_size(const struct hk_scores *s);
-size_t hk_scores_most(uint32_t n, unsigned wide);
 
 /* OPERATE. subject: a sensor's name or a glob. */
 struct hk_operate {

@@ -1,4 +1,6 @@
 /* SCORES: results as columns; times and states in the shortest encoding. See message.h and PROTOCOL.md. */
+#include "proto/wire/scores.h"
+#include "proto/wire/columns.h"
 #include "proto/wire/message.h"
 #include "proto/wire/times.h"
 

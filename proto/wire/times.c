@@ -1,5 +1,6 @@
 #include "proto/wire/times.h"
 
+#include "proto/wire/columns.h"
 #include "proto/wire/message.h"
 
 #include <string.h>

@@ -2,6 +2,8 @@
  * get a good header and go to a connected client over a socket; the last one may be cut. The client must neither crash nor lose
  * its balance, and must call back nothing but what is valid. */
 #include "proto/client/client.h"
+#include "proto/client/client_receive.h"
+#include "proto/client/client_send.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -2,9 +2,11 @@
  * inbox in pieces; odd, the second byte is a frame's type and the rest its payload, with a good checksum, so that the
  * readers of payloads are reached. What has been read is written again and must be the same bytes. */
 #include "daemon/intake/decode_points.h"
+#include "proto/wire/columns.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/incident_message.h"
 #include "proto/wire/message.h"
+#include "proto/wire/scores.h"
 
 #include <stdlib.h>
 

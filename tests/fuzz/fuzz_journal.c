@@ -1,6 +1,7 @@
 /* Fuzz target: a segment of a journal. The first byte of the input: odd, and heads and checksums are made good first, so that
  * what lies behind them is reached. What is read of a segment and what is told as damage is all of it, and in order. */
 #include "daemon/durable/journal_format.h"
+#include "daemon/durable/journal_read.h"
 #include "daemon/durable/journal_records.h"
 #include "tests/fuzz/files.h"
 

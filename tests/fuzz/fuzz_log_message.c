@@ -1,5 +1,6 @@
 /* Fuzz target: messages of a cluster's logs. Checksums are set right first, so that what stands behind them is reached. What was
  * read has handles that count its names, at most so many points, and, written again, is read as the same. */
+#include "proto/wire/columns.h"
 #include "proto/wire/log_message.h"
 
 #include <stdbool.h>

@@ -12,6 +12,7 @@
 #include "daemon/intake/chunk_fill.h"
 #include "daemon/server/lifecycle.h"
 #include "daemon/server/server.h"
+#include "proto/wire/columns.h"
 #include "tests/bench/programs/intake_sender.h"
 #include "tests/bench/programs/load_peer.h"
 

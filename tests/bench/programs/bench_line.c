@@ -10,6 +10,7 @@
 #include "daemon/intake/line_cache.h"
 #include "daemon/net/loop.h"
 #include "daemon/scoring/device.h"
+#include "daemon/sensors/slots.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
  *
  *   build/tests/bench/bench_mac [POINTS] */
 #include "daemon/intake/decode_points.h"
+#include "proto/wire/columns.h"
 #include "proto/wire/mac.h"
 #include "proto/wire/message.h"
 

@@ -6,6 +6,7 @@
 #include "daemon/publish/publisher.h"
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/register.h"
+#include "daemon/sensors/slots.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

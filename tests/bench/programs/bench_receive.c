@@ -2,6 +2,7 @@
  * processor time of the receiving thread for a result, beside bare reads of the same bytes in the same run. */
 #include "proto/hankel.h"
 #include "proto/wire/message.h"
+#include "proto/wire/scores.h"
 
 #include <arpa/inet.h>
 #include <signal.h>

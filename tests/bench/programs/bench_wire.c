@@ -1,5 +1,6 @@
 /* Speed of the wire on one core, beside copying the same bytes in the same run: POINTS frames checked and decoded to columns.
  * The best of several rounds, by processor time. bench_line does the same for lines. */
+#include "proto/wire/columns.h"
 #include "proto/wire/message.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 #include "tests/bench/programs/intake_sender.h"
 
+#include "proto/wire/columns.h"
 #include "tests/bench/programs/load_peer.h"
 
 #include <errno.h>

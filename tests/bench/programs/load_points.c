@@ -1,5 +1,6 @@
 /* See load_points.h. */
 #include "tests/bench/programs/load_points.h"
+#include "proto/wire/columns.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -13,7 +13,9 @@
  * --busy 1 looks for data without a pause, so that how fast this process wakes up is not part of the latency. Any fault ends it
  * with 1. */
 #include "daemon/base/histogram.h"
+#include "proto/wire/columns.h"
 #include "proto/wire/event_message.h"
+#include "proto/wire/scores.h"
 #include "tests/bench/programs/load_peer.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* libhankel: points, results, names, datagrams. */
+#include "proto/wire/columns.h"
 #include "proto/wire/event_message.h"
+#include "proto/wire/scores.h"
 #include "tests/unit/support/client_server.h"
 
 static void points_arrive_in_order(void **state)

@@ -1,6 +1,7 @@
 /* The feed of libhankel against a small daemon in the same thread that forgets, acknowledges when it likes, and breaks the
  * connection at any time: in the end it has every point once, in order. And events by position, over the same breaks. */
 #include "proto/client/client.h"
+#include "proto/wire/columns.h"
 #include "proto/wire/event_message.h"
 
 #include <arpa/inet.h>

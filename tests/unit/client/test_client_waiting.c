@@ -1,6 +1,7 @@
 /* libhankel where the server is away, silent, slow or wrong: the connection is made again, and every call that waits ends in
  * time. */
 #include "proto/wire/event_message.h"
+#include "proto/wire/scores.h"
 #include "tests/unit/support/client_server.h"
 
 static void a_broken_connection_is_made_again(void **state)

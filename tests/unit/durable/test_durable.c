@@ -6,6 +6,7 @@
 #include "daemon/durable/journal_segments.h"
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/register.h"
+#include "daemon/sensors/slots.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* Journals: what was committed is read back, whatever a crash, a failing disk or a bad byte has left. */
 #include "daemon/durable/journal.h"
+#include "daemon/durable/journal_read.h"
 #include "daemon/durable/journal_segments.h"
 
 #include <errno.h>

@@ -6,6 +6,8 @@
 #include "daemon/intake/intake.h"
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/register.h"
+#include "daemon/sensors/slots.h"
+#include "proto/wire/columns.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* Points of frames and single points into the chunks of one shard and of several, beside a list of what each shard is to get. */
 #include "daemon/intake/chunk_fill.h"
+#include "proto/wire/columns.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

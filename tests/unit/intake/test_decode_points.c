@@ -1,6 +1,7 @@
 /* Decoding, beside a plain reading of the same points one at a time: random frames of every kind, with handles that are no good
  * and times that are too late anywhere, at any address, in pieces cut anywhere. */
 #include "daemon/intake/decode_points.h"
+#include "proto/wire/columns.h"
 
 #include <math.h>
 #include <setjmp.h>

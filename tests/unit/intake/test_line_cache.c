@@ -3,6 +3,7 @@
 #include "daemon/intake/decode_lines.h"
 #include "daemon/intake/line_cache.h"
 #include "daemon/scoring/device.h"
+#include "daemon/sensors/slots.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,8 +5,10 @@
 #include "daemon/publish/publisher.h"
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/register.h"
+#include "daemon/sensors/slots.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/message.h"
+#include "proto/wire/scores.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

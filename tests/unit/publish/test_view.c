@@ -5,6 +5,7 @@
 #include "daemon/publish/view_internal.h"
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/register.h"
+#include "daemon/sensors/slots.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,9 @@
 /* The registry with a real backend: slots, handles and their generations, capacity, detectors by glob. */
 #include "daemon/scoring/device.h"
+#include "daemon/sensors/companions.h"
 #include "daemon/sensors/register.h"
 #include "daemon/sensors/registry.h"
+#include "daemon/sensors/slots.h"
 
 #include <errno.h>
 #include <pthread.h>

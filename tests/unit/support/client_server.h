@@ -4,6 +4,7 @@
 #define HK_TEST_CLIENT_SERVER_H
 
 #include "proto/client/client.h"
+#include "proto/wire/columns.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* Frames: every cut, every flipped bit, every type there and back, wrong lengths, and inboxes. */
+#include "proto/wire/columns.h"
 #include "proto/wire/event_message.h"
+#include "proto/wire/scores.h"
 #include "tests/unit/support/frames.h"
 
 #include <errno.h>

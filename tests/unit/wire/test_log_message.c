@@ -1,4 +1,5 @@
 /* Messages of a cluster's logs: what is written is read, and what is no message is said to be none, and why. */
+#include "proto/wire/columns.h"
 #include "proto/wire/log_message.h"
 #include "tests/unit/support/frames.h"
 

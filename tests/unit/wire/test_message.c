@@ -1,5 +1,7 @@
 /* Messages: what stands in a payload, of each type: values at their limits, those beyond, names, layouts of scores and events. */
+#include "proto/wire/columns.h"
 #include "proto/wire/event_message.h"
+#include "proto/wire/scores.h"
 #include "tests/unit/support/frames.h"
 
 #include <errno.h>

@@ -1,8 +1,10 @@
 /* Golden bytes of every message: each frame of proto/vectors/frames.json is what the writer makes of its fields, and what the
  * writer makes of what the reader takes from the frame. So neither can put or take a field elsewhere, or in another byte order,
  * not even both. */
+#include "proto/wire/columns.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/incident_message.h"
+#include "proto/wire/scores.h"
 #include "tests/unit/support/frames.h"
 
 #include <cjson/cJSON.h>

@@ -1,0 +1,22 @@
+/* Companions: sensors that get the points of another one (registry.h). */
+#ifndef HK_COMPANIONS_H
+#define HK_COMPANIONS_H
+
+#include "daemon/sensors/registry.h"
+
+/* Before hk_registry_restored: retires companions that are no longer needed: their sensor does not exist, is on another shard, or
+ * its section has no such algorithm. */
+void hk_registry_part_companions(struct hk_registry *registry);
+
+/* Thread of the following: the slot's shard's, or before there are any. */
+
+/* The slot after this one in the ring of a sensor and its companions; itself if it has none. */
+uint32_t hk_registry_next_companion(const struct hk_registry *registry, uint32_t slot);
+/* The sensor whose points a companion gets; the slot itself if it is no companion. */
+uint32_t hk_registry_primary(const struct hk_registry *registry, uint32_t slot);
+/* Whether the sensor of a slot is derived. */
+bool hk_registry_derived(const struct hk_registry *registry, uint32_t slot);
+/* Whether a companion is one that its sensor would have by these sections. */
+bool hk_registry_accompanies(const struct hk_registry *registry, const struct hk_sections *sections, uint32_t slot);
+
+#endif
