@@ -276,8 +276,7 @@ static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> ro
     along[e] = given[e];
   }
   (void)hk_normalise(room, v);
-  bool rough = false; /* v is orthogonal only to the two vectors before it; in the next step, v and u are made orthogonal to
-                       * all */
+  bool rough = false; /* v is orthogonal only to the two vectors before it; the next step makes v and u so to all */
   uint32_t runs = 0, order = 0, look = search.full ? UINT32_MAX : search.look;
   for (uint32_t s = 0;; s++) {
     hk_basis_store(room, s, v);
