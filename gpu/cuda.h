@@ -25,7 +25,7 @@ int hk_cuda_open(struct hk_backend **out, const struct hk_backend_config *config
 const char *hk_cuda_failure(struct hk_backend *b);
 
 /* The residual of large fields on a GPU; in a build without nvcc `open` returns -ENODEV. */
-extern const struct hk_residual_device hk_cuda_residual;
+extern const struct hk_residual_kind hk_cuda_residual;
 
 #ifdef __cplusplus
 }

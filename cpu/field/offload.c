@@ -6,7 +6,7 @@ static void give_up(struct hk_field_offload *o, const char *why)
 {
   const struct hk_field_place place = o->place;
   hk_offload_close(o);
-  o->place.device = NULL;
+  o->place.kind = NULL;
   if (place.told)
     place.told(place.arg, why);
 }
@@ -15,11 +15,11 @@ static void give_up(struct hk_field_offload *o, const char *why)
 static bool ready(struct hk_field_offload *o, const struct hk_residual *host, uint32_t members)
 {
   char why[256] = "";
-  if (!o->place.device || (!o->columns && members < o->place.least))
+  if (!o->place.kind || (!o->columns && members < o->place.least))
     return false;
   const bool there = o->columns;
-  const int status = !there      ? o->place.device->open(&o->columns, host, o->place.number, why, sizeof why)
-                     : o->behind ? o->place.device->write(o->columns, host, why, sizeof why)
+  const int status = !there      ? o->place.kind->open(&o->columns, host, o->place.number, why, sizeof why)
+                     : o->behind ? o->place.kind->write(o->columns, host, why, sizeof why)
                                  : 0;
   o->behind = false;
   if (status != 0)
@@ -36,7 +36,7 @@ void hk_offload_row(struct hk_field_offload *o, struct hk_residual *host, uint32
     hk_residual_row(host, x, r);
     return;
   }
-  if (o->place.device->row(o->columns, host, x, r, why, sizeof why) != 0) {
+  if (o->place.kind->row(o->columns, host, x, r, why, sizeof why) != 0) {
     give_up(o, why);
     hk_residual_row(host, x, r);
     return;
@@ -51,7 +51,7 @@ void hk_offload_look(struct hk_field_offload *o, const struct hk_residual *host)
   if (!o->columns || !o->ahead)
     return;
   o->ahead = false;
-  if (o->place.device->read(o->columns, host, why, sizeof why) != 0)
+  if (o->place.kind->read(o->columns, host, why, sizeof why) != 0)
     give_up(o, why);
 }
 
@@ -70,7 +70,7 @@ void hk_offload_grow(struct hk_field_offload *o, const struct hk_residual *host)
 void hk_offload_close(struct hk_field_offload *o)
 {
   if (o->columns)
-    o->place.device->close(o->columns);
+    o->place.kind->close(o->columns);
   o->columns = NULL;
   o->ahead = o->behind = false;
 }

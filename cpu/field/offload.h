@@ -16,7 +16,7 @@ extern "C" {
 #define HK_OFFLOAD_LEAST 4096u /* members; for fewer the host takes about as long as the copies */
 
 /* Functions of a device. All except `close` may block for seconds, but not forever. */
-struct hk_residual_device {
+struct hk_residual_kind {
   /* Copies the columns of `host` to device `number`. Returns 0 and *out, or a negative errno with a message. */
   int (*open)(void **out, const struct hk_residual *host, uint32_t number, char *error, size_t size);
   void (*close)(void *columns);
@@ -30,9 +30,9 @@ struct hk_residual_device {
 
 /* Where a field is computed. All zero: the host. */
 struct hk_field_place {
-  const struct hk_residual_device *device; /* NULL: the host */
-  uint32_t number;                         /* number of the device */
-  uint32_t least;                          /* the host computes fields with fewer members */
+  const struct hk_residual_kind *kind; /* NULL: the host */
+  uint32_t number;                     /* number of the device */
+  uint32_t least;                      /* the host computes fields with fewer members */
   /* Reports that the device now has the columns or, if why is not NULL, that the host computes from now on. NULL: no report. */
   void (*told)(void *arg, const char *why);
   void *arg;

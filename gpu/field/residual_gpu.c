@@ -284,4 +284,4 @@ static int device_write(void *columns, const struct hk_residual *host, char *err
   return tell(hk_residual_gpu_write(columns, host), error, size);
 }
 
-const struct hk_residual_device hk_cuda_residual = { device_open, device_close, device_row, device_read, device_write };
+const struct hk_residual_kind hk_cuda_residual = { device_open, device_close, device_row, device_read, device_write };

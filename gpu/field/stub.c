@@ -43,4 +43,4 @@ static int device_open(void **out, const struct hk_residual *host, uint32_t numb
   return hk_residual_gpu_open(&g, host, number, error, size);
 }
 
-const struct hk_residual_device hk_cuda_residual = { .open = device_open }; /* and nothing more, where that always fails */
+const struct hk_residual_kind hk_cuda_residual = { .open = device_open }; /* and nothing more, where that always fails */

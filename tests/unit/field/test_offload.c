@@ -110,7 +110,7 @@ static int device_write(void *columns, const struct hk_residual *host, char *err
   return 0;
 }
 
-static const struct hk_residual_device elsewhere = { device_open, device_close, device_row, device_read, device_write };
+static const struct hk_residual_kind elsewhere = { device_open, device_close, device_row, device_read, device_write };
 
 static char said[64];
 
