@@ -1,7 +1,7 @@
 /* Batches in flight: see queue.h.
  *
  * Places form a ring, counted by three numbers that only grow: submitted >= finished >= reaped. The job at `finished` is the
- * one being worked on. A thread enters it, takes pieces until none is left, and leaves; nobody enters a job with no piece
+ * one being worked on. A thread enters it, takes pieces until none is left, and leaves; no thread enters a job with no piece
  * left, so the last to leave has it for itself, finishes the batch and opens the next. Entering and leaving take the lock. */
 #include "cpu/backend/queue.h"
 

@@ -110,7 +110,7 @@ static void print_row(const struct evaluation *e, const char *keys, const char *
          (unsigned long long)v->misplaced, *each ? each : "-", *middle ? middle : "-", *covering ? covering : "-");
 }
 
-/* The sensors of each file as one recording, with the alerts of all: whoever watches the machine sees them all. */
+/* Joins the sensors of each file into one recording with the alerts of all, as an operator of the machine would see them. */
 static bool evaluate_print_together(const struct evaluation *e, const char *keys, const struct hk_labelled *set,
                                     struct hk_outcome *all)
 {

@@ -49,8 +49,8 @@ struct hk_fit {
 };
 
 /* text: a model file that hk_model_plan_parse takes. 0, also where nothing is seen; -EINVAL: the recording is too short, or the
- * line cannot be computed, with a message; -ENOMEM. tell: hears after each pass through the recording which share of the work is
- * done, about; NULL: nobody does. */
+ * line cannot be computed, with a message; -ENOMEM. tell: called after each pass through the recording with the approximate share
+ * of finished work; NULL: not called. */
 int hk_fit_run(struct hk_fit *out, const char *text, size_t length, const struct hk_fit_rows *rows, void (*tell)(void *, double),
                void *arg, char *error, size_t size);
 void hk_fit_close(struct hk_fit *fit);

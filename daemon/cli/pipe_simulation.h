@@ -1,8 +1,8 @@
-/* Recordings of a line of pipes, or of a heat line (heat_simulation.h), that nobody has: what the sensors of a model file would
- * read while a pump at the first node and a valve at the last one are moved now and then, pipes leak, and sensors fail.
+/* Simulated recordings of a line of pipes, or of a heat line (heat_simulation.h): the readings of a model file's sensors while a
+ * pump at the first node and a valve at the last one are moved from time to time, pipes leak, and sensors fail.
  *
- * The line is the model's (cpu/model/pipeline.h), on a finer grid and with another friction than the file says, so that a model
- * of the same file is as wrong as models of real lines are. The same rule gives the same numbers. Thread: the caller's. */
+ * The simulated line is the model's (cpu/model/pipeline.h), but with a finer grid and another friction than in the file, so that
+ * a model of the same file has errors like models of real lines. The same rule gives the same numbers. Thread: the caller's. */
 #ifndef HK_PIPE_SIMULATION_H
 #define HK_PIPE_SIMULATION_H
 

@@ -58,7 +58,7 @@ static const char help_text[] =
 /* What is remembered of a slot. */
 struct past {
   struct hk_segments segments;
-  const char *blamed;   /* of a field: who is to blame for the alert that was raised last; NULL: nobody else is */
+  const char *blamed;   /* of a field: the sensor to blame for the last raised alert; NULL: no other one */
   struct hk_event last; /* raised or corrected; of it what says to which segment the new one is like, or what was new */
 };
 
@@ -107,7 +107,7 @@ static void replay_compare(struct past *past, struct hk_event *event)
   }
 }
 
-/* Who is to blame for an alert of which an event of a batch is; NULL: nobody but the sensor. */
+/* Finds the sensor to blame for the alert of an event of a batch; NULL: no other one. */
 static const char *blame(struct replay *replay, const struct hk_batch *batch, const struct hk_event *event)
 {
   struct past *past = &replay->past[event->slot];

@@ -266,7 +266,7 @@ static void look_at_end(struct look *l, const struct hk_journal_reader *reader, 
   l->bad = true;
 }
 
-/* All segments of a journal. index: of its mark; HK_MARKS: nobody knows. */
+/* Prints all segments of a journal. index: of its mark; HK_MARKS: unknown. */
 static void look_at_journal(struct look *l, const struct hk_disk *disk, int folder, const char *path, const char *stem,
                             const char *suffix, uint32_t index)
 {
@@ -336,7 +336,7 @@ static void look_at_maintenance(struct look *l, const struct hk_disk *disk, int 
 
 /* --- folders --------------------------------------------------------------------------------------------------------- */
 
-/* index: of the mark of the journal of points in it; HK_MARKS: nobody knows. */
+/* index: of the mark of its journal of points; HK_MARKS: unknown. */
 static int look_at_folder(struct look *l, const struct hk_disk *disk, int folder, const char *path, uint32_t index)
 {
   uint64_t *numbers;

@@ -1,13 +1,12 @@
 /* Chunks: points on their way from the loop that read them to the shard that scores them, as columns in the order of arrival; and
  * sources, which send points.
  *
- * A chunk has one owner at a time: the loop that fills it, then the shard that empties it. It is handed over whole, through a
- * ring, so nothing in it needs a lock; the numbers of points by source (the runs) travel with it. Memory is taken when it is
- * made, and a chunk that is half full has touched half of it.
+ * A chunk has one owner at a time: the loop that fills it, then the shard that empties it. It is handed over as a whole, through
+ * a ring, so it needs no lock; the numbers of points by source (the runs) are part of it. Its memory is allocated when it is
+ * made, and touched as far as it is filled.
  *
- * A source counts its points that have been put into a chunk and are not dealt with yet: back-pressure and goodbyes go by that
- * number. It lives as long as somebody can still name it: whoever opened it, or a point of it. The count of points is the count
- * of those that hold it. */
+ * A source counts its points that are in chunks and not finished; back-pressure and farewells depend on that number. A source
+ * exists as long as its opener or one of its points refers to it: the count of points is its reference count. */
 #ifndef HK_CHUNK_H
 #define HK_CHUNK_H
 
@@ -26,26 +25,27 @@ struct hk_source {
 
 /* NULL: no memory. Thread: any. */
 struct hk_source *hk_source_new(void);
-/* No more points of it will come, and the caller no longer uses it. It is freed here, or with its last point. NULL is
- * allowed.
+/* Closes a source: no more points of it will come, and the caller no longer uses it. It is freed here, or with its last point.
+ * NULL is allowed.
  */
 void hk_source_close(struct hk_source *source);
-/* n of its points have been dealt with. Thread: any. */
+/* Reports that n of its points are finished. Thread: any. */
 void hk_source_done(struct hk_source *source, uint64_t n);
 
-/* Of its points that are not done yet so many were late, and rejected. Thread: any. */
+/* Counts late and rejected points among its unfinished ones. Thread: any. */
 static inline void hk_source_note(struct hk_source *source, uint64_t late, uint64_t rejected)
 {
   atomic_fetch_add_explicit(&source->late, late, memory_order_relaxed);
   atomic_fetch_add_explicit(&source->rejected, rejected, memory_order_relaxed);
 }
 
-/* n points of it are about to be put into a chunk. Thread: that which opened it. */
+/* Counts n points that are about to be put into a chunk. Thread: the one that opened it. */
 static inline void hk_source_add(struct hk_source *source, uint64_t n)
 {
   atomic_fetch_add_explicit(&source->held, n, memory_order_relaxed);
 }
-/* Points of it that are not finished. The effects of finished ones are visible to the caller. Thread: that which opened it. */
+/* Returns the number of its unfinished points. The effects of finished ones are visible to the caller. Thread: the one that
+ * opened it. */
 static inline uint64_t hk_source_pending(const struct hk_source *source)
 {
   return atomic_load_explicit(&source->held, memory_order_acquire) - 1;
@@ -57,16 +57,16 @@ struct hk_run {
   uint32_t n;
 };
 
-/* How far a durable feed (durable/named_feeds.h) has got. */
+/* The position of a durable feed (durable/named_feeds.h). */
 struct hk_feed;
 struct hk_feed_mark {
   struct hk_feed *feed;
-  uint64_t upto; /* points of it, from its beginning, that are in all dealt with once this chunk is, as far as its shard goes */
+  uint64_t upto; /* points since its beginning that are finished on this shard once this chunk is */
 };
 
 struct hk_chunk {
   uint32_t n;       /* points; at most HK_CHUNK_POINTS */
-  uint32_t n_runs;  /* their n adds up to the chunk's */
+  uint32_t n_runs;  /* the sum of their n is the chunk's n */
   uint32_t n_marks; /* at most HK_CHUNK_MARKS, one a feed; a chunk may have marks and no points */
   uint32_t *slot;   /* within the shard */
   int64_t *time;    /* ns */
@@ -78,20 +78,20 @@ struct hk_chunk {
   uint32_t loop;  /* its owner, to which it returns */
 };
 
-/* An empty one of loop number `loop`. NULL: no memory. */
+/* Makes an empty chunk of loop number `loop`. NULL: no memory. */
 struct hk_chunk *hk_chunk_new(uint32_t loop);
-void hk_chunk_free(struct hk_chunk *chunk); /* NULL is allowed; its points are not done by that */
+void hk_chunk_free(struct hk_chunk *chunk); /* NULL is allowed; its points do not count as finished */
 
 static inline uint32_t hk_chunk_room(const struct hk_chunk *c)
 {
   return HK_CHUNK_POINTS - c->n;
 }
 
-/* The next n points in the columns, from place c->n on, were filled in by the caller and are the source's, which counts them.
- * There is room for them. n may be 0. */
+/* Adds n points of the source, which the caller has written to the columns from place c->n on; the source counts them. There
+ * must be room. n may be 0. */
 void hk_chunk_add(struct hk_chunk *chunk, struct hk_source *source, uint32_t n);
 
-/* Puts in one point; there is room. */
+/* Adds one point; there must be room. */
 static inline void hk_chunk_put(struct hk_chunk *c, struct hk_source *source, uint32_t slot, int64_t time, double value)
 {
   c->slot[c->n] = slot;
@@ -108,7 +108,7 @@ static inline bool hk_chunk_empty(const struct hk_chunk *c)
   return c->n == 0 && c->n_marks == 0;
 }
 
-/* Empties it; its points are the caller's now, and no longer counted by it. */
+/* Empties the chunk; its points are the caller's now. */
 void hk_chunk_clear(struct hk_chunk *c);
 
 #endif

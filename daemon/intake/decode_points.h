@@ -1,4 +1,4 @@
-/* Decoding: points of a POINTS payload into the columns of a chunk. Of a sensor only the handle is used. Thread: any. */
+/* Decodes the points of a POINTS payload into the columns of a chunk. Of a sensor, only the handle is used. Thread: any. */
 #ifndef HK_DECODE_POINTS_H
 #define HK_DECODE_POINTS_H
 
@@ -6,7 +6,7 @@
 #include "proto/wire/columns.h"
 #include "proto/wire/message.h"
 
-/* Where points go, and the place of the next one. */
+/* The destination of points, and the place of the next one. */
 struct hk_columns {
   uint32_t *slot;
   int64_t *time;
@@ -15,15 +15,15 @@ struct hk_columns {
 
 struct hk_decoder {
   struct hk_handles handles;
-  int64_t arrival; /* ns since the epoch: the time of points that came without one */
-  int64_t latest;  /* ns: points that are later have a value that no backend takes, NaN */
+  int64_t arrival; /* ns since the epoch: the time of points without one */
+  int64_t latest;  /* ns: later points get a value that every backend rejects, NaN */
 };
 
-/* What came of it. */
+/* The result. */
 struct hk_decoded {
-  uint32_t n;     /* points in the columns now, in their order: those with a good handle */
-  uint32_t ahead; /* how many of them are later than `latest` */
-  uint32_t slot;  /* of the first of those, and its time */
+  uint32_t n;     /* points with a valid handle, now in the columns, in order */
+  uint32_t ahead; /* how many of these are later than `latest` */
+  uint32_t slot;  /* handle of the first of those, and its time */
   int64_t time;
 };
 

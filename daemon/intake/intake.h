@@ -1,4 +1,4 @@
-/* Intake: where points, whatever their protocol, go into chunks or are counted with the reason why not. Thread: the loop's. */
+/* Intake: puts the points of all protocols into chunks, or drops them and counts the reasons. Thread: the loop's. */
 #ifndef HK_INTAKE_H
 #define HK_INTAKE_H
 
@@ -14,10 +14,10 @@ struct hk_intake {
   struct hk_chunk_pool *pool;
   struct hk_counters *counters;
   struct hk_log *log;
-  int64_t max_ahead;    /* ns; 0 = any time is taken */
+  int64_t max_ahead;    /* ns; 0 = accepts any time */
   uint32_t max_pending; /* points of one source */
   int64_t wall;         /* ns, hk_intake_clock: set by the reader of a socket, before it hands points over */
-  int64_t offset;       /* ns: the most that the wall clock was ahead of the monotonic clock */
+  int64_t offset;       /* ns: the maximum by which the wall clock was ahead of the monotonic clock */
   struct hk_log_quota full, no_detector, reserved, over_quota, ahead; /* log lines of each kind */
 };
 
@@ -28,7 +28,7 @@ int64_t hk_intake_clock(struct hk_intake *intake);
 /* True when a source may hand over up to n points now. */
 bool hk_intake_open(struct hk_intake *intake, struct hk_source *source, uint32_t n);
 
-/* Takes all points of a payload; there is room for them. Returns how many had handles that are no good; they are dropped and
+/* Takes all points of a payload; there must be room. Returns the number of points with invalid handles, which are dropped and
  * counted. */
 uint32_t hk_intake_points(struct hk_intake *intake, struct hk_source *source, const struct hk_points *points);
 
@@ -41,7 +41,7 @@ bool hk_intake_feed(struct hk_intake *intake, struct hk_source *source, struct h
  * then a point of it was counted as dropped. */
 int hk_intake_find(struct hk_intake *intake, uint64_t owner, const char *name, size_t length, uint32_t *slot);
 
-/* Takes n points that have their slots, for which there is room; the caller has counted that they came in. May write into their
+/* Takes n points whose slots are known; there must be room, and the caller has counted them as received. May change their
  * values. */
 void hk_intake_slots(struct hk_intake *intake, struct hk_source *source, uint32_t n, const struct hk_columns *points);
 

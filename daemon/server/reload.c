@@ -154,8 +154,8 @@ static int reload_define(struct hk_server *s, const bool taken[HK_DETECTORS_MAX]
   return status;
 }
 
-/* Reads the configuration, and certificates, keys and tokens, which are in force only with all else. Thread: one of libuv's, for
- * a file system that hangs must not hold up the loop; until `reload_read_back` nobody else looks at what it writes. */
+/* Reads the configuration, and the certificates, keys and tokens, which take effect together with it. Thread: one of libuv's,
+ * because a hanging file system must not stop the loop; until `reload_read_back`, no other thread reads its results. */
 static void reload_read(uv_work_t *work)
 {
   struct hk_server *s = work->data;

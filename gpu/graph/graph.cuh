@@ -1,10 +1,10 @@
-/* Neighbour graphs of a few sensors, by a warp: what cpu/graph/graph.h says of a graph. The warp passes over the nodes of one
- * sensor after the other; what needs one thread alone, lanes do for all of its sensors at once, each for its own.
+/* Neighbour graphs of a few sensors, by a warp: they compute what cpu/graph/graph.h describes. The warp passes over the nodes of
+ * one sensor after the other; the lanes do sequential work for all of its sensors at once, each for its own.
  *
- * Every function here is called by all lanes of a warp, unless it says otherwise, and ends with what it wrote seen by all. Sums
- * run in the order that the host has, products and sums are not contracted on either side, and the best of several is the same
- * whoever looks at it: results are those of the CPU backend, bit by bit where log and pow round alike. None depends on how points
- * were cut into batches, nor on where a graph is kept or what others the warp works on. */
+ * Every function here is called by all lanes of a warp, unless it says otherwise, and when it returns, all lanes see what it
+ * wrote. Sums have the order of the host, products and sums are not contracted on either side, and the best of several does not
+ * depend on the lane that finds it. So results are those of the CPU backend, bit by bit where log and pow round alike. None
+ * depends on how points were divided into batches, on where a graph is kept, or on the warp's other sensors. */
 #ifndef HK_GRAPH_CUH
 #define HK_GRAPH_CUH
 

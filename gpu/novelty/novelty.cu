@@ -1,16 +1,16 @@
-/* The kernel of algorithm = novelty: a warp to a sensor, whose waiting points share one pass over what is resident.
+/* The kernel of algorithm = novelty: one warp for each sensor, whose waiting points share one pass over the resident data.
  *
- * What decides is a long chain of steps that little can be done beside; the passes are what the memory is busy with. Warps wait
- * for nobody, so while one decides others pass. In a pass each lane holds values, rows or lags in registers while the points go
- * by: D and M of a lag are read and written once for all of them. What is reduced are minima, whose result does not depend on
- * order, and each lag sees the points one after the other: so the bits are those of cpu/novelty/distances.h. */
+ * Decisions are long sequential computations; passes are limited by memory. Warps do not wait for each other, so while one
+ * decides, others pass. In a pass, each lane holds values, rows or lags in registers and goes through the points: D and M of a
+ * lag are read and written once for all of them. Only minima are reduced, whose result does not depend on order, and each lag
+ * takes the points one after the other: so the bits are those of cpu/novelty/distances.h. */
 #include "cpu/novelty/alert.h"
 #include "gpu/backend/kernel.h"
 #include "gpu/backend/tick.cuh"
 #include "gpu/backend/work_sharing.cuh"
 #include "gpu/novelty/passes.cuh"
 
-/* What a warp has in shared memory. */
+/* Shared memory of a warp. */
 struct __align__(16) desk
 {
   struct hk_share tasks;
@@ -29,7 +29,7 @@ static __device__ __forceinline__ void station_begin(struct station *station, co
   __syncwarp();
 }
 
-/* Takes points until the run is full, the task ends or lags or the sensor start over, by one warp: a lane to a feature. */
+/* Takes points until the run is full, the task ends, or lags or the sensor start over, by one warp: one lane for each feature. */
 static __device__ __noinline__ void run_take(struct station *station, const struct hk_detector *d,
                                              const struct hk_cuda_launch *launch)
 {
@@ -67,7 +67,7 @@ static __device__ __noinline__ void run_take(struct station *station, const stru
     }
     if (state != HK_STATE_OK) {
       __syncwarp();
-      if (n > 0 && window->anew) { /* the next point may take away what those before it are compared with */
+      if (n > 0 && window->anew) { /* the next point may remove data with which the earlier points are compared */
         at++;
         break;
       }
@@ -91,7 +91,7 @@ static __device__ __noinline__ void run_take(struct station *station, const stru
   __syncwarp();
 }
 
-/* What the passes found of a run's points, by one warp: a lane to a point. */
+/* Computes the results of the passes for a run's points, by one warp: one lane for each point. */
 static __device__ __noinline__ void distances_end(struct station *station)
 {
   const struct hk_detector *d = station->view.detector;
@@ -107,7 +107,7 @@ static __device__ __noinline__ void distances_end(struct station *station)
   __syncwarp();
 }
 
-/* Rates the run's points, a lane to a list, by one warp. */
+/* Rates the run's points, by one warp: one lane for each list. */
 static __device__ __noinline__ void rate(struct station *station)
 {
   const uint32_t lane = threadIdx.x % HK_WARP, c = lane / 2;
@@ -131,7 +131,7 @@ static __device__ __noinline__ void rate(struct station *station)
   __syncwarp();
 }
 
-/* hk_novelty_past, by one warp: a lane to a place. */
+/* hk_novelty_past, by one warp: one lane for each place. */
 static __device__ __noinline__ struct hk_novelty_past past_look(const struct hk_novelty_view *v, const float *ring,
                                                                 const struct hk_novelty_point *p, uint32_t channel)
 {
@@ -168,7 +168,7 @@ static __device__ __noinline__ struct hk_novelty_past past_look(const struct hk_
   return past;
 }
 
-/* Applies the alert rule to point k of the run, by one warp; what is told of the past is looked up by all of it. */
+/* Applies the alert rule to point k of the run, by one warp; all lanes look up the reported past. */
 static __device__ __noinline__ void speak(struct station *station, const struct hk_cuda_launch *launch, uint32_t k)
 {
   const uint32_t lane = threadIdx.x % HK_WARP;
@@ -191,7 +191,8 @@ static __device__ __noinline__ void speak(struct station *station, const struct 
   __syncwarp();
 }
 
-/* Judges the run's points, by one warp: what a point's distances come to is worked out by a lane each, the rule is one lane's. */
+/* Judges the run's points, by one warp: one lane for each point computes the result of its distances, and one lane applies the
+ * rule. */
 static __device__ __noinline__ void judge(struct station *station, const struct hk_cuda_launch *launch)
 {
   const uint32_t lane = threadIdx.x % HK_WARP;
@@ -210,7 +211,7 @@ static __device__ __noinline__ void judge(struct station *station, const struct 
       launch->columns.score[station->index[k]] = (float)hk_novelty_score(best.s);
   }
   __syncwarp();
-  /* Where no alert stands and no point is over the threshold, no point says anything. */
+  /* If no alert stands and no point is above the threshold, no point has an event. */
   const double threshold = hk_novelty_s((double)d->threshold);
   bool speaks = record->alert.raised;
   for (uint32_t k = lane; k < station->n; k += HK_WARP)
@@ -249,7 +250,7 @@ static uint32_t shared_bytes(uint32_t size)
   return HK_WARPS * (uint32_t)sizeof(struct desk);
 }
 
-/* Warps work in shared memory alone; that some takes part in the sharing out of scratch memory says that there is no less. */
+/* Warps use shared memory only. The size is not 0, because kernel_choice.c divides by it. */
 static uint64_t scratch_bytes(uint32_t size)
 {
   (void)size;
