@@ -47,7 +47,7 @@ DETECTOR = 'window=8,rank=2,interval=1s,alert=0.6'
 AHEAD = 20000  # points that may be sent and not acknowledged
 FRAME = 256
 MEMBERS = 8  # of a machine
-GROUP = '[group press]\nmatch = plant/(*)/*\nhop = 2\nresident = 80\n'
+GROUP = '[group press]\nmatch = plant/(*)/*\nhop = 2\nresident = 80\nstatistic = both\nnovelty.resident = 100\n'
 FAULTY = os.environ.get('FAULTY_DAEMON', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'faulty-daemon'))
 
 
