@@ -52,7 +52,7 @@ struct hk_band_outcome {
   int32_t status;    /* 0; -EDOM: A is singular; -ERANGE: no solution with a small backward error. After an error x is invalid. */
   uint32_t singular; /* after -EDOM: the first column without a pivot */
   uint32_t refined;  /* 0 or 1 */
-  uint32_t unused;
+  uint32_t whole;    /* of gpu/band/wide_gpu.h */
 };
 
 /* Whether a shape is within its limits. */

@@ -1,0 +1,86 @@
+/* The layout of wide bands on the GPU, which their kernels and gpu/band/wide_gpu.c share.
+ *
+ * A matrix is cut into segments of equations, which are eliminated side by side. Between neighbours stand as many equations as
+ * there are diagonals on a side, a separator. A segment's own equations come first, then those of the separator behind it; the
+ * last segment is turned round, so that it, too, has its separator behind it. A segment between two separators has the one before
+ * it as columns and rows of its own, its border. Rows of separators are never pivots. What is left of the separators is one
+ * system more, with a band twice as wide.
+ *
+ * Band: A[row][column] is number row + column * (stride - 1) from `band` on. As in LAPACK's format there is room for the fill-in
+ * of row exchanges, and `pad` numbers more at both ends of a column, so that what a block of `pad` columns touches is a dense
+ * matrix with leading dimension stride - 1. */
+#ifndef HK_WIDE_LAYOUT_H
+#define HK_WIDE_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HK_WIDE_PANEL 32u      /* columns that are factorised at once */
+#define HK_WIDE_BLOCK_MAX 512u /* columns of a block; a power of 2 from HK_WIDE_PANEL on */
+#define HK_WIDE_SEGMENTS 64u
+#define HK_WIDE_THREADS 576u /* of a panel, at most: they have 112 registers each */
+#define HK_WIDE_CLUSTER 8u   /* thread blocks of a cluster, at most */
+#define HK_WIDE_NONE UINT32_MAX
+
+/* Row exchanges of a panel, from its first row on: row i becomes what row from[i] was, and what row i was goes to row to[i], or
+ * nowhere (HK_WIDE_NONE). */
+struct hk_wide_exchange {
+  uint32_t from[HK_WIDE_PANEL], to[HK_WIDE_PANEL];
+};
+
+struct hk_wide_segment {
+  double *band;                      /* of n + after columns */
+  double *columns;                   /* n + after rows: border columns if there is a border, then the right side */
+  double *left;                      /* rows of the border: `border` rows, n + after columns; NULL: none */
+  double *corner;                    /* border rows of `columns`: `border` rows */
+  double *x;                         /* n + after unknowns */
+  struct hk_wide_exchange *exchange; /* of each panel */
+  uint32_t n, after;                 /* its own equations, and those of the separator behind it */
+  uint32_t border;                   /* equations of the separator before it; 0: none */
+  uint32_t low, turned;              /* its first equation in A (the last one if it is turned round) */
+};
+
+/* What is the same for all segments. */
+struct hk_wide_layout {
+  const struct hk_wide_segment *segment; /* in device memory */
+  size_t stride;
+  uint32_t segments, longest; /* the largest n */
+  uint32_t below, reach;      /* diagonals below; diagonals above with fill-in */
+  uint32_t border, after;     /* the largest of all segments */
+};
+
+/* Columns on which a step works: those from `left` on, `lefts` of them, which only exchange rows; those of the band from..to-1,
+ * where those beside the block (from = row + width) begin behind the segment's equations if these end in the block; and of the
+ * extra ones all, the right side alone, or none; HK_WIDE_OWN: none, and of the band those of the segment's own equations alone.
+ */
+enum hk_wide_extra { HK_WIDE_ALL, HK_WIDE_RIGHT, HK_WIDE_NONE_MORE, HK_WIDE_OWN };
+struct hk_wide_step {
+  uint32_t row, width; /* the block: first column, columns */
+  uint32_t left, lefts, from, to;
+  enum hk_wide_extra extra;
+};
+
+/* A in device memory, as hk_band_at has it. */
+struct hk_wide_matrix {
+  const double *a;
+  uint32_t n, below, above;
+};
+
+/* Sums of a solution, and the first column without a pivot. */
+struct hk_wide_sums {
+  double matrix, solution, right, residual;
+  uint32_t singular, unused;
+};
+
+/* Thread blocks of a cluster, a power of 2, whose threads have a row each of a panel with so many diagonals below; 0: they are
+ * too many for a device, with or without clusters. */
+static inline uint32_t hk_wide_panel_blocks(uint32_t below, bool clusters)
+{
+  uint32_t blocks = 1;
+  while (blocks * HK_WIDE_THREADS < below + HK_WIDE_PANEL)
+    blocks *= 2;
+  return blocks == 1 || (clusters && blocks <= HK_WIDE_CLUSTER) ? blocks : 0;
+}
+
+#endif

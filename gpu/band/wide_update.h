@@ -1,0 +1,25 @@
+/* Launchers of the kernels that follow the panels of wide bands. All launchers are asynchronous and return a cudaError_t. */
+#ifndef HK_WIDE_UPDATE_H
+#define HK_WIDE_UPDATE_H
+
+#include "gpu/band/wide_layout.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st; /* cudaStream_t points to it */
+
+/* Rows of the border: times the inverse of the panel's upper triangle. */
+int hk_wide_border(const struct hk_wide_layout *layout, uint32_t row, struct CUstream_st *stream);
+/* Exchanges rows, and solves with the block's lower triangle. */
+int hk_wide_sides(const struct hk_wide_layout *layout, const struct hk_wide_step *step, struct CUstream_st *stream);
+/* Takes the product of the block's rows below and its columns aside from the rest. */
+int hk_wide_update(const struct hk_wide_layout *layout, const struct hk_wide_step *step, struct CUstream_st *stream);
+/* Block `block` from the end of the back substitution: unknowns to x, and their columns taken from the right side. */
+int hk_wide_back(const struct hk_wide_layout *layout, uint32_t block, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,146 @@
+/* Speed of one system with a wide band matrix: the GPU, with A, b and x in its memory, beside LAPACK's dgbtrf and dgbtrs.
+ *
+ * bench_band_wide N HALF [SEGMENTS [BLOCK [RUNS [HOST_N]]]]: n equations with `half` diagonals on either side, random; zeros:
+ * chosen. Times are medians of the runs with their range, in ms, of factors and solution with its backward error. HOST_N:
+ * equations that the host solves, with 1 and 8 threads of OpenBLAS, once; its time is made larger by as much; 0: none. Without a
+ * GPU it ends with 77. */
+#include "gpu/band/wide_gpu.h"
+#include "tests/backend/band_cases.h"
+
+#include <cblas.h>
+#include <cuda_runtime_api.h>
+#include <lapacke.h>
+#include <stdio.h>
+#include <time.h>
+
+#define SKIPPED 77
+#define RUNS_MAX 99u
+
+static void check(const char *what, int code)
+{
+  if (code == 0)
+    return;
+  fprintf(stderr, "bench_band_wide: %s: %d\n", what, code);
+  exit(1);
+}
+
+static double now_ms(void)
+{
+  struct timespec t;
+  check("clock_gettime", clock_gettime(CLOCK_MONOTONIC, &t));
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static int by_value(const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void report(const char *what, double *t, uint32_t runs)
+{
+  qsort(t, runs, sizeof *t, by_value);
+  printf("  %s %.2f (%.2f to %.2f)", what, t[runs / 2], t[0], t[runs - 1]);
+}
+
+/* A band as band_make has it, but fast. */
+static double *random_matrix(const struct hk_band_shape *s)
+{
+  const size_t numbers = hk_band_matrix(s);
+  double *a = malloc(numbers * sizeof *a);
+  uint64_t seed = 1;
+  if (!a)
+    check("memory", -1);
+  for (size_t i = 0; i < numbers; i++)
+    a[i] = band_uniform(&seed);
+  return a;
+}
+
+static void on_device(const struct hk_band_shape *s, struct hk_band_wide *w, const double *a, const double *b, uint32_t runs)
+{
+  const size_t bytes = hk_band_matrix(s) * sizeof *a, vector = s->n * sizeof *b;
+  double *there[3], took[RUNS_MAX], again[RUNS_MAX];
+  struct hk_band_outcome o, o2;
+  check("cudaMalloc", (int)cudaMalloc((void **)&there[0], bytes) | (int)cudaMalloc((void **)&there[1], vector) |
+                          (int)cudaMalloc((void **)&there[2], vector));
+  check("cudaMemcpy", (int)cudaMemcpy(there[0], a, bytes, cudaMemcpyHostToDevice) |
+                          (int)cudaMemcpy(there[1], b, vector, cudaMemcpyHostToDevice));
+  check("solve", hk_band_wide_solve_there(w, there[0], there[1], there[2], &o));
+  for (uint32_t k = 0; k < runs; k++) {
+    const double from = now_ms();
+    check("solve", hk_band_wide_solve_there(w, there[0], there[1], there[2], &o));
+    took[k] = now_ms() - from;
+  }
+  for (uint32_t k = 0; k < runs; k++) {
+    const double from = now_ms();
+    check("solve", hk_band_wide_solve_with_there(w, there[1], there[2], &o2));
+    again[k] = now_ms() - from;
+  }
+  report("GPU", took, runs);
+  report("with the factors", again, runs);
+  printf("  %.2f eps, status %d, refined %u, whole %u", o.error / 2.220446049250313e-16, o.status, o.refined, o.whole);
+  fflush(stdout);
+  check("cudaFree", (int)cudaFree(there[0]) | (int)cudaFree(there[1]) | (int)cudaFree(there[2]));
+}
+
+static void on_host(const struct hk_band_shape *s, const double *a, const double *b, double scale, int threads)
+{
+  const lapack_int n = (lapack_int)s->n, half = (lapack_int)s->below, stride = 3 * half + 1;
+  double *factor = calloc((size_t)n * (size_t)stride, sizeof *factor), *x = malloc((size_t)n * sizeof *x);
+  int *pivot = malloc((size_t)n * sizeof *pivot);
+  if (!factor || !x || !pivot)
+    check("memory", -1);
+  for (uint32_t row = 0; row < s->n; row++)
+    for (uint32_t column = row < s->below ? 0 : row - s->below; column < s->n && column <= row + s->above; column++)
+      factor[column * (size_t)stride + s->below + s->above + row - column] = a[hk_band_at(s, 0, row, column)];
+  memcpy(x, b, s->n * sizeof *x);
+  openblas_set_num_threads(threads);
+  const double from = now_ms();
+  check("dgbtrf", LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, n, n, half, half, factor, stride, pivot));
+  const double between = now_ms();
+  check("dgbtrs", LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', n, half, half, 1, factor, stride, pivot, x, n));
+  const double to = now_ms();
+  printf("  %d threads: dgbtrf %.0f + dgbtrs %.0f", threads, (between - from) * scale, (to - between) * scale);
+  fflush(stdout);
+  free(factor);
+  free(x);
+  free(pivot);
+}
+
+static uint32_t argument(int argc, char **argv, int at, uint32_t otherwise)
+{
+  return argc > at ? (uint32_t)strtoul(argv[at], NULL, 10) : otherwise;
+}
+
+int main(int argc, char **argv)
+{
+  const uint32_t n = argument(argc, argv, 1, 100000), half = argument(argc, argv, 2, 316), runs = argument(argc, argv, 5, 5),
+                 host = argument(argc, argv, 6, 0);
+  const struct hk_band_shape shape = { 1, n, half, half };
+  const struct hk_band_wide_way way = { argument(argc, argv, 3, 0), argument(argc, argv, 4, 0) };
+  struct hk_band_wide *w;
+  char error[256];
+  const int status = hk_band_wide_open(&w, &shape, &way, 0, error, sizeof error);
+  if (status != 0 || runs == 0 || runs > RUNS_MAX || host > n) {
+    fprintf(stderr, "bench_band_wide: %s\n", status ? error : "N HALF [SEGMENTS [BLOCK [RUNS [HOST_N]]]]");
+    return status == -ENODEV ? SKIPPED : 1;
+  }
+  double *a = random_matrix(&shape), *b = malloc(n * sizeof *b);
+  if (!b)
+    check("memory", -1);
+  for (uint32_t i = 0; i < n; i++)
+    b[i] = sin(i);
+  printf("n %u, half %u, segments %u, block %u, %.2f GB:", n, half, way.segments, way.block,
+         (double)hk_band_wide_bytes(&shape, &way) * 1e-9);
+  on_device(&shape, w, a, b, runs);
+  hk_band_wide_close(w);
+  if (host > 0) {
+    const struct hk_band_shape part = { 1, host, half, half };
+    on_host(&part, a, b, (double)n / host, 1);
+    on_host(&part, a, b, (double)n / host, 8);
+  }
+  printf("\n");
+  free(a);
+  free(b);
+  return 0;
+}

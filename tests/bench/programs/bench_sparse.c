@@ -1,0 +1,349 @@
+/* A network of pipes solved as a wide band (on the GPU, and by LAPACK on the host) beside sparse LU on the host: SuiteSparse's
+ * KLU and UMFPACK.
+ *
+ * bench_sparse SIDE LOOPS [cpu]: SIDE x SIDE nodes on a grid, joined by a random tree and LOOPS more pipes in a thousand of its
+ * other edges; a pressure at each node, a flow at both ends of each pipe, implicit equations of continuity and momentum. Numbered
+ * by reverse Cuthill-McKee for the band. Times are medians of some runs in ms. cpu: with LAPACK, which takes long. */
+#include "gpu/band/wide_gpu.h"
+#include "tests/backend/band_cases.h"
+
+#include <klu.h>
+#include <stdio.h>
+#include <time.h>
+#include <umfpack.h>
+
+#define RUNS 5u
+#define ROW_MAX 10 /* numbers of a column, and more: a node has 4 pipes at most, whose 8 equations have its pressure */
+
+struct network {
+  int n, nodes, pipes;
+  int *from, *to;   /* of pipes */
+  int *begin, *row; /* columns of A */
+  double *value, *right;
+};
+
+static void check(const char *what, int code)
+{
+  if (code == 0)
+    return;
+  fprintf(stderr, "bench_sparse: %s: %d\n", what, code);
+  exit(1);
+}
+
+static void *room(size_t bytes)
+{
+  void *there = calloc(1, bytes);
+  if (!there)
+    check("memory", -1);
+  return there;
+}
+
+static double now_ms(void)
+{
+  struct timespec t;
+  check("clock_gettime", clock_gettime(CLOCK_MONOTONIC, &t));
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static int by_value(const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(double *t)
+{
+  qsort(t, RUNS, sizeof *t, by_value);
+  return t[RUNS / 2];
+}
+
+/* --- the network -------------------------------------------------------------------------------------------------------- */
+
+static int root_of(int *root, int i)
+{
+  while (root[i] != i)
+    i = root[i] = root[root[i]];
+  return i;
+}
+
+/* Edges of the grid in random order: one that joins two parts is a pipe, and some of the others. */
+static void join_nodes(struct network *w, int side, int loops)
+{
+  const int edges = 2 * side * (side - 1);
+  int *edge = room((size_t)edges * sizeof *edge), *root = room((size_t)w->nodes * sizeof *root);
+  uint64_t seed = 7;
+  for (int i = 0; i < edges; i++)
+    edge[i] = i;
+  for (int i = edges - 1; i > 0; i--) {
+    const int j = (int)((band_uniform(&seed) + 1) / 2 * i), keep = edge[i];
+    edge[i] = edge[j];
+    edge[j] = keep;
+  }
+  for (int i = 0; i < w->nodes; i++)
+    root[i] = i;
+  for (int k = 0; k < edges; k++) {
+    const bool down = edge[k] >= edges / 2;
+    const int at = edge[k] % (edges / 2), a = down ? at : at / (side - 1) * side + at % (side - 1), b = a + (down ? side : 1);
+    const int ra = root_of(root, a), rb = root_of(root, b);
+    if (ra == rb && (band_uniform(&seed) + 1) * 500 >= loops)
+      continue;
+    root[ra] = rb;
+    w->from[w->pipes] = a;
+    w->to[w->pipes++] = b;
+  }
+  free(edge);
+  free(root);
+}
+
+static void put(struct network *w, int *filled, int row, int column, double value)
+{
+  w->row[column * ROW_MAX + filled[column]] = row;
+  w->value[column * ROW_MAX + filled[column]++] = value;
+}
+
+/* Unknowns: pressures, then two flows of each pipe; equations likewise, so that most diagonals exist. */
+static struct network *make_network(int side, int loops)
+{
+  struct network *w = room(sizeof *w);
+  const int most = 2 * side * side;
+  w->nodes = side * side;
+  w->from = room((size_t)most * sizeof(int));
+  w->to = room((size_t)most * sizeof(int));
+  join_nodes(w, side, loops);
+  w->n = w->nodes + 2 * w->pipes;
+  int *filled = room((size_t)w->n * sizeof *filled);
+  w->begin = room((size_t)(w->n + 1) * sizeof(int));
+  w->row = room((size_t)w->n * ROW_MAX * 2 * sizeof(int));
+  w->value = room((size_t)w->n * ROW_MAX * 2 * sizeof(double));
+  w->right = room((size_t)w->n * sizeof(double));
+  for (int i = 0; i < w->nodes; i++) {
+    put(w, filled, i, i, i == 0 ? 1 : 1e-3); /* a source; elsewhere a little storage */
+    w->right[i] = i == 0 ? 50 : -1e-2;
+  }
+  for (int e = 0; e < w->pipes; e++) {
+    const int in = w->nodes + 2 * e, out = in + 1, a = w->from[e], b = w->to[e];
+    const double wave = 5 + e % 7, drag = 1 + 0.1 * (e % 5);
+    put(w, filled, in, a, 1), put(w, filled, in, b, 1), put(w, filled, in, out, wave), put(w, filled, in, in, -wave);
+    put(w, filled, out, a, -1), put(w, filled, out, b, 1), put(w, filled, out, in, drag), put(w, filled, out, out, drag);
+    if (a != 0)
+      put(w, filled, a, in, -1);
+    if (b != 0)
+      put(w, filled, b, out, 1);
+  }
+  int at = 0;
+  for (int c = 0; c < w->n; c++) {
+    const int count = filled[c], first = c * ROW_MAX;
+    w->begin[c] = at;
+    for (int k = 0; k < count; k++, at++) {
+      w->row[at] = w->row[first + k];
+      w->value[at] = w->value[first + k];
+    }
+    for (int k = w->begin[c] + 1; k < at; k++) /* rows in order, as UMFPACK wants them */
+      for (int j = k; j > w->begin[c] && w->row[j] < w->row[j - 1]; j--) {
+        const int r = w->row[j];
+        const double v = w->value[j];
+        w->row[j] = w->row[j - 1], w->value[j] = w->value[j - 1];
+        w->row[j - 1] = r, w->value[j - 1] = v;
+      }
+  }
+  w->begin[w->n] = at;
+  free(filled);
+  return w;
+}
+
+/* --- as a band ---------------------------------------------------------------------------------------------------------- */
+
+/* Neighbours of an unknown: both the rows of its column and the columns of its row. next: 2 x ROW_MAX of each. */
+static void neighbours(const struct network *w, int *next, int *count)
+{
+  for (int c = 0; c < w->n; c++)
+    for (int k = w->begin[c]; k < w->begin[c + 1]; k++) {
+      const int pair[2] = { c, w->row[k] };
+      for (int i = 0; i < 2; i++) {
+        const int one = pair[i], other = pair[1 - i];
+        bool known = one == other;
+        for (int j = 0; j < count[one]; j++)
+          known |= next[one * 2 * ROW_MAX + j] == other;
+        if (!known)
+          next[one * 2 * ROW_MAX + count[one]++] = other;
+      }
+    }
+}
+
+/* Numbers unknowns by distance from `start`, those of few neighbours first. Returns the last. */
+static int breadth_first(const struct network *w, const int *next, const int *count, int start, int *order)
+{
+  bool *seen = room((size_t)w->n * sizeof *seen);
+  int end = 1;
+  order[0] = start;
+  seen[start] = true;
+  for (int at = 0; at < end; at++) {
+    const int first = end, i = order[at];
+    for (int k = 0; k < count[i]; k++) {
+      const int j = next[i * 2 * ROW_MAX + k];
+      if (seen[j])
+        continue;
+      seen[j] = true;
+      int to = end++;
+      for (; to > first && count[order[to - 1]] > count[j]; to--)
+        order[to] = order[to - 1];
+      order[to] = j;
+    }
+  }
+  free(seen);
+  check("connected", end != w->n);
+  return order[end - 1];
+}
+
+/* The network's matrix and right side as a band of one system. */
+static struct hk_band_shape make_band(const struct network *w, double **a, double **b)
+{
+  int *next = room((size_t)w->n * 2 * ROW_MAX * sizeof *next), *count = room((size_t)w->n * sizeof *count),
+      *order = room((size_t)w->n * sizeof *order), *place = room((size_t)w->n * sizeof *place);
+  struct hk_band_shape s = { 1, (uint32_t)w->n, 0, 0 };
+  neighbours(w, next, count);
+  int start = 0;
+  for (int k = 0; k < 4; k++)
+    start = breadth_first(w, next, count, start, order);
+  for (int i = 0; i < w->n; i++)
+    place[order[i]] = w->n - 1 - i;
+  for (int c = 0; c < w->n; c++)
+    for (int k = w->begin[c]; k < w->begin[c + 1]; k++) {
+      const int down = place[w->row[k]] - place[c];
+      s.below = down > (int)s.below ? (uint32_t)down : s.below;
+      s.above = -down > (int)s.above ? (uint32_t)-down : s.above;
+    }
+  *a = room(hk_band_matrix(&s) * sizeof **a);
+  *b = room((size_t)w->n * sizeof **b);
+  for (int c = 0; c < w->n; c++) {
+    (*b)[place[c]] = w->right[c];
+    for (int k = w->begin[c]; k < w->begin[c + 1]; k++)
+      (*a)[hk_band_at(&s, 0, (uint32_t)place[w->row[k]], (uint32_t)place[c])] = w->value[k];
+  }
+  free(next);
+  free(count);
+  free(order);
+  free(place);
+  return s;
+}
+
+static void as_band(const struct network *w, bool cpu)
+{
+  double *a, *b, took[RUNS], again[RUNS];
+  const struct hk_band_shape s = make_band(w, &a, &b);
+  double *x = room(s.n * sizeof *x);
+  struct hk_band_wide *g;
+  struct hk_band_outcome o;
+  char error[256];
+  printf("  band of %u below, %u above;", s.below, s.above);
+  if (hk_band_wide_open(&g, &s, NULL, 0, error, sizeof error) != 0)
+    printf(" GPU: %s;", error);
+  else {
+    check("solve", hk_band_wide_solve(g, a, b, x, &o));
+    for (uint32_t k = 0; k < RUNS; k++) {
+      double from = now_ms();
+      check("solve", hk_band_wide_solve(g, a, b, x, &o));
+      took[k] = now_ms() - from;
+      from = now_ms();
+      check("solve", hk_band_wide_solve_with(g, b, x, &o));
+      again[k] = now_ms() - from;
+    }
+    printf(" GPU with the copy of A %.1f, with the factors %.1f (status %d, %.2f eps, refined %u, whole %u);", median(took),
+           median(again), o.status, o.error / 2.220446049250313e-16, o.refined, o.whole);
+    hk_band_wide_close(g);
+  }
+  if (cpu) {
+    const double from = now_ms();
+    check("solve", hk_band_solve(&s, a, b, x, &o, 1));
+    printf(" LAPACK %.0f (%.2f eps)", now_ms() - from, o.error / 2.220446049250313e-16);
+  }
+  printf("\n");
+  free(a);
+  free(b);
+  free(x);
+}
+
+/* --- sparse ------------------------------------------------------------------------------------------------------------- */
+
+static double largest_residual(const struct network *w, const double *x)
+{
+  double *rest = room((size_t)w->n * sizeof *rest), most = 0;
+  memcpy(rest, w->right, (size_t)w->n * sizeof *rest);
+  for (int c = 0; c < w->n; c++)
+    for (int k = w->begin[c]; k < w->begin[c + 1]; k++)
+      rest[w->row[k]] -= w->value[k] * x[c];
+  for (int i = 0; i < w->n; i++)
+    most = fmax(most, fabs(rest[i]));
+  free(rest);
+  return most;
+}
+
+static void by_klu(const struct network *w)
+{
+  klu_common common;
+  double plan[RUNS], factor[RUNS], again[RUNS], solve[RUNS], *x = room((size_t)w->n * sizeof *x);
+  klu_defaults(&common);
+  for (uint32_t k = 0; k < RUNS; k++) {
+    const double t0 = now_ms();
+    klu_symbolic *symbolic = klu_analyze(w->n, w->begin, w->row, &common);
+    const double t1 = now_ms();
+    klu_numeric *numeric = symbolic ? klu_factor(w->begin, w->row, w->value, symbolic, &common) : NULL;
+    const double t2 = now_ms();
+    check("klu", !numeric || !klu_refactor(w->begin, w->row, w->value, symbolic, numeric, &common));
+    const double t3 = now_ms();
+    memcpy(x, w->right, (size_t)w->n * sizeof *x);
+    check("klu_solve", !klu_solve(symbolic, numeric, w->n, 1, x, &common));
+    solve[k] = now_ms() - t3;
+    plan[k] = t1 - t0, factor[k] = t2 - t1, again[k] = t3 - t2;
+    if (k + 1 == RUNS)
+      printf("  KLU: %d numbers in the factors,", numeric->lnz + numeric->unz);
+    klu_free_numeric(&numeric, &common);
+    klu_free_symbolic(&symbolic, &common);
+  }
+  printf(" analyse %.2f, factor %.2f, with the old pivots %.2f, solve %.2f; residual %.1e\n", median(plan), median(factor),
+         median(again), median(solve), largest_residual(w, x));
+  free(x);
+}
+
+static void by_umfpack(const struct network *w)
+{
+  double plan[RUNS], factor[RUNS], solve[RUNS], *x = room((size_t)w->n * sizeof *x);
+  for (uint32_t k = 0; k < RUNS; k++) {
+    void *symbolic, *numeric;
+    const double t0 = now_ms();
+    check("umfpack", umfpack_di_symbolic(w->n, w->n, w->begin, w->row, w->value, &symbolic, NULL, NULL));
+    const double t1 = now_ms();
+    check("umfpack", umfpack_di_numeric(w->begin, w->row, w->value, symbolic, &numeric, NULL, NULL));
+    const double t2 = now_ms();
+    check("umfpack", umfpack_di_solve(UMFPACK_A, w->begin, w->row, w->value, x, w->right, numeric, NULL, NULL));
+    solve[k] = now_ms() - t2;
+    plan[k] = t1 - t0, factor[k] = t2 - t1;
+    umfpack_di_free_symbolic(&symbolic);
+    umfpack_di_free_numeric(&numeric);
+  }
+  printf("  UMFPACK: analyse %.2f, factor %.2f, solve %.2f; residual %.1e\n", median(plan), median(factor), median(solve),
+         largest_residual(w, x));
+  free(x);
+}
+
+int main(int argc, char **argv)
+{
+  const int side = argc > 1 ? atoi(argv[1]) : 141, loops = argc > 2 ? atoi(argv[2]) : 100;
+  if (side < 2 || side > 2000 || loops < 0 || loops > 1000) {
+    fprintf(stderr, "usage: bench_sparse SIDE LOOPS [cpu]\n");
+    return 1;
+  }
+  struct network *w = make_network(side, loops);
+  printf("%d nodes, %d pipes, %d unknowns\n", w->nodes, w->pipes, w->n);
+  by_klu(w);
+  by_umfpack(w);
+  as_band(w, argc > 3);
+  free(w->from);
+  free(w->to);
+  free(w->begin);
+  free(w->row);
+  free(w->value);
+  free(w->right);
+  free(w);
+  return 0;
+}
