@@ -43,7 +43,7 @@ static struct system system_of(const struct hk_band_shape *s, uint32_t i, const 
 }
 
 /* Address of A[row][0], if it existed. */
-static const double *row_of(const struct hk_band_shape *s, const struct system *is, uint32_t row)
+static const double *band_row_of(const struct hk_band_shape *s, const struct system *is, uint32_t row)
 {
   return is->a + ((ptrdiff_t)row * hk_band_width(s) + s->below - row) * (ptrdiff_t)is->lanes;
 }
@@ -80,7 +80,7 @@ uint64_t hk_band_need(const struct hk_band_shape *s)
 
 /* Copies the band to the format of dgbtrf, and finds the largest number of each column. By LINES rows at a time: those of a
  * column follow one another there, so that a wide band is not written in strides. */
-static void lay_out(struct hk_band_work *w, const struct hk_band_shape *s, const struct system *is)
+static void band_lay_out(struct hk_band_work *w, const struct hk_band_shape *s, const struct system *is)
 {
   const size_t stride = stride_of(s);
   memset(w->factor, 0, s->n * stride * sizeof *w->factor);
@@ -92,7 +92,7 @@ static void lay_out(struct hk_band_work *w, const struct hk_band_shape *s, const
                      bottom = column + s->below + 1 < to ? column + s->below + 1 : to;
       double *there = w->factor + column * stride + s->below + s->above - column, largest = w->sum[column];
       for (uint32_t row = top; row < bottom; row++) {
-        const double value = row_of(s, is, row)[column * is->lanes];
+        const double value = band_row_of(s, is, row)[column * is->lanes];
         there[row] = value;
         largest = fmax(largest, fabs(value));
       }
@@ -128,7 +128,7 @@ static bool substitute(const struct hk_band_work *w, const struct hk_band_shape 
 static double rest_of(const struct hk_band_work *w, const struct hk_band_shape *s, const struct system *is, uint32_t row,
                       double *magnitude)
 {
-  const double *a = row_of(s, is, row);
+  const double *a = band_row_of(s, is, row);
   double rest = is->b[row * is->lanes], lost = 0;
   *magnitude = 0;
   for (uint32_t from = first_column(s, row), last = last_column(s, row); from <= last; from += SUMMED) {
@@ -167,7 +167,7 @@ struct hk_band_outcome hk_band_factorise(struct hk_band_work *w, const struct hk
   const lapack_int n = (lapack_int)s->n, below = (lapack_int)s->below, above = (lapack_int)s->above;
   const struct system is = system_of(s, system, a, NULL, NULL);
   struct hk_band_outcome out = { 0 };
-  lay_out(w, s, &is);
+  band_lay_out(w, s, &is);
   const lapack_int status =
       LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, n, n, below, above, w->factor, (lapack_int)stride_of(s), w->pivot);
   out.singular = status < 0 ? 0 : find_singular(w, s);
@@ -235,7 +235,7 @@ static void *work_on(void *argument)
 }
 
 /* The calling thread is the first worker; if a thread cannot be started, the others do its part. */
-static void run(struct worker *worker, uint32_t workers)
+static void band_run(struct worker *worker, uint32_t workers)
 {
   uint32_t begun = 1;
   while (begun < workers && pthread_create(&worker[begun].thread, NULL, work_on, &worker[begun]) == 0)
@@ -259,7 +259,7 @@ int hk_band_solve(const struct hk_band_shape *s, const double *a, const double *
     status = hk_band_open(&worker[i].work, s);
   }
   if (status == 0)
-    run(worker, workers);
+    band_run(worker, workers);
   for (uint32_t i = 0; i < workers && worker; i++)
     hk_band_close(&worker[i].work);
   free(worker);

@@ -62,7 +62,7 @@ static float product(const float *a, const float *b)
 
 /* Finds the q members with the greatest positive correlations, the greatest first; of equal ones the lower number. Returns their
  * number. */
-static uint32_t nearest(const struct hk_field *f, uint32_t i, const float *all, const bool *fit, uint32_t out[])
+static uint32_t choose_nearest(const struct hk_field *f, uint32_t i, const float *all, const bool *fit, uint32_t out[])
 {
   float best[HK_RESIDUAL_NEIGHBOURS_MAX];
   uint32_t n = 0;
@@ -121,7 +121,7 @@ static void learn_again(struct hk_field *f, uint32_t i)
 static void choose(struct hk_field *f, uint32_t i, const float *all, const bool *fit)
 {
   uint32_t found[HK_RESIDUAL_NEIGHBOURS_MAX];
-  const uint32_t n = fit[i] ? nearest(f, i, all, fit, found) : 0;
+  const uint32_t n = fit[i] ? choose_nearest(f, i, all, fit, found) : 0;
   bool same = true;
   for (uint32_t k = 0; k < n; k++)
     same = same && has(f, i, found[k]);

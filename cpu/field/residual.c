@@ -187,7 +187,7 @@ void hk_residual_write(const struct hk_residual *f, uint32_t n, void *state)
 }
 
 /* Whether a node that was read is valid. */
-static bool is_sound(const struct hk_residual *f, uint32_t i, uint32_t n)
+static bool residual_is_sound(const struct hk_residual *f, uint32_t i, uint32_t n)
 {
   bool sound = f->settled[i] <= HK_RESIDUAL_SETTLE && f->made[i] <= 1 && isfinite(f->mean[i]) && isfinite(f->spread[i]) &&
                f->spread[i] >= 0 && (f->settled[i] < HK_RESIDUAL_SETTLE || f->spread[i] > 0) && !isinf(f->last[i]);
@@ -213,6 +213,6 @@ bool hk_residual_read(struct hk_residual *f, uint32_t n, const void *state)
       for (uint32_t i = 0; i < n; i += HK_RESIDUAL_LANES)
         memcpy(number_at(f, &column[c], k, i), at + ((size_t)k * n + i) * column[c].bytes, lanes(n, i) * column[c].bytes);
   for (uint32_t i = 0; i < n; i++)
-    sound = sound && is_sound(f, i, n);
+    sound = sound && residual_is_sound(f, i, n);
   return sound;
 }

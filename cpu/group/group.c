@@ -10,7 +10,7 @@
 static const double quantile[HK_GROUP_QUANTILES] = { 0.1, 0.5, 0.9 };
 
 /* Rounds down, also before 1970. */
-static int64_t row_of(const struct hk_group_rule *rule, int64_t time)
+static int64_t group_row_of(const struct hk_group_rule *rule, int64_t time)
 {
   return time / rule->interval - (time % rule->interval < 0);
 }
@@ -123,7 +123,7 @@ bool hk_group_has(const struct hk_group *g, uint32_t number)
 void hk_group_put(struct hk_group *g, uint32_t number, int64_t time, double value)
 {
   struct hk_group_member *m = g->member[number];
-  const int64_t row = row_of(&g->rule, time), wait = g->rule.wait;
+  const int64_t row = group_row_of(&g->rule, time), wait = g->rule.wait;
   if ((m->last != HK_GROUP_NEVER && row <= m->last) || !(fabs(value) <= HK_GROUP_VALUE_MAX))
     return;
   if (m->last == HK_GROUP_NEVER || row - m->last > wait)
@@ -138,7 +138,7 @@ void hk_group_put(struct hk_group *g, uint32_t number, int64_t time, double valu
 }
 
 /* Puts the last point into its row, after the rows that it forces to close were closed. */
-static void settle_in(struct hk_group *g)
+static void group_settle_in(struct hk_group *g)
 {
   const struct hk_group_coming *c = &g->coming;
   if (!c->member)
@@ -151,7 +151,7 @@ static void settle_in(struct hk_group *g)
 }
 
 /* Whether the next row waits for a sample of a member. */
-static bool is_held(const struct hk_group *g)
+static bool group_is_held(const struct hk_group *g)
 {
   for (uint32_t i = 0; i < g->top; i++) {
     const struct hk_group_member *m = g->member[i];
@@ -162,7 +162,7 @@ static bool is_held(const struct hk_group *g)
 }
 
 /* Closes the next row. False: it has no sample, and is not kept. */
-static bool close_row(struct hk_group *g)
+static bool group_close_row(struct hk_group *g)
 {
   const uint32_t place = hk_group_place(g, g->next++);
   int64_t latest = HK_GROUP_NEVER;
@@ -237,7 +237,7 @@ static double likelihood(const struct hk_group *g, uint32_t some, uint32_t n)
 }
 
 /* Adds the contribution of one member to every split. False: it has too few samples. */
-static bool add_member(struct hk_group *g, uint32_t number)
+static bool group_add_member(struct hk_group *g, uint32_t number)
 {
   const uint32_t n = predict(g, g->member[number]), shortest = g->rule.shortest;
   if (n == 0)
@@ -291,13 +291,13 @@ static double level(const struct hk_group *g, uint32_t number, uint32_t back, ui
 }
 
 /* Compares all splits of the resident rows, and drops those before a change. */
-static void compare(struct hk_group *g, struct hk_group_tick *t)
+static void group_compare(struct hk_group *g, struct hk_group_tick *t)
 {
   uint32_t best = 0;
   for (uint32_t row = 0; row < g->live; row++)
     g->joint[row] = g->most[row] = 0;
   for (uint32_t i = 0; i < g->top; i++)
-    t->members += g->member[i] && add_member(g, i);
+    t->members += g->member[i] && group_add_member(g, i);
   if (t->members == 0)
     return;
   for (uint32_t row = 1; row < g->live; row++)
@@ -324,7 +324,7 @@ static void compare(struct hk_group *g, struct hk_group_tick *t)
 
 /* A change is settled at the first comparison that is two shortest parts later, which does not accept another change: so the end
  * of an alert and the beginning of the next are in different rows, and each has a score. */
-static void settle(struct hk_group *g, struct hk_group_tick *t)
+static void group_settle(struct hk_group *g, struct hk_group_tick *t)
 {
   if (g->since <= 2 * g->rule.shortest)
     return;
@@ -337,22 +337,22 @@ bool hk_group_next(struct hk_group *g, struct hk_group_tick *t)
   while (g->next != HK_GROUP_NEVER) {
     const bool driven = g->newest - g->next >= g->rule.wait;
     if (!driven)
-      settle_in(g);
-    if (!driven && (g->next > g->newest || is_held(g)))
+      group_settle_in(g);
+    if (!driven && (g->next > g->newest || group_is_held(g)))
       return false;
     if (driven && g->waiting == 0) { /* a hole */
       g->next = g->newest - g->rule.wait + 1;
       continue;
     }
-    if (!close_row(g))
+    if (!group_close_row(g))
       continue;
     *t = (struct hk_group_tick){ .time = g->time[hk_group_back(g, 1)], .statistic = NAN, .score = NAN, .foremost = UINT32_MAX };
     g->since += g->since > 0 && g->since <= 2 * g->rule.shortest;
     if (hk_group_is_novelty(g)) {
       hk_group_compare_novelty(g, t);
     } else if (g->rows % g->rule.hop == 0) {
-      compare(g, t);
-      settle(g, t);
+      group_compare(g, t);
+      group_settle(g, t);
     }
     return true;
   }

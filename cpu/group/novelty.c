@@ -42,15 +42,15 @@ static double weight_of(const struct hk_group_member *m)
 }
 
 /* A member's slow mean in the newest row; NaN: it has no value there. */
-static double newest(const struct hk_group *g, const struct hk_group_member *m)
+static double novelty_newest(const struct hk_group *g, const struct hk_group_member *m)
 {
   return m->value[hk_group_back(g, 1)];
 }
 
 /* Adds, for each kept row, the squared distance of one member, and whether it has a value there. */
-static void add_member(struct hk_group *g, const struct hk_group_member *m)
+static void novelty_add_member(struct hk_group *g, const struct hk_group_member *m)
 {
-  const double *const row = m->value, now = newest(g, m), weight = weight_of(m);
+  const double *const row = m->value, now = novelty_newest(g, m), weight = weight_of(m);
   double *const restrict sum = g->joint, *const restrict there = g->most;
   for (uint32_t i = 0; i < g->live; i++) {
     const double off = (row[i] - now) * weight;
@@ -61,7 +61,7 @@ static void add_member(struct hk_group *g, const struct hk_group_member *m)
 
 /* The nearest row that is old enough, and has at least half of the members that the newest row has. Returns how many rows before
  * the next one it is; 0: there is none. The search does not depend on places in the ring, which a restart changes. */
-static uint32_t nearest(const struct hk_group *g, uint32_t members, double *distance)
+static uint32_t novelty_nearest(const struct hk_group *g, uint32_t members, double *distance)
 {
   uint32_t best = 0;
   double least = INFINITY;
@@ -81,7 +81,7 @@ static uint32_t nearest(const struct hk_group *g, uint32_t members, double *dist
 
 /* The S of a distance with its floor, and its severity, by the largest maxima of past blocks; then the distance is one of them.
  */
-static double rate(struct hk_group_novelty *n, float q, double *severity)
+static double novelty_rate(struct hk_group_novelty *n, float q, double *severity)
 {
   double s = 0;
   *severity = 0;
@@ -108,7 +108,8 @@ static void describe(const struct hk_group *g, uint32_t back, struct hk_group_ti
   double most = -1;
   for (uint32_t i = 0; i < g->top; i++) {
     const struct hk_group_member *m = g->member[i];
-    const double off = m && !isnan(newest(g, m)) ? fabs((m->value[hk_group_back(g, back)] - newest(g, m)) * weight_of(m)) : NAN;
+    const double off =
+        m && !isnan(novelty_newest(g, m)) ? fabs((m->value[hk_group_back(g, back)] - novelty_newest(g, m)) * weight_of(m)) : NAN;
     if (!(off > most))
       continue;
     most = off;
@@ -119,7 +120,7 @@ static void describe(const struct hk_group *g, uint32_t back, struct hk_group_ti
   const struct hk_group_member *m = g->member[t->foremost];
   const double usual = fmax(hk_novelty_tail_usual(&g->novelty.tail[0]) - HK_NOVELTY_FLOOR, 0.0);
   t->before = m->value[hk_group_back(g, back)] + m->slow.first;
-  t->after = newest(g, m) + m->slow.first;
+  t->after = novelty_newest(g, m) + m->slow.first;
   t->spread_before = (float)(usual * spread_of(m));
 }
 
@@ -129,7 +130,7 @@ static uint32_t grade(double severity)
 }
 
 /* Raises or settles the alert, or finds it graver. An alert that is much newer than it was stands as long as a new one. */
-static enum hk_group_change judge(struct hk_group_novelty *n, double threshold, const struct hk_group_tick *t)
+static enum hk_group_change novelty_judge(struct hk_group_novelty *n, double threshold, const struct hk_group_tick *t)
 {
   if (!n->raised && t->statistic < threshold)
     return HK_GROUP_SAME;
@@ -149,20 +150,20 @@ void hk_group_compare_novelty(struct hk_group *g, struct hk_group_tick *t)
   for (uint32_t i = 0; i < g->live; i++)
     g->joint[i] = g->most[i] = 0;
   for (uint32_t i = 0; i < g->top; i++)
-    if (g->member[i] && !isnan(newest(g, g->member[i]))) {
-      add_member(g, g->member[i]);
+    if (g->member[i] && !isnan(novelty_newest(g, g->member[i]))) {
+      novelty_add_member(g, g->member[i]);
       t->members++;
     }
-  const uint32_t back = nearest(g, t->members, &distance);
+  const uint32_t back = novelty_nearest(g, t->members, &distance);
   if (back == 0)
     return;
-  const double s = rate(&g->novelty, (float)(distance + HK_NOVELTY_FLOOR), &t->severity);
+  const double s = novelty_rate(&g->novelty, (float)(distance + HK_NOVELTY_FLOOR), &t->severity);
   if (g->rows <= PROBATION)
     return;
   const double unit = hk_group_unit(&g->rule, t->members);
   t->statistic = s;
   t->score = s / (s + unit);
-  t->change = judge(&g->novelty, unit, t);
+  t->change = novelty_judge(&g->novelty, unit, t);
   if (t->change == HK_GROUP_SETTLED)
     t->severity = g->novelty.severity;
   if (t->change != HK_GROUP_CHANGED && t->change != HK_GROUP_GRAVER)

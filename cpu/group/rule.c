@@ -32,7 +32,8 @@ double hk_group_unit(const struct hk_group_rule *rule, uint32_t members)
   return rule->threshold > 0 ? rule->threshold : 40 + 8.0 * members;
 }
 
-static int set_whole(uint32_t *out, uint32_t least, uint32_t most, const char *key, const char *value, char *error, size_t size)
+static int rule_set_whole(uint32_t *out, uint32_t least, uint32_t most, const char *key, const char *value, char *error,
+                          size_t size)
 {
   char *end;
   errno = 0;
@@ -70,7 +71,7 @@ int hk_group_set(struct hk_group_rule *r, const char *key, const char *value, ch
                  { "novelty.resident", &r->novelty_resident, NOVELTY_LEAST, HK_GROUP_RESIDENT_MAX - HK_GROUP_NOVELTY_AGE } };
   for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++)
     if (strcmp(key, wholes[i].name) == 0)
-      return set_whole(wholes[i].out, wholes[i].least, wholes[i].most, key, value, error, size);
+      return rule_set_whole(wholes[i].out, wholes[i].least, wholes[i].most, key, value, error, size);
   if (strcmp(key, "statistic") == 0)
     return set_statistic(r, value, error, size);
   if (strcmp(key, "novelty.threshold") == 0) {
@@ -120,7 +121,7 @@ int hk_group_check(const struct hk_group_rule *r, char *error, size_t size)
 }
 
 /* Removes leading and trailing blanks. */
-static char *trimmed(char *text)
+static char *rule_trimmed(char *text)
 {
   while (*text == ' ')
     text++;
@@ -145,7 +146,7 @@ int hk_group_parse(const char *text, struct hk_group_rule *out, char *error, siz
       return -EINVAL;
     }
     *value++ = 0;
-    if (hk_group_set(out, trimmed(token), trimmed(value), error, size) < 0)
+    if (hk_group_set(out, rule_trimmed(token), rule_trimmed(value), error, size) < 0)
       return -EINVAL;
   }
   return hk_group_check(out, error, size);

@@ -40,12 +40,12 @@ struct point {
 };
 
 /* Number of open rows with points. */
-static uint32_t open_rows(int64_t next, int64_t newest)
+static uint32_t state_open_rows(int64_t next, int64_t newest)
 {
   return next == HK_GROUP_NEVER ? 0 : (uint32_t)(newest - next + 1);
 }
 
-static bool is_novelty(const struct head *h)
+static bool state_is_novelty(const struct head *h)
 {
   return h->shortest == 0 && h->hop == 0;
 }
@@ -56,14 +56,14 @@ static size_t member_size(uint32_t open, uint32_t live, bool novelty)
          live * sizeof(double);
 }
 
-static size_t size_of(const struct head *h)
+static size_t state_size_of(const struct head *h)
 {
-  const bool novelty = is_novelty(h);
+  const bool novelty = state_is_novelty(h);
   return sizeof *h + (novelty ? sizeof(struct novelty_part) : 0) + h->live * sizeof(int64_t) +
-         h->n_members * member_size(open_rows(h->next, h->newest), h->live, novelty);
+         h->n_members * member_size(state_open_rows(h->next, h->newest), h->live, novelty);
 }
 
-static struct head head_of(const struct hk_group *g)
+static struct head state_head_of(const struct hk_group *g)
 {
   const bool novelty = hk_group_is_novelty(g);
   return (struct head){ .shortest = novelty ? 0 : g->rule.shortest,
@@ -83,13 +83,13 @@ static struct head head_of(const struct hk_group *g)
 
 size_t hk_group_state_size(const struct hk_group *g)
 {
-  const struct head head = head_of(g);
-  return size_of(&head);
+  const struct head head = state_head_of(g);
+  return state_size_of(&head);
 }
 
 /* --- writing --------------------------------------------------------------------------------------------------------- */
 
-static uint8_t *put(uint8_t *at, const void *data, size_t size)
+static uint8_t *state_put(uint8_t *at, const void *data, size_t size)
 {
   memcpy(at, data, size);
   return at + size;
@@ -99,18 +99,18 @@ static uint8_t *write_member(const struct hk_group *g, uint32_t number, uint8_t 
 {
   const struct hk_group_member *m = g->member[number];
   const struct member_head head = { .number = number, .last = m->last, .from = m->from };
-  const uint32_t open = open_rows(g->next, g->newest);
-  at = put(at, &head, sizeof head);
+  const uint32_t open = state_open_rows(g->next, g->newest);
+  at = state_put(at, &head, sizeof head);
   if (hk_group_is_novelty(g))
-    at = put(at, &m->slow, sizeof m->slow);
+    at = state_put(at, &m->slow, sizeof m->slow);
   for (uint32_t i = 0; i < open; i++) {
     const uint32_t place = hk_group_place(g, g->next + i);
     const double value = m->pending[place];
     const struct point point = { isnan(value) ? 0 : m->time[place], value };
-    at = put(at, &point, sizeof point);
+    at = state_put(at, &point, sizeof point);
   }
   for (uint32_t back = g->live; back > 0; back--)
-    at = put(at, &m->value[hk_group_back(g, back)], sizeof(double));
+    at = state_put(at, &m->value[hk_group_back(g, back)], sizeof(double));
   return at;
 }
 
@@ -123,17 +123,17 @@ static uint8_t *write_novelty(const struct hk_group_novelty *n, uint8_t *at)
                                      .since = n->since,
                                      .quiet = n->quiet,
                                      .raised = n->raised };
-  return put(at, &part, sizeof part);
+  return state_put(at, &part, sizeof part);
 }
 
 void hk_group_write(const struct hk_group *g, void *state)
 {
-  const struct head head = head_of(g);
-  uint8_t *at = put(state, &head, sizeof head);
+  const struct head head = state_head_of(g);
+  uint8_t *at = state_put(state, &head, sizeof head);
   if (hk_group_is_novelty(g))
     at = write_novelty(&g->novelty, at);
   for (uint32_t back = g->live; back > 0; back--)
-    at = put(at, &g->time[hk_group_back(g, back)], sizeof(int64_t));
+    at = state_put(at, &g->time[hk_group_back(g, back)], sizeof(int64_t));
   for (uint32_t i = 0; i < g->top; i++)
     if (g->member[i])
       at = write_member(g, i, at);
@@ -141,13 +141,13 @@ void hk_group_write(const struct hk_group *g, void *state)
 
 /* --- reading --------------------------------------------------------------------------------------------------------- */
 
-static const uint8_t *get(const uint8_t *at, void *data, size_t size)
+static const uint8_t *state_get(const uint8_t *at, void *data, size_t size)
 {
   memcpy(data, at, size);
   return at + size;
 }
 
-static bool is_row(int64_t interval, int64_t row)
+static bool state_is_row(int64_t interval, int64_t row)
 {
   return row >= INT64_MIN / interval - 1 && row <= INT64_MAX / interval;
 }
@@ -182,7 +182,7 @@ static bool is_tail(const struct hk_novelty_tail *t)
 static const uint8_t *read_novelty(struct hk_group_novelty *n, const uint8_t *at)
 {
   struct novelty_part part;
-  at = get(at, &part, sizeof part);
+  at = state_get(at, &part, sizeof part);
   *n = (struct hk_group_novelty){ .tail = { part.tail[0], part.tail[1] },
                                   .peak = part.peak,
                                   .severity = part.severity,
@@ -197,16 +197,16 @@ static const uint8_t *read_novelty(struct hk_group_novelty *n, const uint8_t *at
 }
 
 /* Whether a head is valid for a group of this rule. */
-static bool is_good(const struct head *h, const struct hk_group_rule *rule, size_t size)
+static bool state_is_good(const struct head *h, const struct hk_group_rule *rule, size_t size)
 {
   char error[128];
   if (hk_group_check(rule, error, sizeof error) != 0 || h->live > hk_group_rows(rule) || h->resident != hk_group_rows(rule) ||
       h->n_members > h->members || h->since > 2 * HK_GROUP_RESIDENT_MAX || h->live > h->rows)
     return false;
   if (h->next == HK_GROUP_NEVER)
-    return h->newest == HK_GROUP_NEVER && h->live == 0 && size == size_of(h);
-  return is_row(h->interval, h->newest) && is_row(h->interval, h->next - 1) && h->newest - h->next >= -1 &&
-         h->newest - h->next < h->wait && size == size_of(h);
+    return h->newest == HK_GROUP_NEVER && h->live == 0 && size == state_size_of(h);
+  return state_is_row(h->interval, h->newest) && state_is_row(h->interval, h->next - 1) && h->newest - h->next >= -1 &&
+         h->newest - h->next < h->wait && size == state_size_of(h);
 }
 
 /* Reads a member and advances *at. */
@@ -214,33 +214,33 @@ static int read_member(struct hk_group *g, const uint8_t **at)
 {
   struct member_head head;
   struct point point;
-  const uint32_t open = open_rows(g->next, g->newest);
-  *at = get(*at, &head, sizeof head);
+  const uint32_t open = state_open_rows(g->next, g->newest);
+  *at = state_get(*at, &head, sizeof head);
   if (head.number >= g->rule.members)
     return -EINVAL;
   const bool silent = head.last == HK_GROUP_NEVER;
   if (head.number < g->top || head.reserved != 0 || silent != (head.from == INT64_MAX) ||
-      (!silent && (head.last > g->newest || !is_row(g->rule.interval, head.last))))
+      (!silent && (head.last > g->newest || !state_is_row(g->rule.interval, head.last))))
     return -EBADMSG;
   if (hk_group_add(g, head.number) != 0)
     return -ENOMEM;
   struct hk_group_member *m = g->member[head.number];
   if (hk_group_is_novelty(g))
-    *at = get(*at, &m->slow, sizeof m->slow);
+    *at = state_get(*at, &m->slow, sizeof m->slow);
   if (!is_slow(&m->slow))
     return -EBADMSG;
   m->last = head.last;
   m->from = head.from;
   for (uint32_t i = 0; i < open; i++) {
     const uint32_t place = hk_group_place(g, g->next + i);
-    *at = get(*at, &point, sizeof point);
+    *at = state_get(*at, &point, sizeof point);
     m->pending[place] = point.value;
     m->time[place] = point.time;
     g->waiting += !isnan(point.value);
     if (!is_value(point.value) || (isnan(point.value) && point.time != 0))
       return -EBADMSG;
   }
-  *at = get(*at, m->value, g->live * sizeof(double));
+  *at = state_get(*at, m->value, g->live * sizeof(double));
   for (uint32_t i = 0; i < g->live; i++)
     if (!is_kept(g, m->value[i]))
       return -EBADMSG;
@@ -248,13 +248,13 @@ static int read_member(struct hk_group *g, const uint8_t **at)
 }
 
 /* The rule that a state was written with, as far as it has it. */
-static struct hk_group_rule rule_of(const struct head *h)
+static struct hk_group_rule state_rule_of(const struct head *h)
 {
   struct hk_group_rule rule = hk_group_default();
   rule.wait = h->wait;
   rule.members = h->members;
   rule.interval = h->interval;
-  if (is_novelty(h)) {
+  if (state_is_novelty(h)) {
     rule.statistic = HK_GROUP_NOVELTY;
     rule.novelty_resident = h->resident - HK_GROUP_NOVELTY_AGE;
     rule.novelty_threshold = h->threshold;
@@ -272,9 +272,9 @@ int hk_group_read(struct hk_group **out, const struct hk_group_rule *rule, const
   struct head h;
   if (size < sizeof h)
     return -EBADMSG;
-  const uint8_t *at = get(state, &h, sizeof h);
-  const struct hk_group_rule own = rule_of(&h);
-  if (!is_good(&h, &own, size))
+  const uint8_t *at = state_get(state, &h, sizeof h);
+  const struct hk_group_rule own = state_rule_of(&h);
+  if (!state_is_good(&h, &own, size))
     return -EBADMSG;
   if (!rule)
     rule = &own;
@@ -295,7 +295,7 @@ int hk_group_read(struct hk_group **out, const struct hk_group_rule *rule, const
     hk_group_free(g);
     return -EBADMSG;
   }
-  at = get(at, g->time, h.live * sizeof *g->time);
+  at = state_get(at, g->time, h.live * sizeof *g->time);
   for (uint32_t i = 0; i < h.n_members && status == 0; i++)
     status = read_member(g, &at);
   if (status != 0) {

@@ -10,7 +10,7 @@ struct columns {
   double *right, *next;
 };
 
-static struct columns columns_of(const struct hk_heat_line *l)
+static struct columns heat_columns_of(const struct hk_heat_line *l)
 {
   const size_t n = l->points;
   return (struct columns){ l->memory, l->memory + 3 * n, l->memory + 4 * n };
@@ -61,9 +61,9 @@ static void put_row(const struct hk_heat_line *l, const struct columns *c, uint3
   c->right[i] += keeps * is[0] - (1 - w) * (before[0] * is[-2] + before[1] * is[0] + before[2] * behind);
 }
 
-static int solve(struct hk_heat_line *l, double temperature, double flow, const double *more, double dt, double loss)
+static int heat_solve(struct hk_heat_line *l, double temperature, double flow, const double *more, double dt, double loss)
 {
-  const struct columns c = columns_of(l);
+  const struct columns c = heat_columns_of(l);
   const struct hk_band_shape shape = hk_heat_shape(l->points);
   c.band[0] = c.band[2] = 0;
   c.band[1] = 1;
@@ -83,10 +83,10 @@ static int solve(struct hk_heat_line *l, double temperature, double flow, const 
 
 int hk_heat_steady(struct hk_heat_line *l, double temperature, double flow, double loss)
 {
-  return flow > 0 && isfinite(flow) && isfinite(temperature) ? solve(l, temperature, flow, NULL, INFINITY, loss) : -EDOM;
+  return flow > 0 && isfinite(flow) && isfinite(temperature) ? heat_solve(l, temperature, flow, NULL, INFINITY, loss) : -EDOM;
 }
 
 int hk_heat_step(struct hk_heat_line *l, double temperature, double flow, const double *more, double dt, double loss)
 {
-  return flow >= 0 && isfinite(flow) && isfinite(temperature) ? solve(l, temperature, flow, more, dt, loss) : -ERANGE;
+  return flow >= 0 && isfinite(flow) && isfinite(temperature) ? heat_solve(l, temperature, flow, more, dt, loss) : -ERANGE;
 }

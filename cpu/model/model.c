@@ -153,22 +153,22 @@ static void adapt(const struct hk_model *m, uint32_t i)
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
 /* Adds a value to a mean, with weight 1/n for the first values, and `slowly` for later ones. */
-static void take(double *mean, double value, uint64_t n, double slowly)
+static void model_take(double *mean, double value, uint64_t n, double slowly)
 {
   *mean += (value - *mean) * fmax(slowly, 1 / (double)n);
 }
 
-static void count(struct hk_model_check *c, double y, double nu)
+static void model_count(struct hk_model_check *c, double y, double nu)
 {
   const double away = nu - c->mean, bound = c->values >= HK_MODEL_SETTLE && c->error > 0 ? 5 * c->error : INFINITY;
   c->values++;
-  take(&c->recent, nu, c->values, 1.0 / HK_MODEL_RECENT);
-  take(&c->past, nu, c->values, 1.0 / HK_MODEL_PAST);
-  take(&c->error, fmin(fabs(away), bound), c->values, SLOWLY);
-  take(&c->mean, c->mean + within(away, bound), c->values, SLOWLY);
-  take(&c->level, y, c->values, LONG);
-  take(&c->moves, (y - c->level) * (y - c->level), c->values, LONG);
-  take(&c->differs, away * away, c->values, LONG);
+  model_take(&c->recent, nu, c->values, 1.0 / HK_MODEL_RECENT);
+  model_take(&c->past, nu, c->values, 1.0 / HK_MODEL_PAST);
+  model_take(&c->error, fmin(fabs(away), bound), c->values, SLOWLY);
+  model_take(&c->mean, c->mean + within(away, bound), c->values, SLOWLY);
+  model_take(&c->level, y, c->values, LONG);
+  model_take(&c->moves, (y - c->level) * (y - c->level), c->values, LONG);
+  model_take(&c->differs, away * away, c->values, LONG);
 }
 
 static struct hk_pipeline_end end_of(const struct hk_model *m, uint32_t line, uint32_t k)
@@ -220,7 +220,7 @@ static void step(struct hk_model *m)
 }
 
 /* Computes the steady state of a line; state: of its points, zero. Returns 0 or a negative errno. */
-static int settle(const struct hk_model *m, uint32_t i, double *state)
+static int model_settle(const struct hk_model *m, uint32_t i, double *state)
 {
   const struct hk_model_line *of = &m->plan->line[i];
   const struct hk_pipeline_end end[2] = { end_of(m, i, 0), end_of(m, i, 1) };
@@ -242,14 +242,14 @@ static int settle(const struct hk_model *m, uint32_t i, double *state)
   return status;
 }
 
-static void begin(struct hk_model *m, uint32_t i)
+static void model_begin(struct hk_model *m, uint32_t i)
 {
   struct hk_model_course *l = &m->line[i];
   m->turn[i] = HK_MODEL_WAITS;
   if (l->held[0] > 0 || l->held[1] > 0 || !m->pipes)
     return;
   double *state = calloc(2 * (size_t)hk_model_points(&m->plan->line[i]), sizeof *state);
-  if (state && settle(m, i, state) == 0) {
+  if (state && model_settle(m, i, state) == 0) {
     if (m->place.kind->put(m->pipes, i, state) != 0) {
       leave_device(m);
     } else {
@@ -262,7 +262,7 @@ static void begin(struct hk_model *m, uint32_t i)
   free(state);
 }
 
-static void lose(struct hk_model *m, uint32_t i, enum hk_model_turn why)
+static void model_lose(struct hk_model *m, uint32_t i, enum hk_model_turn why)
 {
   m->line[i].running = 0;
   m->turn[i] = why;
@@ -299,25 +299,25 @@ static void make_up(struct hk_model *m, uint32_t missed)
 }
 
 /* Reads a row's boundaries. Returns whether the line makes a step. */
-static bool look_at(struct hk_model *m, uint32_t i, const double *y, uint32_t missed)
+static bool model_look_at(struct hk_model *m, uint32_t i, const double *y, uint32_t missed)
 {
   const struct hk_model_course *l = &m->line[i];
   take_boundaries(m, i, y, missed);
   if (m->turn[i] == HK_MODEL_BROKEN)
     return false;
   if (!l->running)
-    begin(m, i);
+    model_begin(m, i);
   else if (missed > m->rule.hold || l->held[0] > m->rule.hold || l->held[1] > m->rule.hold)
-    lose(m, i, HK_MODEL_MISSED);
+    model_lose(m, i, HK_MODEL_MISSED);
   else if (l->failing >= HK_MODEL_FAILURES)
-    lose(m, i, HK_MODEL_UNSOLVED);
+    model_lose(m, i, HK_MODEL_UNSOLVED);
   else
     return true;
   return false;
 }
 
 /* Computes the differences of the checks of lines that made a step. */
-static void compare(struct hk_model *m, const double *y)
+static void model_compare(struct hk_model *m, const double *y)
 {
   for (uint32_t i = 0; i < m->plan->sensors; i++) {
     const struct hk_model_sensor *s = &m->plan->sensor[i];
@@ -333,7 +333,7 @@ static void conclude(struct hk_model *m, uint32_t i)
   if (m->step[i].status != 0) {
     m->turn[i] = HK_MODEL_GAP;
     if (l->failing >= HK_MODEL_FAILURES)
-      lose(m, i, HK_MODEL_UNSOLVED);
+      model_lose(m, i, HK_MODEL_UNSOLVED);
     return;
   }
   adapt(m, i);
@@ -354,9 +354,9 @@ const double *hk_model_row(struct hk_model *m, int64_t row, const double *y)
   m->now.last = row;
   make_up(m, missed);
   for (uint32_t i = 0; i < m->plan->lines; i++)
-    m->step[i].active = look_at(m, i, y, m->line[i].running ? missed : 0);
+    m->step[i].active = model_look_at(m, i, y, m->line[i].running ? missed : 0);
   step(m);
-  compare(m, y);
+  model_compare(m, y);
   learn(m);
   for (uint32_t i = 0; i < m->plan->lines; i++)
     if (m->step[i].active)
@@ -366,7 +366,7 @@ const double *hk_model_row(struct hk_model *m, int64_t row, const double *y)
     if (m->turn[line] != HK_MODEL_SAYS)
       m->nu[i] = NAN;
     else if (!isnan(m->nu[i]))
-      count(&m->check[i], y[i], m->nu[i]);
+      model_count(&m->check[i], y[i], m->nu[i]);
   }
   return m->nu;
 }

@@ -244,7 +244,7 @@ static int check_ends(const struct owned *o, const struct hk_plan_lines *r, uint
              : hk_plan_complain(r, end, "this end of the line has no boundary; a sensor there is needed, which drives the model");
 }
 
-static int make_sensors(struct owned *o, const struct hk_plan_lines *r)
+static int model_plan_make_sensors(struct owned *o, const struct hk_plan_lines *r)
 {
   uint32_t checks = 0;
   o->sensor = calloc(r->sensors + 1, sizeof *o->sensor);
@@ -264,7 +264,7 @@ static int make_sensors(struct owned *o, const struct hk_plan_lines *r)
   return status;
 }
 
-static uint64_t mix(uint64_t hash, const void *data, size_t size)
+static uint64_t model_plan_mix(uint64_t hash, const void *data, size_t size)
 {
   const uint8_t *byte = data;
   for (size_t i = 0; i < size; i++)
@@ -275,17 +275,20 @@ static uint64_t mix(uint64_t hash, const void *data, size_t size)
 /* Hash of what a state depends on: cells and sensors. */
 static uint32_t mark_of(const struct hk_model_plan *p)
 {
-  uint64_t hash = p->heat ? mix(14695981039346656037u, p->heat, p->cells * sizeof *p->heat)
-                          : mix(14695981039346656037u, p->cell, p->cells * sizeof *p->cell);
+  uint64_t hash = p->heat ? model_plan_mix(14695981039346656037u, p->heat, p->cells * sizeof *p->heat)
+                          : model_plan_mix(14695981039346656037u, p->cell, p->cells * sizeof *p->cell);
   if (p->heat)
-    hash = mix(hash, &p->ground, sizeof p->ground);
+    hash = model_plan_mix(hash, &p->ground, sizeof p->ground);
   for (uint32_t i = 0; i < p->lines; i++)
-    hash = mix(mix(hash, &p->line[i].impedance, sizeof p->line[i].impedance), &p->line[i].cells, sizeof p->line[i].cells);
+    hash = model_plan_mix(model_plan_mix(hash, &p->line[i].impedance, sizeof p->line[i].impedance), &p->line[i].cells,
+                          sizeof p->line[i].cells);
   for (uint32_t i = 0; i < p->sensors; i++) {
     const struct hk_model_sensor *s = &p->sensor[i];
     const uint8_t kind[2] = { s->flow, s->boundary };
-    hash = mix(mix(mix(mix(hash, s->name.text, s->name.length), kind, 2), &s->point, sizeof s->point), &s->unit, sizeof s->unit);
-    hash = mix(hash, &s->line, sizeof s->line);
+    hash = model_plan_mix(
+        model_plan_mix(model_plan_mix(model_plan_mix(hash, s->name.text, s->name.length), kind, 2), &s->point, sizeof s->point),
+        &s->unit, sizeof s->unit);
+    hash = model_plan_mix(hash, &s->line, sizeof s->line);
   }
   const uint32_t mark = (uint32_t)(hash >> 32 ^ hash);
   return mark ? mark : 1;
@@ -294,11 +297,11 @@ static uint32_t mark_of(const struct hk_model_plan *p)
 /* --- life --------------------------------------------------------------------------------------------------------------- */
 
 /* Makes a plan from a text that it owns. */
-static int make(struct owned *o, struct hk_plan_lines *r, size_t length)
+static int model_plan_make(struct owned *o, struct hk_plan_lines *r, size_t length)
 {
   int status = hk_plan_lines_read(r, o->text, length);
   status = status ? status : make_lines(o, r);
-  status = status ? status : make_sensors(o, r);
+  status = status ? status : model_plan_make_sensors(o, r);
   hk_plan_lines_close(r);
   o->plan.in[0] = r->pressure;
   o->plan.in[1] = r->flow;
@@ -325,7 +328,7 @@ int hk_model_plan_parse(const struct hk_model_plan **out, const char *text, size
   }
   atomic_init(&o->references, 1);
   o->text = memcpy(own, text, length);
-  const int status = make(o, &lines, length);
+  const int status = model_plan_make(o, &lines, length);
   if (status == 0) {
     o->plan.mark = mark_of(&o->plan);
     *out = &o->plan;

@@ -33,7 +33,7 @@ static bool is_sound_line(const struct hk_model_course *l)
          l->friction <= HK_MODEL_FRICTION_MAX;
 }
 
-static bool is_sound(const struct hk_model *m, const double *points)
+static bool model_state_is_sound(const struct hk_model *m, const double *points)
 {
   bool sound = m->now.unused == 0;
   for (uint32_t i = 0; i < m->plan->lines && sound; i++)
@@ -62,7 +62,7 @@ bool hk_model_read(struct hk_model *m, const void *state, size_t size)
   memcpy(m->line, at + sizeof head, lines);
   memcpy(m->check, at + sizeof head + lines, checks);
   const double *points = (const double *)(const void *)(at + sizeof head + lines + checks);
-  if (!is_sound(m, points))
+  if (!model_state_is_sound(m, points))
     return false;
   for (uint32_t i = 0; i < m->plan->lines; i++)
     if (m->place.kind->put(m->pipes, i, points + 2 * (size_t)hk_model_first_point(m->plan, i)) != 0)

@@ -58,7 +58,7 @@ void hk_pipeline_close(struct hk_pipeline *l)
 
 /* --- a step ------------------------------------------------------------------------------------------------------------- */
 
-static double *row_of(const struct step *t, size_t row)
+static double *pipeline_row_of(const struct step *t, size_t row)
 {
   return &t->band[row * HK_PIPELINE_WIDTH];
 }
@@ -69,17 +69,17 @@ static void put_all(const struct hk_pipeline *l, const struct step *t, const str
 {
   const uint32_t cells = l->points - 1;
   const size_t last = 2 * (size_t)cells + 1;
-  memset(row_of(t, 0), 0, HK_PIPELINE_WIDTH * sizeof *t->band);
-  memset(row_of(t, last), 0, HK_PIPELINE_WIDTH * sizeof *t->band);
-  hk_pipeline_end_row(&end[0], l->impedance, t->next[0], t->next[1], row_of(t, 0) + 2, &t->rest[0]);
+  memset(pipeline_row_of(t, 0), 0, HK_PIPELINE_WIDTH * sizeof *t->band);
+  memset(pipeline_row_of(t, last), 0, HK_PIPELINE_WIDTH * sizeof *t->band);
+  hk_pipeline_end_row(&end[0], l->impedance, t->next[0], t->next[1], pipeline_row_of(t, 0) + 2, &t->rest[0]);
   for (size_t j = 0; j < cells; j++)
     hk_pipeline_cell_rows(&l->cell[j], sink ? sink[j] : 0, dt, friction, l->state + 2 * j, t->next + 2 * j,
-                          (double(*)[HK_PIPELINE_WIDTH])row_of(t, 2 * j + 1), &t->rest[2 * j + 1]);
-  hk_pipeline_end_row(&end[1], l->impedance, t->next[last - 1], t->next[last], row_of(t, last) + 1, &t->rest[last]);
+                          (double(*)[HK_PIPELINE_WIDTH])pipeline_row_of(t, 2 * j + 1), &t->rest[2 * j + 1]);
+  hk_pipeline_end_row(&end[1], l->impedance, t->next[last - 1], t->next[last], pipeline_row_of(t, last) + 1, &t->rest[last]);
 }
 
 /* Makes one Newton step. Returns 0, -EDOM or -ERANGE. */
-static int solve(struct hk_pipeline *l, const struct step *t)
+static int pipeline_solve(struct hk_pipeline *l, const struct step *t)
 {
   const struct hk_band_shape shape = shape_of(l->points);
   const struct hk_band_outcome o = hk_band_solve_one(&l->work, &shape, 0, t->band, t->rest, t->change);
@@ -100,7 +100,7 @@ int hk_pipeline_step(struct hk_pipeline *l, const struct hk_pipeline_end end[2],
   l->error = 0;
   for (uint32_t k = 0; k < HK_PIPELINE_NEWTON && status == 0; k++) {
     put_all(l, &t, end, sink, dt, friction);
-    status = solve(l, &t);
+    status = pipeline_solve(l, &t);
     for (size_t i = 0; i < n && status == 0; i++)
       t.next[i] += t.change[i];
   }

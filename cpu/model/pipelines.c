@@ -165,7 +165,7 @@ const struct hk_pipelines_kind hk_pipelines_host = { open_host, close_host, step
 
 /* --- how long it takes -------------------------------------------------------------------------------------------------- */
 
-static double now(void)
+static double pipelines_now(void)
 {
   struct timespec t;
   return clock_gettime(CLOCK_MONOTONIC, &t) == 0 ? (double)t.tv_sec + (double)t.tv_nsec * 1e-9 : 0;
@@ -185,9 +185,9 @@ static int measure_warm(const struct hk_model_plan *plan, const struct hk_model_
                                memory->state,        memory->memory,     &memory->work };
   int status = 0;
   for (uint32_t k = 0; k < MEASURED && status == 0; k++) {
-    const double from = now();
+    const double from = pipelines_now();
     status = hk_heat_step(&warm, plan->ground + k, plan->pipe[l->pipe].area, NULL, interval, 1); /* 1 m/s */
-    took[k] = now() - from;
+    took[k] = pipelines_now() - from;
   }
   return status;
 }
@@ -206,10 +206,10 @@ int hk_pipelines_measure(const struct hk_model_plan *plan, double interval, doub
   if (status == 0 && plan->heat)
     status = measure_warm(plan, l, &pipe, interval, took);
   for (uint32_t k = 0; k < MEASURED && status == 0 && !plan->heat; k++) {
-    const double from = now();
+    const double from = pipelines_now();
     end[0].is *= 1.01; /* so that something moves */
     status = hk_pipeline_step(&pipe, end, NULL, interval, 1);
-    took[k] = now() - from;
+    took[k] = pipelines_now() - from;
   }
   hk_pipeline_close(&pipe);
   if (status != 0)

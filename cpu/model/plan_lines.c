@@ -43,7 +43,7 @@ static bool is_blank(char c)
 }
 
 /* Splits the next line into words; those beyond WORDS are ignored. Returns their number. */
-static uint32_t next_line(struct cursor *c, struct hk_plan_word out[WORDS])
+static uint32_t plan_lines_next_line(struct cursor *c, struct hk_plan_word out[WORDS])
 {
   const char *from = c->at;
   uint32_t n = 0;
@@ -201,7 +201,7 @@ static int take_cells(const struct hk_plan_lines *r, const struct hk_plan_word *
   return status;
 }
 
-static int take_edge(struct hk_plan_lines *r, const struct hk_plan_word *w)
+static int plan_lines_take_edge(struct hk_plan_lines *r, const struct hk_plan_word *w)
 {
   struct hk_plan_edge *pipe = one_more(r->edge, r->edges, sizeof *pipe);
   if (!pipe)
@@ -250,7 +250,7 @@ static int take_height(struct hk_plan_lines *r, const struct hk_plan_word *w)
   return take_number(r, &w[2], "a height in m", -12000, 12000, &height[r->heights++].height);
 }
 
-static int take_sensor(struct hk_plan_lines *r, const struct hk_plan_word *w)
+static int plan_lines_take_sensor(struct hk_plan_lines *r, const struct hk_plan_word *w)
 {
   struct hk_plan_sensor *sensor = one_more(r->sensor, r->sensors, sizeof *sensor);
   if (!sensor)
@@ -267,7 +267,7 @@ static int take_sensor(struct hk_plan_lines *r, const struct hk_plan_word *w)
   return 0;
 }
 
-static int take_line(struct hk_plan_lines *r, const struct hk_plan_word *w, uint32_t n)
+static int plan_lines_take_line(struct hk_plan_lines *r, const struct hk_plan_word *w, uint32_t n)
 {
   static const struct {
     const char *name, *form;
@@ -282,11 +282,11 @@ static int take_line(struct hk_plan_lines *r, const struct hk_plan_word *w, uint
     { "units", "the form is: units Pa|kPa|bar|psi m3/s|m3/h|l/s", 3, take_units, PIPES },
     { "units", "the form is: units C|K|F m3/s|m3/h|l/s", 3, take_units, HEAT },
     { "line", "the form is: line NAME", 2, take_name, BOTH },
-    { "edge", "the form is: edge A B LENGTH DIAMETER FRICTION WAVE CELLS", 8, take_edge, PIPES },
-    { "edge", "the form is: edge A B LENGTH DIAMETER LOSS CELLS", 7, take_edge, HEAT },
+    { "edge", "the form is: edge A B LENGTH DIAMETER FRICTION WAVE CELLS", 8, plan_lines_take_edge, PIPES },
+    { "edge", "the form is: edge A B LENGTH DIAMETER LOSS CELLS", 7, plan_lines_take_edge, HEAT },
     { "height", "the form is: height NODE HEIGHT", 3, take_height, PIPES },
-    { "sensor", "the form is: sensor NAME p|q NODE boundary|check", 5, take_sensor, PIPES },
-    { "sensor", "the form is: sensor NAME t|q NODE boundary|check", 5, take_sensor, HEAT },
+    { "sensor", "the form is: sensor NAME p|q NODE boundary|check", 5, plan_lines_take_sensor, PIPES },
+    { "sensor", "the form is: sensor NAME t|q NODE boundary|check", 5, plan_lines_take_sensor, HEAT },
   };
   for (size_t i = 0; i < COUNT(kinds); i++)
     if (is(&w[0], kinds[i].name) && kinds[i].of != (r->hot ? PIPES : HEAT))
@@ -307,8 +307,8 @@ int hk_plan_lines_read(struct hk_plan_lines *r, const char *text, size_t length)
   r->unit[1] = "m3/s";
   while (cursor.at < cursor.end && status == 0) {
     struct hk_plan_word words[WORDS];
-    const uint32_t n = next_line(&cursor, words);
-    status = n > 0 ? take_line(r, words, n) : 0;
+    const uint32_t n = plan_lines_next_line(&cursor, words);
+    status = n > 0 ? plan_lines_take_line(r, words, n) : 0;
   }
   if (status == 0 && r->edges == 0) {
     snprintf(r->error, r->size, "there is no edge: the line has no pipe");

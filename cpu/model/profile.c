@@ -204,7 +204,7 @@ static bool take_points(struct hk_profile *p, const struct hk_model *m, double *
   return room;
 }
 
-static bool take_sensors(struct hk_profile *p, const struct hk_model *m)
+static bool profile_take_sensors(struct hk_profile *p, const struct hk_model *m)
 {
   const struct hk_model_line *line = &p->plan->line[p->line];
   uint32_t n = 0;
@@ -240,7 +240,7 @@ struct hk_profile *hk_profile_new(const struct hk_model *m, uint32_t line)
   p->friction = hk_model_friction(m, line);
   for (uint32_t i = p->plan->line[line].pipe; i < p->plan->line[line].pipe + p->plan->line[line].pipes; i++)
     p->length += p->plan->pipe[i].length;
-  if (take_points(p, m, &flow) && take_sensors(p, m) && find_cause(p, flow)) {
+  if (take_points(p, m, &flow) && profile_take_sensors(p, m) && find_cause(p, flow)) {
     p->cause.size /= p->cause.kind == HK_CAUSE_LEAK ? p->plan->in[1] : 1;
     return p;
   }

@@ -75,7 +75,7 @@ static int wait_for(struct hk_cluster *c, struct hk_part *part, short events, in
 }
 
 /* Returns the next frame except ACK, PONG and non-fatal ERROR: that is the answer. */
-static int answer(struct hk_cluster *c, struct hk_part *part, uint8_t type, struct hk_frame *f)
+static int cluster_part_answer(struct hk_cluster *c, struct hk_part *part, uint8_t type, struct hk_frame *f)
 {
   const int64_t until = hk_now() + ANSWER * 1000000000ll;
   for (;;) {
@@ -115,7 +115,7 @@ static int hear(struct hk_part *part)
   return status;
 }
 
-static int say(struct hk_cluster *c, struct hk_part *part, const struct hk_writer *w)
+static int cluster_part_say(struct hk_cluster *c, struct hk_part *part, const struct hk_writer *w)
 {
   for (size_t at = 0; at < w->size;) {
     const ssize_t n = send(part->fd, w->data + at, w->size - at, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -159,9 +159,9 @@ int hk_part_open(struct hk_cluster *c, struct hk_part *part, const char *feed, u
   if (status == 0)
     status = hk_feed_write(&w, 0, hk_string(feed));
   if (status == 0)
-    status = say(c, part, &w);
+    status = cluster_part_say(c, part, &w);
   if (status == 0)
-    status = answer(c, part, HK_FEED_AT, &f);
+    status = cluster_part_answer(c, part, HK_FEED_AT, &f);
   if (status == 0 && hk_feed_at_read(&f, &is) == 0)
     *at = is.points;
   return status;
@@ -195,9 +195,9 @@ static int64_t register_some(struct hk_cluster *c, struct hk_part *part, uint32_
   int status = count > 0 ? hk_register_write(&w, 0, count, some) : -EINVAL;
   if (status != 0)
     return hk_part_fail(part, "a name is too long");
-  status = say(c, part, &w);
+  status = cluster_part_say(c, part, &w);
   if (status == 0)
-    status = answer(c, part, HK_REGISTERED, &f);
+    status = cluster_part_answer(c, part, HK_REGISTERED, &f);
   if (status == 0 && (hk_registered_read(&f, &registered) != 0 || registered.n != count))
     status = hk_part_fail(part, "the daemon said what cannot be read");
   for (uint32_t i = 0; i < count && status == 0; i++) {
@@ -259,7 +259,7 @@ static int feed(struct hk_cluster *c, struct hk_part *part, const struct hk_poin
                                      .handles = s->handles };
     if (hk_points_write(&w, 0, &piece) != 0)
       return hk_part_fail(part, "its points cannot be written");
-    status = say(c, part, &w);
+    status = cluster_part_say(c, part, &w);
   }
   return status;
 }
@@ -332,6 +332,6 @@ int hk_part_sign(struct hk_cluster *c, struct hk_part *part)
   struct hk_writer w = HK_WRITER(part->room->frame, sizeof part->room->frame);
   int status = hk_ping_write(&w, HK_PING, 0, 0);
   if (status == 0)
-    status = say(c, part, &w);
+    status = cluster_part_say(c, part, &w);
   return status == 0 ? hear(part) : status;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Level number `level`, from 0; false: there are fewer. */
-static bool level_of(const char *topic, unsigned long level, const char **begin, size_t *length)
+static bool mqtt_names_level_of(const char *topic, unsigned long level, const char **begin, size_t *length)
 {
   for (; level > 0; level--) {
     topic = strchr(topic, '/');
@@ -45,7 +45,7 @@ const char *hk_mqtt_template_expand(const char *text, const struct hk_mqtt_topic
       for (uint32_t i = 0; i < of->n_captures && !isdigit((unsigned char)at[1]); i++)
         if (strlen(of->capture[i].word) == length && memcmp(of->capture[i].word, at + 1, length) == 0)
           level = of->capture[i].level;
-      if (!level_of(topic, level, &what, &size))
+      if (!mqtt_names_level_of(topic, level, &what, &size))
         return "the topic has fewer levels than `sensor` names";
     }
     if (size == 0)

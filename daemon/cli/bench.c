@@ -129,7 +129,7 @@ static int measure_latency(struct bench *bench, const struct settings *settings,
 }
 
 /* Bytes of a point on its way to the backend, and of what comes back. */
-static void bytes_of(const struct hk_load *load, double *up, double *down)
+static void bench_bytes_of(const struct hk_load *load, double *up, double *down)
 {
   const struct hk_batch *batch = &load->batch[0];
   *up = sizeof *batch->slot + sizeof *batch->time + sizeof *batch->value;
@@ -144,7 +144,7 @@ static void report_config(const struct bench *bench, const struct settings *sett
   const struct hk_load *load = &bench->load;
   const char *backend = load->backend->ops->name;
   double up, down;
-  bytes_of(load, &up, &down);
+  bench_bytes_of(load, &up, &down);
   if (settings->json) {
     printf("{\"config\":");
     hk_print_json_string(stdout, plan->path);
@@ -176,7 +176,7 @@ static void bench_report(const struct bench *bench, const struct settings *setti
   const struct hk_load *load = &bench->load;
   const double each = (double)hk_load_products(d) * d->window * d->window; /* multiply-adds of a score */
   double up, down;
-  bytes_of(load, &up, &down);
+  bench_bytes_of(load, &up, &down);
   const char *backend = load->backend->ops->name;
   const bool cpu = strcmp(backend, "cpu") == 0, fixed = hk_load_products(d) > 0;
   const struct hk_shape shape = hk_shape(d->window);

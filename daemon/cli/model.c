@@ -90,7 +90,7 @@ static int take_times(char **argv, const char *option, const char *at, const cha
 }
 
 /* The line of a leak by its name; a file with one line needs none. */
-static int take_line(char **argv, const struct hk_model_plan *plan, const char *text, const char *name, uint32_t *out)
+static int model_take_line(char **argv, const struct hk_model_plan *plan, const char *text, const char *name, uint32_t *out)
 {
   for (*out = 0; *out < plan->lines; ++*out) {
     const struct hk_model_word *is = &plan->line[*out].name;
@@ -109,7 +109,7 @@ static int take_leak(char **argv, const char *text, const struct hk_model_plan *
   *out = (struct hk_simulated_leak){ .place = 0 };
   if (n < 2 || n > 5)
     return hk_usage(argv, "--leak %s: want AT,SHARE[,PLACE[,FOR[,LINE]]]", text);
-  int status = take_line(argv, plan, text, n > 4 ? part[4] : NULL, &out->line);
+  int status = model_take_line(argv, plan, text, n > 4 ? part[4] : NULL, &out->line);
   if (status == 0)
     status = take_times(argv, "--leak", part[0], n > 3 && part[3][0] ? part[3] : NULL, &out->begin, &out->end);
   if (status == 0)
@@ -239,8 +239,8 @@ static int print_rows(char **argv, struct hk_simulation *const *simulation, cons
 }
 
 /* Begins the simulation of each line, with a course of chance of its own. */
-static int open_all(char **argv, const struct settings *s, const char *path, const struct hk_model_plan *plan,
-                    struct hk_simulation **simulation)
+static int model_open_all(char **argv, const struct settings *s, const char *path, const struct hk_model_plan *plan,
+                          struct hk_simulation **simulation)
 {
   for (uint32_t i = 0; i < plan->lines; i++) {
     struct hk_simulation_rule rule = s->rule;
@@ -265,7 +265,7 @@ static int simulate(char **argv, struct settings *s, const char *path)
   struct hk_simulation **simulation = calloc(plan->lines, sizeof *simulation);
   int status = simulation ? take_plan(argv, s, plan) : hk_failed(argv, "out of memory");
   if (status == 0)
-    status = open_all(argv, s, path, plan, simulation);
+    status = model_open_all(argv, s, path, plan, simulation);
   if (status == 0) {
     printf("time");
     for (uint32_t i = 0; i < plan->sensors; i++)

@@ -58,7 +58,7 @@ static double pipe_simulation_normal(struct hk_simulation *s)
 
 /* --- the line at first ------------------------------------------------------------------------------------------------- */
 
-static int make_sensors(struct hk_simulation *s)
+static int pipe_simulation_make_sensors(struct hk_simulation *s)
 {
   s->first = calloc(s->plan->sensors, sizeof *s->first);
   s->frozen = calloc(s->plan->sensors, sizeof *s->frozen);
@@ -165,7 +165,7 @@ int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *p
   memcpy(s->chance, &rule->seed, sizeof s->chance);
   for (uint32_t k = 0; k < 8; k++) /* neighbouring seeds begin alike */
     (void)erand48(s->chance);
-  int status = make_sensors(s);
+  int status = pipe_simulation_make_sensors(s);
   if (status == 0)
     status = plan->heat ? hk_heat_simulation_open(&s->warm, plan, &s->rule, s->chance) : make_pipes(s);
   if (status != 0) {

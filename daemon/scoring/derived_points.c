@@ -68,7 +68,7 @@ static bool is_enough(struct hk_derivation *d)
 }
 
 /* Fills the piece from where the last one ended. False: there are no more points, or not in this turn. */
-static bool fill(const struct hk_shard *s, struct hk_derivation *d)
+static bool derived_points_fill(const struct hk_shard *s, struct hk_derivation *d)
 {
   const struct hk_chunk *from = d->from;
   struct hk_chunk *to = d->made;
@@ -106,7 +106,7 @@ void hk_derive_begin(struct hk_shard *s, struct hk_chunk *chunk)
 void hk_derive_go_on(struct hk_shard *s)
 {
   struct hk_derivation *d = &s->taking.derivation;
-  if (fill(s, d)) {
+  if (derived_points_fill(s, d)) {
     hk_count(&s->counters.in, d->made->n);
     hk_count(&s->counters.derived, d->made->n);
     d->any = true;

@@ -122,7 +122,7 @@ struct refused {
   uint32_t n, capacity;
 };
 
-static void refuse(void *arg, uint32_t slot)
+static void failover_refuse(void *arg, uint32_t slot)
 {
   struct refused *r = arg;
   uint32_t *slots = hk_grow(r->slots, r->n, &r->capacity, sizeof *slots, 1024);
@@ -138,7 +138,7 @@ static void move(struct hk_shard *s, struct hk_device *device)
   struct hk_registry *registry = s->all->registry;
   struct refused refused = { 0 };
   int status = 0;
-  hk_registry_move(registry, s->number, &device->binding, refuse, &refused);
+  hk_registry_move(registry, s->number, &device->binding, failover_refuse, &refused);
   if (refused.n > 0)
     hk_shard_retire(s, refused.slots, refused.n, HK_RETIRE_BARRED);
   pthread_mutex_lock(&device->calls);

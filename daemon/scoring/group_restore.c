@@ -136,7 +136,7 @@ static struct hk_groups_place *place_of(struct hk_groups *g, uint32_t within)
 }
 
 /* A place whose machine takes points from here on. */
-static void settle(struct hk_groups *g, struct hk_groups_place *p)
+static void group_restore_settle(struct hk_groups *g, struct hk_groups_place *p)
 {
   if (!number_of(p->machine, p->handle, &p->member) && !hk_groups_join(p))
     hk_groups_let_go(g, p);
@@ -149,7 +149,7 @@ bool hk_groups_takes(struct hk_groups *g, const struct hk_groups_replayed *r, st
       r->slot % r->shards != hk_slot_outside(p->machine->owner->shard, p->machine->slot) % r->shards)
     return false;
   if (p->member == HK_GROUPS_UNSETTLED)
-    settle(g, p);
+    group_restore_settle(g, p);
   *machine = p->machine;
   *member = p->member;
   return p->machine;

@@ -159,7 +159,7 @@ void hk_groups_count_models(struct hk_groups *g, struct hk_machine *m, struct hk
 }
 
 /* Makes a machine; NULL: no memory. */
-static struct hk_machine *make(struct hk_groups *g, uint32_t slot, const struct hk_machine_name *name)
+static struct hk_machine *groups_make(struct hk_groups *g, uint32_t slot, const struct hk_machine_name *name)
 {
   struct hk_machine *m;
   struct hk_machine_place at = hk_groups_compute(g, name);
@@ -238,12 +238,12 @@ static struct hk_machine *find_or_make(struct hk_groups *g, const struct hk_mach
   if (p->machine && p->handle == hk_registry_handles(s->all->registry)[slot])
     return p->machine;
   *why = "has no memory";
-  return make(g, slot, name);
+  return groups_make(g, slot, name);
 }
 
 /* As above during replay, when the machine is not made: its series exists, on any shard, since the number of shards may have
  * changed. */
-static struct hk_machine *find(struct hk_groups *g, const struct hk_machine_name *name, const char *series, size_t length)
+static struct hk_machine *groups_find(struct hk_groups *g, const struct hk_machine_name *name, const char *series, size_t length)
 {
   const struct hk_shard *s = g->shard;
   struct hk_registry *registry = s->all->registry;
@@ -257,7 +257,7 @@ static struct hk_machine *find(struct hk_groups *g, const struct hk_machine_name
   const struct hk_groups_place *p = &owner->place[hk_slot_within(s->all, slot)];
   if (p->machine && p->handle == hk_registry_handles(registry)[slot])
     return p->machine;
-  return make(owner, slot, name);
+  return groups_make(owner, slot, name);
 }
 
 void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool replaying)
@@ -281,7 +281,7 @@ void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool 
     p->era = 0; /* once the reload is over */
     return;
   }
-  p->machine = replaying ? find(g, &name, series, length) : find_or_make(g, &name, series, length, &why);
+  p->machine = replaying ? groups_find(g, &name, series, length) : find_or_make(g, &name, series, length, &why);
   if (replaying) {
     p->missing = !p->machine;
     p->era = g->registered;
@@ -326,7 +326,7 @@ void hk_groups_look(struct hk_groups *g, const struct hk_chunk *c)
 /* --- evictions ------------------------------------------------------------------------------------------------------- */
 
 /* The place of a member's slot; NULL: the slot has no member, or no longer. */
-static struct hk_groups_place *member_of(struct hk_groups *g, uint32_t slot)
+static struct hk_groups_place *groups_member_of(struct hk_groups *g, uint32_t slot)
 {
   struct hk_groups_place *p = g->place ? &g->place[hk_slot_within(g->shard->all, slot)] : NULL;
   const bool is = p && p->machine && p->member < HK_GROUPS_UNSETTLED && !p->leaving &&
@@ -355,7 +355,7 @@ static bool note_leaving(struct hk_groups *g, struct hk_groups_place *p)
 
 bool hk_groups_leaving(struct hk_groups *g, uint32_t slot, uint32_t *series)
 {
-  struct hk_groups_place *p = member_of(g, slot);
+  struct hk_groups_place *p = groups_member_of(g, slot);
   if (!p)
     return false;
   const bool last = is_last(g, p, series);
@@ -417,7 +417,7 @@ bool hk_groups_belongs(const struct hk_groups *g, const struct hk_groups_place *
 
 bool hk_groups_review(struct hk_groups *g, uint32_t slot, uint32_t *series)
 {
-  struct hk_groups_place *p = member_of(g, slot);
+  struct hk_groups_place *p = groups_member_of(g, slot);
   if (!p || hk_groups_belongs(g, p, slot))
     return false;
   const bool last = is_last(g, p, series);

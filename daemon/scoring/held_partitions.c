@@ -129,7 +129,7 @@ uint32_t hk_shard_partition(struct hk_shard *s, uint32_t slot)
 }
 
 /* To call under the lock. */
-static struct hk_held_partition *find(struct hk_partitions *p, uint32_t partition)
+static struct hk_held_partition *held_partitions_find(struct hk_partitions *p, uint32_t partition)
 {
   for (uint32_t i = 0; i < p->n_held; i++)
     if (p->held[i].partition == partition)
@@ -138,9 +138,9 @@ static struct hk_held_partition *find(struct hk_partitions *p, uint32_t partitio
 }
 
 /* Takes over its folder. */
-static void hold(struct hk_partitions *p, const struct hk_held_partition *held)
+static void held_partitions_hold(struct hk_partitions *p, const struct hk_held_partition *held)
 {
-  struct hk_held_partition *there = find(p, held->partition);
+  struct hk_held_partition *there = held_partitions_find(p, held->partition);
   if (there)
     close(there->folder);
   else
@@ -148,10 +148,10 @@ static void hold(struct hk_partitions *p, const struct hk_held_partition *held)
   *there = *held;
 }
 
-static void leave(struct hk_shard *s, struct hk_partition_order *o)
+static void held_partitions_leave(struct hk_shard *s, struct hk_partition_order *o)
 {
   struct hk_partitions *p = s->requests.partitions;
-  struct hk_held_partition *held = find(p, o->held.partition);
+  struct hk_held_partition *held = held_partitions_find(p, o->held.partition);
   const uint32_t slots = hk_registry_slots(s->all->registry);
   uint32_t *list = malloc((hk_registry_count(s->all->registry) + 1) * HK_LEAVING_MOST * sizeof *list), n = 0;
   if (held) {
@@ -190,9 +190,9 @@ bool hk_shard_take_partitions(struct hk_shard *s)
   if (o && !s->device)
     o->status = -EAGAIN;
   else if (o && o->what == HK_PARTITION_HOLD)
-    hold(p, &o->held);
+    held_partitions_hold(p, &o->held);
   else if (o && o->what == HK_PARTITION_LEAVE)
-    leave(s, o);
+    held_partitions_leave(s, o);
   else if (o)
     hk_partition_import(s, o);
   atomic_store(&p->order, NULL);
@@ -230,7 +230,7 @@ int32_t hk_partitions_copy(struct hk_partitions *p, struct hk_held_partition **o
 bool hk_partitions_hold(struct hk_partitions *p, const struct hk_held_partition *held)
 {
   pthread_mutex_lock(&p->lock);
-  const struct hk_held_partition *there = find(p, held->partition);
+  const struct hk_held_partition *there = held_partitions_find(p, held->partition);
   const bool is = there && there->epoch == held->epoch;
   pthread_mutex_unlock(&p->lock);
   return is;

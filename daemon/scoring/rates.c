@@ -36,7 +36,7 @@ static struct hk_rate *last_of(struct hk_shard *s, uint32_t within)
 }
 
 /* Logs what was found. Not during replay, which repeats it, nor for companions, which get their sensor's points. */
-static void tell(struct hk_shard *s, uint32_t slot, uint8_t kind)
+static void rates_tell(struct hk_shard *s, uint32_t slot, uint8_t kind)
 {
   const struct hk_registry *registry = s->all->registry;
   if (s->replaying || hk_registry_primary(registry, slot) != slot)
@@ -62,7 +62,7 @@ void hk_rates_apply(struct hk_shard *s, struct hk_batch *b)
     const uint8_t kind = last ? last->kind : HK_RATE_UNDECIDED;
     b->value[i] = last ? hk_rate_next(last, d->detector.rate, b->time[i], b->value[i]) : (double)NAN;
     if (last && last->kind != kind && (kind == HK_RATE_COUNTER || last->kind == HK_RATE_COUNTER))
-      tell(s, slot, last->kind);
+      rates_tell(s, slot, last->kind);
   }
 }
 

@@ -20,7 +20,7 @@
 #define TIME 1000000    /* approximate ns for them in one turn */
 #define TOGETHER 65536u /* maximum number of sensors evicted together */
 
-static void answer(struct hk_shard *s)
+static void shard_reload_answer(struct hk_shard *s)
 {
   s->reload.holding = false;
   s->queue.sweeps.due |= s->queue.sweeps.put_off;
@@ -46,11 +46,11 @@ static bool define(struct hk_shard *s, const struct hk_definition *definitions, 
   } else if (!d) {
     snprintf(r->why, sizeof r->why, "the device is lost");
   }
-  answer(s);
+  shard_reload_answer(s);
   return true;
 }
 
-static void begin(struct hk_shard *s)
+static void shard_reload_begin(struct hk_shard *s)
 {
   const struct hk_config *before = s->config;
   s->config = s->reload.request->config;
@@ -88,7 +88,7 @@ static void look_at_derived(struct hk_shard *s, uint32_t slot)
 }
 
 /* Checks a sensor and its companions, which are evicted with it, or alone. */
-static void look_at(struct hk_shard *s, uint32_t slot)
+static void shard_reload_look_at(struct hk_shard *s, uint32_t slot)
 {
   struct hk_review *r = &s->reload.review;
   const struct hk_registry *registry = s->all->registry;
@@ -108,7 +108,7 @@ static void look_at(struct hk_shard *s, uint32_t slot)
 }
 
 /* Adds a sensor's missing companions; removes it from its machine if it belongs to another one now. */
-static void complete(struct hk_shard *s, uint32_t slot)
+static void shard_reload_complete(struct hk_shard *s, uint32_t slot)
 {
   struct hk_registry *registry = s->all->registry;
   struct hk_review *r = &s->reload.review;
@@ -129,16 +129,16 @@ static void complete(struct hk_shard *s, uint32_t slot)
 }
 
 /* Checks some sensors, or completes them. True once all are done. */
-static bool look(struct hk_shard *s)
+static bool shard_reload_look(struct hk_shard *s)
 {
   struct hk_review *r = &s->reload.review;
   const int64_t end = hk_now() + TIME;
   const uint32_t slots = hk_registry_slots(s->all->registry);
   for (uint32_t n = 1; r->slot < slots && r->n <= TOGETHER - HK_LEAVING_MOST; r->slot += s->all->n, n++) {
     if (r->completing)
-      complete(s, r->slot);
+      shard_reload_complete(s, r->slot);
     else
-      look_at(s, r->slot);
+      shard_reload_look_at(s, r->slot);
     if (n % LOOK == 0 && hk_now() > end) {
       r->slot += s->all->n;
       break;
@@ -154,7 +154,7 @@ static bool review(struct hk_shard *s)
   if (!r->begun && s->queue.sweeps.put_off && s->device) /* lets evictions proceed between consecutive reloads */
     return false;
   if (!r->begun)
-    begin(s);
+    shard_reload_begin(s);
   /* The journal position at which companions come and go says which points they have seen, so not within a chunk. During
    * consecutive evictions chunks must be taken: the tokens that evictions wait for come after them. */
   r->waits = !hk_evictions_any(&s->evictions) && hk_derive_within(s);
@@ -163,10 +163,10 @@ static bool review(struct hk_shard *s)
   if (!r->leaving && !(r->leaving = malloc(TOGETHER * sizeof *r->leaving))) {
     r->status = -ENOMEM;
     snprintf(r->why, sizeof r->why, "no memory to remove sensors");
-    answer(s);
+    shard_reload_answer(s);
     return true;
   }
-  const bool all = look(s);
+  const bool all = shard_reload_look(s);
   if (r->n > TOGETHER - HK_LEAVING_MOST || (all && r->n > 0)) {
     uint32_t *leaving = r->leaving;
     r->leaving = NULL;
@@ -193,7 +193,7 @@ static bool review(struct hk_shard *s)
   }
   free(r->leaving);
   r->leaving = NULL;
-  answer(s);
+  shard_reload_answer(s);
   return true;
 }
 

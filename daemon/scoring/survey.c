@@ -105,7 +105,7 @@ struct scratch {
 };
 
 /* Makes room. False: no memory. */
-static bool make_room(struct scratch *room, const struct hk_detector *d)
+static bool survey_make_room(struct scratch *room, const struct hk_detector *d)
 {
   const size_t most = hk_state_most(d);
   const uint32_t span = hk_detector_span(d);
@@ -123,7 +123,7 @@ static bool make_room(struct scratch *room, const struct hk_detector *d)
 }
 
 /* The newest sample that was not filled in. */
-static double newest(const struct hk_window *w, const float *ring, uint32_t span)
+static double survey_newest(const struct hk_window *w, const float *ring, uint32_t span)
 {
   for (uint32_t back = 1; back <= w->count; back++) {
     const float sample = ring[(w->head + span - back) % span];
@@ -148,7 +148,7 @@ static int look_at_members(const struct hk_groups *groups, uint32_t within, stru
 }
 
 /* Returns 0 or -ENOMEM. */
-static int look_at(struct hk_shard *s, struct hk_surveyed *one, uint32_t line, struct scratch *room)
+static int survey_look_at(struct hk_shard *s, struct hk_surveyed *one, uint32_t line, struct scratch *room)
 {
   struct hk_registry *registry = s->all->registry;
   struct hk_device *device = s->device;
@@ -171,7 +171,7 @@ static int look_at(struct hk_shard *s, struct hk_surveyed *one, uint32_t line, s
     one->profile = hk_fields_profile(s->machines.fields, within, line);
   if (d->group)
     return d->residual ? 0 : look_at_members(hk_groups_with(s, d), within, one);
-  if (!make_room(room, &d->detector))
+  if (!survey_make_room(room, &d->detector))
     return -ENOMEM;
   pthread_mutex_lock(&device->calls);
   const int64_t size = b->ops->export_(b, within, room->state, room->size);
@@ -180,16 +180,16 @@ static int look_at(struct hk_shard *s, struct hk_surveyed *one, uint32_t line, s
       size >= 0 && (size_t)size <= room->size &&
       hk_state_open(room->state, (size_t)size, &d->detector, &one->window, &one->alert, room->ring, &rest, &rest_size) == 0;
   if (one->held)
-    one->value = newest(&one->window, room->ring, hk_detector_span(&d->detector));
+    one->value = survey_newest(&one->window, room->ring, hk_detector_span(&d->detector));
   return 0;
 }
 
-static void take(struct hk_shard *s, struct hk_survey *v)
+static void survey_take(struct hk_shard *s, struct hk_survey *v)
 {
   struct scratch room = { 0 };
   int outcome = s->device ? 0 : hk_failover_moves(&s->failover) ? -EAGAIN : -ENODEV;
   for (uint32_t i = 0; i < v->n && outcome == 0; i++)
-    outcome = look_at(s, &v->sensor[i], v->line, &room);
+    outcome = survey_look_at(s, &v->sensor[i], v->line, &room);
   free(room.state);
   free(room.ring);
   void (*ready)(void *) = v->ready;
@@ -218,7 +218,7 @@ bool hk_shard_take_surveys(struct hk_shard *s)
     s->requests.surveys.held = hk_now();
   for (struct hk_survey *next; s->requests.surveys.waiting; s->requests.surveys.waiting = next) {
     next = s->requests.surveys.waiting->next;
-    take(s, s->requests.surveys.waiting);
+    survey_take(s, s->requests.surveys.waiting);
   }
   return true;
 }
@@ -234,7 +234,7 @@ bool hk_shard_survey_waits(const struct hk_shard *s)
   return false;
 }
 
-static void drop(struct hk_survey *v)
+static void survey_drop(struct hk_survey *v)
 {
   for (struct hk_survey *next; v; v = next) {
     next = v->next;
@@ -251,8 +251,8 @@ int hk_surveys_open(struct hk_surveys *surveys, uint32_t slots, uint64_t log)
 
 void hk_surveys_close(struct hk_surveys *surveys)
 {
-  drop(atomic_exchange_explicit(&surveys->posted, NULL, memory_order_acquire));
-  drop(surveys->waiting);
+  survey_drop(atomic_exchange_explicit(&surveys->posted, NULL, memory_order_acquire));
+  survey_drop(surveys->waiting);
   free(surveys->score);
   hk_score_log_free(surveys->log);
   *surveys = (struct hk_surveys){ .score = NULL };

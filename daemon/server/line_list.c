@@ -9,7 +9,7 @@
 
 #define NAMES_MAX 1000u /* lines of a model that are named */
 
-static void number(struct hk_buffer *out, const char *name, double value)
+static void line_list_number(struct hk_buffer *out, const char *name, double value)
 {
   hk_buffer_print(out, ",\"%s\":", name);
   hk_json_number(out, value, 7);
@@ -18,10 +18,10 @@ static void number(struct hk_buffer *out, const char *name, double value)
 static void known(struct hk_buffer *out, const char *name, double value)
 {
   if (!isnan(value))
-    number(out, name, value);
+    line_list_number(out, name, value);
 }
 
-static void word(struct hk_buffer *out, const char *name, const struct hk_model_word *word)
+static void line_list_word(struct hk_buffer *out, const char *name, const struct hk_model_word *word)
 {
   hk_buffer_print(out, "\"%s\":", name);
   hk_json_string(out, word->text ? word->text : "", word->length);
@@ -42,22 +42,22 @@ static void points(struct hk_buffer *out, const struct hk_profile *p)
 }
 
 /* What is not a flow. */
-static const char *level_of(const struct hk_profile *p)
+static const char *line_list_level_of(const struct hk_profile *p)
 {
   return p->plan->heat ? "temperature" : "pressure";
 }
 
-static void sensors(struct hk_buffer *out, const struct hk_profile *p)
+static void line_list_sensors(struct hk_buffer *out, const struct hk_profile *p)
 {
   hk_buffer_print(out, ",\"sensors\":[");
   for (uint32_t i = 0; i < p->sensors; i++) {
     const struct hk_profile_sensor *s = &p->sensor[i];
     const struct hk_model_sensor *is = &p->plan->sensor[s->sensor];
     hk_buffer_print(out, i > 0 ? ",{" : "{");
-    word(out, "name", &is->name);
-    hk_buffer_print(out, ",\"kind\":\"%s\",\"role\":\"%s\"", is->flow ? "flow" : level_of(p),
+    line_list_word(out, "name", &is->name);
+    hk_buffer_print(out, ",\"kind\":\"%s\",\"role\":\"%s\"", is->flow ? "flow" : line_list_level_of(p),
                     is->boundary ? "boundary" : "check");
-    number(out, "place", s->place);
+    line_list_number(out, "place", s->place);
     known(out, "value", s->reading);
     known(out, "model", s->seen);
     known(out, "departs", s->recent);
@@ -74,15 +74,15 @@ static void cause(struct hk_buffer *out, const struct hk_profile *p)
   if (c->kind == HK_CAUSE_NONE)
     return;
   hk_buffer_print(out, ",\"cause\":{\"kind\":\"%s\"", c->kind == HK_CAUSE_LEAK ? "leak" : "sensor");
-  number(out, "share", c->share);
-  number(out, "size", c->size);
+  line_list_number(out, "share", c->share);
+  line_list_number(out, "size", c->size);
   if (c->kind == HK_CAUSE_LEAK) {
-    number(out, "place", c->place);
-    number(out, "from", c->from);
-    number(out, "to", c->to);
+    line_list_number(out, "place", c->place);
+    line_list_number(out, "from", c->from);
+    line_list_number(out, "to", c->to);
   } else {
     hk_buffer_put(out, ",", 1);
-    word(out, "sensor", &p->plan->sensor[c->sensor].name);
+    line_list_word(out, "sensor", &p->plan->sensor[c->sensor].name);
   }
   hk_buffer_put(out, "}", 1);
 }
@@ -95,13 +95,13 @@ void hk_line_json(struct hk_buffer *out, const struct hk_profile *p)
     hk_json_string(out, p->plan->line[i].name.text ? p->plan->line[i].name.text : "", p->plan->line[i].name.length);
   }
   hk_buffer_print(out, "],\"line\":{\"number\":%" PRIu32 ",", p->line);
-  word(out, "name", &p->plan->line[p->line].name);
-  hk_buffer_print(out, ",\"running\":%s,\"units\":{\"%s\":\"%s\",\"flow\":\"%s\"}", p->running ? "true" : "false", level_of(p),
-                  p->plan->unit[0], p->plan->unit[1]);
-  number(out, "friction", p->friction);
-  number(out, "length", p->length);
+  line_list_word(out, "name", &p->plan->line[p->line].name);
+  hk_buffer_print(out, ",\"running\":%s,\"units\":{\"%s\":\"%s\",\"flow\":\"%s\"}", p->running ? "true" : "false",
+                  line_list_level_of(p), p->plan->unit[0], p->plan->unit[1]);
+  line_list_number(out, "friction", p->friction);
+  line_list_number(out, "length", p->length);
   points(out, p);
-  sensors(out, p);
+  line_list_sensors(out, p);
   cause(out, p);
   hk_buffer_put(out, "}", 1);
 }

@@ -11,7 +11,7 @@
 #define SMALL 16384  /* points of a batch of which nothing is copied */
 #define LOOKED_AT 16 /* points worth looking at for each launch that may be spared */
 
-static struct hk_cuda_columns columns_of(const struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
+static struct hk_cuda_columns launch_columns_of(const struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
 {
   const struct hk_cuda_batch_columns d = hk_cuda_batch_columns(p, r->room);
   return (struct hk_cuda_columns){
@@ -146,7 +146,7 @@ static cudaError_t launch_scores(struct hk_cuda_batches *r, const struct hk_cuda
     .detectors = r->families.detectors,
     .list = r->records.directory.list,
     .work = r->work,
-    .columns = columns_of(r, p),
+    .columns = launch_columns_of(r, p),
     .end = { .answer = p->answer,
              .number = p->number,
              .n_detectors = small->n > 0 ? 0 : r->n_detectors,
@@ -199,7 +199,7 @@ static cudaError_t launch_points(struct hk_cuda_batches *r, const struct hk_cuda
  * which notices come does not depend on the order in which the device writes them. */
 static cudaError_t launch_launch_sweep(struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
 {
-  const struct hk_cuda_columns columns = columns_of(r, p);
+  const struct hk_cuda_columns columns = launch_columns_of(r, p);
   struct hk_records *sensors = &r->records;
   uint64_t left = 0;
   for (uint32_t i = 0; i < sensors->n_slabs; i++)

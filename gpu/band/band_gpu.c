@@ -73,7 +73,7 @@ void hk_band_gpu_close(struct hk_band_gpu *g)
 }
 
 /* Waits for all operations. Returns 0 or -EIO. */
-static int done(struct hk_band_gpu *g, cudaError_t failed)
+static int band_gpu_done(struct hk_band_gpu *g, cudaError_t failed)
 {
   const cudaError_t waited = cudaStreamSynchronize(g->stream);
   if (!failed && !waited)
@@ -87,11 +87,11 @@ int hk_band_gpu_solve_there(struct hk_band_gpu *g, const double *a, const double
   cudaError_t failed = cudaSetDevice(g->device);
   if (!failed)
     failed = hk_band_launch(&g->shape, a, b, x, outcome, g->done, g->residual, g->stream);
-  return done(g, failed);
+  return band_gpu_done(g, failed);
 }
 
 /* Room for what is on the host. */
-static cudaError_t make_room(struct hk_band_gpu *g)
+static cudaError_t band_gpu_make_room(struct hk_band_gpu *g)
 {
   const struct hk_band_shape *s = &g->shape;
   if (g->a)
@@ -111,7 +111,7 @@ int hk_band_gpu_solve(struct hk_band_gpu *g, const double *a, const double *b, d
   const size_t vector = hk_band_vector(s) * sizeof *b;
   cudaError_t failed = cudaSetDevice(g->device);
   if (!failed)
-    failed = make_room(g);
+    failed = band_gpu_make_room(g);
   if (!failed)
     failed = cudaMemcpyAsync(g->a, a, hk_band_matrix(s) * sizeof *a, cudaMemcpyHostToDevice, g->stream);
   if (!failed)
@@ -122,5 +122,5 @@ int hk_band_gpu_solve(struct hk_band_gpu *g, const double *a, const double *b, d
     failed = cudaMemcpyAsync(x, g->x, vector, cudaMemcpyDeviceToHost, g->stream);
   if (!failed)
     failed = cudaMemcpyAsync(outcome, g->outcome, s->systems * sizeof *outcome, cudaMemcpyDeviceToHost, g->stream);
-  return done(g, failed);
+  return band_gpu_done(g, failed);
 }

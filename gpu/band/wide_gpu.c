@@ -27,7 +27,7 @@ struct hk_band_wide {
   cudaEvent_t panel_done, rest_done;
 };
 
-static size_t larger(size_t a, size_t b)
+static size_t wide_gpu_larger(size_t a, size_t b)
 {
   return a > b ? a : b;
 }
@@ -36,9 +36,10 @@ static size_t larger(size_t a, size_t b)
 
 #define SEGMENT_BYTES (2 * (HK_WIDE_SEGMENTS + 1) * sizeof(struct hk_wide_segment))
 
-static uint64_t bytes_of(const struct hk_wide_plan *parted, const struct hk_wide_plan *whole, uint32_t n)
+static uint64_t wide_gpu_bytes_of(const struct hk_wide_plan *parted, const struct hk_wide_plan *whole, uint32_t n)
 {
-  return (larger(parted->numbers, whole->numbers) + 2 * (size_t)n) * sizeof(double) + SEGMENT_BYTES + sizeof(struct hk_wide_sums);
+  return (wide_gpu_larger(parted->numbers, whole->numbers) + 2 * (size_t)n) * sizeof(double) + SEGMENT_BYTES +
+         sizeof(struct hk_wide_sums);
 }
 
 static void make_plans(struct hk_wide_plan *parted, struct hk_wide_plan *whole, const struct hk_band_shape *s,
@@ -53,10 +54,10 @@ uint64_t hk_band_wide_bytes(const struct hk_band_shape *s, const struct hk_band_
 {
   struct hk_wide_plan parted, whole;
   make_plans(&parted, &whole, s, way, true);
-  return bytes_of(&parted, &whole, s->n);
+  return wide_gpu_bytes_of(&parted, &whole, s->n);
 }
 
-static int refuse(char *error, size_t size, const char *why)
+static int wide_gpu_refuse(char *error, size_t size, const char *why)
 {
   snprintf(error, size, "%s", why);
   return -EINVAL;
@@ -71,15 +72,15 @@ static int check_shape(const struct hk_band_shape *s, const struct hk_band_wide_
     return -EINVAL;
   }
   if (block < HK_WIDE_PANEL || block > HK_WIDE_BLOCK_MAX || (block & (block - 1)))
-    return refuse(error, size, "a block has 32, 64, 128, 256 or 512 columns");
+    return wide_gpu_refuse(error, size, "a block has 32, 64, 128, 256 or 512 columns");
   return 0;
 }
 
 /* Allocates, and copies the plans' segments. */
-static cudaError_t set_up(struct hk_band_wide *w)
+static cudaError_t wide_gpu_set_up(struct hk_band_wide *w)
 {
   const uint32_t n = w->matrix.n;
-  const size_t numbers = larger(w->parted.numbers, w->whole.numbers);
+  const size_t numbers = wide_gpu_larger(w->parted.numbers, w->whole.numbers);
   cudaError_t failed = cudaStreamCreateWithFlags(&w->ahead, cudaStreamNonBlocking);
   if (!failed)
     failed = cudaStreamCreateWithFlags(&w->rest, cudaStreamNonBlocking);
@@ -88,7 +89,7 @@ static cudaError_t set_up(struct hk_band_wide *w)
   if (!failed)
     failed = cudaEventCreateWithFlags(&w->rest_done, cudaEventDisableTiming);
   if (!failed)
-    failed = cudaMalloc((void **)&w->numbers, bytes_of(&w->parted, &w->whole, n));
+    failed = cudaMalloc((void **)&w->numbers, wide_gpu_bytes_of(&w->parted, &w->whole, n));
   if (failed)
     return failed;
   w->largest = w->numbers + numbers;
@@ -123,11 +124,11 @@ int hk_band_wide_open(struct hk_band_wide **out, const struct hk_band_shape *s, 
     failed = cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, w->device);
   if (!failed && hk_wide_panel_blocks(s->below, generation >= 9) == 0) {
     hk_band_wide_close(w);
-    return refuse(error, size, "this GPU has no clusters of thread blocks, which so many diagonals need");
+    return wide_gpu_refuse(error, size, "this GPU has no clusters of thread blocks, which so many diagonals need");
   }
   if (!failed) {
     make_plans(&w->parted, &w->whole, s, way, generation >= 9);
-    failed = set_up(w);
+    failed = wide_gpu_set_up(w);
   }
   if (failed) {
     hk_band_wide_close(w);
@@ -286,7 +287,7 @@ static int back_all(struct hk_band_wide *w, const double *b, double *x, bool add
 }
 
 /* Waits for the sums of a solution, and sets the outcome by them. */
-static int judge(struct hk_band_wide *w, struct hk_band_outcome *o)
+static int wide_gpu_judge(struct hk_band_wide *w, struct hk_band_outcome *o)
 {
   struct hk_wide_sums sums;
   int failed = (int)cudaMemcpyAsync(&sums, w->sums, sizeof sums, cudaMemcpyDeviceToHost, w->rest);
@@ -303,14 +304,14 @@ static int judge(struct hk_band_wide *w, struct hk_band_outcome *o)
 /* Judges x, and refines it once if its error is too large. */
 static int refine(struct hk_band_wide *w, const double *b, double *x, struct hk_band_outcome *o)
 {
-  int failed = judge(w, o);
+  int failed = wide_gpu_judge(w, o);
   if (failed || o->status != -ERANGE || !isfinite(o->error))
     return failed;
   o->refined = 1;
   failed = forward_all(w, w->residual);
   if (!failed)
     failed = back_all(w, b, x, true);
-  return failed ? failed : judge(w, o);
+  return failed ? failed : wide_gpu_judge(w, o);
 }
 
 static int solve_by(struct hk_band_wide *w, const struct hk_wide_plan *p, const double *b, double *x, struct hk_band_outcome *o)
@@ -362,7 +363,7 @@ int hk_band_wide_solve_with_there(struct hk_band_wide *w, const double *b, doubl
 
 /* --- from the host ------------------------------------------------------------------------------------------------------ */
 
-static int make_room(struct hk_band_wide *w)
+static int wide_gpu_make_room(struct hk_band_wide *w)
 {
   const struct hk_wide_matrix *m = &w->matrix;
   const size_t numbers = m->n * ((size_t)m->below + 1 + m->above);
@@ -390,7 +391,7 @@ int hk_band_wide_solve(struct hk_band_wide *w, const double *a, const double *b,
   const struct hk_wide_matrix *m = &w->matrix;
   int failed = (int)cudaSetDevice(w->device);
   if (!failed)
-    failed = make_room(w);
+    failed = wide_gpu_make_room(w);
   if (!failed)
     failed = (int)cudaMemcpy(w->a, a, m->n * ((size_t)m->below + 1 + m->above) * sizeof *a, cudaMemcpyHostToDevice);
   if (!failed)
@@ -402,7 +403,7 @@ int hk_band_wide_solve_with(struct hk_band_wide *w, const double *b, double *x, 
 {
   int failed = (int)cudaSetDevice(w->device);
   if (!failed)
-    failed = make_room(w);
+    failed = wide_gpu_make_room(w);
   if (!failed)
     failed = (int)cudaMemcpy(w->b, b, w->matrix.n * sizeof *b, cudaMemcpyHostToDevice);
   return failed ? ended(w, failed) : copied(w, x, hk_band_wide_solve_with_there(w, w->b, w->x, o));

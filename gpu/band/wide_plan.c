@@ -10,7 +10,7 @@
 #define WIDE 700u
 #define WIDEST 1500u
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint32_t wide_plan_smaller(uint32_t a, uint32_t b)
 {
   return a < b ? a : b;
 }
@@ -29,7 +29,7 @@ static uint32_t whole_below(uint32_t half, uint32_t segments)
 static uint32_t segments_of(const struct hk_band_shape *s, uint32_t half, uint32_t wanted, bool clusters)
 {
   uint32_t segments = wanted ? wanted : half < WIDE ? (uint32_t)(0.7 * sqrt((double)s->n / (half + 1.0))) : 2;
-  segments = smaller(segments, HK_WIDE_SEGMENTS);
+  segments = wide_plan_smaller(segments, HK_WIDE_SEGMENTS);
   while (segments > 1 &&
          (half == 0 || (s->n - (segments - 1) * (uint64_t)half) / segments < 2 * (uint64_t)half ||
           s->n < (segments - 1) * (uint64_t)half || hk_wide_panel_blocks(whole_below(half, segments), clusters) == 0))
@@ -68,7 +68,7 @@ void hk_wide_plan_make(struct hk_wide_plan *p, const struct hk_band_shape *s, co
   p->parts.stride = p->parts.below + p->parts.reach + 1 + 2 * p->block;
   p->numbers = 0;
   if (segments > 1) {
-    const uint32_t n = (segments - 1) * half, below = smaller(whole_below(half, segments), n - 1);
+    const uint32_t n = (segments - 1) * half, below = wide_plan_smaller(whole_below(half, segments), n - 1);
     p->segment[segments] = (struct hk_wide_segment){ .n = n };
     p->whole_block = block_of(below, wanted);
     p->whole = (struct hk_wide_layout){

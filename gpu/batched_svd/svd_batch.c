@@ -94,7 +94,7 @@ static void svd_batch_lay_out(struct hk_svd_batch *b, struct share *device, stru
 }
 
 /* Shapes inside, for a configuration that fits. */
-static void set_up(struct hk_svd_batch *b, const struct hk_svd_config *config)
+static void svd_batch_set_up(struct hk_svd_batch *b, const struct hk_svd_config *config)
 {
   struct hk_bidiagonal *f = &b->form;
   *b = (struct hk_svd_batch){ .config = *config, .turned = config->m < config->n };
@@ -112,7 +112,7 @@ uint64_t hk_svd_batch_bytes(const struct hk_svd_config *config)
     return 0;
   struct hk_svd_batch b;
   struct share device = { NULL, 0 }, pinned = { NULL, 0 };
-  set_up(&b, config);
+  svd_batch_set_up(&b, config);
   svd_batch_lay_out(&b, &device, &pinned);
   return device.taken;
 }
@@ -144,7 +144,7 @@ int hk_svd_batch_open(struct hk_svd_batch **out, const struct hk_svd_config *con
     snprintf(error, size, "no memory");
     return -ENOMEM;
   }
-  set_up(b, config);
+  svd_batch_set_up(b, config);
   struct share device = { NULL, 0 }, pinned = { NULL, 0 };
   svd_batch_lay_out(b, &device, &pinned);
   cudaError_t failed = cudaMalloc((void **)&b->device, device.taken);

@@ -48,7 +48,7 @@ uint64_t hk_residual_gpu_bytes(const struct hk_residual_rule *rule, uint32_t roo
   return bytes;
 }
 
-static void lay_out(struct hk_residual_gpu *g)
+static void residual_gpu_lay_out(struct hk_residual_gpu *g)
 {
   const uint32_t room = g->columns.room;
   const struct hk_residual_column row = { 0, sizeof(double), 1 };
@@ -85,7 +85,7 @@ int hk_residual_gpu_open(struct hk_residual_gpu **out, const struct hk_residual 
     hk_residual_gpu_close(g);
     return hk_cuda_error(error, size, failed, "a field needs", bytes);
   }
-  lay_out(g);
+  residual_gpu_lay_out(g);
   if (hk_residual_gpu_write(g, host) != 0) {
     hk_residual_gpu_close(g);
     return hk_cuda_error(error, size, cudaErrorUnknown, "a field needs", bytes);
@@ -108,7 +108,7 @@ void hk_residual_gpu_close(struct hk_residual_gpu *g)
   free(g);
 }
 
-static int64_t now(void)
+static int64_t residual_gpu_now(void)
 {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -116,12 +116,12 @@ static int64_t now(void)
 }
 
 /* Waits for all operations. Returns 0, -ETIMEDOUT or -EIO. */
-static int done(struct hk_residual_gpu *g, cudaError_t failed)
+static int residual_gpu_done(struct hk_residual_gpu *g, cudaError_t failed)
 {
-  const int64_t begin = now();
+  const int64_t begin = residual_gpu_now();
   cudaError_t waited;
   while ((waited = cudaStreamQuery(g->stream)) == cudaErrorNotReady) {
-    const int64_t took = now() - begin;
+    const int64_t took = residual_gpu_now() - begin;
     g->hangs = took > PATIENCE * (int64_t)1000000000;
     if (g->hangs)
       return -ETIMEDOUT;
@@ -135,7 +135,7 @@ static int done(struct hk_residual_gpu *g, cudaError_t failed)
 }
 
 /* Launches the passes of one row. */
-static cudaError_t launch(struct hk_residual_gpu *g, const double *x, double *r)
+static cudaError_t residual_gpu_launch(struct hk_residual_gpu *g, const double *x, double *r)
 {
   const struct hk_residual *f = &g->columns;
   const bool refit = ++g->columns.rows % f->rule.refit == 0;
@@ -163,11 +163,11 @@ int hk_residual_gpu_rows(struct hk_residual_gpu *g, const double *x, double *r, 
   for (uint32_t row = 0; !failed && row < n; row++) {
     failed = cudaMemcpyAsync(g->x, x + row * room, bytes, cudaMemcpyHostToDevice, g->stream);
     if (!failed)
-      failed = launch(g, g->x, g->r);
+      failed = residual_gpu_launch(g, g->x, g->r);
     if (!failed)
       failed = cudaMemcpyAsync(r + row * room, g->r, bytes, cudaMemcpyDeviceToHost, g->stream);
   }
-  return done(g, failed);
+  return residual_gpu_done(g, failed);
 }
 
 int hk_residual_gpu_rows_there(struct hk_residual_gpu *g, const double *x, double *r, uint32_t n)
@@ -175,8 +175,8 @@ int hk_residual_gpu_rows_there(struct hk_residual_gpu *g, const double *x, doubl
   const size_t room = g->columns.room;
   cudaError_t failed = cudaSetDevice(g->device);
   for (uint32_t row = 0; !failed && row < n; row++)
-    failed = launch(g, x + row * room, r + row * room);
-  return done(g, failed);
+    failed = residual_gpu_launch(g, x + row * room, r + row * room);
+  return residual_gpu_done(g, failed);
 }
 
 /* Copies some bytes to or from the device by way of the desk. */
@@ -187,8 +187,8 @@ static int copy_piece(struct hk_residual_gpu *g, char *there, char *here, size_t
     n = bytes - at < g->desk_size ? bytes - at : g->desk_size;
     if (up)
       memcpy(g->desk, here + at, n);
-    status = done(g, up ? cudaMemcpyAsync(there + at, g->desk, n, cudaMemcpyHostToDevice, g->stream)
-                        : cudaMemcpyAsync(g->desk, there + at, n, cudaMemcpyDeviceToHost, g->stream));
+    status = residual_gpu_done(g, up ? cudaMemcpyAsync(there + at, g->desk, n, cudaMemcpyHostToDevice, g->stream)
+                                     : cudaMemcpyAsync(g->desk, there + at, n, cudaMemcpyDeviceToHost, g->stream));
     if (!up && status == 0)
       memcpy(here + at, g->desk, n);
   }
@@ -198,7 +198,7 @@ static int copy_piece(struct hk_residual_gpu *g, char *there, char *here, size_t
 /* Copies all columns to or from the device. */
 static int copy(struct hk_residual_gpu *g, const struct hk_residual *host, bool up)
 {
-  int status = done(g, cudaSetDevice(g->device));
+  int status = residual_gpu_done(g, cudaSetDevice(g->device));
   for (uint32_t c = 0; status == 0 && c < HK_RESIDUAL_COLUMNS; c++) {
     const struct hk_residual_column *column = &g->column[c];
     status = copy_piece(g, hk_residual_get(&g->columns, column), hk_residual_get(host, column),
@@ -221,7 +221,7 @@ int hk_residual_gpu_read(struct hk_residual_gpu *g, struct hk_residual *host)
 
 /* --- for fields (cpu/field/offload.h) ---------------------------------------------------------------------------------- */
 
-static int tell(int status, char *error, size_t size)
+static int residual_gpu_tell(int status, char *error, size_t size)
 {
   if (status == -ETIMEDOUT)
     snprintf(error, size, "the GPU has not answered for %d s", PATIENCE);
@@ -230,7 +230,7 @@ static int tell(int status, char *error, size_t size)
   return status;
 }
 
-static int device_open(void **out, const struct hk_residual *host, uint32_t number, char *error, size_t size)
+static int residual_gpu_device_open(void **out, const struct hk_residual *host, uint32_t number, char *error, size_t size)
 {
   struct hk_residual_gpu *g;
   const int status = hk_residual_gpu_open(&g, host, number, error, size);
@@ -260,14 +260,14 @@ static int device_row(void *columns, const struct hk_residual *host, const doubl
   if (!failed)
     failed = cudaMemcpyAsync(g->x, g->desk, wide, cudaMemcpyHostToDevice, g->stream);
   if (!failed)
-    failed = launch(g, g->x, g->r);
+    failed = residual_gpu_launch(g, g->x, g->r);
   if (!failed)
     failed = cudaMemcpyAsync(g->desk, g->r, wide, cudaMemcpyDeviceToHost, g->stream);
   for (uint32_t k = 0; !failed && k < n_more; k++)
     failed = cudaMemcpyAsync(g->desk + wide + k * narrow, more[k].there, narrow, cudaMemcpyDeviceToHost, g->stream);
-  const int status = done(g, failed);
+  const int status = residual_gpu_done(g, failed);
   if (status != 0)
-    return tell(status, error, size);
+    return residual_gpu_tell(status, error, size);
   memcpy(r, g->desk, wide);
   for (uint32_t k = 0; k < n_more; k++)
     memcpy(more[k].here, g->desk + wide + k * narrow, narrow);
@@ -276,12 +276,13 @@ static int device_row(void *columns, const struct hk_residual *host, const doubl
 
 static int device_read(void *columns, const struct hk_residual *host, char *error, size_t size)
 {
-  return tell(copy(columns, host, false), error, size);
+  return residual_gpu_tell(copy(columns, host, false), error, size);
 }
 
 static int device_write(void *columns, const struct hk_residual *host, char *error, size_t size)
 {
-  return tell(hk_residual_gpu_write(columns, host), error, size);
+  return residual_gpu_tell(hk_residual_gpu_write(columns, host), error, size);
 }
 
-const struct hk_residual_kind hk_cuda_residual = { device_open, device_close, device_row, device_read, device_write };
+const struct hk_residual_kind hk_cuda_residual = { residual_gpu_device_open, device_close, device_row, device_read,
+                                                   device_write };

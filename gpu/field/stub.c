@@ -36,11 +36,11 @@ int hk_residual_gpu_read(struct hk_residual_gpu *g, struct hk_residual *host)
   return -ENODEV;
 }
 
-static int device_open(void **out, const struct hk_residual *host, uint32_t number, char *error, size_t size)
+static int stub_device_open(void **out, const struct hk_residual *host, uint32_t number, char *error, size_t size)
 {
   struct hk_residual_gpu *g;
   *out = NULL;
   return hk_residual_gpu_open(&g, host, number, error, size);
 }
 
-const struct hk_residual_kind hk_cuda_residual = { .open = device_open }; /* and nothing more, where that always fails */
+const struct hk_residual_kind hk_cuda_residual = { .open = stub_device_open }; /* and nothing more, where that always fails */
