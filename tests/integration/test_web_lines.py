@@ -1,5 +1,6 @@
 """Lines of models over HTTP, each answer as openapi.json has it; and what the status says of models."""
 import json
+import math
 import os
 import subprocess
 import tempfile
@@ -65,6 +66,28 @@ class Lines(web.Api):
         said = subprocess.run([harness.HANKEL, 'status', '--from', f'127.0.0.1:{d.port["binary tcp"]}'], capture_output=True, text=True, timeout=harness.WAIT).stdout
         self.assertRegex(said, r'(?m)^models    1 of 2 lines runs; 3 checks, of whose variance the model explains \d+\.\d % on the average')
         self.assertNotIn('t/s', json.dumps(line))
+
+    def test_a_heat_line(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        model = os.path.join(folder.name, 't.model')
+        with open(model, 'w', encoding='utf-8') as f:
+            f.write(test_model.HEAT)
+        d = self.daemon(f'[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
+                        f'[field supply]\nmatch = t/*\noperator = model\nfile = {model}\ndetector = faults\n', listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
+        with d.client() as c:
+            handles = c.register('t/a/t', 't/a/q', 't/b/t', 't/c/t')
+            for t in range(12):
+                c.send(harness.points(handles, [START + t * SECOND] * 4, [80.0, 100.0, 79.9, 79.8]))
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+        line = self.ask(d, 'lines')[2]['models'][0]['line']
+        self.assertEqual((line['units'], line['length'], len(line['points']), line['running']), ({'temperature': 'C', 'flow': 'm3/h'}, 200, 21, True))
+        self.assertEqual({(s['name'], s['kind'], s['role']) for s in line['sensors']},
+                         {('t/a/t', 'temperature', 'boundary'), ('t/a/q', 'flow', 'boundary'), ('t/b/t', 'temperature', 'check'), ('t/c/t', 'temperature', 'check')})
+        # it loses 30 W/(m K) over 200 m: exp(-U L / (rho c q)) of its excess over the ground is left
+        self.assertAlmostEqual(line['points'][-1][1], 8 + 72 * math.exp(-30 * 200 / (1000 * 4186 * 100 / 3600)), delta=0.01)
+        self.assertEqual((line['points'][0][1], line['points'][0][2]), (80, 100))
 
 
 if __name__ == '__main__':

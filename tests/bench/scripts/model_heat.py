@@ -45,8 +45,8 @@ def main():
         with open(model, 'w', encoding='utf-8') as f:
             f.write(LINE)
         for name, fault in [('sensor reads 1 K too much', lambda seed: ['--fault', f'{FAULT}h,t.{1 + seed % 4},bias,1']),
-                            ('a place cools, 50 %', lambda seed: ['--leak', f'{FAULT}h,0.5,{500 + 1000 * (seed % 4)}']),
-                            ('a place cools, 100 %', lambda seed: ['--leak', f'{FAULT}h,1,{500 + 1000 * (seed % 4)}'])]:
+                            ('a place cools, 10 %', lambda seed: ['--leak', f'{FAULT}h,0.1,{500 + 1000 * (seed % 4)}']),
+                            ('a place cools, 50 %', lambda seed: ['--leak', f'{FAULT}h,0.5,{500 + 1000 * (seed % 4)}'])]:
             judged = {'values': [], 'model': []}
             for seed in seeds:
                 with open(path, 'w', encoding='utf-8') as f:

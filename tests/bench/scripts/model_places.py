@@ -2,7 +2,7 @@
 """How well the profile of a line (/api/v1/lines) says where a leak is: simulated recordings of the pipeline of model_leaks.py, fed to a
 daemon until an hour after the leak began.
 
-    model_places.py [--build build] [--seeds 101-106] [--shares 0.01,0.04]"""
+    model_places.py [--build build] [--seeds 101-106] [--shares 0.01,0.04] [--adapt 0.002]"""
 import argparse
 import json
 import os
@@ -10,6 +10,7 @@ import re
 import statistics
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -39,6 +40,7 @@ window = 128
 match = *
 operator = model
 file = {model}
+adapt = {adapt}
 interval = 5s
 detector = faults
 '''
@@ -52,14 +54,15 @@ def ask(port, what):
 def cause(o, folder, seed, share, place):
     model, path, config = (os.path.join(folder, name) for name in ('line.model', 'line.csv', 'c.conf'))
     feed, web = o.port, o.port + 1
-    for name, text in (model, model_leaks.LINE), (config, CONFIG.format(feed=feed, web=web, model=model)):
+    for name, text in (model, model_leaks.LINE), (config, CONFIG.format(feed=feed, web=web, model=model, adapt=o.adapt)):
         with open(name, 'w', encoding='utf-8') as f:
             f.write(text)
     with open(path, 'w', encoding='utf-8') as f:
         subprocess.run([f'{o.build}/hankel', 'model', 'simulate', '--hours', str(model_leaks.LEAK + 1), '--interval', '5s', '--seed', str(seed), '--leak', f'{model_leaks.LEAK}h,{share},{place}', model], stdout=f, check=True)
-    daemon = subprocess.Popen([f'{o.build}/hankeld', '-c', config], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    daemon = subprocess.Popen([f'{o.build}/hankeld', '-c', config], stderr=subprocess.PIPE, text=True)
     try:
-        next(line for line in daemon.stdout if re.match('ready', line))
+        next(line for line in daemon.stderr if re.match('ready', line))
+        threading.Thread(target=daemon.stderr.read, daemon=True).start()  # what it logs
         subprocess.run([f'{o.build}/hankel', 'feed', '--to', f'127.0.0.1:{feed}', path], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while ask(web, 'status')['points']['pending'] > 0:
             time.sleep(0.1)
@@ -73,11 +76,12 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument('--build', default='build')
     options.add_argument('--port', type=int, default=17400)
+    options.add_argument('--adapt', default='0.002')
     options.add_argument('--seeds', default='101-106')
     options.add_argument('--shares', default='0.005,0.01,0.04')
     o = options.parse_args()
     first, last = (int(v) for v in o.seeds.split('-'))
-    print(f'SIMULATED recordings; seeds {o.seeds}; an hour after the leak began\n')
+    print(f'SIMULATED recordings; seeds {o.seeds}; an hour after the leak began; adapt {o.adapt}\n')
     for share in (float(v) for v in o.shares.split(',')):
         away, within, leaks, said = [], 0, 0, []
         for seed in range(first, last + 1):
