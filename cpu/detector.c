@@ -26,7 +26,7 @@ static const uint64_t not_of_graph = KEY_BIT(KEY_PRESENT) | KEY_BIT(KEY_OPERATOR
                                      KEY_BIT(KEY_REORTHOGONALISE) | KEY_BIT(KEY_GAP) | KEY_BIT(KEY_RANK) | KEY_BIT(KEY_KRYLOV) |
                                      KEY_BIT(KEY_PRODUCTS) | KEY_BIT(KEY_BASELINE) | KEY_BIT(KEY_MIN_SCORE) | KEY_BIT(KEY_CLEAR) |
                                      KEY_BIT(KEY_SIGNAL) | KEY_BIT(KEY_FALSE_ALARMS) | KEY_BIT(KEY_LIMIT) | KEY_BIT(KEY_LOWER) |
-                                     KEY_BIT(KEY_HORIZON) | KEY_BIT(KEY_CONFIDENCE);
+                                     KEY_BIT(KEY_HORIZON) | KEY_BIT(KEY_CONFIDENCE) | KEY_BIT(KEY_PROVISIONAL);
 static const uint64_t of_graph_alone = KEY_BIT(KEY_RESIDENT) | KEY_BIT(KEY_NEIGHBOURS) | KEY_BIT(KEY_LEVEL) |
                                        KEY_BIT(KEY_ROUGHNESS) | KEY_BIT(KEY_SHORTEST) | KEY_BIT(KEY_LOCALITY);
 
@@ -289,6 +289,11 @@ static int check_sst(const struct hk_detector *d, char *error, size_t size)
     snprintf(value, sizeof value, "%u", d->products);
     return hk_detector_fail(error, size, "%s = %s: must be even for %s", "products", value,
                             "present = power and operator = gram");
+  }
+  if (d->provisional && d->window <= HK_PROVISIONAL_WINDOW) {
+    snprintf(value, sizeof value, "%u", d->window);
+    snprintf(allowed, sizeof allowed, "over %d for provisional = yes", HK_PROVISIONAL_WINDOW);
+    return hk_detector_fail(error, size, "%s = %s: must be %s", "window", value, allowed);
   }
   if (d->cooldown > span) {
     snprintf(value, sizeof value, "%u", d->cooldown);

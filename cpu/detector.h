@@ -31,8 +31,9 @@ extern "C" {
 #define HK_RANK_MAX 19 /* krylov is at least rank + 1 */
 #define HK_STRIDE_MAX 65536
 #define HK_FILL_MAX 64
-#define HK_GRAPH_WINDOW_MIN 8 /* algorithm = graph: see graph.h */
-#define HK_GRAPH_SHORTEST 5   /* shortest segment, windows: the default and the maximum */
+#define HK_PROVISIONAL_WINDOW 12 /* provisional = yes: the smaller window; `window` is wider */
+#define HK_GRAPH_WINDOW_MIN 8    /* algorithm = graph: see graph.h */
+#define HK_GRAPH_SHORTEST 5      /* shortest segment, windows: the default and the maximum */
 #define HK_GRAPH_SHORTEST_MIN 2
 #define HK_GRAPH_WINDOWS (2 * HK_GRAPH_SHORTEST + 1) /* minimum of resident samples, windows: two such segments of nodes */
 #define HK_RESIDENT_MIN (HK_GRAPH_WINDOWS * HK_GRAPH_WINDOW_MIN)
@@ -111,15 +112,16 @@ struct hk_detector {       /* detectors are compared byte by byte: there is no p
   float signal; /* no alert unless the ratio of the energy of the present in the leading direction to the remaining energy is at
                    least this many times its value in white noise; >= 0, 0 = off */
   float level;  /* graph: weight of the levels in the similarity; >= 0, else 0 */
-  float roughness;    /* graph: weight of the roughness relative to the spread; >= 0, else 0 */
-  float false_alarms; /* adaptive alert: desired false alarms per million scores; in [0.001, 100000]; novelty: 0 if `alert` was
-                         given */
-  uint32_t shortest;  /* graph: shortest segment, windows; HK_GRAPH_SHORTEST_MIN..HK_GRAPH_SHORTEST, else 0 */
-  float locality;     /* graph: additional distance of nodes that are close in time; >= 0, else 0 */
-  uint8_t solver;     /* svd: enum hk_solver: how eigenvectors are computed; else 0 */
-  uint8_t rate;       /* enum hk_rate_of: whether the sensor is a counter, which the daemon converts to a rate before any backend
-                         receives it */
-  uint8_t unused[2];  /* 0 */
+  float roughness;     /* graph: weight of the roughness relative to the spread; >= 0, else 0 */
+  float false_alarms;  /* adaptive alert: desired false alarms per million scores; in [0.001, 100000]; novelty: 0 if `alert` was
+                          given */
+  uint32_t shortest;   /* graph: shortest segment, windows; HK_GRAPH_SHORTEST_MIN..HK_GRAPH_SHORTEST, else 0 */
+  float locality;      /* graph: additional distance of nodes that are close in time; >= 0, else 0 */
+  uint8_t solver;      /* svd: enum hk_solver: how eigenvectors are computed; else 0 */
+  uint8_t rate;        /* enum hk_rate_of: whether the sensor is a counter, which the daemon converts to a rate before any backend
+                          receives it */
+  uint8_t provisional; /* ika, svd: 1: a smaller window scores until this one is full, see provisional/provisional.h */
+  uint8_t unused;      /* 0 */
   struct hk_limit_rule limit;
 };
 

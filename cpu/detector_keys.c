@@ -20,6 +20,7 @@ static const char *const words[][6] = {
   [KEY_PRESET] = { "default", "paper", "precise" },
   [KEY_SOLVER] = { "krylov", "full" },
   [KEY_RATE] = { "no", "yes", "auto" },
+  [KEY_PROVISIONAL] = { "no", "yes" },
   [KEY_REORTHOGONALISE] = { "no", "yes" },
 };
 
@@ -36,6 +37,7 @@ static const struct {
   [KEY_PRESET] = { "preset", 0, 0 },
   [KEY_SOLVER] = { "solver", 0, 0 },
   [KEY_RATE] = { "rate", 0, 0 },
+  [KEY_PROVISIONAL] = { "provisional", 0, 0 },
   [KEY_REORTHOGONALISE] = { "reorthogonalise", 0, 0 },
   [KEY_WINDOW] = { "window", HK_WINDOW_MIN, HK_WINDOW_MAX },
   [KEY_GAP] = { "gap", 1, HK_GAP_MAX },
@@ -141,9 +143,16 @@ static uint8_t *word_field(struct hk_detector_draft *draft, enum hk_key key)
 {
   struct hk_detector *d = &draft->detector;
   uint8_t *const field[KEYS] = {
-    [KEY_ALGORITHM] = &d->algorithm, [KEY_PRESENT] = &d->present, [KEY_OPERATOR] = &d->operator_,
-    [KEY_SCALE] = &d->scale,         [KEY_FILL] = &d->fill,       [KEY_PRESET] = &draft->preset,
-    [KEY_RATE] = &d->rate,           [KEY_SOLVER] = &d->solver,   [KEY_REORTHOGONALISE] = &d->reorthogonalise,
+    [KEY_ALGORITHM] = &d->algorithm,
+    [KEY_PRESENT] = &d->present,
+    [KEY_OPERATOR] = &d->operator_,
+    [KEY_SCALE] = &d->scale,
+    [KEY_FILL] = &d->fill,
+    [KEY_PRESET] = &draft->preset,
+    [KEY_RATE] = &d->rate,
+    [KEY_SOLVER] = &d->solver,
+    [KEY_PROVISIONAL] = &d->provisional,
+    [KEY_REORTHOGONALISE] = &d->reorthogonalise,
   };
   return field[key];
 }
@@ -257,6 +266,7 @@ static const struct {
   FIELD(KEY_OPERATOR, operator_),
   FIELD(KEY_SCALE, scale),
   FIELD(KEY_RATE, rate),
+  FIELD(KEY_PROVISIONAL, provisional),
   FIELD(KEY_FILL, fill),
   FIELD(KEY_REORTHOGONALISE, reorthogonalise),
   FIELD(KEY_SOLVER, solver),

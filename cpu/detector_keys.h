@@ -17,6 +17,7 @@ enum hk_key {
   KEY_PRESET,
   KEY_SOLVER,
   KEY_RATE,
+  KEY_PROVISIONAL,
   KEY_REORTHOGONALISE, /* one of a few words */
   KEY_WINDOW,
   KEY_GAP,

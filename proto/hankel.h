@@ -37,9 +37,10 @@ extern "C" {
 enum hankel_state {
   HANKEL_WARMING = 0, /* the window is not full yet */
   HANKEL_OK = 1,
-  HANKEL_GAP = 2,      /* too much of the span was interpolated: raises no alert */
-  HANKEL_LATE = 3,     /* not later than the sensor's last point: ignored */
-  HANKEL_REJECTED = 4, /* not finite or out of range: ignored */
+  HANKEL_GAP = 2,               /* too much of the span was interpolated: raises no alert */
+  HANKEL_LATE = 3,              /* not later than the sensor's last point: ignored */
+  HANKEL_REJECTED = 4,          /* not finite or out of range: ignored */
+  HANKEL_PROVISIONAL_SCORE = 5, /* of a smaller window, while the wanted one is not full */
 };
 
 enum hankel_event_kind {
@@ -80,6 +81,7 @@ enum hankel_channel {
 enum hankel_mark {
   HANKEL_MAINTENANCE = 1, /* the alert was raised in a maintenance window of its sensor */
   HANKEL_SECONDARY = 2,   /* in a field of sensors: another sensor, `by`, is the cause */
+  HANKEL_PROVISIONAL = 4, /* raised by a small window while the wanted one was not full: most are false */
 };
 
 /* What to subscribe to; a sum of these. */

@@ -238,6 +238,8 @@ static int take_part(struct work *w, const struct hk_snapshot_part *part)
     return order(w, HK_PARTITION_MACHINES, part);
   case HK_PART_COUNTERS:
     return order(w, HK_PARTITION_COUNTERS, part);
+  case HK_PART_PROVISIONAL:
+    return order(w, HK_PARTITION_PROVISIONAL, part);
   default:
     return 0;
   }

@@ -5,6 +5,7 @@
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/calibrate.h"
 #include "daemon/cli/format.h"
+#include "daemon/cli/labelled_cut.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/svg_sheet.h"
 #include "daemon/cli/trial.h"
@@ -39,6 +40,7 @@ static const char help_text[] =
     "                     each collection, and judge the best of them on the other half\n"
     "  --calibrate        also judge alerts by their severity, and whether severity keeps its promise; for nab\n"
     "                     also by that benchmark's scoring, with the detector's threshold and with the best one\n"
+    "  --starts N         cut recordings into pieces of N points, each of them a sensor that begins there\n"
     "  --brief            only the totals of each collection\n"
     "  --plots FOLDER     also write nab.svg, tssb.svg and skab.svg there: series, labels, scores and alerts\n"
     "  --no-series        plots without the series, for recordings that may not be published\n"
@@ -47,7 +49,8 @@ static const char help_text[] =
     "  hankel evaluate --detector algorithm=graph --given-windows recordings/\n"
     "  hankel evaluate --detector algorithm=ika --detector algorithm=graph --plots . recordings/\n"
     "  hankel evaluate --detector algorithm=shift --tune 'alert=0.3|0.4|0.5' --tune 'window=10|20|40' recordings/\n"
-    "  hankel evaluate --brief --detector window=48 --detector window=96 recordings/\n";
+    "  hankel evaluate --brief --detector window=48 --detector window=96 recordings/\n"
+    "  hankel evaluate --brief --starts 287 --detector provisional=yes recordings/\n";
 
 enum format { FORMAT_TABLE, FORMAT_CSV };
 
@@ -64,6 +67,7 @@ struct evaluation {
   struct hk_sheet *sheet; /* that of the set in hand, or NULL, */
   uint32_t strip;         /* and the place of the detector there */
   int format;
+  uint64_t starts; /* points of the pieces that recordings are cut into; 0: they are not */
   bool brief, no_series, calibrate;
 };
 
@@ -248,24 +252,6 @@ static int evaluate_check(const struct evaluation *e)
   return 0;
 }
 
-/* What alerts are worth in one number: the covering; or, where labels are no instants, the labels hit over chance, beside labels
- * and alerts. */
-static double evaluate_worth(const struct hk_verdict *v)
-{
-  if (v->covered > 0)
-    return v->covering / (double)v->covered;
-  return v->labels + v->alerts > 0 ? ((double)v->hits - v->chance) / (double)(v->labels + v->alerts) : 0;
-}
-
-/* Whether a set has files of even and of odd number, and so can be tuned. */
-static bool tunable(const struct hk_labelled *set)
-{
-  bool any[2] = { false, false };
-  for (uint32_t i = 0; i < set->n; i++)
-    any[set->recording[i].file % 2] = true;
-  return any[0] && any[1];
-}
-
 /* Searches the tuned values on the files of even number of a set that can be tuned, and tells of the best of them on the others:
  * *verdict. 0 or an exit code. */
 static int tune(const struct evaluation *e, const char *keys, const struct hk_labelled *set, struct hk_verdict *verdict)
@@ -286,8 +272,8 @@ static int tune(const struct evaluation *e, const char *keys, const struct hk_la
   for (uint32_t trial = 0; code == 0 && combine(e, keys, trial, text, sizeof text); trial++) {
     snprintf(title, sizeof title, "%s, searched: %.100s", set->name, text + (*keys ? strlen(keys) + 1 : 0));
     code = evaluate(e, text, &half[0], title, false, verdict);
-    if (code == 0 && evaluate_worth(verdict) > most) {
-      most = evaluate_worth(verdict);
+    if (code == 0 && hk_verdict_worth(verdict) > most) {
+      most = hk_verdict_worth(verdict);
       memcpy(best, text, sizeof best);
     }
   }
@@ -345,7 +331,7 @@ static int evaluate_sets(struct evaluation *e, const char *keys, const struct hk
     e->sheet = sheets[i].file ? &sheets[i] : NULL;
     if (sets[i].n <= (e->grouped ? sets[i].n_files : 0))
       continue;
-    if (e->n_tuned > 0 && !tunable(&sets[i])) {
+    if (e->n_tuned > 0 && !hk_labelled_has_halves(&sets[i])) {
       fprintf(stderr, "hankel evaluate: --tune: %s is left out: two files are needed, one to search on and one to tell of\n",
               sets[i].name);
       left_out = true;
@@ -373,6 +359,8 @@ static int evaluate_all(struct evaluation *e)
     const int status = hk_labelled_read(&sets[i], e->folder, i, error, sizeof error);
     if (status < 0)
       code = hk_failed(e->trial.argv, "%s", error);
+    else if (e->starts > 0 && hk_labelled_cut(&sets[i], (uint32_t)e->starts) != 0)
+      code = hk_failed(e->trial.argv, "out of memory");
     there += status > 0;
     recordings += sets[i].n;
     machines += sets[i].n - sets[i].n_files;
@@ -424,13 +412,29 @@ static int check_together(struct evaluation *e)
   return 0;
 }
 
+static int add_detector(struct evaluation *e, bool group)
+{
+  if (e->n_detectors == DETECTORS_MAX)
+    return hk_usage(e->trial.argv, "--detector and --group: over %d of them", DETECTORS_MAX);
+  e->group[e->n_detectors] = group;
+  e->detectors[e->n_detectors++] = optarg;
+  return 0;
+}
+
 static const struct option options[] = {
-  { "backend", required_argument, NULL, 'b' }, { "detector", required_argument, NULL, 'd' },
-  { "given-windows", no_argument, NULL, 'g' }, { "tune", required_argument, NULL, 't' },
-  { "brief", no_argument, NULL, 'r' },         { "format", required_argument, NULL, 'f' },
-  { "plots", required_argument, NULL, 'p' },   { "no-series", no_argument, NULL, 'n' },
-  { "group", required_argument, NULL, 'm' },   { "calibrate", no_argument, NULL, 'c' },
-  { "help", no_argument, NULL, 'h' },          { 0 },
+  { "backend", required_argument, NULL, 'b' },
+  { "detector", required_argument, NULL, 'd' },
+  { "given-windows", no_argument, NULL, 'g' },
+  { "tune", required_argument, NULL, 't' },
+  { "brief", no_argument, NULL, 'r' },
+  { "format", required_argument, NULL, 'f' },
+  { "plots", required_argument, NULL, 'p' },
+  { "no-series", no_argument, NULL, 'n' },
+  { "group", required_argument, NULL, 'm' },
+  { "calibrate", no_argument, NULL, 'c' },
+  { "starts", required_argument, NULL, 's' },
+  { "help", no_argument, NULL, 'h' },
+  { 0 },
 };
 
 int hk_command_evaluate(int argc, char **argv)
@@ -445,10 +449,7 @@ int hk_command_evaluate(int argc, char **argv)
       break;
     case 'd':
     case 'm':
-      if (e.n_detectors == DETECTORS_MAX)
-        return hk_usage(argv, "--detector and --group: over %d of them", DETECTORS_MAX);
-      e.group[e.n_detectors] = option == 'm';
-      e.detectors[e.n_detectors++] = optarg;
+      code = add_detector(&e, option == 'm');
       break;
     case 'g':
       e.trial.given_windows = true;
@@ -471,6 +472,9 @@ int hk_command_evaluate(int argc, char **argv)
       break;
     case 'n':
       e.no_series = true;
+      break;
+    case 's':
+      code = hk_option_whole(argv, "--starts", optarg, 2, 1000000, &e.starts);
       break;
     case 'c':
       e.calibrate = true;

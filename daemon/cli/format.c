@@ -14,7 +14,7 @@
 
 static const char *state_name(uint8_t state)
 {
-  static const char *const names[] = { "warming", "ok", "gap", "late", "rejected" };
+  static const char *const names[] = { "warming", "ok", "gap", "late", "rejected", "provisional" };
   return state < sizeof names / sizeof *names ? names[state] : "?";
 }
 
@@ -292,6 +292,8 @@ static void print_event_json(FILE *out, const struct hankel_event *event)
     fputs(",\"maintenance\":true", out);
   if (event->marks & HANKEL_SECONDARY)
     fputs(",\"secondary\":true", out);
+  if (event->marks & HANKEL_PROVISIONAL)
+    fputs(",\"provisional\":true", out);
   if (event->held > 0)
     fprintf(out, ",\"held\":%" PRIu32, event->held);
   if (event->likeness > 0)
@@ -347,6 +349,8 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
     fputs(", in maintenance", out);
   if (event->marks & HANKEL_SECONDARY)
     fputs(", secondary", out);
+  if (event->marks & HANKEL_PROVISIONAL)
+    fputs(", provisional", out);
   if (event->held > 0)
     fprintf(out, ", %" PRIu32 " held back before", event->held);
   if (event->likeness > 0) {

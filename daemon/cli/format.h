@@ -18,7 +18,7 @@ struct hk_shown_result {
   bool has_value;
   double value;
   float score;   /* NaN: none */
-  uint8_t state; /* 0..4: warming ok gap late rejected */
+  uint8_t state; /* 0..5: warming ok gap late rejected provisional */
 };
 
 /* The result of a further algorithm for the same point. */

@@ -74,6 +74,13 @@ double hk_judge_covering(uint32_t points, const struct hk_found *found, uint32_t
   return points > 0 ? sum / points : 0;
 }
 
+double hk_verdict_worth(const struct hk_verdict *v)
+{
+  if (v->covered > 0)
+    return v->covering / (double)v->covered;
+  return v->labels + v->alerts > 0 ? ((double)v->hits - v->chance) / (double)(v->labels + v->alerts) : 0;
+}
+
 void hk_verdict_add(struct hk_verdict *sum, const struct hk_verdict *one)
 {
   sum->recordings += one->recordings;

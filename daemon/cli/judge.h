@@ -46,6 +46,10 @@ struct hk_verdict hk_judge(uint32_t points, uint32_t scored, uint32_t window, co
 double hk_judge_covering(uint32_t points, const struct hk_found *found, uint32_t n_found, const struct hk_marked *marked,
                          uint32_t n_marked);
 
+/* What alerts are worth in one number: the covering; or, where labels are no instants, the labels hit over chance, beside labels
+ * and alerts. */
+double hk_verdict_worth(const struct hk_verdict *v);
+
 void hk_verdict_add(struct hk_verdict *sum, const struct hk_verdict *one);
 
 #endif

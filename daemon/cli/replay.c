@@ -4,6 +4,7 @@
  * A batch is handed over when it is full, when a sensor has HK_BATCH_PER_SENSOR points in it, or when the input makes us wait; in
  * that case everything is scored and printed first, so that a live pipe is followed point by point. */
 #include "cpu/detectors.h"
+#include "cpu/provisional/provisional.h"
 #include "cpu/rules/segments.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/csv_input.h"
@@ -77,8 +78,9 @@ struct replay {
   uint32_t shown;      /* algorithms whose scores are printed; of the others the events are */
   uint32_t algorithms; /* slot of sensor s and algorithm a: s * algorithms + a; those of a point are side by side in a batch */
   enum hk_format format;
-  struct hk_fielded *field; /* NULL: sensors are scored, not what a field makes of them */
-  struct hk_report *report; /* NULL: points and events are printed; else incidents */
+  struct hk_fielded *field;           /* NULL: sensors are scored, not what a field makes of them */
+  struct hk_provisional *provisional; /* NULL: no detector wants provisional scores */
+  struct hk_report *report;           /* NULL: points and events are printed; else incidents */
   uint64_t points;
 };
 
@@ -164,7 +166,7 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
                                           .likeness = event->likeness,
                                           .similar = event->similar,
                                           .similar_from = event->similar_from,
-                                          .marks = blamed ? HANKEL_SECONDARY : 0,
+                                          .marks = event->marks | (blamed ? HANKEL_SECONDARY : 0),
                                           .by = blamed ? blamed : "",
                                           .novelty = hk_novelty_shown(event),
                                           .limit = hk_limit_shown(event) };
@@ -201,6 +203,12 @@ static void replay_explain(const struct replay *replay)
   hk_replayed_explain(&replayed);
 }
 
+static const struct hk_detector *replay_detector_of(void *arg, uint32_t slot)
+{
+  const struct replay *replay = arg;
+  return &replay->detectors[slot % replay->algorithms];
+}
+
 /* Waits for the oldest batch in flight and prints it. 0 or an exit code. */
 static int replay_take_back(struct replay *replay)
 {
@@ -211,6 +219,9 @@ static int replay_take_back(struct replay *replay)
   replay->in_flight--;
   if (batch->status < 0)
     return hk_failed(replay->argv, "the %s backend failed: %s", replay->backend->ops->name, strerror(-batch->status));
+  const struct hk_provisional_sensors sensors = { replay, replay_detector_of, NULL };
+  if (replay->provisional && hk_provisional_complete(replay->provisional, &sensors, batch) != 0)
+    return hk_failed(replay->argv, "out of memory");
   replay_count(replay, batch);
   if (!replay->report)
     print_batch(replay, batch);
@@ -353,6 +364,9 @@ static int replay_start(struct replay *replay, int choice)
     if (replay->backend->ops->add(replay->backend, slot, slot % n, hk_seed(name, strlen(name))) != 0)
       return hk_failed(replay->argv, "no memory for %u sensors: they need %llu bytes", slots / n, replay_need(replay, slots / n));
   }
+  for (uint32_t i = 0; i < n && !replay->provisional; i++)
+    if (replay->detectors[i].provisional && hk_provisional_new(&replay->provisional) != 0)
+      return hk_failed(replay->argv, "out of memory");
   replay->in_batch = calloc(slots, 1);
   replay->past = calloc(slots, sizeof *replay->past);
   replay->counts = calloc(slots, sizeof *replay->counts);
@@ -376,6 +390,7 @@ static void stop(struct replay *replay)
       hk_batch_free(replay->batches[i]);
     replay->backend->ops->close(replay->backend);
   }
+  hk_provisional_free(replay->provisional);
   hk_report_free(replay->report);
   hk_fielded_close(replay->field);
   free(replay->in_batch);

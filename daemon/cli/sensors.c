@@ -26,6 +26,8 @@ static const char help_text[] =
     "  alert     has a standing alert: see hankel top, hankel tail --events\n"
     "  ok        is scored\n"
     "  warming   has so many of the points that the first score needs\n"
+    "  provisional\n"
+    "            likewise; meanwhile a smaller window scores (provisional = yes)\n"
     "  gap       is scored, but raises no alert: over a tenth of the window was missing\n"
     "  stale     has sent no points for a while\n"
     "  waiting   has sent no point yet\n"
@@ -147,8 +149,8 @@ static void state_text(const cJSON *sensor, char *out, size_t size)
   const char *state = sensors_text_of(sensor, "state");
   const cJSON *samples = cJSON_GetObjectItem(sensor, "samples"), *span = cJSON_GetObjectItem(sensor, "span");
   const bool raised = cJSON_IsTrue(cJSON_GetObjectItem(sensor, "alert"));
-  if (strcmp(state, "warming") == 0 && cJSON_IsNumber(samples) && cJSON_IsNumber(span))
-    snprintf(out, size, "warming %.0f/%.0f", samples->valuedouble, span->valuedouble);
+  if ((strcmp(state, "warming") == 0 || strcmp(state, "provisional") == 0) && cJSON_IsNumber(samples) && cJSON_IsNumber(span))
+    snprintf(out, size, "%s %.0f/%.0f", state, samples->valuedouble, span->valuedouble);
   else
     snprintf(out, size, "%s%s", raised ? "alert" : state, raised && strcmp(state, "stale") == 0 ? " stale" : "");
 }

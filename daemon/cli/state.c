@@ -143,6 +143,17 @@ static const char *look_at_counters(const struct hk_snapshot_part *part)
   return more < 0 || seen != part->count ? "its layout is wrong" : NULL;
 }
 
+static const char *look_at_provisional(const struct hk_snapshot_part *part)
+{
+  struct hk_snapshot_provisional p;
+  size_t at = 0;
+  uint32_t seen = 0;
+  int more;
+  while ((more = hk_snapshot_provisional_next(part, &at, &p)) == 1)
+    seen++;
+  return more < 0 || seen != part->count ? "its layout is wrong" : NULL;
+}
+
 static const char *look_at_part(const struct hk_snapshot_part *part, struct counts *n, char *why, size_t size)
 {
   struct hk_string name;
@@ -164,6 +175,8 @@ static const char *look_at_part(const struct hk_snapshot_part *part, struct coun
     return look_at_owners(part);
   case HK_PART_COUNTERS:
     return look_at_counters(part);
+  case HK_PART_PROVISIONAL:
+    return look_at_provisional(part);
   default:
     return NULL;
   }

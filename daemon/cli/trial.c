@@ -3,6 +3,7 @@
 #include "daemon/base/grow.h"
 
 #include "cpu/graph/window_search.h"
+#include "cpu/provisional/provisional.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/options.h"
 
@@ -69,8 +70,22 @@ static bool trial_collect(struct hk_outcome *all, const struct hk_batch *batch)
   return true;
 }
 
+static const struct hk_detector *trial_detector_of(void *arg, uint32_t slot)
+{
+  const struct hk_outcome *all = arg;
+  return &all[slot].detector;
+}
+
+/* Adds provisional scores to a batch that has come back. provisional: NULL: none are wanted. False: no memory. */
+static bool complete(struct hk_provisional *provisional, struct hk_outcome *all, struct hk_batch *batch)
+{
+  const struct hk_provisional_sensors sensors = { all, trial_detector_of, NULL };
+  return !provisional || hk_provisional_complete(provisional, &sensors, batch) == 0;
+}
+
 /* Scores all recordings of a set, side by side. 0 or an exit code. */
-static int trial_run(const struct hk_trial *trial, const struct hk_labelled *set, struct hk_backend *b, struct hk_outcome *all)
+static int trial_run(const struct hk_trial *trial, const struct hk_labelled *set, struct hk_backend *b,
+                     struct hk_provisional *provisional, struct hk_outcome *all)
 {
   struct hk_batch *batch = hk_batch_new(b, set->n * POINTS_A_TURN);
   int code = batch ? 0 : hk_failed(trial->argv, "out of memory");
@@ -94,7 +109,7 @@ static int trial_run(const struct hk_trial *trial, const struct hk_labelled *set
       b->ops->wait(b);
     if (code == 0 && batch->status < 0)
       code = hk_failed(trial->argv, "the %s backend failed: %s", b->ops->name, strerror(-batch->status));
-    if (code == 0 && !trial_collect(all, batch))
+    if (code == 0 && (!complete(provisional, all, batch) || !trial_collect(all, batch)))
       code = hk_failed(trial->argv, "out of memory");
   }
   hk_batch_free(batch);
@@ -178,11 +193,14 @@ int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, 
 {
   struct hk_detector *detectors = calloc(set->n, sizeof *detectors);
   struct hk_backend *b = NULL;
+  struct hk_provisional *provisional = NULL;
   char error[512];
   int code = detectors ? 0 : hk_failed(trial->argv, "out of memory");
   for (uint32_t i = 0; i < set->n && code == 0; i++) {
     code = read_keys(trial, set, i, keys, &detectors[i]);
     all[i].detector = detectors[i];
+    if (code == 0 && detectors[i].provisional && !provisional && hk_provisional_new(&provisional) != 0)
+      code = hk_failed(trial->argv, "out of memory");
     if (code == 0 && !hk_outcome_prepare(&all[i], set->recording[i].n, set->recording[i].n_labels))
       code = hk_failed(trial->argv, "out of memory");
   }
@@ -195,9 +213,10 @@ int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, 
       code = hk_failed(trial->argv, "no memory for %u sensors", set->n);
   }
   if (code == 0)
-    code = trial_run(trial, set, b, all);
+    code = trial_run(trial, set, b, provisional, all);
   if (b)
     b->ops->close(b);
+  hk_provisional_free(provisional);
   free(detectors);
   return code;
 }

@@ -20,6 +20,7 @@
 #ifndef HK_SNAPSHOT_H
 #define HK_SNAPSHOT_H
 
+#include "cpu/provisional/provisional.h"
 #include "cpu/rules/rate.h"
 #include "daemon/base/disk.h"
 #include "daemon/durable/journal_records.h"
@@ -60,6 +61,7 @@ enum hk_snapshot_part_type {
   HK_PART_MACHINES = 5,
   HK_PART_OWNERS = 6,
   HK_PART_COUNTERS = 7,
+  HK_PART_PROVISIONAL = 8,
 };
 
 /* OWNERS: an owner of a sensor of the section before, if that counts for one. */
@@ -74,6 +76,15 @@ struct hk_snapshot_counter {
   uint32_t slot;
   uint8_t generation;
   struct hk_rate rate; /* known */
+};
+
+/* PROVISIONAL: what provisional/provisional.h saves of a sensor of the section before, if anything, at that section's position.
+ */
+struct hk_snapshot_provisional {
+  uint32_t slot;
+  uint8_t generation;
+  const void *saved;
+  uint32_t size; /* 1..HK_PROVISIONAL_SAVED */
 };
 
 #endif

@@ -113,6 +113,14 @@ struct hk_file_counter {
 };
 _Static_assert(sizeof(struct hk_file_counter) == 32, "no padding");
 
+/* Precedes what is saved of a sensor's provisional scores. */
+struct hk_file_provisional {
+  uint32_t slot;
+  uint8_t generation, reserved[3];
+  uint32_t size, unused;
+};
+_Static_assert(sizeof(struct hk_file_provisional) == 16, "no padding");
+
 struct hk_file_end {
   uint64_t parts, sensors;
   uint64_t bytes; /* of the file before this section */

@@ -28,8 +28,10 @@ struct hk_snapshot_reader {
 
 static const char *type_name(uint32_t type)
 {
-  static const char *const names[] = { "?", "DETECTOR", "FEED", "SENSORS", "END", "MACHINES", "OWNERS", "COUNTERS" };
-  return names[type >= HK_PART_DETECTOR && type <= HK_PART_COUNTERS ? type : 0];
+  static const char *const names[] = {
+    "?", "DETECTOR", "FEED", "SENSORS", "END", "MACHINES", "OWNERS", "COUNTERS", "PROVISIONAL"
+  };
+  return names[type >= HK_PART_DETECTOR && type <= HK_PART_PROVISIONAL ? type : 0];
 }
 
 static int snapshot_read_read_head(struct hk_snapshot_reader *r)
@@ -160,7 +162,7 @@ int hk_snapshot_next(struct hk_snapshot_reader *r, struct hk_snapshot_part *out)
     status = check_end(r, &head);
     return status != 0 ? status : 1;
   }
-  if (head.type < HK_PART_DETECTOR || head.type > HK_PART_COUNTERS)
+  if (head.type < HK_PART_DETECTOR || head.type > HK_PART_PROVISIONAL)
     return damaged(r, &head, "unknown section");
   r->sensors += head.type == HK_PART_SENSORS ? head.count : 0;
   r->chain = hk_part_chain(r->chain, head.checksum);
@@ -385,5 +387,20 @@ int hk_snapshot_counter_next(const struct hk_snapshot_part *p, size_t *at, struc
     .rate = { .time = c.time, .value = c.value, .known = 1, .kind = c.kind, .seen = c.seen, .rises = c.rises, .resets = c.resets }
   };
   *at += sizeof c;
+  return 1;
+}
+
+int hk_snapshot_provisional_next(const struct hk_snapshot_part *p, size_t *at, struct hk_snapshot_provisional *out)
+{
+  struct hk_file_provisional head;
+  if (*at == p->size)
+    return 0;
+  if (p->size - *at < sizeof head)
+    return -EBADMSG;
+  memcpy(&head, p->payload + *at, sizeof head);
+  if (head.size == 0 || head.size > HK_PROVISIONAL_SAVED || p->size - *at - sizeof head < hk_padded(head.size))
+    return -EBADMSG;
+  *out = (struct hk_snapshot_provisional){ head.slot, head.generation, p->payload + *at + sizeof head, head.size };
+  *at += sizeof head + hk_padded(head.size);
   return 1;
 }

@@ -30,11 +30,12 @@ void hk_snapshot_read_close(struct hk_snapshot_reader *reader); /* NULL is allow
  * right. */
 int hk_snapshot_detector_read(const struct hk_snapshot_part *part, uint16_t *number, struct hk_string *name);
 int hk_snapshot_feed_read(const struct hk_snapshot_part *part, struct hk_record_feed *feed, uint64_t *upto);
-/* Parse the sensor, machine, owner or counter at offset *at, initially 0, and advance *at. Return 1, 0 at the end, or -EBADMSG.
- */
+/* Parse the sensor, machine, owner, counter or provisional window at offset *at, initially 0, and advance *at. Return 1, 0 at the
+ * end, or -EBADMSG. Pointers refer to the part. */
 int hk_snapshot_sensor_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_sensor *out);
 int hk_snapshot_machine_next(const struct hk_snapshot_part *part, size_t *at, struct hk_machine_memory *out, uint8_t *generation);
 int hk_snapshot_owner_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_owner *out);
 int hk_snapshot_counter_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_counter *out);
+int hk_snapshot_provisional_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_provisional *out);
 
 #endif

@@ -308,6 +308,19 @@ int hk_snapshot_add_counter(struct hk_snapshot_writer *w, const struct hk_snapsh
   return status;
 }
 
+int hk_snapshot_add_provisional(struct hk_snapshot_writer *w, const struct hk_snapshot_provisional *p)
+{
+  const struct hk_file_provisional head = { .slot = p->slot, .generation = p->generation, .size = p->size };
+  const size_t before = w->size;
+  int status = put_padded(w, &head, sizeof head);
+  if (status == 0)
+    status = put_padded(w, p->saved, p->size);
+  if (status != 0)
+    w->size = before;
+  w->head.count += status == 0;
+  return status;
+}
+
 int hk_snapshot_end(struct hk_snapshot_writer *w)
 {
   if (w->head.count == 0)

@@ -21,6 +21,7 @@ int hk_snapshot_add(struct hk_snapshot_writer *writer, const struct hk_snapshot_
 int hk_snapshot_end(struct hk_snapshot_writer *writer);
 int hk_snapshot_add_owner(struct hk_snapshot_writer *writer, const struct hk_snapshot_owner *owner);
 int hk_snapshot_add_counter(struct hk_snapshot_writer *writer, const struct hk_snapshot_counter *counter);
+int hk_snapshot_add_provisional(struct hk_snapshot_writer *writer, const struct hk_snapshot_provisional *provisional);
 /* MACHINES: adds a machine whose series are in the section of sensors before. generation: of the series. The sizes of the
  * memory's arrays are multiples of 8 bytes. */
 int hk_snapshot_add_machine(struct hk_snapshot_writer *writer, const struct hk_machine_memory *machine, uint8_t generation);

@@ -12,7 +12,8 @@ static bool receiver_batch_is_wanted(const struct hk_receiver *r, const struct h
 {
   const struct hk_event *e = &l->event;
   return (r->rule.channels >> e->channel & 1) && !((double)e->severity < r->rule.min_severity) &&
-         !(e->marks & (HANKEL_MAINTENANCE | HANKEL_SECONDARY)) && hk_glob_match(r->glob, l->name.data, l->name.length);
+         !(e->marks & (HANKEL_MAINTENANCE | HANKEL_SECONDARY | HANKEL_PROVISIONAL)) &&
+         hk_glob_match(r->glob, l->name.data, l->name.length);
 }
 
 /* An incident as an alert: its number with a handle that no sensor has. */

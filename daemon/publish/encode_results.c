@@ -15,7 +15,7 @@
 #define EVENTS_FRAME 10240u /* events or names in one frame; that many of either fit into 1 MiB */
 #define NAMES_FRAME 1024u
 
-static const char *const state_names[] = { "warming", "ok", "gap", "late", "rejected" };
+static const char *const state_names[] = { "warming", "ok", "gap", "late", "rejected", "provisional" };
 
 /* Makes a writer for `size` more bytes of the buffer. */
 static struct hk_writer writer(struct hk_buffer *out, size_t size)
@@ -84,7 +84,8 @@ static void result_line(struct hk_buffer *out, const struct hk_registry *registr
   hk_json_number(out, b->value[i], 17);
   hk_buffer_put(out, ",\"score\":", 9);
   hk_json_number(out, (double)b->score[i], 9);
-  hk_buffer_print(out, ",\"state\":\"%s\"}\n", state_names[b->state[i] <= HK_STATE_REJECTED ? b->state[i] : HK_STATE_REJECTED]);
+  hk_buffer_print(out, ",\"state\":\"%s\"}\n",
+                  state_names[b->state[i] <= HK_STATE_PROVISIONAL ? b->state[i] : HK_STATE_REJECTED]);
 }
 
 void hk_encode_results(struct hk_buffer *out, enum hk_protocol format, const struct hk_registry *registry,
@@ -134,6 +135,8 @@ void hk_encode_remarks(struct hk_buffer *out, const struct hk_event *e)
     hk_buffer_print(out, ",\"maintenance\":true");
   if (e->marks & HANKEL_SECONDARY)
     hk_buffer_print(out, ",\"secondary\":true");
+  if (e->marks & HANKEL_PROVISIONAL)
+    hk_buffer_print(out, ",\"provisional\":true");
   if (e->held > 0)
     hk_buffer_print(out, ",\"held\":%" PRIu32, e->held);
   if (e->likeness > 0) {

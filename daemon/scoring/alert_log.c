@@ -3,6 +3,7 @@
 #include "daemon/durable/commit_thread.h"
 #include "daemon/scoring/field_rows.h"
 #include "daemon/scoring/groups.h"
+#include "daemon/scoring/provisional_results.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/survey.h"
 
@@ -102,7 +103,10 @@ static void say(struct hk_shard *s, const struct hk_event *e, struct hk_string b
               "alert %.300s:%" PRIu32 " %s (%s): change at %s, %.6g -> %.6g, %s%.2f times its threshold%s%s%s%.*s", name,
               e->number, kinds[e->kind], hankel_channel_name(e->channel), instant, e->before, e->after, raised ? "" : "at most ",
               (double)e->margin, e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "",
-              e->marks & HANKEL_SECONDARY ? ", secondary" : "", by.length > 0 ? ", by " : "", (int)by.length, by.data);
+              e->marks & HANKEL_PROVISIONAL ? ", provisional"
+              : e->marks & HANKEL_SECONDARY ? ", secondary"
+                                            : "",
+              by.length > 0 ? ", by " : "", (int)by.length, by.data);
 }
 
 bool hk_shard_log_event(struct hk_shard *s, struct hk_delivery *p, const struct hk_event *e, struct hk_string by)
@@ -149,6 +153,7 @@ void hk_shard_forget_replayed(struct hk_shard *s, uint32_t slot)
   hk_groups_forget(s->machines.seconds, hk_slot_within(s->all, slot));
   hk_groups_forget(s->machines.fields, hk_slot_within(s->all, slot));
   hk_rates_forget(&s->rates, hk_slot_within(s->all, slot));
+  hk_provisional_drop(s, hk_slot_within(s->all, slot));
   hk_scores_forget(s, hk_slot_within(s->all, slot));
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/scoring/field_rows.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/provisional_results.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/survey.h"
 #include "daemon/sensors/companions.h"
@@ -164,6 +165,7 @@ static void release(struct hk_shard *s, struct hk_retired *r)
     hk_groups_forget(s->machines.seconds, hk_slot_within(s->all, r->slots[i]));
     hk_groups_forget(s->machines.fields, hk_slot_within(s->all, r->slots[i]));
     hk_rates_forget(&s->rates, hk_slot_within(s->all, r->slots[i]));
+    hk_provisional_drop(s, hk_slot_within(s->all, r->slots[i]));
     hk_scores_forget(s, hk_slot_within(s->all, r->slots[i]));
     hk_registry_release(s->all->registry, r->slots[i]);
   }

@@ -32,6 +32,7 @@ enum hk_partition_what {
   HK_PARTITION_SENSORS,  /* of the section `part`: those whose slots are the shard's get their state */
   HK_PARTITION_MACHINES, /* likewise */
   HK_PARTITION_COUNTERS,
+  HK_PARTITION_PROVISIONAL,
   HK_PARTITION_HOLD, /* the state is complete: the partition is in snapshots from now on */
   HK_PARTITION_LEAVE /* its sensors are forgotten */
 };

@@ -8,6 +8,7 @@
 #include "daemon/scoring/field_rows.h"
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/groups.h"
+#include "daemon/scoring/provisional_results.h"
 #include "daemon/scoring/rates.h"
 #include "daemon/sensors/slots.h"
 
@@ -150,11 +151,18 @@ static int take_counter(struct hk_shard *s, const struct hk_partition_order *o, 
   return translate(s, o, c->slot, &slot) ? hk_rates_restore(s, hk_slot_within(s->all, slot), &c->rate) : 0;
 }
 
+static int take_provisional(struct hk_shard *s, const struct hk_partition_order *o, const struct hk_snapshot_provisional *p)
+{
+  uint32_t slot;
+  return translate(s, o, p->slot, &slot) ? hk_provisional_go_on(s, hk_slot_within(s->all, slot), p->saved, p->size) : 0;
+}
+
 void hk_partition_import(struct hk_shard *s, struct hk_partition_order *o)
 {
   struct hk_snapshot_sensor sensor;
   struct hk_machine_memory machine;
   struct hk_snapshot_counter counter;
+  struct hk_snapshot_provisional provisional;
   uint8_t generation;
   size_t at = 0;
   int more = 1;
@@ -162,11 +170,13 @@ void hk_partition_import(struct hk_shard *s, struct hk_partition_order *o)
   while (o->status == 0 && more > 0) {
     more = o->what == HK_PARTITION_SENSORS    ? hk_snapshot_sensor_next(o->part, &at, &sensor)
            : o->what == HK_PARTITION_MACHINES ? hk_snapshot_machine_next(o->part, &at, &machine, &generation)
-                                              : hk_snapshot_counter_next(o->part, &at, &counter);
+           : o->what == HK_PARTITION_COUNTERS ? hk_snapshot_counter_next(o->part, &at, &counter)
+                                              : hk_snapshot_provisional_next(o->part, &at, &provisional);
     o->status = more <= 0                          ? more
                 : o->what == HK_PARTITION_SENSORS  ? take_sensor(s, o, &sensor)
                 : o->what == HK_PARTITION_MACHINES ? take_machine(s, o, &machine)
-                                                   : take_counter(s, o, &counter);
+                : o->what == HK_PARTITION_COUNTERS ? take_counter(s, o, &counter)
+                                                   : take_provisional(s, o, &provisional);
   }
   if (o->status == 0 && o->what == HK_PARTITION_MACHINES) {
     hk_groups_go_on(s->machines.groups);

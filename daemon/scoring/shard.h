@@ -30,6 +30,7 @@
 #include "daemon/sensors/registry.h"
 
 struct hk_groups;
+struct hk_provisional;
 struct hk_maintenance;
 struct hk_durable;
 struct hk_saver;
@@ -77,6 +78,7 @@ struct hk_shard {
     struct hk_groups *fields;  /* the same for fields (field_rows.h) */
   } machines;
   struct hk_rates rates;
+  struct hk_provisional *provisional; /* of sensors whose windows are not full; NULL: no detector wanted any so far */
   struct hk_commit_gate gate;
   struct hk_saver *saver; /* takes snapshots; NULL: none are taken */
   struct hk_evictions evictions;

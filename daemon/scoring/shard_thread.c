@@ -224,6 +224,7 @@ bool hk_shard_close(struct hk_shard *s)
   close_device(s);
   hk_stage_free(s->stage);
   hk_rates_free(&s->rates);
+  hk_provisional_free(s->provisional);
   hk_alerts_free(s->alerts);
   hk_partitions_free(s->requests.partitions);
   if (s->life.open) {

@@ -40,7 +40,8 @@ struct hk_saved_sensor {
   uint16_t name_size;
   uint16_t detector; /* number within the slice; filled in with the batch, by image */
   uint8_t generation;
-  uint32_t partition; /* if partitions have files of their own */
+  uint16_t provisional_size; /* bytes of `provisional` of the slice, in the order of the sensors */
+  uint32_t partition;        /* if partitions have files of their own */
 };
 
 /* A machine of a slice, whose series is one of its sensors. */
@@ -81,6 +82,7 @@ struct hk_slice {
   struct hk_saved_machine *machine; /* in the order of their images */
   uint32_t n_machines, room_machines;
   struct hk_buffer machines;
+  struct hk_buffer provisional; /* what is saved of provisional scores */
 };
 
 /* Progress of the current snapshot. Thread: the shard's (snapshot_slices.c). */

@@ -265,7 +265,7 @@ static bool slice(struct hk_saver *v)
     return false;
   slice->bytes = 0;
   slice->n_detectors = slice->n_machines = 0;
-  slice->machines.size = 0;
+  slice->machines.size = slice->provisional.size = 0;
   p->batch->n = p->n_runs = 0;
   fill(v, slice, p->batch);
   if (p->batch->n == 0)
@@ -291,6 +291,17 @@ static void note_machine(struct hk_saver *v, struct hk_slice *slice, struct hk_s
   m->whole = hk_groups_save_told(machines_of(v->place.shard, local), local, &slice->machines, &m->places, &m->memory);
   if (slice->machines.failed)
     hk_saver_fail(v, "no memory for machines");
+}
+
+/* Adds what is to be saved of a sensor's provisional scores, after the points up to the slice's position. */
+static void note_provisional(struct hk_saver *v, struct hk_slice *slice, struct hk_saved_sensor *to, uint32_t local)
+{
+  const struct hk_provisional *p = v->place.shard->provisional;
+  char *room = p ? hk_buffer_room(&slice->provisional, HK_PROVISIONAL_SAVED) : NULL;
+  to->provisional_size = room ? (uint16_t)hk_provisional_save(p, local, room) : 0;
+  slice->provisional.size += to->provisional_size;
+  if (slice->provisional.failed)
+    hk_saver_fail(v, "no memory for provisional scores");
 }
 
 void hk_saver_back(struct hk_saver *v, struct hk_delivery *p)
@@ -325,6 +336,7 @@ void hk_saver_back(struct hk_saver *v, struct hk_delivery *p)
     memcpy(slice->names + slice->names_size, name.data, name.length);
     slice->names_size += (uint32_t)name.length;
     hk_alerts_get(s->alerts, b->slot[i], &to->alerts);
+    note_provisional(v, slice, to, b->slot[i]);
     while (machine < slice->n_machines && slice->machine[machine].image < i)
       machine++;
     if (machine < slice->n_machines && slice->machine[machine].image == i)

@@ -208,6 +208,21 @@ static int write_counters(struct hk_save_file *f, const struct hk_slice *slice)
   return status != 0 ? status : hk_snapshot_end(f->writer);
 }
 
+static int write_provisional(struct hk_save_file *f, const struct hk_slice *slice)
+{
+  const char *saved = slice->provisional.data;
+  int status = 0;
+  hk_snapshot_begin(f->writer, HK_PART_PROVISIONAL, 0, 0);
+  for (uint32_t i = 0; i < slice->n && status == 0; i++) {
+    const struct hk_saved_sensor *s = &slice->sensors[i];
+    if (s->provisional_size > 0 && takes(f, s->partition))
+      status = hk_snapshot_add_provisional(
+          f->writer, &(struct hk_snapshot_provisional){ s->slot, s->generation, saved, s->provisional_size });
+    saved += s->provisional_size;
+  }
+  return status != 0 ? status : hk_snapshot_end(f->writer);
+}
+
 static int write_slice(struct hk_saver *v, struct hk_save_file *f, const struct hk_slice *slice)
 {
   uint16_t detectors[HK_EXPORT_SENSORS]; /* numbers within the file, by those of the slice */
@@ -225,7 +240,9 @@ static int write_slice(struct hk_saver *v, struct hk_save_file *f, const struct 
     status = write_machines(f, slice);
   if (status == 0)
     status = write_owners(f, slice);
-  return status != 0 ? status : write_counters(f, slice);
+  if (status == 0)
+    status = write_counters(f, slice);
+  return status != 0 || slice->provisional.size == 0 ? status : write_provisional(f, slice);
 }
 
 static void save_slice(struct hk_saver *v, struct hk_slice *slice)
@@ -435,6 +452,7 @@ bool hk_saver_close(struct hk_saver *v)
     free(v->slice[i].names);
     free(v->slice[i].machine);
     hk_buffer_free(&v->slice[i].machines);
+    hk_buffer_free(&v->slice[i].provisional);
   }
   pthread_cond_destroy(&v->changed);
   pthread_mutex_destroy(&v->lock);

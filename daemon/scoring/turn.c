@@ -11,6 +11,7 @@
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/held_partitions.h"
 #include "daemon/scoring/look.h"
+#include "daemon/scoring/provisional_results.h"
 #include "daemon/scoring/relay.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/shard_reload.h"
@@ -277,6 +278,7 @@ static bool reap(struct hk_shard *s)
     }
     hk_queue_pace(&s->queue, b->owner, before);
     hk_count(&s->counters.batches, 1);
+    hk_provisional_apply(s, b);
     hk_groups_mark(s->machines.groups, b->owner);
     hk_groups_mark(s->machines.seconds, b->owner);
     hk_fields_mark(s->machines.fields, b->owner);

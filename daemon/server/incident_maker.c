@@ -319,7 +319,7 @@ static void maker_take_event(void *arg, const struct hk_logged *l)
   uint32_t slot;
   m->fresh = true;
   if ((l->event.kind != HK_EVENT_RAISED && l->event.kind != HK_EVENT_CORRECTED && !ends) ||
-      l->event.marks & HANKEL_MAINTENANCE) /* work on a machine teaches nothing about it */
+      l->event.marks & (HANKEL_MAINTENANCE | HANKEL_PROVISIONAL)) /* work on a machine teaches nothing about it */
     return;
   if (hk_registry_find(m->parts.registry, e.name.data, e.name.length, &slot) == 0)
     e.name = name_of(m->parts.registry, slot, room);

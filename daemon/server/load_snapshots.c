@@ -6,6 +6,7 @@
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/groups.h"
+#include "daemon/scoring/provisional_results.h"
 #include "daemon/sensors/slots.h"
 #include "daemon/server/choose_snapshots.h"
 
@@ -181,6 +182,24 @@ static int take_counters(struct work *w, const struct hk_snapshot_part *part)
   return status;
 }
 
+/* Restores small windows of sensors that were restored with the section before. */
+static int take_provisional(struct work *w, const struct hk_snapshot_part *part)
+{
+  struct hk_snapshot_provisional p;
+  struct hk_restoration *o = w->out;
+  size_t at = 0;
+  uint8_t there;
+  int more, status = 0;
+  while (status == 0 && (more = hk_snapshot_provisional_next(part, &at, &p)) != 0) {
+    if (more < 0)
+      return more;
+    struct hk_shard *shard = &o->shard[p.slot % o->durable->shards];
+    if (p.slot < o->max_sensors && hk_registry_generation(o->registry, p.slot, &there) && there == p.generation)
+      status = hk_provisional_go_on(shard, hk_slot_within(shard->all, p.slot), p.saved, p.size);
+  }
+  return status;
+}
+
 static void forget_detectors(struct work *w)
 {
   for (uint32_t i = 0; i < w->n_detectors; i++)
@@ -195,13 +214,14 @@ static int take_parts(struct work *w, struct hk_snapshot_reader *reader, uint32_
   struct hk_snapshot_part part = { 0 };
   int status;
   while ((status = hk_snapshot_next(reader, &part)) == 1) {
-    status = part.type == HK_PART_DETECTOR   ? snapshots_keep_detector(w, &part)
-             : part.type == HK_PART_FEED     ? keep_feed(w, &part, shard)
-             : part.type == HK_PART_SENSORS  ? take_sensors(w, &part)
-             : part.type == HK_PART_MACHINES ? take_machines(w, &part)
-             : part.type == HK_PART_OWNERS   ? take_owners(w, &part)
-             : part.type == HK_PART_COUNTERS ? take_counters(w, &part)
-                                             : 0;
+    status = part.type == HK_PART_DETECTOR      ? snapshots_keep_detector(w, &part)
+             : part.type == HK_PART_FEED        ? keep_feed(w, &part, shard)
+             : part.type == HK_PART_SENSORS     ? take_sensors(w, &part)
+             : part.type == HK_PART_MACHINES    ? take_machines(w, &part)
+             : part.type == HK_PART_OWNERS      ? take_owners(w, &part)
+             : part.type == HK_PART_COUNTERS    ? take_counters(w, &part)
+             : part.type == HK_PART_PROVISIONAL ? take_provisional(w, &part)
+                                                : 0;
     if (part.position > w->out->position[shard])
       w->out->position[shard] = part.position;
     if (status == 0)

@@ -1,6 +1,7 @@
 /* Options, configuration, and the server's life. */
 #include "daemon/server/program.h"
 #include "cpu/field/field.h"
+#include "cpu/provisional/provisional.h"
 #include "gpu/model/pipelines_gpu.h"
 
 #include "daemon/base/address.h"
@@ -127,6 +128,21 @@ static void print_cluster(const struct hk_cluster_rule *r)
     printf("cluster %s: a scorer of %u of %u partitions\n", r->name, n, r->partitions);
 }
 
+/* Prints what the sensors of a detector take: bytes of one, and of max_sensors. */
+static void print_memory(const struct hk_config *config, uint32_t i, uint64_t one, uint64_t all, const char *backend)
+{
+  const struct hk_config_detector *d = &config->detectors[i];
+  printf("detector %s: %llu bytes a sensor on the %s backend, %.1f MiB for max_sensors = %u", d->name, (unsigned long long)one,
+         backend, (double)all / (1 << 20), config->max_sensors);
+  if (config->memory > 0 && all > config->memory)
+    printf("; memory = %.1f MiB is enough for about %llu of them", (double)config->memory / (1 << 20),
+           (unsigned long long)(config->memory / one));
+  if (d->detector.provisional)
+    printf("; provisional scores from point %d on, %zu bytes more until the window is full", HK_PROVISIONAL_FIRST,
+           hk_provisional_bytes());
+  putchar('\n');
+}
+
 /* Prints the memory of each detector's sensors. Asks the backend, so that the figure is exact. */
 static int program_check(const struct hk_config *config, const struct hk_backend_kind *kinds, const char *path)
 {
@@ -166,12 +182,7 @@ static int program_check(const struct hk_config *config, const struct hk_backend
   for (uint32_t i = 0; i < config->n_detectors && !config->detectors[i].group; i++) {
     const uint64_t all = backend->ops->need(backend, i, config->max_sensors), one = all / config->max_sensors;
     with = config->detectors[i].derived ? with + one : one;
-    printf("detector %s: %llu bytes a sensor on the %s backend, %.1f MiB for max_sensors = %u", config->detectors[i].name,
-           (unsigned long long)one, backend->ops->name, (double)all / (1 << 20), config->max_sensors);
-    if (config->memory > 0 && all > config->memory)
-      printf("; memory = %.1f MiB is enough for about %llu of them", (double)config->memory / (1 << 20),
-             (unsigned long long)(config->memory / one));
-    putchar('\n');
+    print_memory(config, i, one, all, backend->ops->name);
     const bool last = i + 1 == config->n_detectors || !config->detectors[i + 1].derived || config->detectors[i + 1].group;
     if (last && config->detectors[i].derived)
       program_print_together(config, i, with);

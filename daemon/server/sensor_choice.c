@@ -14,8 +14,8 @@
 #define TOGETHER 4096u         /* slots examined under one lock */
 #define LOOKED_MOST (1u << 18) /* slots examined for one unsorted answer */
 
-static const char *const states[] = { "ok", "warming", "gap", "stale", "waiting", "unknown" };
-enum state { OK, WARMING, GAP, STALE, WAITING, UNKNOWN, STATES };
+static const char *const states[] = { "ok", "warming", "provisional", "gap", "stale", "waiting", "unknown" };
+enum state { OK, WARMING, PROVISIONAL, GAP, STALE, WAITING, UNKNOWN, STATES };
 
 const char *hk_sensor_state(const struct hk_surveyed *one)
 {
@@ -25,11 +25,12 @@ const char *hk_sensor_state(const struct hk_surveyed *one)
   if (!one->held)
     return states[isnan(one->score) ? WARMING : OK];
   const bool scored = !isnan(one->score); /* some algorithms score before their window is full */
-  return states[one->window.stale                     ? STALE
-                : !one->window.started                ? WAITING
-                : one->window.count < span && !scored ? WARMING
-                : one->window.filled * 10 > span      ? GAP
-                                                      : OK];
+  return states[one->window.stale                                       ? STALE
+                : !one->window.started                                  ? WAITING
+                : one->window.count < span && !scored                   ? WARMING
+                : one->window.count < span && one->detector.provisional ? PROVISIONAL
+                : one->window.filled * 10 > span                        ? GAP
+                                                                        : OK];
 }
 
 /* --- requests --------------------------------------------------------------------------------------------------------- */
@@ -72,7 +73,7 @@ const char *hk_sensors_want(const struct hk_web_sensors *asked, struct hk_sensor
   if (asked->channel[0] && channel == HK_CHANNELS)
     return "`channel` is score, change, shift, group, novelty or limit";
   if (asked->state[0] && state == STATES)
-    return "`state` is ok, warming, gap, stale, waiting or unknown";
+    return "`state` is ok, warming, provisional, gap, stale, waiting or unknown";
   if (asked->alert[0] && strcmp(asked->alert, "true") != 0 && strcmp(asked->alert, "false") != 0)
     return "`alert` is true or false";
   if (asked->sort[0] && strcmp(asked->sort, "score") != 0 && strcmp(asked->sort, "change") != 0)

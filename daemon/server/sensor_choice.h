@@ -47,7 +47,7 @@ const char *hk_sensors_want(const struct hk_web_sensors *asked, struct hk_sensor
  * -ENOMEM. */
 int hk_sensors_choose(struct hk_server *server, const struct hk_sensor_wanted *wanted, uint32_t most,
                       struct hk_sensor_chosen *out, uint32_t *n, struct hk_sensor_place *next, bool *more);
-/* "ok", "warming", "gap", "stale", "waiting" or "unknown". */
+/* "ok", "warming", "provisional", "gap", "stale", "waiting" or "unknown". */
 const char *hk_sensor_state(const struct hk_surveyed *one);
 
 #endif

@@ -1,6 +1,6 @@
 /** Times: a Date, a number of ms since 1970 as Date.now() gives it, or a bigint of ns. What comes has bigints of ns. */
 export type Time = Date | number | bigint;
-export type State = 'warming' | 'ok' | 'gap' | 'late' | 'rejected';
+export type State = 'warming' | 'ok' | 'gap' | 'late' | 'rejected' | 'provisional';
 export type Channel = '' | 'score' | 'change' | 'shift' | 'group' | 'novelty' | 'limit';
 export type Level = 'unknown' | 'notice' | 'warning' | 'severe';
 
@@ -88,6 +88,8 @@ export interface HankelEvent {
   spreadAfter?: number;
   /** It was raised in a maintenance window. */
   maintenance?: boolean;
+  /** Raised by a small window while the wanted one was not full: most such alerts are false. */
+  provisional?: boolean;
   held?: number;
   by?: string;
   likeness?: number;

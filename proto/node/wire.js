@@ -1,6 +1,6 @@
 // Frames of the binary protocol of hankeld (PROTOCOL.md), and what they carry: coded and decoded here, with no socket.
 
-export const STATES = Object.freeze(['warming', 'ok', 'gap', 'late', 'rejected']);
+export const STATES = Object.freeze(['warming', 'ok', 'gap', 'late', 'rejected', 'provisional']);
 export const CHANNELS = Object.freeze(['', 'score', 'change', 'shift', 'group', 'novelty', 'limit']);
 export const EVENTS = Object.freeze(['', 'raised', 'corrected', 'cleared', 'stale', 'back', '', 'flapping', 'acknowledged']);
 export const NOVELTIES = Object.freeze(['', 'value', 'context', 'shape']);
@@ -104,6 +104,11 @@ class Writer {
     this.parts.push(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
     return this;
   }
+}
+
+/** What the marks of an event say. */
+function marksOf(marks) {
+  return { maintenance: (marks & 1) === 1, provisional: (marks & 4) === 4 };
 }
 
 /** What a note says, { novelty } or { limit }; its kind says of what it is. */
@@ -232,7 +237,7 @@ export const take = {
       const note = along & 4 ? noteOf(r) : {};
       if (along & 2) {
         r.skip(4); // strength, for clients of before
-        Object.assign(event, { margin: r.f32(), spreadBefore: r.f32(), spreadAfter: r.f32(), channel: CHANNELS[r.u8()], maintenance: (r.u8() & 1) === 1, severity: r.u16() / 1000,
+        Object.assign(event, { margin: r.f32(), spreadBefore: r.f32(), spreadAfter: r.f32(), channel: CHANNELS[r.u8()], ...marksOf(r.u8()), severity: r.u16() / 1000,
           held: r.u32(), similar: r.u32(), likeness: r.f32(), similarFrom: r.i64(), by: r.string() });
       }
       if (note.novelty)

@@ -121,6 +121,24 @@ static void try_counters(const struct hk_snapshot_part *part)
       (void)hk_rate_next(&c.rate, HK_RATE_AUTO, c.rate.time + (c.rate.time < INT64_MAX), c.rate.value * (1 + i % 3));
 }
 
+/* As hk_provisional_restore reads it, which the small window's scorer is not linked for. */
+static void try_provisional(const struct hk_snapshot_part *part)
+{
+  struct hk_detector d;
+  char error[128];
+  struct hk_window window;
+  struct hk_alert alert;
+  float ring[HK_PROVISIONAL_FIRST], feedback[HK_PROVISIONAL_WINDOW];
+  struct hk_snapshot_provisional p;
+  size_t at = 0;
+  if (hk_detector_parse("window=12", &d, error, sizeof error) != 0)
+    abort();
+  while (hk_snapshot_provisional_next(part, &at, &p) == 1)
+    if (p.size > 8 && hk_state_read((const uint8_t *)p.saved + 8, p.size - 8, &d, &window, &alert, ring, feedback) == 0 &&
+        window.count > HK_PROVISIONAL_FIRST)
+      abort();
+}
+
 static void read_all(int file)
 {
   const struct hk_disk disk = { 0 };
@@ -149,6 +167,8 @@ static void read_all(int file)
       try_owners(&part);
     else if (part.type == HK_PART_COUNTERS)
       try_counters(&part);
+    else if (part.type == HK_PART_PROVISIONAL)
+      try_provisional(&part);
     else if (part.type == HK_PART_DETECTOR)
       (void)hk_snapshot_detector_read(&part, &detector, &name);
     else if (part.type == HK_PART_FEED)

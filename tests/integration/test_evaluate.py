@@ -2,7 +2,9 @@
 """hankel evaluate: what it reads, tells, draws and refuses."""
 import csv
 import json
+import math
 import os
+import random
 import re
 import subprocess
 import tempfile
@@ -51,6 +53,20 @@ class Evaluate(unittest.TestCase):
         self.assertNotIn('tssb by its own', table.stdout)
         self.assertIn('tssb by severity, of 0 blocks of 40 points apart from labels', table.stdout)
         self.assertEqual(hankel('evaluate', '--calibrate', '--detector', graph, '--tune', 'alert=0.5|0.6', self.folder.name).returncode, 2)
+
+    def test_starts(self):
+        """Each piece is a sensor that begins there, with the labels in it; what a small window says is worth something before the wanted one is full."""
+        rng = random.Random(4)
+        made = [rng.gauss(0, .3) + math.sin(k * (.5 if k % 150 >= 100 else 1.3)) for k in range(470)]
+        self.write('tssb/desc.txt', 'made,20,100,150,250,300,400,450\n')
+        self.write('tssb/made.txt', '\n'.join(map(repr, made)))
+        keys = 'window=60,provisional=yes'
+        found = self.evaluate('--starts', '150', '--detector', keys)
+        pieces = [found[keys, f'made from {at}'] for at in (0, 150, 300)]
+        self.assertEqual([(p['points'], p['labels']) for p in pieces], [('150', '1'), ('150', '2'), ('150', '2')])  # the rest is left out
+        self.assertGreater(int(found[keys, 'tssb: all']['hits']), 0)
+        self.assertIn('gives no score of 3 of 3 recordings', hankel('evaluate', '--starts', '150', '--detector', 'window=60', self.folder.name).stderr)
+        self.assertEqual(hankel('evaluate', '--starts', '1', self.folder.name).returncode, 2)
 
     def test_all_layouts(self):
         with open(os.path.join(harness.DATA, 'CBF.txt')) as file:

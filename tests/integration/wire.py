@@ -7,7 +7,7 @@ import struct
 import time
 import zlib
 
-STATES = ['warming', 'ok', 'gap', 'late', 'rejected']
+STATES = ['warming', 'ok', 'gap', 'late', 'rejected', 'provisional']
 KINDS = ['', 'raised', 'corrected', 'cleared', 'stale', 'back']
 SANITIZED = os.environ.get('HANKEL_SANITIZE', 'none') != 'none'
 TSAN = os.environ.get('HANKEL_SANITIZE') == 'thread'

@@ -20,6 +20,7 @@ interface Change {
   novelty?: { kind: string; compared: number; reach: number; low: number; high: number; nearest?: number };
   limit?: { limit: number; slope: number; earliest: number; reached: number; latest: Nullable };
   secondary?: boolean;
+  provisional?: boolean;
   by?: string;
   maintenance?: boolean;
 }

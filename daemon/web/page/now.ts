@@ -98,7 +98,7 @@ function card(group: Group, act: () => void, made: boolean, small: Spark): Card 
       ...(open.length ? [does('Acknowledge', 'Somebody looks after it', acknowledge)] : ['acknowledged by ', known?.by ?? '', ' at ', known?.acknowledged ? time(known.acknowledged) : '', ' ']),
       ...(incident ? words(incident, does, async word => { if (word !== 'undo') await acknowledge(); })
         : open.length && !made ? [does('Expected', 'Acknowledges it, and marks what these sensors do in the next hour as maintenance', async () => { await maintain(); return acknowledge(); })] : []),
-      does('Maintenance, 1 h', 'Marks what these sensors do in the next hour', maintain), alerts.some(a => a.maintenance) ? 'raised in maintenance ' : '', done), incident ? members(incident) : group.machine && alerts.length > 1 ? parts(alerts.slice(1)) : ''));
+      does('Maintenance, 1 h', 'Marks what these sensors do in the next hour', maintain), alerts.some(a => a.maintenance) ? 'raised in maintenance ' : '', alerts.some(a => a.provisional) ? 'provisional: the window was not full yet ' : '', done), incident ? members(incident) : group.machine && alerts.length > 1 ? parts(alerts.slice(1)) : ''));
   return { row, key: key(group), sensor: primary(lead.sensor), draw: look => small.show(lead, look) };
 }
 

@@ -49,6 +49,7 @@ function threshold(s: Series, scored: boolean): string {
   const t = s.threshold;
   if (!t) return 'waits for its first point';
   if (!scored && (s.samples ?? 0) < (s.span ?? 0) && t.mode !== 'off' && !s.alert) return `warming up: ${s.samples} of ${s.span} samples`;
+  if (s.keys.provisional === 'yes' && (s.samples ?? 0) < (s.span ?? 0)) return `provisional, by a window of 12: ${s.samples} of ${s.span} samples`;
   if (t.mode === 'off') return 'no alerts (alert = off)';
   if (t.mode === 'fixed') return `alerts from a score of ${number(t.value)} on`;
   return t.value === undefined ? `learning its threshold: ${t.blocks} of 4 blocks` : `alerts where the evidence is over ${number(t.value)}, learned from ${t.blocks} blocks`;

@@ -12,7 +12,7 @@ import sys
 import zlib
 from typing import Any, Callable, Iterator, NamedTuple, Sequence, Union
 
-STATES = ("warming", "ok", "gap", "late", "rejected")
+STATES = ("warming", "ok", "gap", "late", "rejected", "provisional")
 EVENTS = (None, "raised", "corrected", "cleared", "stale", "back", None, "flapping", "acknowledged")
 INCIDENTS = (None, "told", "update", "merged", "closed", "withheld", "expected", "false", "undone")
 NOVELTIES = ("", "value", "context", "shape")
@@ -116,6 +116,7 @@ class Event(NamedTuple):
     novelty: Novelty | None = None
     incident: int = 0  # that it belongs to; 0: to none, or not subscribed with incidents
     limit: Limit | None = None
+    provisional: bool = False  # raised by a small window while the wanted one was not full: most such alerts are false
 
 
 def _note(payload: bytes, at: int, expected: float) -> tuple[Novelty | None, Limit | None]:
@@ -396,7 +397,7 @@ class End:
             at += record.size
             incident = place.pop() if with_ & 8 else 0
             more: tuple[Any, ...] = ()
-            novelty, near = None, None
+            novelty, near, marks = None, None, 0
             if with_ & 4:
                 novelty, near = _note(payload, at, before)
                 at += 40
@@ -408,7 +409,8 @@ class End:
                         payload[at - length : at].decode(), likeness, similar, similar_from)
                 novelty = novelty and novelty._replace(tolerance=spread_before)
             self._items.append(Event(self._names[handle], number, EVENTS[kind] or "", time, start, instant, score, before, after,
-                                     *(place or (0, 0)), *more)._replace(incident=incident, novelty=novelty if more else None, limit=near))
+                                     *(place or (0, 0)), *more)._replace(incident=incident, novelty=novelty if more else None, limit=near,
+                                                       provisional=bool(marks & 4)))
             if place and place[0]:
                 self.event_position = place[0]
 

@@ -1,0 +1,15 @@
+/* Cuts labelled recordings into pieces. Thread: the caller's. */
+#ifndef HK_LABELLED_CUT_H
+#define HK_LABELLED_CUT_H
+
+#include "daemon/cli/labelled.h"
+
+/* Replaces each recording by its pieces of `points` points, one after the other, each with the labels that begin or end in it;
+ * what remains is left out. A piece is a file of its own, whose name ends with the number of its first point. points: at least 1.
+ * Returns 0, or -ENOMEM and changes nothing. */
+int hk_labelled_cut(struct hk_labelled *set, uint32_t points);
+
+/* Whether a set has files of even and of odd number. */
+bool hk_labelled_has_halves(const struct hk_labelled *set);
+
+#endif
