@@ -74,6 +74,7 @@ function checkEvents(got, f) {
     assert.equal('severity' in event, (f.with & 2) > 0);
     if (f.with & 2)
       assert.equal(event.maintenance, (want.marks & 1) === 1);
+      assert.equal(event.provisional, (want.marks & 4) === 4);
     assert.equal(event.limit !== undefined, want.blocks !== undefined);
     if (want.blocks) {
       assert.deepEqual([event.limit.earliest, event.limit.reached], [number(want.earliest), number(want.reached)]);
