@@ -96,8 +96,10 @@ static void constants_score_nothing(const char *way, uint32_t window, double *wo
 static void constants_score_nothing_anywhere(void **state)
 {
   (void)state;
-  static const uint32_t widths[] = { 48, 512, 1024, 4, 17, 100, 199, 200, 201, 256, 320, 333, 640, 777, 1000, 1023 };
-  const uint32_t n = form == SANITIZE ? 2 : form == BRIEF || strcmp(kind->name, "reference") == 0 ? 3 : COUNT(widths);
+  /* the last four are sizes that CUDA has compiled, or lie between them; to the CPU they are like the others */
+  static const uint32_t widths[] = { 48, 512, 1024, 4, 17, 100, 199, 200, 201, 256, 333, 1023, 320, 640, 777, 1000 };
+  const uint32_t whole = COUNT(widths) - (strcmp(kind->name, "cpu") == 0 ? 4 : 0);
+  const uint32_t n = form == SANITIZE ? 2 : form == BRIEF || strcmp(kind->name, "reference") == 0 ? 3 : whole;
   double worst = 0;
   for (uint32_t w = 0; w < n; w++)
     for (uint32_t way = 0; way < COUNT(ways); way++) {
