@@ -97,5 +97,7 @@ bool hk_field_binding_has(const struct hk_field_binding *b, const char *name, si
   const uint32_t node = find(&b->file, name, length);
   if (b->file.plan)
     return node != HK_RESIDUAL_NONE && !b->file.plan->sensor[node].boundary;
+  if (b->file.graph && hk_field_graph_positions(b->file.graph))
+    return node != HK_RESIDUAL_NONE;
   return !b->file.graph || (node != HK_RESIDUAL_NONE && hk_field_graph_neighbour(b->file.graph, node, 1) != HK_RESIDUAL_NONE);
 }

@@ -25,8 +25,8 @@ void hk_field_binding_close(struct hk_field_binding *binding);
 void hk_field_binding_join(struct hk_field_binding *binding, struct hk_field *field, uint32_t member, const char *name,
                            size_t length);
 void hk_field_binding_leave(struct hk_field_binding *binding, const struct hk_field *field, uint32_t member);
-/* Whether a sensor of this name gets a derived series: it has two neighbours in the graph, finds its own, or is a check of the
- * model. */
+/* Whether a sensor of this name gets a derived series: it has two neighbours in the graph, finds its own, is a check of the
+ * model, or has a position on the line. */
 bool hk_field_binding_has(const struct hk_field_binding *binding, const char *name, size_t length);
 
 #endif

@@ -47,6 +47,7 @@ void hk_field_free(struct hk_field *f)
   free(f->offload);
   hk_residual_close(&f->residual);
   hk_field_model_close(&f->model);
+  hk_field_line_close(&f->line);
   free(f->open);
   free(f->member);
   free(f->value);
@@ -60,6 +61,12 @@ int hk_field_attach(struct hk_field *f, const struct hk_model_plan *plan, const 
 {
   const struct hk_model_rule rule = hk_field_model_rule(&f->rule);
   return f->rule.kind != HK_FIELD_MODEL || f->model.is ? 0 : hk_field_model_attach(&f->model, plan, &rule, place, error, size);
+}
+
+int hk_field_attach_line(struct hk_field *f, uint32_t n, const double *position, char *error, size_t size)
+{
+  const struct hk_focus_rule rule = hk_field_focus_rule(&f->rule);
+  return f->rule.kind != HK_FIELD_FOCUS || f->line.is ? 0 : hk_field_line_attach(&f->line, &rule, n, position, error, size);
 }
 
 const struct hk_model *hk_field_model_of(const struct hk_field *f)
@@ -78,7 +85,7 @@ uint64_t hk_field_need(const struct hk_field_rule *r, uint32_t members)
   const struct hk_residual_rule residual = hk_field_residual_rule(r);
   const uint64_t rows = (r->wait + 2) * (sizeof(double) + sizeof(int64_t)), own = sizeof(struct hk_field_member);
   const uint64_t ring = r->neighbours == HK_FIELD_AUTO ? HK_FIELD_RESIDENT * sizeof(float) : 0;
-  if (r->kind == HK_FIELD_MODEL)
+  if (r->kind != HK_FIELD_RESIDUAL)
     return members * (rows + own);
   return hk_residual_need(&residual, members) + members * (rows + own + ring);
 }
@@ -188,8 +195,8 @@ int hk_field_join(struct hk_field *f, uint32_t *number)
 
 void hk_field_leave(struct hk_field *f, uint32_t number)
 {
-  if (f->coming && f->coming_member == number)
-    f->coming = false;
+  if (f->coming.is && f->coming.member == number)
+    f->coming.is = false;
   for (uint32_t i = 0; i <= f->rule.wait; i++) {
     f->waiting -= !isnan(f->open[i].value[number]);
     f->open[i].value[number] = NAN;
@@ -222,8 +229,27 @@ void hk_field_bind(struct hk_field *f, uint32_t i, uint32_t k, uint32_t j)
   hk_residual_bind(&f->residual, i, k, j);
 }
 
+/* The member to blame for what a member sees; HK_RESIDUAL_NONE: none. */
+static uint32_t blamed_by(const struct hk_field *f, uint32_t member)
+{
+  const uint32_t j = hk_field_place_of(f, member), blamed = j == HK_FOCUS_NONE ? j : f->line.is->f.blamed[j];
+  return blamed == HK_FOCUS_NONE ? HK_RESIDUAL_NONE : f->line.member[blamed];
+}
+
+const struct hk_focus_line *hk_field_line_of(const struct hk_field *f)
+{
+  return f->line.is;
+}
+
+uint32_t hk_field_member_at(const struct hk_field *f, uint32_t sensor)
+{
+  return f->line.member[sensor];
+}
+
 uint32_t hk_field_neighbour(const struct hk_field *f, uint32_t i, uint32_t k)
 {
+  if (f->rule.kind == HK_FIELD_FOCUS)
+    return k == 0 ? blamed_by(f, i) : HK_RESIDUAL_NONE;
   return f->rule.kind == HK_FIELD_RESIDUAL ? f->residual.neighbour[hk_residual_at(f->rule.q, k, i)] : HK_RESIDUAL_NONE;
 }
 
@@ -242,18 +268,11 @@ uint32_t hk_field_top(const struct hk_field *f)
   return f->top;
 }
 
-/* The plan's sensor of a member; HK_MODEL_NONE: none. */
-static uint32_t sensor_of(const struct hk_field *f, uint32_t member)
-{
-  const uint32_t node = hk_field_node(f, member);
-  return f->model.is && node < hk_model_plan_of(f->model.is)->sensors ? node : HK_MODEL_NONE;
-}
-
 static struct hk_field_count count_checks(const struct hk_field *f)
 {
   struct hk_field_count count = { 0 };
   for (uint32_t i = 0; i < f->top; i++) {
-    const uint32_t sensor = sensor_of(f, i);
+    const uint32_t sensor = hk_field_sensor_of(f, i);
     const uint64_t values = sensor == HK_MODEL_NONE ? 0 : hk_model_check_of(f->model.is, sensor)->values;
     count.settled += values >= HK_MODEL_SETTLE;
     count.explained += values > 0;
@@ -261,9 +280,22 @@ static struct hk_field_count count_checks(const struct hk_field *f)
   return count;
 }
 
+static struct hk_field_count count_line(const struct hk_field *f)
+{
+  struct hk_field_count count = { 0 };
+  for (uint32_t i = 0; i < f->top; i++) {
+    const uint32_t j = hk_field_place_of(f, i);
+    count.settled += j != HK_FOCUS_NONE && f->line.is->f.errors[j] >= HK_FOCUS_SETTLE;
+    count.explained += j != HK_FOCUS_NONE && f->line.is->f.any && !isnan(f->line.is->f.value[j]);
+  }
+  return count;
+}
+
 struct hk_field_count hk_field_count(const struct hk_field *f)
 {
   struct hk_field_count count = { 0 };
+  if (f->rule.kind == HK_FIELD_FOCUS)
+    return count_line(f);
   if (f->rule.kind == HK_FIELD_MODEL)
     return count_checks(f);
   hk_offload_look(f->offload, &f->residual);
@@ -312,24 +344,24 @@ void hk_field_put(struct hk_field *f, uint32_t number, int64_t time, double valu
   if (row > f->newest)
     f->newest = row;
   if (row >= f->next && row >= m->from) {
-    f->coming = true;
-    f->coming_member = number;
-    f->coming_row = row;
-    f->coming_time = time;
-    f->coming_value = value;
+    f->coming.is = true;
+    f->coming.member = number;
+    f->coming.row = row;
+    f->coming.time = time;
+    f->coming.value = value;
   }
 }
 
 /* Puts the last point into its row, after the rows that it forces to close were closed. */
 static void settle_in(struct hk_field *f)
 {
-  if (!f->coming)
+  if (!f->coming.is)
     return;
-  const struct hk_field_open *open = hk_field_open_row(f, f->coming_row);
-  open->value[f->coming_member] = f->coming_value;
-  open->time[f->coming_member] = f->coming_time;
+  const struct hk_field_open *open = hk_field_open_row(f, f->coming.row);
+  open->value[f->coming.member] = f->coming.value;
+  open->time[f->coming.member] = f->coming.time;
   f->waiting++;
-  f->coming = false;
+  f->coming.is = false;
 }
 
 /* Keeps z of the last row. */
@@ -363,12 +395,12 @@ static void compute_model(struct hk_field *f, const struct hk_field_open *open, 
   for (uint32_t k = 0; k < sensors; k++)
     f->model.value[k] = NAN;
   for (uint32_t i = 0; i < f->top; i++)
-    if (sensor_of(f, i) != HK_MODEL_NONE)
-      f->model.value[sensor_of(f, i)] = open->value[i];
+    if (hk_field_sensor_of(f, i) != HK_MODEL_NONE)
+      f->model.value[hk_field_sensor_of(f, i)] = open->value[i];
   if (f->model.is)
     nu = hk_model_row(f->model.is, f->next - 1, f->model.value);
   for (uint32_t i = 0; i < f->top; i++) {
-    const uint32_t k = sensor_of(f, i);
+    const uint32_t k = hk_field_sensor_of(f, i);
     f->value[i] = k != HK_MODEL_NONE && nu && !isnan(nu[k]) ? hk_residual_tag(nu[k], 0) : NAN; /* no neighbour is to blame */
     if (isnan(f->value[i]))
       continue;
@@ -376,6 +408,51 @@ static void compute_model(struct hk_field *f, const struct hk_field_open *open, 
     out->said++;
     out->out += check->values > HK_MODEL_SETTLE && fabs(nu[k] - check->mean) > f->rule.clip * check->error;
   }
+}
+
+/* Computes the strengths of a row, the one before `next`. */
+static void compute_focus(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
+{
+  struct hk_field_line *l = &f->line;
+  const uint32_t sensors = l->is ? l->is->f.n : 0;
+  int64_t time = 0;
+  hk_field_line_begin(l);
+  for (uint32_t i = 0; i < f->top; i++) {
+    f->value[i] = NAN;
+    const uint32_t j = hk_field_place_of(f, i);
+    if (j == HK_FOCUS_NONE)
+      continue;
+    l->value[j] = open->value[i];
+    l->member[j] = i;
+  }
+  if (!l->is)
+    return;
+  hk_focus_row(l->is, f->next - 1, l->value);
+  if (!hk_field_line_began(l, f->next - 1, f->rule.interval, &time))
+    return;
+  for (uint32_t j = 0; j < sensors; j++) {
+    const uint32_t i = l->member[j];
+    if (i == HK_FOCUS_NONE || isnan(l->is->f.value[j]))
+      continue;
+    f->value[i] = hk_residual_tag((double)l->is->f.value[j], l->is->f.blamed[j] != HK_FOCUS_NONE);
+    f->time[i] = out->latest = time;
+    out->said++;
+  }
+  const double strongest = (double)l->is->found.strongest;
+  out->own = out->said > 0 ? strongest / (strongest + f->rule.focus.threshold) : NAN;
+}
+
+static void compute(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
+{
+  if (f->rule.kind == HK_FIELD_FOCUS) {
+    compute_focus(f, open, out);
+    return;
+  }
+  if (f->rule.kind == HK_FIELD_MODEL)
+    compute_model(f, open, out);
+  else
+    compute_residuals(f, open, out);
+  out->own = out->said > 0 ? (double)out->out / out->said : NAN;
 }
 
 /* Closes the next row. False: it has no sample, and does not count as a row. */
@@ -396,11 +473,8 @@ static bool close_row(struct hk_field *f, struct hk_field_row *out)
   f->waiting -= n;
   sweep(f);
   memcpy(f->time, open->time, f->top * sizeof *f->time);
-  *out = (struct hk_field_row){ .n = f->top, .time = f->time, .value = f->value, .latest = latest };
-  if (f->rule.kind == HK_FIELD_MODEL)
-    compute_model(f, open, out);
-  else
-    compute_residuals(f, open, out);
+  *out = (struct hk_field_row){ .n = f->top, .time = f->time, .value = f->value, .latest = latest, .own = NAN };
+  compute(f, open, out);
   for (uint32_t i = 0; i < f->top; i++)
     open->value[i] = NAN;
   return true;

@@ -1,8 +1,9 @@
-/* State of a field, for its own files: field.c computes rows and residuals, choose.c finds neighbours, state.c writes and reads,
- * rule.c has the keys. */
+/* State of a field, for its own files: field.c computes rows, residuals and strengths, choose.c finds neighbours,
+ * state.c writes and reads, rule.c has the keys. */
 #ifndef HK_FIELD_INTERNAL_H
 #define HK_FIELD_INTERNAL_H
 
+#include "cpu/field/attached_line.h"
 #include "cpu/field/attached_model.h"
 #include "cpu/field/field.h"
 #include "cpu/field/offload.h"
@@ -29,12 +30,21 @@ struct hk_field_open {
   int64_t *time;
 };
 
+/* A point that was put and is not in a row yet. */
+struct hk_field_coming {
+  bool is; /* there is one */
+  uint32_t member;
+  int64_t row, time;
+  double value;
+};
+
 struct hk_field {
   struct hk_field_rule rule;
   uint32_t room;                    /* capacity of all columns here, in nodes */
   struct hk_residual residual;      /* for operator residual; with the same room */
   struct hk_field_offload *offload; /* computes the rows of the residual */
   struct hk_field_model model;      /* for operator model */
+  struct hk_field_line line;        /* for operator focus */
   struct hk_field_member *member;
   uint32_t n_members, top;    /* top: member numbers are below it */
   uint32_t n_left;            /* members that are LEFT */
@@ -44,18 +54,26 @@ struct hk_field {
   uint32_t waiting;           /* points in `open` */
   uint32_t behind;            /* members for which `next` waits; valid if `counted` */
   bool counted;
-  bool coming; /* a point was put that is not in a row yet: */
-  uint32_t coming_member;
-  int64_t coming_row, coming_time;
-  double coming_value;
+  struct hk_field_coming coming;
   double *value;     /* residuals of the last closed row */
   int64_t *time;     /* times of the last closed row */
   float *ring;       /* AUTO: z of the last HK_FIELD_RESIDENT rows, residual.room numbers each; else NULL */
   uint32_t kept, at; /* rows in `ring`, and the place of the next one */
 };
 
-/* Adds member `number`, which must be free and below rule.members. Returns 0 or -ENOMEM. */
-int hk_field_add(struct hk_field *field, uint32_t number);
+/* The plan's sensor of a member; HK_MODEL_NONE: none. */
+static inline uint32_t hk_field_sensor_of(const struct hk_field *f, uint32_t member)
+{
+  const uint32_t node = hk_field_node(f, member);
+  return f->model.is && node < hk_model_plan_of(f->model.is)->sensors ? node : HK_MODEL_NONE;
+}
+
+/* The sensor of a member on the line; HK_FOCUS_NONE: none. */
+static inline uint32_t hk_field_place_of(const struct hk_field *f, uint32_t member)
+{
+  const uint32_t node = hk_field_node(f, member);
+  return f->line.is && node < f->line.is->f.n ? f->line.is->rank[node] : HK_FOCUS_NONE;
+}
 
 /* The place of an open row. */
 static inline struct hk_field_open *hk_field_open_row(const struct hk_field *f, int64_t row)

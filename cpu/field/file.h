@@ -1,5 +1,5 @@
-/* The contents of the file of a field's rule: the graph of neighbours or the plan of the lines of pipes; empty if the rule names
- * no file. Thread: any. */
+/* The contents of the file of a field's rule: the graph of neighbours, the positions on a line, or the plan of the lines of
+ * pipes; empty if the rule names no file. Thread: any. */
 #ifndef HK_FIELD_FILE_H
 #define HK_FIELD_FILE_H
 

@@ -26,6 +26,7 @@ struct hk_field_graph {
   uint32_t q, n;
   char *text; /* text of the names */
   struct word *name;
+  double *position;    /* by node; NULL: not those of a line */
   uint32_t *neighbour; /* q for each node */
   uint32_t *users;     /* those of node i are at users_at[i] .. users_at[i + 1] - 1 */
   uint32_t *users_at;
@@ -39,7 +40,7 @@ struct reading {
   size_t line;
   struct word *named; /* all words that are names, in the order of the file */
   size_t n_named, room_named;
-  double *number; /* graph: a weight for each line; nearest: X Y Z */
+  double *number; /* graph: a weight for each line; nearest: X Y Z; line: X */
   size_t n_numbers, room_numbers;
   char *error;
   size_t size;
@@ -147,6 +148,21 @@ static int take_place(struct reading *r, const struct word *w, uint32_t n)
   return add_name(r, w[0]) && add_number(r, at[0]) && add_number(r, at[1]) && add_number(r, at[2]) ? 0 : no_memory(r);
 }
 
+static int take_position(struct reading *r, const struct word *w, uint32_t n)
+{
+  double at;
+  if (n != 2)
+    return complain(r, "not NAME X");
+  if (!to_number(w[1], &at) || fabs(at) > 1e100)
+    return complain(r, "the position is not a number");
+  return add_name(r, w[0]) && add_number(r, at) ? 0 : no_memory(r);
+}
+
+static int take_line(struct reading *r, const struct word *w, uint32_t n)
+{
+  return r->kind == HK_FIELD_GRAPH ? take_edge(r, w, n) : r->kind == HK_FIELD_LINE ? take_position(r, w, n) : take_place(r, w, n);
+}
+
 static int take_lines(struct reading *r)
 {
   int status = 0;
@@ -154,7 +170,7 @@ static int take_lines(struct reading *r)
     struct word words[WORDS + 1];
     const uint32_t n = next_line(r, words);
     if (n > 0)
-      status = r->kind == HK_FIELD_GRAPH ? take_edge(r, words, n) : take_place(r, words, n);
+      status = take_line(r, words, n);
   }
   return status;
 }
@@ -185,7 +201,7 @@ static int take_names(struct reading *r)
     g->name[n++] = g->name[i];
     bytes += g->name[n - 1].length;
   }
-  if (r->kind == HK_FIELD_NEAREST && n < r->n_named) {
+  if (r->kind != HK_FIELD_GRAPH && n < r->n_named) {
     snprintf(r->error, r->size, "a sensor has two places");
     return -EINVAL;
   }
@@ -291,6 +307,18 @@ static int take_places(struct reading *r)
   return 0;
 }
 
+/* Finds the position of each node. */
+static int take_positions(struct reading *r)
+{
+  struct hk_field_graph *g = r->graph;
+  g->position = malloc((r->n_named + 1) * sizeof *g->position);
+  if (!g->position)
+    return no_memory(r);
+  for (size_t i = 0; i < r->n_named; i++)
+    g->position[hk_field_graph_find(g, r->named[i].text, r->named[i].length)] = r->number[i];
+  return 0;
+}
+
 /* Makes the table of users: by node, the nodes that have it as neighbour. */
 static int take_users(struct reading *r)
 {
@@ -319,7 +347,7 @@ static int take_neighbours(struct reading *r)
     return no_memory(r);
   for (size_t i = 0; i < (size_t)g->n * g->q; i++)
     g->neighbour[i] = HK_RESIDUAL_NONE;
-  const int status = r->kind == HK_FIELD_GRAPH ? take_edges(r) : take_places(r);
+  const int status = r->kind == HK_FIELD_GRAPH ? take_edges(r) : r->kind == HK_FIELD_LINE ? take_positions(r) : take_places(r);
   return status == 0 ? take_users(r) : status;
 }
 
@@ -333,7 +361,7 @@ int hk_field_graph_parse(struct hk_field_graph **out, uint32_t kind, uint32_t q,
   if (!g)
     return no_memory(&r);
   atomic_init(&g->references, 1);
-  g->q = q;
+  g->q = kind == HK_FIELD_LINE ? 0 : q;
   int status = take_lines(&r);
   if (status == 0)
     status = take_names(&r);
@@ -375,6 +403,7 @@ void hk_field_graph_release(struct hk_field_graph *g)
     return;
   free(g->text);
   free(g->name);
+  free(g->position);
   free(g->neighbour);
   free(g->users);
   free(g->users_at);
@@ -386,6 +415,11 @@ void hk_field_graph_release(struct hk_field_graph *g)
 uint32_t hk_field_graph_nodes(const struct hk_field_graph *g)
 {
   return g->n;
+}
+
+const double *hk_field_graph_positions(const struct hk_field_graph *g)
+{
+  return g->position;
 }
 
 uint32_t hk_field_graph_neighbour(const struct hk_field_graph *g, uint32_t node, uint32_t k)
@@ -419,6 +453,7 @@ uint32_t hk_field_graph_mark(const struct hk_field_graph *g)
 {
   uint64_t hash = mix(14695981039346656037u, &g->q, sizeof g->q);
   hash = mix(hash, g->neighbour, (size_t)g->n * g->q * sizeof *g->neighbour);
+  hash = g->position ? mix(hash, g->position, g->n * sizeof *g->position) : hash;
   for (uint32_t i = 0; i < g->n; i++)
     hash = mix(mix(hash, g->name[i].text, g->name[i].length), "", 1);
   const uint32_t mark = (uint32_t)(hash >> 32 ^ hash);

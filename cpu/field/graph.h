@@ -2,6 +2,7 @@
  *
  *   HK_FIELD_GRAPH    lines of A B [weight]: A and B are neighbours; weight > 0, default 1
  *   HK_FIELD_NEAREST  lines of NAME X Y [Z], at most HK_FIELD_PLACES_MAX: the q nearest are neighbours
+ *   HK_FIELD_LINE     lines of NAME X: positions on a line (focus.h); nobody is a neighbour
  *
  * Of more than q neighbours those with the greatest weight, or the shortest distance, are kept; of equal ones those that come
  * first. Words are separated by blanks, tabs or commas; a line that begins with # is a comment.
@@ -26,6 +27,8 @@ struct hk_field_graph *hk_field_graph_hold(struct hk_field_graph *graph); /* add
 void hk_field_graph_release(struct hk_field_graph *graph);                /* NULL is allowed */
 
 uint32_t hk_field_graph_nodes(const struct hk_field_graph *graph);
+/* HK_FIELD_LINE: the positions, by node; else NULL. */
+const double *hk_field_graph_positions(const struct hk_field_graph *graph);
 /* Finds the node with a name; HK_RESIDUAL_NONE: not in the graph. */
 uint32_t hk_field_graph_find(const struct hk_field_graph *graph, const char *name, size_t length);
 /* Neighbour k < q of a node; HK_RESIDUAL_NONE: the node has fewer. */

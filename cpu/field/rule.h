@@ -2,6 +2,7 @@
 #ifndef HK_FIELD_RULE_H
 #define HK_FIELD_RULE_H
 
+#include "cpu/field/focus.h"
 #include "cpu/field/residual.h"
 #include "cpu/model/model.h"
 
@@ -15,17 +16,19 @@
 enum hk_field_operator {
   HK_FIELD_RESIDUAL, /* value less the value expected from the neighbours (residual.h) */
   HK_FIELD_MODEL,    /* value less the value by the equations of a line of pipes (cpu/model/model.h) */
+  HK_FIELD_FOCUS,    /* strength of a change that travels along a line (focus.h) */
 };
 
 enum hk_field_neighbours {
   HK_FIELD_AUTO,
   HK_FIELD_GRAPH,   /* from a file of edges */
   HK_FIELD_NEAREST, /* from a file of places */
+  HK_FIELD_LINE,    /* none: a file of positions on a line; focus only */
 };
 
 struct hk_field_rule {
   uint32_t kind;                /* enum hk_field_operator */
-  uint32_t neighbours;          /* residual only, as q, refit, blame and forget: enum hk_field_neighbours */
+  uint32_t neighbours;          /* residual only, as q and refit; focus has LINE: enum hk_field_neighbours */
   uint32_t q;                   /* maximum neighbours of a member; 2..HK_RESIDUAL_NEIGHBOURS_MAX */
   uint32_t refit;               /* rows; 1..4096 */
   uint32_t blame;               /* rows over which a step is visible; 4..4096 */
@@ -36,25 +39,29 @@ struct hk_field_rule {
   double clip;                  /* 1..1000 */
   double adapt;                 /* model only: 0..0.1 */
   uint32_t hold;                /* model only: rows; up to HK_MODEL_HOLD_MAX */
-  char file[HK_FIELD_FILE_MAX]; /* path of the file of edges, of places, or of the model; "": none */
+  struct hk_focus_keys focus;   /* focus only */
+  char file[HK_FIELD_FILE_MAX]; /* path of the file of edges, of places or positions, or of the model; "": none */
   uint32_t mark;                /* hash of the file's contents; 0: no file, or not read yet */
-  bool placed;                  /* the file was given as one of places */
+  bool placed;                  /* the file was given as one of places or positions */
   bool modelled;                /* the file was given as one of a model */
-  uint32_t given;               /* bits by operator: a key that only this operator has was given; for hk_field_check */
+  uint32_t given;               /* bits by operator: a key that this operator does not have was given; for hk_field_check */
 };
 
 /* Returns the rule with all keys at their defaults. */
 struct hk_field_rule hk_field_default(void);
-/* hk_field_set: sets one of the keys operator neighbours positions q refit blame forget file adapt hold wait members interval
- * clip; hankeld.conf(5) documents them. hk_field_check: checks that the keys are consistent. Both return 0, or -EINVAL with a
- * message. */
+/* hk_field_set: sets one of the keys operator neighbours positions q refit blame forget file adapt hold speed flow reach
+ * travel block places threshold wait members interval clip; hankeld.conf(5) documents them. hk_field_check: checks that the keys
+ * are consistent. Both return 0, or -EINVAL with a message. */
 int hk_field_set(struct hk_field_rule *rule, const char *key, const char *value, char *error, size_t size);
 int hk_field_check(const struct hk_field_rule *rule, char *error, size_t size);
 /* Parses "key=value,key=value"; "" is the default. Returns as hk_field_check. */
 int hk_field_parse(const char *text, struct hk_field_rule *out, char *error, size_t size);
 /* The part of a rule for the residual. */
 struct hk_residual_rule hk_field_residual_rule(const struct hk_field_rule *rule);
-/* The part of a rule for the model. */
+/* The parts of a rule for the model, and for the focus. */
 struct hk_model_rule hk_field_model_rule(const struct hk_field_rule *rule);
+struct hk_focus_rule hk_field_focus_rule(const struct hk_field_rule *rule);
+/* Name of an operator, as in the configuration. */
+const char *hk_field_operator_name(uint32_t kind);
 
 #endif

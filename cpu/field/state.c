@@ -15,13 +15,20 @@ struct head {
 };
 _Static_assert(sizeof(struct head) == 80, "no padding");
 
-/* A model has MODEL for `neighbours`, and `kept` is how many times 8 bytes its state is; q, refit, blame, forget and clip are as
- * in any rule, and of no use. */
+/* A model has MODEL for `neighbours`, a focus FOCUS, and `kept` is how many times 8 bytes its state is; q, refit, blame and clip,
+ * and of a model forget, are as in any rule, and of no use. */
 #define MODEL 3u
+#define FOCUS 4u
+
+/* Whether the state is that of a model or of a focus. */
+static bool is_attached(const struct head *h)
+{
+  return h->neighbours == MODEL || h->neighbours == FOCUS;
+}
 
 /* Behind it: the members of all numbers, the points of the rows from `next` to `newest` by row and number; and the residual's
- * columns (residual.h), and z of the rows that are kept, from the oldest to the newest, by row and number; or the model's state
- * (cpu/model/model.h). */
+ * columns (residual.h), and z of the rows that are kept, from the oldest to the newest, by row and number; or the state of
+ * the model (cpu/model/model.h) or of the line (focus.h). */
 struct point {
   int64_t time;
   double value; /* NaN: none */
@@ -44,13 +51,16 @@ static size_t size_of(const struct head *h)
   const struct hk_residual_rule rule = { .neighbours = h->q };
   const size_t rows =
       sizeof *h + h->top * sizeof(struct hk_field_member) + (size_t)open_rows(h->next, h->newest) * h->top * sizeof(struct point);
-  return h->neighbours == MODEL ? rows + 8 * (size_t)h->kept : rows + hk_residual_state_size(&rule, h->top) + ring_size(h);
+  return is_attached(h) ? rows + 8 * (size_t)h->kept : rows + hk_residual_state_size(&rule, h->top) + ring_size(h);
 }
 
 static struct head head_of(const struct hk_field *f)
 {
-  const bool model = f->rule.kind == HK_FIELD_MODEL;
-  return (struct head){ .neighbours = model ? MODEL : f->rule.neighbours,
+  const uint32_t kind = f->rule.kind;
+  const size_t attached = kind == HK_FIELD_MODEL ? f->model.size : f->line.size;
+  return (struct head){ .neighbours = kind == HK_FIELD_MODEL   ? MODEL
+                                      : kind == HK_FIELD_FOCUS ? FOCUS
+                                                               : f->rule.neighbours,
                         .q = f->rule.q,
                         .refit = f->rule.refit,
                         .blame = f->rule.blame,
@@ -63,7 +73,7 @@ static struct head head_of(const struct hk_field *f)
                         .clip = f->rule.clip,
                         .next = f->next,
                         .newest = f->newest,
-                        .kept = model ? (uint32_t)(f->model.size / 8) : f->kept,
+                        .kept = kind == HK_FIELD_RESIDUAL ? f->kept : (uint32_t)(attached / 8),
                         .mark = f->rule.mark };
 }
 
@@ -105,6 +115,10 @@ void hk_field_write(const struct hk_field *f, void *state)
     hk_field_model_write(&f->model, at);
     return;
   }
+  if (f->rule.kind == HK_FIELD_FOCUS) {
+    hk_field_line_write(&f->line, at);
+    return;
+  }
   hk_offload_look(f->offload, &f->residual);
   hk_residual_write(&f->residual, f->top, at);
   at += hk_residual_state_size(&f->residual.rule, f->top);
@@ -127,21 +141,28 @@ static bool is_row(int64_t interval, int64_t row)
 
 static struct hk_field_rule rule_of(const struct head *h)
 {
-  const bool model = h->neighbours == MODEL;
-  return (struct hk_field_rule){ .kind = model ? HK_FIELD_MODEL : HK_FIELD_RESIDUAL,
-                                 .neighbours = model ? HK_FIELD_AUTO : h->neighbours,
-                                 .modelled = model,
-                                 .placed = h->neighbours == HK_FIELD_NEAREST,
-                                 .mark = h->mark,
-                                 .file = { h->neighbours == HK_FIELD_AUTO ? 0 : '-' }, /* only whether there is a file matters */
-                                 .q = h->q,
-                                 .refit = h->refit,
-                                 .blame = h->blame,
-                                 .wait = h->wait,
-                                 .members = h->members,
-                                 .interval = h->interval,
-                                 .forget = h->forget,
-                                 .clip = h->clip };
+  const bool model = h->neighbours == MODEL, focus = h->neighbours == FOCUS;
+  return (struct hk_field_rule){
+    .kind = model   ? HK_FIELD_MODEL
+            : focus ? HK_FIELD_FOCUS
+                    : HK_FIELD_RESIDUAL,
+    .neighbours = model   ? HK_FIELD_AUTO
+                  : focus ? HK_FIELD_LINE
+                          : h->neighbours,
+    .focus = { .speed = { 1 }, .speeds = 1, .reach = 1, .threshold = 1, .block = 1, .places = 1 }, /* any */
+    .modelled = model,
+    .placed = h->neighbours == HK_FIELD_NEAREST || focus,
+    .mark = h->mark,
+    .file = { h->neighbours == HK_FIELD_AUTO ? 0 : '-' }, /* only whether there is a file matters */
+    .q = h->q,
+    .refit = h->refit,
+    .blame = h->blame,
+    .wait = h->wait,
+    .members = h->members,
+    .interval = h->interval,
+    .forget = h->forget,
+    .clip = h->clip
+  };
 }
 
 /* Whether a head is valid. */
@@ -150,12 +171,12 @@ static bool is_good(const struct head *h, size_t size)
   const struct hk_field_rule rule = rule_of(h);
   char error[128];
   if (hk_field_check(&rule, error, sizeof error) != 0 || h->top > h->members || h->n_members > h->top ||
-      h->kept > (h->neighbours == MODEL           ? UINT32_MAX
+      h->kept > (is_attached(h)                   ? UINT32_MAX
                  : h->neighbours == HK_FIELD_AUTO ? HK_FIELD_RESIDENT
                                                   : 0))
     return false;
   if (h->next == HK_FIELD_NEVER)
-    return h->newest == HK_FIELD_NEVER && (h->kept == 0 || h->neighbours == MODEL) && size == size_of(h);
+    return h->newest == HK_FIELD_NEVER && (h->kept == 0 || is_attached(h)) && size == size_of(h);
   return is_row(h->interval, h->newest) && is_row(h->interval, h->next - 1) && h->newest - h->next >= -1 &&
          h->newest - h->next < h->wait && size == size_of(h);
 }
@@ -213,6 +234,8 @@ static int read_all(struct hk_field *f, const struct head *h, const uint8_t *at)
     status = read_open(f, &at);
   if (status == 0 && h->neighbours == MODEL)
     return hk_field_model_keep(&f->model, at, 8 * (size_t)h->kept); /* until its plan is known */
+  if (status == 0 && h->neighbours == FOCUS)
+    return hk_field_line_keep(&f->line, at, 8 * (size_t)h->kept); /* until the positions are known */
   if (status == 0 && !hk_residual_read(&f->residual, f->top, at))
     status = -EBADMSG;
   if (status != 0)

@@ -1,5 +1,6 @@
 /* Recordings as fields: see fielded.h. */
 #include "daemon/cli/fielded.h"
+#include "daemon/base/grow.h"
 #include "daemon/cli/options.h"
 
 #include <inttypes.h>
@@ -10,13 +11,16 @@
 
 struct hk_fielded {
   struct hk_field *field;
+  const struct hk_recordings *csv;
   struct hk_field_binding binding;
-  uint32_t n;
-  const char *suffix; /* of names of derived sensors */
-  char **name;        /* of these */
+  uint32_t n, kind; /* kind: enum hk_field_operator */
+  char suffix[16];  /* of names of derived sensors */
+  char **name;      /* of these */
   struct hk_field_row row;
   uint32_t at; /* in it; row.n: it is through */
   uint64_t points;
+  struct hk_event *change; /* changes that a focus has found, in order: n_changes, of which `told` were returned */
+  uint32_t n_changes, room_changes, told;
 };
 
 static bool join_all(struct hk_fielded *f, const struct hk_recordings *csv)
@@ -35,11 +39,25 @@ static bool join_all(struct hk_fielded *f, const struct hk_recordings *csv)
   return true;
 }
 
+/* Makes the field, with the contents of its file. Returns 0 or a negative errno with a message. */
+static int make_field(struct hk_fielded *f, const struct hk_field_rule *rule, char *error, size_t size)
+{
+  const struct hk_pipelines_place host = { &hk_pipelines_host, 0 };
+  const struct hk_field_file *file = &f->binding.file;
+  snprintf(error, size, "out of memory");
+  int status = hk_field_new(&f->field, rule);
+  if (status == 0 && file->plan)
+    status = hk_field_attach(f->field, file->plan, &host, error, size);
+  if (status == 0 && rule->kind == HK_FIELD_FOCUS)
+    status =
+        hk_field_attach_line(f->field, hk_field_graph_nodes(file->graph), hk_field_graph_positions(file->graph), error, size);
+  return status;
+}
+
 int hk_fielded_open(struct hk_fielded **out, char **argv, const char *keys, const struct hk_recordings *csv)
 {
   struct hk_field_rule rule;
   char error[1024];
-  const struct hk_pipelines_place host = { &hk_pipelines_host, 0 };
   if (hk_field_parse(keys, &rule, error, sizeof error) != 0)
     return hk_usage(argv, "--field: %s", error);
   const uint32_t n = hk_recording_sensors(csv);
@@ -52,13 +70,15 @@ int hk_fielded_open(struct hk_fielded **out, char **argv, const char *keys, cons
   if (hk_field_binding_open(&f->binding, &rule, error, sizeof error) != 0)
     return hk_failed(argv, "--field: %s", error);
   f->n = n;
-  f->suffix = rule.kind == HK_FIELD_MODEL ? "#model" : "#residual";
+  f->csv = csv;
+  f->kind = rule.kind;
+  snprintf(f->suffix, sizeof f->suffix, "#%s", hk_field_operator_name(rule.kind));
   f->name = calloc(n + 1, sizeof *f->name);
-  const bool fine = f->name && hk_field_new(&f->field, &rule) == 0 &&
-                    (!f->binding.file.plan || hk_field_attach(f->field, f->binding.file.plan, &host, error, sizeof error) == 0) &&
-                    join_all(f, csv);
-  return fine ? 0
-              : hk_failed(argv, "no memory for a field of %u sensors: it needs %" PRIu64 " bytes", n, hk_field_need(&rule, n));
+  if (f->name && make_field(f, &rule, error, sizeof error) != 0)
+    return hk_failed(argv, "--field: %s%s%s", rule.file, rule.file[0] ? ": " : "", error);
+  return f->name && join_all(f, csv)
+             ? 0
+             : hk_failed(argv, "no memory for a field of %u sensors: it needs %" PRIu64 " bytes", n, hk_field_need(&rule, n));
 }
 
 void hk_fielded_close(struct hk_fielded *f)
@@ -68,6 +88,7 @@ void hk_fielded_close(struct hk_fielded *f)
   for (uint32_t i = 0; f->name && i < f->n; i++)
     free(f->name[i]);
   free(f->name);
+  free(f->change);
   hk_field_binding_close(&f->binding);
   hk_field_free(f->field);
   free(f);
@@ -81,6 +102,43 @@ const char *hk_fielded_name(const struct hk_fielded *f, uint32_t sensor)
 void hk_fielded_put(struct hk_fielded *f, uint32_t sensor, int64_t time, double value)
 {
   hk_field_put(f->field, sensor, time, value);
+}
+
+/* Notes the change that a row has found. Out of memory it is left out, as the daemon does. */
+static void note_found(struct hk_fielded *f)
+{
+  const struct hk_focus_line *line = hk_field_line_of(f->field);
+  if (!line || !line->found.changed || isnan(f->row.own))
+    return;
+  struct hk_event *change = hk_grow(f->change, f->n_changes, &f->room_changes, sizeof *change, 16);
+  if (!change)
+    return;
+  const double strength = (double)line->found.strongest, unit = line->rule.keys.threshold;
+  const float margin = hk_alert_margin(strength, unit);
+  f->change = change;
+  f->change[f->n_changes] = (struct hk_event){ .kind = HK_EVENT_RAISED,
+                                               .number = f->n_changes + 1,
+                                               .channel = HK_CHANNEL_GROUP,
+                                               .time = f->row.latest,
+                                               .from = f->row.latest,
+                                               .instant = f->row.latest,
+                                               .score = (float)(strength / (strength + unit)),
+                                               .margin = margin,
+                                               .severity = hk_focus_severity(margin),
+                                               .after = line->found.position,
+                                               .spread_after = (float)line->found.speed };
+  f->n_changes++;
+}
+
+const struct hk_event *hk_fielded_change(struct hk_fielded *f, int64_t time, const char **sensor)
+{
+  if (f->told == f->n_changes || f->change[f->told].time > time)
+    return NULL;
+  const struct hk_event *change = &f->change[f->told++];
+  const struct hk_focus_line *line = hk_field_line_of(f->field);
+  const uint32_t member = f->binding.member[line->node[hk_focus_nearest(line, change->after)]];
+  *sensor = member < f->n ? hk_recording_sensor(f->csv, member) : "?";
+  return change;
 }
 
 bool hk_fielded_next(struct hk_fielded *f, struct hk_fielded_point *out)
@@ -97,6 +155,7 @@ bool hk_fielded_next(struct hk_fielded *f, struct hk_fielded_point *out)
     f->at = f->row.n = 0;
     if (!hk_field_next(f->field, &f->row))
       return false;
+    note_found(f);
   }
 }
 
@@ -135,10 +194,31 @@ static void explain_model(const struct hk_fielded *f)
   }
 }
 
+/* Which sensors of a line the recording lacks, and what was seen last. */
+static void explain_line(const struct hk_fielded *f)
+{
+  const struct hk_field_count count = hk_field_count(f->field);
+  const uint32_t nodes = hk_field_graph_nodes(f->binding.file.graph);
+  uint32_t lacking = 0;
+  for (uint32_t i = 0; i < nodes; i++)
+    lacking += f->binding.member[i] == HK_RESIDUAL_NONE;
+  if (lacking > 0)
+    fprintf(stderr, "hankel replay: the recording lacks %u of the %u sensors that have a position\n", lacking, nodes);
+  if (f->points == 0)
+    fprintf(stderr,
+            "hankel replay: no sensor of the line has a value: %u of %u sensors have a position and %u rows with a change to "
+            "measure noise by; a place needs at least 3 such sensors within `reach`, and half of all there\n",
+            count.settled, f->n, HK_FOCUS_SETTLE);
+}
+
 void hk_fielded_explain(const struct hk_fielded *f)
 {
   if (f->binding.file.plan) {
     explain_model(f);
+    return;
+  }
+  if (f->kind == HK_FIELD_FOCUS) {
+    explain_line(f);
     return;
   }
   const struct hk_field_count count = hk_field_count(f->field);

@@ -1,9 +1,11 @@
-/* Applies a field to a recording: converts its points into points of the derived sensors, SENSOR#residual or SENSOR#model, which
+/* Applies a field to a recording: converts its points into points of the derived sensors, SENSOR#residual, SENSOR#model or
+ * SENSOR#focus, which
  * have the same numbers. Thread: the caller's. */
 #ifndef HK_FIELDED_H
 #define HK_FIELDED_H
 
 #include "cpu/field/binding.h"
+#include "cpu/rules/alert.h"
 #include "daemon/cli/recording.h"
 
 #include <stdbool.h>
@@ -30,6 +32,11 @@ bool hk_fielded_next(struct hk_fielded *fielded, struct hk_fielded_point *out);
 
 /* The derived sensor to which a deviation of this one is attributed; NULL: none. */
 const char *hk_fielded_blamed(const struct hk_fielded *fielded, uint32_t sensor, double value);
+
+#define HK_FIELDED_LINE "line" /* name of the series whose alerts are the changes that a focus finds */
+
+/* The next change that was found up to a time, and the sensor where it began; NULL: none. */
+const struct hk_event *hk_fielded_change(struct hk_fielded *fielded, int64_t time, const char **sensor);
 
 /* Reports on standard error which sensors have no residual. */
 void hk_fielded_explain(const struct hk_fielded *fielded);

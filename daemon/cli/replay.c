@@ -14,8 +14,6 @@
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
 #include "daemon/cli/replay_explain.h"
-#include "daemon/sensors/limit_shown.h"
-#include "daemon/sensors/novelty_shown.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/message.h"
 #include "proto/wire/name.h"
@@ -41,8 +39,8 @@ static const char help_text[] =
     "  --budget N/day     print incidents instead, about N a day at most, as text or with --format jsonl;\n"
     "                     without --detector by novelty\n"
     "  --field KEYS       treat the sensors as a field: score SENSOR#residual, its reading less what its\n"
-    "                     neighbours predict; or, with operator=model,file=FILE.model, SENSOR#model, less\n"
-    "                     what the equations of a line of pipes say (man hankeld.conf lists the keys)\n"
+    "                     neighbours or, with operator=model, the equations of a line of pipes predict; or,\n"
+    "                     with operator=focus, find changes that travel along a line (man hankeld.conf)\n"
     "  --interval SECONDS with --budget: time between points of a sensor; otherwise taken from the first lines\n" HK_INPUT_HELP
     "\n"
     "FILE has a header, a time column and value columns, or one number a line; it may be packed (.gz, .zst).\n"
@@ -129,11 +127,29 @@ static void replay_count(struct replay *replay, const struct hk_batch *batch)
   }
 }
 
+/* by: who is to blame, or the sensor where a change of a line began; NULL: neither. */
+static void print_event(const struct replay *replay, const struct hk_event *event, const char *name, const char *by,
+                        bool secondary)
+{
+  const struct hankel_event shown = hk_replayed_event(event, name, by, secondary);
+  hk_print_event(stdout, replay->format, &shown);
+}
+
+/* Prints the changes that were found on a line until a time. */
+static void print_changes(const struct replay *replay, int64_t time)
+{
+  const struct hk_event *change;
+  const char *sensor;
+  while (replay->field && (change = hk_fielded_change(replay->field, time, &sensor)))
+    print_event(replay, change, HK_FIELDED_LINE, sensor, false);
+}
+
 static void print_batch(struct replay *replay, const struct hk_batch *batch)
 {
   struct hk_event *event = batch->event, *last = event + batch->n_events;
   const uint32_t n = replay->algorithms;
   for (uint32_t i = 0; i < batch->n; i += n) {
+    print_changes(replay, batch->time[i]);
     const struct hk_shown_result result = {
       replay_sensor_of(replay, batch->slot[i]), batch->time[i], true, batch->value[i], batch->score[i], batch->state[i]
     };
@@ -149,30 +165,21 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
       replay_compare(&replay->past[event->slot], event);
       snprintf(name, sizeof name, "%s%s%s", replay_sensor_of(replay, event->slot), apart,
                first ? "" : algorithm_of(replay, event->slot));
-      const struct hankel_event shown = { .name = name,
-                                          .number = event->number,
-                                          .kind = event->kind,
-                                          .time = event->time,
-                                          .from = event->from,
-                                          .instant = event->instant,
-                                          .score = event->score,
-                                          .before = event->before,
-                                          .after = event->after,
-                                          .severity = hk_severity_told(event->severity),
-                                          .margin = event->margin,
-                                          .spread_before = event->spread_before,
-                                          .spread_after = event->spread_after,
-                                          .channel = event->channel,
-                                          .likeness = event->likeness,
-                                          .similar = event->similar,
-                                          .similar_from = event->similar_from,
-                                          .marks = event->marks | (blamed ? HANKEL_SECONDARY : 0),
-                                          .by = blamed ? blamed : "",
-                                          .novelty = hk_novelty_shown(event),
-                                          .limit = hk_limit_shown(event) };
-      hk_print_event(stdout, replay->format, &shown);
+      print_event(replay, event, name, blamed, blamed != NULL);
     }
   }
+}
+
+/* A time has come, with the changes that were found on a line until then. 0 or -ENOMEM. */
+static int report_changes(const struct replay *replay, int64_t time)
+{
+  const struct hk_event *change;
+  const char *sensor;
+  int status = 0;
+  hk_report_reach(replay->report, time);
+  while (status == 0 && replay->field && (change = hk_fielded_change(replay->field, time, &sensor)))
+    status = hk_report_event(replay->report, sensor, change);
+  return status;
 }
 
 /* The incidents' part: points are the clock. 0 or -ENOMEM. */
@@ -182,7 +189,7 @@ static int report_batch(struct replay *replay, const struct hk_batch *batch)
   int status = 0;
   for (uint32_t i = 0; i < batch->n && status == 0; i++) {
     if (batch->state[i] != HK_STATE_LATE && batch->state[i] != HK_STATE_REJECTED)
-      hk_report_reach(replay->report, batch->time[i]);
+      status = report_changes(replay, batch->time[i]);
     for (; event < last && event->index <= i && status == 0; event++)
       if (!blame(replay, batch, event))
         status = hk_report_event(replay->report, replay_sensor_of(replay, event->slot), event);

@@ -1,6 +1,9 @@
 #include "daemon/cli/replay_explain.h"
 
 #include "cpu/backend/warmup.h"
+#include "daemon/sensors/limit_shown.h"
+#include "daemon/sensors/novelty_shown.h"
+#include "proto/wire/message.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -104,4 +107,29 @@ void hk_replayed_explain(const struct hk_replayed *r)
   explain_counters(r);
   for (uint32_t i = 0; i < r->algorithms; i++)
     explain_algorithm(r, i);
+}
+
+struct hankel_event hk_replayed_event(const struct hk_event *event, const char *name, const char *by, bool secondary)
+{
+  return (struct hankel_event){ .name = name,
+                                .number = event->number,
+                                .kind = event->kind,
+                                .time = event->time,
+                                .from = event->from,
+                                .instant = event->instant,
+                                .score = event->score,
+                                .before = event->before,
+                                .after = event->after,
+                                .severity = hk_severity_told(event->severity),
+                                .margin = event->margin,
+                                .spread_before = event->spread_before,
+                                .spread_after = event->spread_after,
+                                .channel = event->channel,
+                                .likeness = event->likeness,
+                                .similar = event->similar,
+                                .similar_from = event->similar_from,
+                                .marks = event->marks | (secondary ? HANKEL_SECONDARY : 0),
+                                .by = by ? by : "",
+                                .novelty = hk_novelty_shown(event),
+                                .limit = hk_limit_shown(event) };
 }

@@ -5,6 +5,7 @@
 #include "cpu/rules/rate.h"
 #include "daemon/cli/fielded.h"
 #include "daemon/cli/recording.h"
+#include "proto/wire/event_message.h"
 
 /* Counts of a slot, sensor * algorithms + algorithm. */
 struct hk_replayed_points {
@@ -26,5 +27,8 @@ struct hk_replayed {
 const char *hk_replayed_sensor(const struct hk_recordings *csv, const struct hk_fielded *field, uint32_t sensor);
 
 void hk_replayed_explain(const struct hk_replayed *replayed);
+
+/* An event as it is printed. by: who is to blame (secondary), or the sensor where a change of a line began; NULL: neither. */
+struct hankel_event hk_replayed_event(const struct hk_event *event, const char *name, const char *by, bool secondary);
 
 #endif

@@ -62,10 +62,10 @@ struct hk_config_detector {
   struct hk_detector detector;
   uint32_t number; /* in backends and registry: its place in the file at the start, or the number given by a reload */
   bool derived;    /* its sensors get points from the daemon, and none from peers: a companion of the section before it, */
-  bool group;      /* or the series of a group or field, or SENSOR#residual or #model of a field, which are no companions; */
-  bool field;      /* the series of a field, or SENSOR#residual or #model; */
-  bool residual;   /* SENSOR#residual or #model */
-  bool second;     /* the series of a second group */
+  bool group; /* or the series of a group or field, or SENSOR#residual, #model or #focus of a field, which are no companions; */
+  bool field; /* the series of a field, or SENSOR#residual, #model or #focus; */
+  bool residual; /* SENSOR#residual, #model or #focus */
+  bool second;   /* the series of a second group */
 };
 
 /* Sensors of many machines: sensors whose names differ only in what the capture does not match belong to one machine. Each
@@ -80,9 +80,17 @@ struct hk_config_group {
 
 #define HK_CONFIG_NO_CAPTURE UINT32_MAX
 
+/* What a line of sensors needs. */
+struct hk_config_line {
+  uint64_t bytes; /* memory */
+  uint32_t delay; /* rows from the beginning of a change to its alert */
+  size_t sensors; /* within reach of a place, on average */
+};
+
 /* A field of similar sensors: sensors whose names differ only in what the capture does not match, or all that match. Each member
- * has series, SENSOR#residual and SENSOR#residual.ALGORITHM (of a model SENSOR#model and so on), and each field has one of its
- * own, NAME#CAPTURE or NAME#field. Their detectors, NAME#residual or NAME#model and #NAME, come after all others. */
+ * has series, SENSOR#residual and SENSOR#residual.ALGORITHM (of a model SENSOR#model, of a focus SENSOR#focus, and so on), and
+ * each field has one of its own, NAME#CAPTURE or NAME#field. Their detectors, NAME#residual, NAME#model or NAME#focus, and #NAME,
+ * come after all others. */
 struct hk_config_field {
   char name[HK_CONFIG_NAME_MAX];
   char match[513];                          /* glob with a capture or none, ends with 0 */
@@ -90,8 +98,9 @@ struct hk_config_field {
   uint32_t capture;                         /* offset of the bracket in match; HK_CONFIG_NO_CAPTURE: none */
   uint32_t n_series, series[HK_ALGORITHMS]; /* indices of their detectors */
   struct hk_field_rule rule;
-  struct hk_field_file file; /* all zero: none, or not read */
-  double row;                /* measured time for a row of its model when it was read, s; 0: no model */
+  struct hk_field_file file;  /* all zero: none, or not read */
+  double row;                 /* measured time for a row of its model when it was read, s; 0: no model */
+  struct hk_config_line line; /* of a focus: when it was read */
 };
 
 struct hk_config {

@@ -83,13 +83,23 @@ static const struct hk_config_field *field_of(const struct hk_config *c, const c
   return NULL;
 }
 
+static bool same_focus(const struct hk_focus_keys *a, const struct hk_focus_keys *b)
+{
+  bool same = a->speeds == b->speeds && a->travel == b->travel && a->flow == b->flow && a->reach == b->reach &&
+              a->block == b->block && a->places == b->places && a->threshold == b->threshold;
+  for (uint32_t i = 0; same && i < a->speeds; i++)
+    same = a->speed[i] == b->speed[i];
+  return same;
+}
+
 /* Whether two fields' rows and residuals are equal. The contents of the file of neighbours matter, its name does not. */
 static bool same_field_rule(const struct hk_config_field *a, const struct hk_config_field *b)
 {
   const struct hk_field_rule *x = &a->rule, *y = &b->rule;
   return x->kind == y->kind && x->adapt == y->adapt && x->hold == y->hold && x->neighbours == y->neighbours && x->q == y->q &&
          x->refit == y->refit && x->blame == y->blame && x->wait == y->wait && x->members == y->members &&
-         x->interval == y->interval && x->forget == y->forget && x->clip == y->clip && x->mark == y->mark;
+         x->interval == y->interval && x->forget == y->forget && x->clip == y->clip && x->mark == y->mark &&
+         same_focus(&x->focus, &y->focus);
 }
 
 static void compare_fields(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)

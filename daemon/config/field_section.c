@@ -74,7 +74,7 @@ void hk_config_field_end(struct hk_config_reading *r)
   if (!hk_config_seen(r, "match"))
     hk_config_complain(r, r->section_line, "[field %s] needs match = GLOB, its sensors", f->name);
   if (!hk_config_seen(r, "operator"))
-    hk_config_complain(r, r->section_line, "[field %s] needs operator = residual or model", f->name);
+    hk_config_complain(r, r->section_line, "[field %s] needs operator = residual, model or focus", f->name);
   if (!hk_config_seen(r, "detector"))
     hk_config_complain(r, r->section_line,
                        "[field %s] needs detector = NAME, the [detector NAME] whose keys the derived series take", f->name);
@@ -113,8 +113,8 @@ static bool add_residuals(struct hk_config_reading *r, struct hk_config_field *f
     if (!d)
       return false;
     const char *algorithm = i == from ? "" : strchr(c->detectors[i].name, HK_DERIVED_MARK) + 1;
-    snprintf(d->name, sizeof d->name, "%.40s%c%s%s%.16s", f->name, HK_DERIVED_MARK,
-             f->rule.kind == HK_FIELD_MODEL ? "model" : "residual", i == from ? "" : ".", algorithm);
+    snprintf(d->name, sizeof d->name, "%.40s%c%s%s%.16s", f->name, HK_DERIVED_MARK, hk_field_operator_name(f->rule.kind),
+             i == from ? "" : ".", algorithm);
     d->detector = c->detectors[i].detector;
     d->detector.rate = false; /* a field's input values are already rates, if that is required */
     d->residual = true;
@@ -168,8 +168,32 @@ static int measure_row(const struct hk_config *config, struct hk_config_field *f
   return -E2BIG;
 }
 
+/* Whether the positions of a focus can be those of a line, by its keys; and how much memory it needs. Returns 0, or a negative
+ * errno with a message. */
+static int measure_line(struct hk_config_field *f, char *error, size_t size)
+{
+  const struct hk_focus_rule rule = hk_field_focus_rule(&f->rule);
+  struct hk_focus_line *line;
+  char why[192];
+  if (f->rule.kind != HK_FIELD_FOCUS)
+    return 0;
+  const int status =
+      hk_focus_new(&line, &rule, hk_field_graph_nodes(f->file.graph), hk_field_graph_positions(f->file.graph), why, sizeof why);
+  if (status != 0) {
+    snprintf(error, size, "%s: %s", f->rule.file, why);
+    return status;
+  }
+  f->line = (struct hk_config_line){ hk_focus_bytes(line), hk_focus_delay(&line->f),
+                                     line->lags / ((size_t)line->f.aims * line->f.n * line->f.places) };
+  hk_focus_free(line);
+  return 0;
+}
+
 int hk_config_read_graphs(struct hk_config *config, hk_config_fault *fault, void *arg)
 {
+  static const char *const key_of[] = {
+    [HK_FIELD_RESIDUAL] = "neighbours", [HK_FIELD_MODEL] = "file", [HK_FIELD_FOCUS] = "positions"
+  };
   char error[HK_FIELD_FILE_MAX + 256], line[sizeof error + 128];
   int status = 0;
   for (uint32_t i = 0; i < config->n_fields; i++) {
@@ -177,11 +201,13 @@ int hk_config_read_graphs(struct hk_config *config, hk_config_fault *fault, void
     int each = hk_field_file_read(&f->file, &f->rule, error, sizeof error);
     if (each == 0)
       each = measure_row(config, f, error, sizeof error);
+    if (each == 0)
+      each = measure_line(f, error, sizeof error);
     if (each == 0) {
       f->rule.mark = hk_field_file_mark(&f->file);
       continue;
     }
-    snprintf(line, sizeof line, "[field %s]: %s: %s", f->name, f->rule.kind == HK_FIELD_MODEL ? "file" : "neighbours", error);
+    snprintf(line, sizeof line, "[field %s]: %s: %s", f->name, key_of[f->rule.kind], error);
     fault(arg, line);
     status = each;
   }

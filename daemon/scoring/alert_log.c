@@ -32,13 +32,24 @@ static bool of_field(const struct hk_registry *registry, uint32_t slot, struct h
   return true;
 }
 
-/* The sensor to blame for an alert of a field's derived sensor; of a name that is too long only the end. */
+/* Whether an event is that of a change that a focus has found. */
+static bool is_focus(const struct hk_shard *s, const struct hk_event *e)
+{
+  const struct hk_registry *registry = s->all->registry;
+  return e->kind == HK_EVENT_RAISED && e->channel == HK_CHANNEL_GROUP &&
+         hk_registry_detector_of(registry, hk_registry_detector(registry, hk_slot_outside(s, e->slot)))->field;
+}
+
+/* The sensor to blame for an alert of a field's derived sensor, or the sensor where a focus has found a change; of a name that is
+ * too long only the end. */
 static struct hk_string blamed(const struct hk_shard *s, const struct hk_delivery *p, const struct hk_event *e,
                                char name[HK_NAME_MAX])
 {
-  if (!(e->marks & HANKEL_SECONDARY) || e->kind != HK_EVENT_RAISED || !p->batch)
+  const bool focus = is_focus(s, e), secondary = (e->marks & HANKEL_SECONDARY) && e->kind == HK_EVENT_RAISED && p->batch;
+  if (!focus && !secondary)
     return (struct hk_string){ "", 0 };
-  struct hk_string of = hk_fields_blamed(s->machines.fields, e->slot, p->batch->value[e->index], name);
+  struct hk_string of = focus ? hk_fields_nearest(s->machines.fields, e->slot, e->after, name)
+                              : hk_fields_blamed(s->machines.fields, e->slot, p->batch->value[e->index], name);
   while (of.length > HK_WHO_MAX || (of.length > 0 && ((unsigned char)of.data[0] & 0xc0) == 0x80)) {
     of.data++;
     of.length--;
@@ -97,6 +108,14 @@ static void say(struct hk_shard *s, const struct hk_event *e, struct hk_string b
                 "alert %.300s:%" PRIu32 " %s (limit): now %.6g, reaches the limit %.6g at about %s%s%s%.*s", name, e->number,
                 kinds[e->kind], e->after, limit.limit, reached, e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "",
                 by.length > 0 ? ", by " : "", (int)by.length, by.data);
+    return;
+  }
+  if (is_focus(s, e)) {
+    hk_log_some(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE, "alerts",
+                "alert %.300s:%" PRIu32 " raised (focus): a change began at %s at position %.6g, near %.*s, and travels at %.6g; "
+                "%.2f times its threshold%s",
+                name, e->number, instant, e->after, (int)by.length, by.data, (double)e->spread_after, (double)e->margin,
+                e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "");
     return;
   }
   hk_log_some(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE, "alerts",

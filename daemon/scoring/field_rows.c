@@ -152,14 +152,14 @@ static uint32_t make_member(struct hk_groups *g, struct hk_machine *m, uint32_t 
   return at;
 }
 
-/* Writes the point of the field's own series: the share of its sensors that behave unusually. */
+/* Writes the point of the field's own series: the share of its sensors that behave unusually, or the place of a change. */
 static uint32_t make_own(const struct hk_groups *g, const struct hk_machine *m, const struct hk_columns *to, uint32_t at)
 {
-  if (m->field.row.said == 0 || m->gone || m->ending)
+  if (isnan(m->field.row.own) || m->gone || m->ending)
     return at;
   to->slot[at] = slot_of(g, hk_slot_outside(m->owner->shard, m->slot));
   to->time[at] = m->field.row.latest;
-  to->value[at] = (double)m->field.row.out / m->field.row.said;
+  to->value[at] = m->field.row.own;
   return at + 1;
 }
 
@@ -255,6 +255,27 @@ static void tell_model(struct hk_groups *g, struct hk_machine *m)
   }
 }
 
+/* Notes the change that a focus has found, or that it has settled since the last one; as with a group, the first value ends an
+ * alert that stood before a restart. */
+static void note_change(struct hk_machine *m)
+{
+  const struct hk_focus_line *line = hk_field_line_of(m->field.model);
+  const struct hk_field_row *row = &m->field.row;
+  if (!line || isnan(row->own))
+    return;
+  if (!m->told || line->found.settled)
+    (void)hk_groups_note(m, &(struct hk_machine_change){ .time = row->latest });
+  m->told = true;
+  if (line->found.changed)
+    (void)hk_groups_note(m, &(struct hk_machine_change){ .time = row->latest,
+                                                         .from = row->latest,
+                                                         .instant = row->latest,
+                                                         .after = line->found.position,
+                                                         .spread_after = (float)line->found.speed,
+                                                         .statistic = (double)line->found.strongest,
+                                                         .unit = line->rule.keys.threshold });
+}
+
 bool hk_fields_make(struct hk_groups *g, const struct hk_columns *to, uint32_t *at, uint32_t room)
 {
   const bool locked = hk_groups_lock(g);
@@ -263,6 +284,7 @@ bool hk_fields_make(struct hk_groups *g, const struct hk_columns *to, uint32_t *
   while (m && (whole = make_row(g, m, to, at, room)) && hk_field_next(m->field.model, &m->field.row)) {
     m->field.at = 0;
     tell_model(g, m);
+    note_change(m);
   }
   if (whole)
     g->emitting = NULL;
@@ -354,6 +376,21 @@ struct hk_profile *hk_fields_profile(const struct hk_groups *g, uint32_t within,
   const struct hk_machine *m = p && p->member == HK_GROUPS_SERIES ? p->machine : NULL;
   const struct hk_model *model = m ? hk_field_model_of(m->field.model) : NULL;
   return model && line < hk_model_plan_of(model)->lines ? hk_profile_new(model, line) : NULL;
+}
+
+struct hk_string hk_fields_nearest(const struct hk_groups *g, uint32_t within, double position, char name[HK_NAME_MAX])
+{
+  const struct hk_groups_place *p = g->place && within < g->used ? &g->place[within] : NULL;
+  const struct hk_machine *m = p && p->member == HK_GROUPS_SERIES ? p->machine : NULL;
+  const struct hk_focus_line *line = m && m->field.model ? hk_field_line_of(m->field.model) : NULL;
+  const uint32_t sensor = line ? hk_focus_nearest(line, position) : 0;
+  const uint32_t member = line ? hk_field_member_at(m->field.model, sensor) : HK_RESIDUAL_NONE;
+  const uint32_t of = member < (m ? m->n_handles : 0) ? m->handles[member] : HK_NO_HANDLE;
+  if (!line || !is_there(g->shard->all->registry, of))
+    return (struct hk_string){ line ? "?" : "", line ? 1 : 0 };
+  const struct hk_string is = hk_registry_name(g->shard->all->registry, of & 0xffffff);
+  memcpy(name, is.data, is.length);
+  return (struct hk_string){ name, is.length };
 }
 
 double hk_fields_explains(const struct hk_groups *g, uint32_t within)

@@ -4,9 +4,11 @@
  *     derive:     hk_fields_put a member's point -> rows -> hk_fields_make points of the derived sensors, up to `room`
  *
  * Fields are kept as groups are (groups.h: members, journal, snapshots, reload), in an hk_groups of their own, so a sensor may be
- * in both. Each member has SENSOR#residual (of a model: SENSOR#model), and SENSOR#residual.ALGORITHM for each further algorithm
- * of the field's detector. These are like other sensors, except for the origin of their points. The field's own series,
- * NAME#field or NAME#CAPTURE, has for each row the share of its sensors that behave unusually. Thread: as groups.h. */
+ * in both. Each member has SENSOR#residual (of a model: SENSOR#model, of a focus: SENSOR#focus), and SENSOR#residual.ALGORITHM
+ * for each further algorithm of the field's detector. These are like other sensors, except for the origin of their points. The
+ * field's own series, NAME#field or NAME#CAPTURE, has for each row the share of its sensors that behave unusually; of a focus
+ * (SENSOR#focus) the score of the strongest change on the line, and alerts like a group's series when one is found. Thread: as
+ * groups.h. */
 #ifndef HK_FIELD_ROWS_H
 #define HK_FIELD_ROWS_H
 
@@ -36,6 +38,9 @@ void hk_fields_mark(struct hk_groups *fields, struct hk_delivery *delivery);
 /* The sensor to blame for an alert of a derived sensor with this value: the name of its derived sensor; empty: no other one.
  * Valid while the registry is being read. */
 struct hk_string hk_fields_blamed(const struct hk_groups *fields, uint32_t within, double value, char name[HK_NAME_MAX]);
+/* The sensor of a focus that is nearest to a position; empty: `within` is not the own series of such a field. Valid while the
+ * registry is being read. */
+struct hk_string hk_fields_nearest(const struct hk_groups *fields, uint32_t within, double position, char name[HK_NAME_MAX]);
 /* The share of a sensor's behaviour that its line's model explains (hk_model_explains), at most 1; NaN: it is no check of a
  * model, or the model has no result for it yet. within: its slot. */
 double hk_fields_explains(const struct hk_groups *fields, uint32_t within);

@@ -100,6 +100,11 @@ static bool end_alert(struct hk_groups *g, struct hk_machine *m, const struct hk
   return ours || hk_alerts_clear(alerts, m->slot, e);
 }
 
+static float severity_of(const struct hk_machine *m, float margin)
+{
+  return m->field.model ? hk_focus_severity(margin) : hk_alert_severity(HK_CHANNEL_GROUP, margin);
+}
+
 /* The event of a change that raises or corrects the alert; of novelty the change brings its severity. */
 static struct hk_event event_of(const struct hk_machine *m, const struct hk_machine_change *c, int kind)
 {
@@ -113,7 +118,7 @@ static struct hk_event event_of(const struct hk_machine *m, const struct hk_mach
                             .instant = c->instant,
                             .score = (float)(c->statistic / (c->statistic + unit)),
                             .margin = margin,
-                            .severity = is_novelty(m) ? c->spread_after : hk_alert_severity(HK_CHANNEL_GROUP, margin),
+                            .severity = is_novelty(m) ? c->spread_after : severity_of(m, margin),
                             .before = c->before,
                             .after = c->after,
                             .spread_before = c->spread_before,
@@ -182,7 +187,7 @@ static void take_highest(struct hk_machine *m, double score)
   standing->score = (float)score;
   standing->margin = hk_alert_margin(score, 1 - score); /* statistic and unit, up to a factor */
   if (!is_novelty(m))
-    standing->severity = hk_alert_severity(HK_CHANNEL_GROUP, standing->margin);
+    standing->severity = severity_of(m, standing->margin);
 }
 
 static void mark(struct hk_groups *g, struct hk_batch *b)

@@ -19,6 +19,14 @@ static int attach(struct hk_machine *m, const struct hk_machine_name *name, stru
   return hk_field_attach(m->field.model, name->file->plan, &host, error, sizeof error);
 }
 
+/* Gives a focus its positions. -EBADMSG and -EINVAL: of the state, since the positions were checked with the configuration. */
+static int attach_line(struct hk_machine *m, const struct hk_machine_name *name)
+{
+  char error[256];
+  return hk_field_attach_line(m->field.model, hk_field_graph_nodes(name->file->graph),
+                              hk_field_graph_positions(name->file->graph), error, sizeof error);
+}
+
 static int open_field(struct hk_machine *m, const struct hk_machine_name *name, struct hk_machine_place *at, const void *state,
                       size_t size)
 {
@@ -26,6 +34,8 @@ static int open_field(struct hk_machine *m, const struct hk_machine_name *name, 
   m->field.kinds = *name->series;
   if (status == 0 && name->file->plan)
     status = attach(m, name, at);
+  if (status == 0 && name->field->kind == HK_FIELD_FOCUS)
+    status = attach_line(m, name);
   return status == 0 ? hk_field_binding_of(&m->field.binding, name->field, name->file, m->field.model) : status;
 }
 

@@ -98,6 +98,16 @@ static void print_model(const struct hk_config_field *f)
       f->name, 1e3 * f->row, (double)f->rule.interval / 1e9, transit, shortest);
 }
 
+/* Prints the size of a line of sensors, and how late it sees a change. */
+static void print_line(const struct hk_config_field *f)
+{
+  const struct hk_focus_keys *k = &f->rule.focus;
+  printf("field %s: %s has positions for %u sensors, %u places each; %zu sensors within reach of a place, on average; %.1f MiB\n",
+         f->name, f->rule.file, hk_field_graph_nodes(f->file.graph), k->places, f->line.sensors, (double)f->line.bytes / 1048576);
+  printf("field %s: an alert comes %.3g s after the change begins: twice the time that it takes to cross reach, and a block\n",
+         f->name, f->line.delay * (double)f->rule.interval / 1e9);
+}
+
 /* Prints the memory of each field, and which sensors lack neighbours in its file. */
 static void print_fields(const struct hk_config *config)
 {
@@ -105,7 +115,9 @@ static void print_fields(const struct hk_config *config)
     const struct hk_config_field *f = &config->fields[i];
     printf("field %s: %u series a member beside its own, of detector %s; %llu bytes a member beside these, in the daemon\n",
            f->name, f->n_series, f->detector, (unsigned long long)(hk_field_need(&f->rule, 4096) / 4096));
-    if (f->file.graph)
+    if (f->rule.kind == HK_FIELD_FOCUS)
+      print_line(f);
+    else if (f->file.graph)
       printf("field %s: %s names %u sensors; %u of them have fewer than 2 neighbours, and get no residual\n", f->name,
              f->rule.file, hk_field_graph_nodes(f->file.graph), hk_field_graph_lonely(f->file.graph));
     if (f->file.plan)

@@ -3,7 +3,9 @@
  *   0  the state of a field. One that is taken is written again as it was, and goes on with points, members that come and members
  *      that go.
  *   1  edges, 2  places: who is whose neighbour, with 2 + the second byte % 15 neighbours. What is taken is looked through, and
- *      bound to a field whose members come and go. */
+ *      bound to a field whose members come and go.
+ *   3  the state of a line of four sensors, of a focus; its mark is put right. What is taken is written again as it was, and goes
+ * on. 4  positions on a line, of which a line is made. */
 #include "cpu/field/binding.h"
 #include "cpu/field/state.h"
 
@@ -195,11 +197,83 @@ static void try_graph(uint32_t kind, uint32_t q, const uint8_t *data, size_t siz
   free(text);
 }
 
+/* A line of these positions; NULL: they are refused, with a reason. */
+static struct hk_focus_line *make_line(uint32_t n, const double *position, uint32_t travel)
+{
+  const struct hk_focus_rule rule = {
+    .keys = { .speed = { 3 }, .speeds = 1, .travel = travel, .flow = 1, .reach = 25, .threshold = 2, .block = 2, .places = 2 },
+    .interval = 1,
+    .forget = 0.99f
+  };
+  struct hk_focus_line *line;
+  char error[256] = "";
+  const int status = hk_focus_new(&line, &rule, n, position, error, sizeof error);
+  check(status == 0 || error[0] != 0);
+  return status == 0 ? line : NULL;
+}
+
+static void go_on(struct hk_focus_line *line, int64_t row)
+{
+  double *x = calloc(line->f.n, sizeof *x);
+  check(x != NULL);
+  for (int64_t t = 0; t < 40; t++) {
+    for (uint32_t j = 0; j < line->f.n; j++)
+      x[j] = t % 7 == 3 && j % 2 ? NAN : (double)(t * t % 11) + j;
+    hk_focus_row(line, row + t + (t > 20 ? 1000 : 0), x);
+    check(!line->found.changed || line->found.sensor < line->f.n);
+  }
+  free(x);
+}
+
+static void try_line_state(const uint8_t *data, size_t size)
+{
+  static const double position[4] = { 0, 9, 21, 30 };
+  struct hk_focus_line *line = make_line(4, position, HK_FOCUS_OUTWARD);
+  check(line != NULL);
+  const size_t whole = hk_focus_state_size(line);
+  uint8_t *state = malloc(size + 8), *again = malloc(whole); /* aligned, and its end is known */
+  check(state != NULL && again != NULL);
+  memcpy(state, data, size);
+  if (size >= 8)
+    memcpy(state + 4, &line->mark, 4);
+  const int status = hk_focus_read(line, state, size);
+  check(status == 0 || status == -EBADMSG || status == -EINVAL);
+  if (status == 0) {
+    hk_focus_write(line, again);
+    check(size == whole && memcmp(again, state, whole) == 0);
+    go_on(line, line->f.row + 1);
+  }
+  free(again);
+  free(state);
+  hk_focus_free(line);
+}
+
+static void try_positions(uint32_t travel, const uint8_t *data, size_t size)
+{
+  struct hk_field_graph *g;
+  char error[256] = "";
+  const int status = hk_field_graph_parse(&g, HK_FIELD_LINE, 8, (const char *)data, size, error, sizeof error);
+  check(status == 0 || error[0] != 0);
+  if (status != 0)
+    return;
+  const uint32_t n = hk_field_graph_nodes(g);
+  struct hk_focus_line *line = n > 0 && n < 500 ? make_line(n, hk_field_graph_positions(g), travel) : NULL;
+  if (line)
+    go_on(line, -20);
+  check(hk_field_graph_mark(g) != 0);
+  hk_focus_free(line);
+  hk_field_graph_release(g);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   if (size > 0 && data[0] == 0)
     try_state(data + 1, size - 1);
   if (size > 1 && (data[0] == 1 || data[0] == 2))
     try_graph(data[0] == 1 ? HK_FIELD_GRAPH : HK_FIELD_NEAREST, 2 + data[1] % 15, data + 2, size - 2);
+  if (size > 0 && data[0] == 3)
+    try_line_state(data + 1, size - 1);
+  if (size > 1 && data[0] == 4)
+    try_positions(data[1] % 2 ? HK_FOCUS_ONWARD : HK_FOCUS_OUTWARD, data + 2, size - 2);
   return 0;
 }

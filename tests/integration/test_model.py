@@ -299,12 +299,12 @@ class Field(Case):
         self.assertFalse(times & set(range(406, 489)))
 
     def test_check_says_so(self):
-        for keys, said in (('', '1 lines, 2 pipes, 5 sensors, 3 of them checks; 22 unknowns, matrices of 2 + 1 + 2 diagonals'), ('interval = 2us\n', 'over half of interval = 2e-06 s'), ('q = 5\n', 'operator = model has no neighbours, positions, q'),
+        for keys, said in (('', '1 lines, 2 pipes, 5 sensors, 3 of them checks; 22 unknowns, matrices of 2 + 1 + 2 diagonals'), ('interval = 2us\n', 'over half of interval = 2e-06 s'), ('q = 5\n', 'operator = model has none of the keys neighbours, positions, q'),
                            ('adapt = 1\n', 'adapt = 1: not a number from 0 to 0.1'), ('hold = -1\n', 'hold = -1: not a whole number from 0')):
             path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + self.configured(keys))
             done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
             self.assertEqual((done.returncode, said in done.stdout + done.stderr), (0 if keys == '' else 1, True), done.stdout + done.stderr)
-        for change, said in ((('operator = model', 'operator = residual'), 'operator = residual has no file, adapt and hold'), (('operator = model', 'operator = pipe'), 'operator = pipe: neither residual nor model'),
+        for change, said in ((('operator = model', 'operator = residual'), 'operator = residual has none of the keys file, adapt, hold'), (('operator = model', 'operator = pipe'), 'operator = pipe: none of residual, model and focus'),
                              ((f'file = {self.model}\n', ''), 'operator = model needs file = FILE'), (('t.model', 'u.model'), 'u.model: No such file or directory')):
             path = self.file('c.conf', self.configured().replace(*change))
             done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
