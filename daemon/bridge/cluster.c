@@ -91,8 +91,7 @@ static void connect_to(struct hk_cluster *c)
     return;
   }
   c->told = false;
-  hk_log(c->net->log, HK_LOG_NOTICE, "[cluster] connected to broker %s as %s", c->look.broker,
-         c->rule.role == HK_CLUSTER_GATEWAY ? "a gateway" : "a scorer");
+  hk_log(c->net->log, HK_LOG_NOTICE, "[cluster] connected to broker %s as %s", c->look.broker, c->work->as);
   note(c, HK_BRIDGE_CONNECTED, NULL);
 }
 
@@ -171,19 +170,16 @@ static void *turns(void *arg)
 
 /* --- start and end --------------------------------------------------------------------------------------------------------- */
 
-int hk_cluster_start(struct hk_cluster **out, struct hk_net *net)
+static int start(struct hk_cluster **out, struct hk_net *net, const struct hk_cluster_work *work)
 {
   const struct hk_cluster_rule *rule = &net->config->cluster;
-  *out = NULL;
-  if (rule->role == HK_CLUSTER_NONE)
-    return 0;
   struct hk_cluster *c = calloc(1, sizeof *c);
   if (!c)
     return -ENOMEM;
   c->net = net;
   c->rule = *rule;
   c->kind = &hk_engine_rabbitmq;
-  c->work = rule->role == HK_CLUSTER_GATEWAY ? &hk_cluster_gateway : rule->state[0] ? &hk_cluster_leases : &hk_cluster_scorer;
+  c->work = work;
   c->pause = PAUSE;
   c->fd = -1;
   c->look.role = rule->role;
@@ -200,6 +196,24 @@ int hk_cluster_start(struct hk_cluster **out, struct hk_net *net)
   c->running = status == 0;
   *out = c; /* the caller frees it in each case */
   return status;
+}
+
+int hk_cluster_start(struct hk_cluster **out, struct hk_net *net)
+{
+  const struct hk_cluster_rule *rule = &net->config->cluster;
+  *out = NULL;
+  if (rule->role == HK_CLUSTER_NONE)
+    return 0;
+  return start(out, net,
+               rule->role == HK_CLUSTER_GATEWAY ? &hk_cluster_gateway
+               : rule->state[0]                 ? &hk_cluster_leases
+                                                : &hk_cluster_scorer);
+}
+
+int hk_cluster_start_events(struct hk_cluster **out, struct hk_net *net)
+{
+  *out = NULL;
+  return hk_eventlog_shared(net->shards->events) ? start(out, net, &hk_cluster_events) : 0;
 }
 
 static void order_end(struct hk_cluster *c)

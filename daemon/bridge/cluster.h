@@ -32,7 +32,8 @@ struct hk_cluster_look {
   uint32_t partitions; /* number of partitions that it writes to, or reads */
   uint32_t members;    /* scorer with `state`: number of scorers that share the partitions, */
   uint64_t moves;      /* and of partitions that have come to this one */
-  uint32_t waiting;    /* gateway: messages that the broker has not confirmed */
+  uint32_t waiting;    /* gateway: messages that the broker has not confirmed; events: what it has not */
+  bool leads;          /* events: this machine does */
 };
 
 /* A partition that it scores now. */
@@ -46,6 +47,8 @@ struct hk_cluster_part {
 
 /* Starts the cluster of the configuration; *out is NULL if there is none. Loops run. Returns 0 or a negative errno. */
 int hk_cluster_start(struct hk_cluster **out, struct hk_net *net);
+/* Likewise, the thread that publishes and reads the shared log of events, if the machine has a copy of it (event_copy.h). */
+int hk_cluster_start_events(struct hk_cluster **out, struct hk_net *net);
 /* The daemon ends: a scorer stops reading; a gateway continues. NULL is fine, here and below. */
 void hk_cluster_end(struct hk_cluster *cluster);
 bool hk_cluster_ended(const struct hk_cluster *cluster); /* whether a scorer no longer uses the loops */

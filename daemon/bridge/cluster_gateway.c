@@ -156,6 +156,12 @@ static int fd(const struct hk_cluster *c)
   return hk_relay_fd(c->net->shards->relay);
 }
 
-const struct hk_cluster_work hk_cluster_gateway = {
-  .thread = "gateway", .begin = begin, .finish = finish, .greeted = greeted, .lost = lost, .came = came, .turn = turn, .fd = fd
-};
+const struct hk_cluster_work hk_cluster_gateway = { .thread = "gateway",
+                                                    .as = "a gateway",
+                                                    .begin = begin,
+                                                    .finish = finish,
+                                                    .greeted = greeted,
+                                                    .lost = lost,
+                                                    .came = came,
+                                                    .turn = turn,
+                                                    .fd = fd };

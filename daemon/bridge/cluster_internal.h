@@ -11,6 +11,7 @@ struct pollfd;
 /* Functions of a role. Statuses: 0, or a negative errno: the connection is given up; engine->why if the engine did not fail. */
 struct hk_cluster_work {
   const char *thread;                 /* its name */
+  const char *as;                     /* what it is to the broker, for the log */
   int (*begin)(struct hk_cluster *c); /* once; 0 or -ENOMEM */
   void (*finish)(struct hk_cluster *c);
   int (*greeted)(struct hk_cluster *c); /* a connection was opened */
@@ -20,7 +21,7 @@ struct hk_cluster_work {
   int (*fd)(const struct hk_cluster *c); /* readable if there is pending work; -1: there never is */
   void (*alive)(struct hk_cluster *c);   /* sends signs of life on the role's own connections; NULL: it has none */
 };
-extern const struct hk_cluster_work hk_cluster_gateway, hk_cluster_scorer, hk_cluster_leases;
+extern const struct hk_cluster_work hk_cluster_gateway, hk_cluster_scorer, hk_cluster_leases, hk_cluster_events;
 
 struct hk_cluster {
   struct hk_net *net;

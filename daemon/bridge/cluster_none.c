@@ -8,6 +8,11 @@ int hk_cluster_start(struct hk_cluster **out, struct hk_net *net)
   return 0;
 }
 
+int hk_cluster_start_events(struct hk_cluster **out, struct hk_net *net)
+{
+  return hk_cluster_start(out, net);
+}
+
 void hk_cluster_end(struct hk_cluster *cluster)
 {
   (void)cluster;

@@ -104,6 +104,12 @@ static int fd(const struct hk_cluster *c)
   return -1;
 }
 
-const struct hk_cluster_work hk_cluster_scorer = {
-  .thread = "scorer", .begin = begin, .finish = finish, .greeted = greeted, .lost = lost, .came = came, .turn = turn, .fd = fd
-};
+const struct hk_cluster_work hk_cluster_scorer = { .thread = "scorer",
+                                                   .as = "a scorer",
+                                                   .begin = begin,
+                                                   .finish = finish,
+                                                   .greeted = greeted,
+                                                   .lost = lost,
+                                                   .came = came,
+                                                   .turn = turn,
+                                                   .fd = fd };

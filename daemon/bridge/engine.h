@@ -20,6 +20,8 @@
  *     open -> lease -> next: LEASED -> follow -> next: MESSAGE -> took  a scorer of a leased partition: each lease has its own
  *                                                                       connection, and ends when that is closed
  *
+ *     open -> log -> follow -> publish... -> next: CONFIRMED, MESSAGE -> took  every machine, with the log of events
+ *
  * One connection at a time has a lease. It goes to the next waiting connection when its holder is closed, or has been silent for
  * so long that the broker considers it dead. A holder that has lost its lease may not know this for as long, so what it does
  * meanwhile must be harmless.
@@ -40,6 +42,7 @@
 #define HK_ENGINE_MESSAGE_MAX (8u << 20)         /* maximum bytes of a message; the daemon writes no longer one */
 #define HK_ENGINE_FIRST UINT64_MAX               /* the oldest existing message */
 #define HK_ENGINE_OFFSET_MOST ((1ull << 50) - 1) /* maximum offset */
+#define HK_ENGINE_EVENTS UINT32_MAX /* in place of a partition: the log of events; the lease of the machine that leads */
 
 enum hk_engine_what {
   HK_ENGINE_NOTHING,   /* no event now: wait until the socket is readable */

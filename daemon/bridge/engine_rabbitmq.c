@@ -1,5 +1,5 @@
 /* RabbitMQ by AMQP 0.9.1 (librabbitmq): a log is a stream, that is a queue with x-queue-type = stream, named
- * CLUSTER.points.PARTITION; messages published to the default exchange under that name go to it.
+ * CLUSTER.points.PARTITION, that of events CLUSTER.events; messages published to the default exchange under that name go to it.
  *
  * Found by experiment, with RabbitMQ 3.10:
  *  - A message for a missing queue is confirmed. So messages are published as mandatory: then such a message is returned before
@@ -11,8 +11,7 @@
  *    consumer that has waited for longest. With several leases on a connection that takes some 20 s, with one some 10 ms. Each
  *    waiting consumer publishes the message, of which the queue keeps one; a holder acknowledges further ones.
  *  - A broker without memory or disk stops reading. It reports that to clients that support it (connection.blocked), once
- *    something was sent.
- */
+ *    something was sent. */
 #include "daemon/bridge/engine.h"
 
 #include "daemon/base/log.h"
@@ -229,9 +228,17 @@ static int rabbitmq_fd(const struct hk_broker_engine *e)
 
 #define NAME_MOST (HK_SECTION_TEXT + 32)
 
+/* End of the name of a stream, and tag of its consumer. */
+static const char *tag_of(uint32_t partition, char tag[16])
+{
+  snprintf(tag, 16, "%" PRIu32, partition);
+  return partition == HK_ENGINE_EVENTS ? "events" : tag;
+}
+
 static amqp_bytes_t name_of(const struct rabbitmq *r, uint32_t partition, char name[NAME_MOST])
 {
-  snprintf(name, NAME_MOST, "%s.points.%" PRIu32, r->rule->name, partition);
+  snprintf(name, NAME_MOST, "%s%s%s", r->rule->name, partition == HK_ENGINE_EVENTS ? "." : ".points.",
+           tag_of(partition, (char[16]){ 0 }));
   return amqp_cstring_bytes(name);
 }
 
@@ -262,16 +269,18 @@ static int rabbitmq_log(struct hk_broker_engine *e, uint32_t partition)
   return reply_of(r, what, amqp_get_rpc_reply(r->amqp));
 }
 
-static int rabbitmq_publish(struct hk_broker_engine *e, uint32_t partition, const void *data, size_t size)
+static int send_to(struct rabbitmq *r, amqp_bytes_t queue, amqp_bytes_t body)
 {
-  struct rabbitmq *r = of(e);
-  char name[NAME_MOST];
   const amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_DELIVERY_MODE_FLAG | AMQP_BASIC_TIMESTAMP_FLAG,
                                                .delivery_mode = AMQP_DELIVERY_PERSISTENT,
                                                .timestamp = (uint64_t)(hk_wall() / 1000000000) };
-  const amqp_bytes_t body = { size, (void *)(uintptr_t)data };
-  return status_of(r, "",
-                   amqp_basic_publish(r->amqp, CHANNEL, amqp_empty_bytes, name_of(r, partition, name), 1, 0, &properties, body));
+  return status_of(r, "", amqp_basic_publish(r->amqp, CHANNEL, amqp_empty_bytes, queue, 1, 0, &properties, body));
+}
+
+static int rabbitmq_publish(struct hk_broker_engine *e, uint32_t partition, const void *data, size_t size)
+{
+  char name[NAME_MOST];
+  return send_to(of(e), name_of(of(e), partition, name), (amqp_bytes_t){ size, (void *)(uintptr_t)data });
 }
 
 static int rabbitmq_follow(struct hk_broker_engine *e, uint32_t partition, uint64_t offset)
@@ -282,8 +291,7 @@ static int rabbitmq_follow(struct hk_broker_engine *e, uint32_t partition, uint6
       offset == HK_ENGINE_FIRST ? word("x-stream-offset", "first") : number("x-stream-offset", (int64_t)offset);
   const amqp_table_t arguments = { 1, &from };
   const amqp_bytes_t queue = name_of(r, partition, name);
-  snprintf(tag, sizeof tag, "%" PRIu32, partition);
-  if (amqp_basic_consume(r->amqp, CHANNEL, queue, amqp_cstring_bytes(tag), 0, 0, 0, arguments) != NULL)
+  if (amqp_basic_consume(r->amqp, CHANNEL, queue, amqp_cstring_bytes(tag_of(partition, tag)), 0, 0, 0, arguments) != NULL)
     return 0;
   snprintf(what, sizeof what, "stream %s", name);
   return reply_of(r, what, amqp_get_rpc_reply(r->amqp));
@@ -292,7 +300,6 @@ static int rabbitmq_follow(struct hk_broker_engine *e, uint32_t partition, uint6
 /* --- leases ---------------------------------------------------------------------------------------------------------------- */
 
 #define LEASE "lease" /* tag of its consumer; those of streams are numbers */
-#define MEMBER "member"
 
 /* Makes a queue of NAME that every broker of a cluster has, and its consumer. */
 static int wait_at(struct rabbitmq *r, const char *name, const char *tag, bool one)
@@ -312,17 +319,12 @@ static int wait_at(struct rabbitmq *r, const char *name, const char *tag, bool o
 static int rabbitmq_lease(struct hk_broker_engine *e, uint32_t partition)
 {
   struct rabbitmq *r = of(e);
-  char name[NAME_MOST];
-  const amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_DELIVERY_MODE_FLAG,
-                                               .delivery_mode = AMQP_DELIVERY_PERSISTENT };
-  snprintf(name, sizeof name, "%s.lease.%" PRIu32, r->rule->name, partition);
+  char name[NAME_MOST], tag[16];
+  snprintf(name, sizeof name, "%s.lease.%s", r->rule->name, tag_of(partition, tag));
   r->waits = true;
   r->partition = partition;
   const int status = wait_at(r, name, LEASE, true);
-  return status != 0 ? status
-                     : status_of(r, "",
-                                 amqp_basic_publish(r->amqp, CHANNEL, amqp_empty_bytes, amqp_cstring_bytes(name), 1, 0,
-                                                    &properties, amqp_cstring_bytes(LEASE)));
+  return status != 0 ? status : send_to(r, amqp_cstring_bytes(name), amqp_cstring_bytes(LEASE));
 }
 
 static int rabbitmq_members(struct hk_broker_engine *e, uint32_t *out)
@@ -330,7 +332,7 @@ static int rabbitmq_members(struct hk_broker_engine *e, uint32_t *out)
   struct rabbitmq *r = of(e);
   char name[NAME_MOST];
   snprintf(name, sizeof name, "%s.members", r->rule->name);
-  const int status = r->member ? 0 : wait_at(r, name, MEMBER, false);
+  const int status = r->member ? 0 : wait_at(r, name, "member", false);
   if (status != 0)
     return status;
   r->member = true;
@@ -347,13 +349,15 @@ static int rabbitmq_members(struct hk_broker_engine *e, uint32_t *out)
 
 static int begin_message(struct rabbitmq *r, const amqp_basic_deliver_t *m)
 {
+  const amqp_bytes_t tag = m->consumer_tag;
+  const bool events = tag.len == 6 && memcmp(tag.bytes, "events", 6) == 0;
   uint64_t partition = 0;
-  r->token = r->waits && m->consumer_tag.len == sizeof LEASE - 1 && memcmp(m->consumer_tag.bytes, LEASE, sizeof LEASE - 1) == 0;
-  if (r->token)
-    partition = r->partition;
-  for (size_t i = 0; !r->token && i < m->consumer_tag.len && partition < HK_PARTITIONS_MAX; i++)
-    partition = 10 * partition + (uint64_t)(((const char *)m->consumer_tag.bytes)[i] - '0');
-  if (m->consumer_tag.len == 0 || partition >= r->rule->partitions)
+  r->token = r->waits && tag.len == 5 && memcmp(tag.bytes, LEASE, 5) == 0;
+  for (size_t i = 0; i < tag.len && partition < HK_PARTITIONS_MAX; i++)
+    partition = 10 * partition + (uint64_t)(((const char *)tag.bytes)[i] - '0');
+  if (r->token || events)
+    partition = events ? HK_ENGINE_EVENTS : r->partition;
+  else if (tag.len == 0 || partition >= r->rule->partitions)
     return lost(r, "", "it sends messages of a log that was not asked for", 49);
   r->partition = (uint32_t)partition;
   r->tag = m->delivery_tag;
@@ -456,10 +460,8 @@ static int rabbitmq_next(struct hk_broker_engine *e, struct hk_broker_engine_eve
     amqp_frame_t f;
     amqp_maybe_release_buffers(r->amqp);
     int status = amqp_simple_wait_frame_noblock(r->amqp, &f, &now);
-    if (status == AMQP_STATUS_TIMEOUT)
-      return 0;
     if (status != AMQP_STATUS_OK)
-      return status_of(r, "", status);
+      return status == AMQP_STATUS_TIMEOUT ? 0 : status_of(r, "", status);
     if (f.frame_type == AMQP_FRAME_METHOD)
       status = method_came(r, &f.payload.method, out);
     else if (f.frame_type == AMQP_FRAME_HEADER && r->delivers)
@@ -481,8 +483,7 @@ static int rabbitmq_alive(struct hk_broker_engine *e)
 
 static int rabbitmq_took(struct hk_broker_engine *e)
 {
-  struct rabbitmq *r = of(e);
-  return status_of(r, "", amqp_basic_ack(r->amqp, CHANNEL, r->tag, 0));
+  return status_of(of(e), "", amqp_basic_ack(of(e)->amqp, CHANNEL, of(e)->tag, 0));
 }
 
 const struct hk_broker_engine_kind hk_engine_rabbitmq = { .name = "rabbitmq",

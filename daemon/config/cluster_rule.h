@@ -48,6 +48,12 @@ int hk_cluster_rule_key(struct hk_cluster_rule *rule, const char *name, const ch
 /* Checks the whole rule; sets values that follow from other keys. Returns 0, or -EINVAL with a message. */
 int hk_cluster_rule_finish(struct hk_cluster_rule *rule, char *error, size_t size);
 
+/* Whether the machine shares the log of events; otherwise it has one of its own. */
+static inline bool hk_cluster_shares_events(const struct hk_cluster_rule *rule)
+{
+  return rule->role == HK_CLUSTER_GATEWAY || (rule->role == HK_CLUSTER_SCORER && rule->state[0]);
+}
+
 /* Whether a scorer reads a partition. */
 static inline bool hk_cluster_reads(const struct hk_cluster_rule *rule, uint32_t partition)
 {

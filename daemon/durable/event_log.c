@@ -1,10 +1,8 @@
-#include "daemon/durable/event_log.h"
-#include "daemon/durable/event_log_past.h"
+#include "daemon/durable/event_log_internal.h"
 #include "daemon/durable/journal_read.h"
 #include "daemon/durable/journal_segments.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +12,6 @@
 
 #define RECORD_LEAST (HK_RECORD_HEADER + HK_SETTLED_LEAST)
 #define RECORD_MOST (HK_RECORD_HEADER + HK_LOGGED_MOST)
-
-struct hk_eventlog {
-  uint64_t lost; /* events that were published, and are lost */
-  struct hk_journal *journal;
-  atomic_uint_fast64_t keep; /* events after this position must not be removed */
-  pthread_mutex_t lock;      /* protects everything below */
-  struct hk_event_blocks kept;
-  uint64_t settled;                   /* events up to this position have their incidents, if known; later ones */
-  bool settles;                       /* will get them: there is a watch */
-  struct hk_eventlog_cursor assigned; /* after the last event that got one */
-  struct hk_past past;                /* until the end of the replay */
-};
 
 struct hk_journal_place hk_eventlog_place(const struct hk_disk *disk, int folder, uint64_t most)
 {
@@ -40,8 +26,8 @@ struct hk_journal_place hk_eventlog_place(const struct hk_disk *disk, int folder
 
 /* --- memory ---------------------------------------------------------------------------------------------------------- */
 
-/* Assigns incidents to events. These are mostly consecutive, so the search begins at the place of the last one. */
-static void assign(struct hk_eventlog *l, const struct hk_logged_settled *s)
+/* Events are mostly consecutive, so the search begins at the place of the last one. */
+void hk_eventlog_assign(struct hk_eventlog *l, const struct hk_logged_settled *s)
 {
   struct hk_eventlog_cursor *c = &l->assigned;
   for (uint32_t i = 0; i < s->n; i++) {
@@ -101,6 +87,13 @@ uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_st
                             const struct hk_event *e, struct hk_string by)
 {
   struct hk_logged logged = { .sequence = sequence, .handle = handle, .name = name, .by = by, .event = *e };
+  if (l->shared) {
+    logged.handle = 0; /* which differs by machine */
+    struct hk_shared_message *message = hk_shared_message(HK_RECORD_EVENT, hk_logged_size(&logged));
+    if (message)
+      hk_logged_write(&logged, hk_shared_payload(message));
+    return hk_shared_put(l->shared, message);
+  }
   const size_t size = hk_logged_size(&logged);
   pthread_mutex_lock(&l->lock);
   if (sequence > hk_eventlog_past(l, handle, name).sequence) {
@@ -122,6 +115,12 @@ uint64_t hk_eventlog_append_incident(struct hk_eventlog *l, const struct hk_logg
   uint64_t position = 0;
   if (size > HK_LOGGED_INCIDENT_MOST)
     return 0;
+  if (l->shared) {
+    struct hk_shared_message *message = hk_shared_message(HK_RECORD_INCIDENT, size);
+    if (message)
+      hk_logged_incident_write(incident, hk_shared_payload(message));
+    return hk_shared_put(l->shared, message);
+  }
   pthread_mutex_lock(&l->lock);
   uint8_t *payload = hk_journal_begin(l->journal, HK_RECORD_INCIDENT, size);
   if (payload) {
@@ -138,12 +137,18 @@ uint64_t hk_eventlog_append_settled(struct hk_eventlog *l, const struct hk_logge
   uint64_t position = 0;
   if (settled->n > HK_SETTLED_MOST)
     return 0;
+  if (l->shared) {
+    struct hk_shared_message *message = hk_shared_message(HK_RECORD_SETTLED, size);
+    if (message)
+      hk_logged_settled_write(settled, hk_shared_payload(message));
+    return hk_shared_put(l->shared, message);
+  }
   pthread_mutex_lock(&l->lock);
   uint8_t *payload = hk_journal_begin(l->journal, HK_RECORD_SETTLED, size);
   if (payload) {
     hk_logged_settled_write(settled, payload);
     position = append_end(l, HK_RECORD_SETTLED, payload, size);
-    assign(l, settled);
+    hk_eventlog_assign(l, settled);
   }
   pthread_mutex_unlock(&l->lock);
   return position;
@@ -153,6 +158,12 @@ uint64_t hk_eventlog_append_operation(struct hk_eventlog *l, const struct hk_log
 {
   const size_t size = hk_logged_operation_size(operation);
   uint64_t position = 0;
+  if (l->shared) {
+    struct hk_shared_message *message = hk_shared_message(HK_RECORD_OPERATION, size);
+    if (message)
+      hk_logged_operation_write(operation, hk_shared_payload(message));
+    return hk_shared_put(l->shared, message);
+  }
   pthread_mutex_lock(&l->lock);
   uint8_t *payload = hk_journal_begin(l->journal, HK_RECORD_OPERATION, size);
   if (payload) {
@@ -191,18 +202,33 @@ void hk_eventlog_keep(struct hk_eventlog *l, uint64_t position)
 
 uint64_t hk_eventlog_last(struct hk_eventlog *l)
 {
-  return hk_journal_position(l->journal);
+  return l->shared ? hk_shared_last(l->shared) : hk_journal_position(l->journal);
 }
 
 uint64_t hk_eventlog_shown(struct hk_eventlog *l)
 {
-  return hk_journal_committed(l->journal);
+  return l->shared ? hk_shared_shown(l->shared) : hk_journal_committed(l->journal);
+}
+
+struct hk_event_shared *hk_eventlog_shared(const struct hk_eventlog *l)
+{
+  return l ? l->shared : NULL;
+}
+
+uint64_t hk_eventlog_appended(struct hk_eventlog *l)
+{
+  return l->shared ? hk_shared_appended(l->shared) : hk_eventlog_last(l);
+}
+
+bool hk_eventlog_safe(struct hk_eventlog *l, uint64_t appended)
+{
+  return l->shared ? hk_shared_safe(l->shared, appended) : hk_eventlog_shown(l) >= appended;
 }
 
 uint64_t hk_eventlog_first(struct hk_eventlog *l)
 {
   pthread_mutex_lock(&l->lock);
-  const uint64_t first = l->kept.oldest ? l->kept.oldest->first : hk_journal_position(l->journal) + 1;
+  const uint64_t first = l->kept.oldest ? l->kept.oldest->first : hk_eventlog_last(l) + 1;
   pthread_mutex_unlock(&l->lock);
   return first;
 }
@@ -264,7 +290,7 @@ static bool event_log_show(const struct hk_event_entry *e, const uint8_t *payloa
 uint32_t hk_eventlog_visit(struct hk_eventlog *l, struct hk_eventlog_cursor *c, uint64_t last, uint32_t most,
                            const struct hk_eventlog_visit *visit, void *arg)
 {
-  const uint64_t shown = hk_eventlog_shown(l), sure = hk_journal_sure(l->journal);
+  const uint64_t shown = hk_eventlog_shown(l), sure = l->shared ? UINT64_MAX : hk_journal_sure(l->journal);
   uint32_t n = 0;
   bool more = true;
   if (last > shown)
@@ -334,7 +360,7 @@ static int event_log_take_all(struct hk_eventlog *l, struct hk_journal_reader *r
     *position = at;
     o->lost = 0;
     if (r.type == HK_RECORD_SETTLED && hk_logged_settled_read(r.payload, r.size, &settled))
-      assign(l, &settled);
+      hk_eventlog_assign(l, &settled);
     if (r.type != HK_RECORD_EVENT)
       continue;
     hk_logged_view(r.payload, &e);
@@ -417,6 +443,7 @@ void hk_eventlog_free(struct hk_eventlog *l)
     return;
   hk_blocks_free(&l->kept);
   hk_journal_free(l->journal);
+  hk_shared_free(l->shared);
   hk_past_free(&l->past);
   pthread_mutex_destroy(&l->lock);
   free(l);

@@ -18,6 +18,8 @@
  * points that a replay may begin with, however many they are; memory is limited. Alerts whose end does not happen again, because
  * the points are lost, are ended at the start: see hk_shard_events_replayed.
  *
+ * In a cluster the log is a copy of one that all machines share: event_copy.h.
+ *
  * FORMAT.md describes the records. Damaged records are omitted, and their positions are a gap.
  *
  * Errors: 0 or a negative errno. Thread: any, unless stated otherwise. */
@@ -30,6 +32,7 @@
 #include "daemon/durable/journal.h"
 
 struct hk_eventlog;
+struct hk_event_shared;
 
 /* Opens the log in a state folder and reads its events into memory. most: limit for the bytes in memory, and for those on the
  * disk; at least HK_EVENTLOG_LEAST. disk and folder stay the caller's. marks: record the log's former end: if that end is gone,
@@ -65,6 +68,12 @@ int hk_eventlog_commit(struct hk_eventlog *log);
 /* Events after this position stay on the disk, regardless of their size: a replay may repeat them, and recognises them by the
  * log. 0, the initial value: all. */
 void hk_eventlog_keep(struct hk_eventlog *log, uint64_t position);
+
+/* What the log has of the shared one that it is a copy of; NULL: it is none. log: may be NULL. */
+struct hk_event_shared *hk_eventlog_shared(const struct hk_eventlog *log);
+/* What was appended so far, and whether it is where the next start, or the next machine, finds it. */
+uint64_t hk_eventlog_appended(struct hk_eventlog *log);
+bool hk_eventlog_safe(struct hk_eventlog *log, uint64_t appended);
 
 /* Positions of the last appended event, and of the last shown event; 0: none. */
 uint64_t hk_eventlog_last(struct hk_eventlog *log);

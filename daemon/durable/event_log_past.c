@@ -52,6 +52,7 @@ int hk_past_reach(struct hk_past *p, const struct hk_logged *e)
   r->sequence = e->sequence;
   if (e->event.kind != HK_EVENT_ACKNOWLEDGED) {
     r->number = e->event.number;
+    r->time = e->event.time;
     r->open = e->event.kind == HK_EVENT_RAISED || e->event.kind == HK_EVENT_CORRECTED ? e->position : 0;
   } else {
     r->noted = e->event.number;
@@ -68,6 +69,12 @@ bool hk_past_noted(const struct hk_past *p, uint32_t handle, struct hk_string na
     return false;
   *out = (struct hk_logged){ .by = hk_string(r->by), .event = { .number = r->noted, .time = r->when } };
   return true;
+}
+
+const struct hk_past_reached *hk_past_look(const struct hk_past *p, uint32_t handle, struct hk_string name)
+{
+  const struct hk_past_reached *r = p->reached ? event_log_past_place_of(p, event_log_past_key_of(p, handle, name)) : NULL;
+  return r && r->key != 0 ? r : NULL;
 }
 
 struct hk_eventlog_past hk_past_find(const struct hk_past *p, uint32_t handle, struct hk_string name)

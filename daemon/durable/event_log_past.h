@@ -12,6 +12,7 @@ struct hk_past_reached {
   uint64_t open;   /* position of the last event of the standing alert; 0: none */
   uint32_t number; /* of the last alert */
   uint32_t noted;  /* number of the last acknowledged alert; 0: none */
+  int64_t time;    /* of the last event that is no acknowledgement: of its point */
   int64_t when;
   char by[HK_WHO_MAX + 1];
 };
@@ -31,6 +32,9 @@ int hk_past_reach(struct hk_past *past, const struct hk_logged *logged);
 /* As hk_eventlog_past and hk_eventlog_noted. */
 struct hk_eventlog_past hk_past_find(const struct hk_past *past, uint32_t handle, struct hk_string name);
 bool hk_past_noted(const struct hk_past *past, uint32_t handle, struct hk_string name, struct hk_logged *out);
+
+/* As found; NULL: nothing is known of the sensor. */
+const struct hk_past_reached *hk_past_look(const struct hk_past *past, uint32_t handle, struct hk_string name);
 
 /* Whether anything is known. */
 static inline bool hk_past_any(const struct hk_past *past)

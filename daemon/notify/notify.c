@@ -1,5 +1,6 @@
 #include "daemon/notify/notify.h"
 
+#include "daemon/durable/event_shared.h"
 #include "daemon/notify/receiver.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 
 struct hk_receivers {
   struct hk_durable *durable;
+  struct hk_eventlog *events;
   struct hk_log *log;
   pthread_mutex_t lock; /* of the list */
   struct hk_receiver *receiver[MOST];
@@ -58,6 +60,7 @@ static int begin(struct hk_receivers *all, const struct hk_notify_rule *rule, st
   if (!r)
     return -ENOMEM;
   r->durable = all->durable;
+  r->events = all->events;
   r->log = all->log;
   r->given.rule = *rule;
   r->given.machines = groups ? hk_sections_hold(groups) : NULL;
@@ -97,6 +100,8 @@ static int find_machines(struct hk_sections **out, const struct hk_config *confi
 int hk_receivers_adopt(struct hk_receivers *all, const struct hk_config *config)
 {
   struct hk_sections *machines;
+  if (all && hk_eventlog_shared(all->events))
+    hk_shared_want(hk_eventlog_shared(all->events), config->n_notify > 0 || config->incidents.wanted);
   if (!all)
     return config->n_notify > 0 ? -ENOMEM : 0;
   int status = find_machines(&machines, config);
@@ -124,12 +129,14 @@ int hk_receivers_adopt(struct hk_receivers *all, const struct hk_config *config)
   return status;
 }
 
-int hk_receivers_start(struct hk_receivers **out, struct hk_durable *durable, const struct hk_config *config, struct hk_log *log)
+int hk_receivers_start(struct hk_receivers **out, struct hk_durable *durable, struct hk_eventlog *events,
+                       const struct hk_config *config, struct hk_log *log)
 {
   struct hk_receivers *all = calloc(1, sizeof *all);
   if (!all)
     return -ENOMEM;
   all->durable = durable;
+  all->events = events;
   all->log = log;
   pthread_mutex_init(&all->lock, NULL);
   *out = all;

@@ -14,8 +14,11 @@
 
 struct hk_receivers;
 
-/* Starts the receivers of a configuration; durable and its log are open, and the journal was replayed. 0 and *out, or -ENOMEM. */
-int hk_receivers_start(struct hk_receivers **out, struct hk_durable *durable, const struct hk_config *config, struct hk_log *log);
+/* Starts the receivers of a configuration; durable is open, and the journal was replayed. events: the event log, durable's or a
+ * copy of a cluster's; then a receiver works only while this machine leads, and its place is in the shared log. 0 and *out, or
+ * -ENOMEM. */
+int hk_receivers_start(struct hk_receivers **out, struct hk_durable *durable, struct hk_eventlog *events,
+                       const struct hk_config *config, struct hk_log *log);
 /* Takes a new configuration: new receivers start, changed ones continue from the same place, removed ones abort without being
  * waited for. 0, or -ENOMEM: new sections have no receiver. */
 int hk_receivers_adopt(struct hk_receivers *receivers, const struct hk_config *config);

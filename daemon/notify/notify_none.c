@@ -1,9 +1,10 @@
 /* A daemon without libcurl: the configuration refuses [notify NAME]. */
 #include "daemon/notify/notify.h"
 
-int hk_receivers_start(struct hk_receivers **out, struct hk_durable *durable, const struct hk_config *config, struct hk_log *log)
+int hk_receivers_start(struct hk_receivers **out, struct hk_durable *durable, struct hk_eventlog *events,
+                       const struct hk_config *config, struct hk_log *log)
 {
-  (void)durable, (void)config, (void)log;
+  (void)durable, (void)events, (void)config, (void)log;
   *out = NULL;
   return 0;
 }

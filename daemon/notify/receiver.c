@@ -2,6 +2,7 @@
 #include "daemon/notify/receiver.h"
 
 #include "daemon/base/thread.h"
+#include "daemon/durable/event_shared.h"
 #include "daemon/notify/receiver_batch.h"
 #include "daemon/notify/receiver_tell.h"
 #include "daemon/notify/send.h"
@@ -15,11 +16,33 @@
 
 #define SECOND 1000000000ll
 #define TURN_MS 250
+#define SHARE 10    /* s that a place gets to be in a shared log */
+#define SELDOM 1024 /* positions between two places in a shared log, which has a position itself, while nothing is sent */
+
+/* Of a cluster: appends it to the shared log, where the next leader finds it, and waits until it is read back from there: then no
+ * other machine led before it. */
+static int share_place(struct hk_receiver *r)
+{
+  const struct timespec moment = { 0, 1000000 };
+  const int64_t until = hk_now() + SHARE * SECOND;
+  struct hk_place there;
+  if (hk_shared_append_place(hk_eventlog_shared(r->events), r->rule.name, &r->place) == 0)
+    return -ENOMEM;
+  while (!hk_shared_place(hk_eventlog_shared(r->events), r->rule.name, &there) || memcmp(&there, &r->place, sizeof there) != 0) {
+    if (hk_now() > until || atomic_load(&r->thread.stop) || !hk_shared_leads(hk_eventlog_shared(r->events)))
+      return hk_shared_leads(hk_eventlog_shared(r->events)) ? -ETIMEDOUT : -ECANCELED;
+    (void)nanosleep(&moment, NULL);
+  }
+  r->shared = r->place.position;
+  return 0;
+}
 
 static int receiver_write_place(struct hk_receiver *r)
 {
-  const int status = hk_place_write(&r->durable->disk, r->durable->folder, "notify", r->rule.name, &r->place);
-  if (status != 0)
+  const int status = hk_eventlog_shared(r->events)
+                         ? share_place(r)
+                         : hk_place_write(&r->durable->disk, r->durable->folder, "notify", r->rule.name, &r->place);
+  if (status != 0 && status != -ECANCELED)
     hk_log(r->log, HK_LOG_WARNING, "[notify %s]: its position in the event log cannot be written: %s; messages may be sent twice",
            r->rule.name, strerror(-status));
   pthread_mutex_lock(&r->lock);
@@ -30,10 +53,16 @@ static int receiver_write_place(struct hk_receiver *r)
 
 static void receiver_read_place(struct hk_receiver *r)
 {
-  const uint64_t last = hk_eventlog_shown(r->durable->events);
-  const int status = hk_place_read(&r->durable->disk, r->durable->folder, "notify", r->rule.name, &r->place);
+  const uint64_t last = hk_eventlog_shown(r->events);
+  const bool shared = hk_eventlog_shared(r->events);
+  const int status = !shared ? hk_place_read(&r->durable->disk, r->durable->folder, "notify", r->rule.name, &r->place)
+                     : hk_shared_place(hk_eventlog_shared(r->events), r->rule.name, &r->place) ? 0
+                                                                                               : -ENOENT;
   if (status == 0 && r->place.position <= last) {
     r->place.until = r->place.until <= last ? r->place.until : last;
+    r->shared = r->place.position;
+    if (shared)
+      return;
   } else {
     if (status != -ENOENT)
       hk_log(r->log, HK_LOG_WARNING, "[notify %s]: its position in the event log is unknown (%s): it begins with new alerts",
@@ -85,16 +114,39 @@ static void receiver_adopt(struct hk_receiver *r)
   look_at_secret(r);
   r->pace.refilled = 0;
   r->repeat.last = hk_now();
-  if (r->place.id == 0)
+  r->remembers = false;
+}
+
+/* Whether it may send: in a cluster, whether this machine leads. */
+static bool may_send(struct hk_receiver *r)
+{
+  if (!r->glob)
+    return false;
+  if (hk_eventlog_shared(r->events) && !hk_shared_leads(hk_eventlog_shared(r->events))) {
+    r->place.id = 0; /* the next leader's place counts */
+    pthread_mutex_lock(&r->lock);
+    r->look.rests = true;
+    r->look.waiting = 0;
+    pthread_mutex_unlock(&r->lock);
+    return false;
+  }
+  if (r->place.id == 0) {
     receiver_read_place(r);
-  if (r->glob)
+    r->remembers = false;
+  }
+  if (!r->remembers)
     hk_receiver_remember(r);
+  r->remembers = true;
+  pthread_mutex_lock(&r->lock);
+  r->look.rests = false;
+  pthread_mutex_unlock(&r->lock);
+  return true;
 }
 
 /* The position of the log `after` ago. */
 static uint64_t ripe(struct hk_receiver *r, int64_t now)
 {
-  const uint64_t shown = hk_eventlog_shown(r->durable->events);
+  const uint64_t shown = hk_eventlog_shown(r->events);
   const int64_t step = r->rule.after / (int64_t)(HK_MOMENTS / 2);
   if (r->rule.after == 0)
     return shown;
@@ -159,7 +211,7 @@ static bool receiver_is_due(struct hk_receiver *r, int64_t now, uint64_t *last)
   *last = unfinished ? r->place.until : ripe(r, now);
   const bool quiet = hk_notify_quiet_at(&r->rule.quiet, hk_wall());
   pthread_mutex_lock(&r->lock);
-  r->look.waiting = hk_eventlog_shown(r->durable->events) - r->place.position;
+  r->look.waiting = hk_eventlog_shown(r->events) - r->place.position;
   r->look.quiet = r->quiet = quiet;
   pthread_mutex_unlock(&r->lock);
   if (*last <= r->place.position) {
@@ -189,15 +241,21 @@ static void receiver_turn(struct hk_receiver *r)
   const uint64_t held = r->place.held;
   hk_receiver_choose(r, last);
   if (r->batch.n > 0 || r->place.held != held) {
-    (void)receiver_write_place(r);
+    const int shared = receiver_write_place(r);
+    if (shared != 0 && hk_eventlog_shared(r->events)) { /* another machine may lead */
+      r->remembers = false;
+      return;
+    }
     if (r->batch.n > 0 && hk_receiver_tell_batch(r, false) != 0) {
       hk_receiver_remember(r); /* as if it had not begun */
       return;
     }
   }
+  const bool nothing = r->batch.n == 0 && r->place.held == held;
   r->place.position = r->place.until;
-  (void)receiver_write_place(r);
-  if (r->place.position >= hk_eventlog_shown(r->durable->events))
+  if (!nothing || !hk_eventlog_shared(r->events) || r->place.position - r->shared >= SELDOM)
+    (void)receiver_write_place(r);
+  if (r->place.position >= hk_eventlog_shown(r->events))
     r->past.waiting = 0;
 }
 
@@ -207,7 +265,7 @@ static void *receiver_run(void *arg)
   hk_thread_name("notify", 0);
   while (!atomic_load(&r->thread.stop)) {
     receiver_adopt(r);
-    if (r->glob)
+    if (may_send(r))
       receiver_turn(r);
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);

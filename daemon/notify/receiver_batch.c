@@ -252,7 +252,7 @@ static uint32_t read_on(struct hk_receiver *r, struct hk_eventlog_cursor *c, uin
   const struct hk_eventlog_visit visit = { .event = r->rule.incidents && !notes ? NULL : event,
                                            .incident = r->rule.incidents ? incident : NULL,
                                            .waits = notes };
-  return hk_eventlog_visit(r->durable->events, c, last, most, &visit, r);
+  return hk_eventlog_visit(r->events, c, last, most, &visit, r);
 }
 
 static void look_for_end(void *arg, const struct hk_logged *l)
@@ -264,7 +264,7 @@ static void look_for_end(void *arg, const struct hk_logged *l)
 
 void hk_receiver_remember(struct hk_receiver *r)
 {
-  struct hk_eventlog_cursor c = { .next = hk_eventlog_first(r->durable->events) };
+  struct hk_eventlog_cursor c = { .next = hk_eventlog_first(r->events) };
   hk_told_clear(&r->alerts.told);
   hk_told_clear(&r->alerts.ended);
   if (r->alerts.of_incidents.place)
@@ -279,7 +279,7 @@ static void look_ahead(struct hk_receiver *r, uint64_t from)
 {
   struct hk_eventlog_cursor ahead = { .next = from };
   hk_told_clear(&r->alerts.ended);
-  while (read_on(r, &ahead, hk_eventlog_shown(r->durable->events), TOGETHER, look_for_end, look_for_incidents_end) > 0) {
+  while (read_on(r, &ahead, hk_eventlog_shown(r->events), TOGETHER, look_for_end, look_for_incidents_end) > 0) {
   }
   r->batch.n = 0;
   r->batch.names.size = r->batch.texts.size = 0;

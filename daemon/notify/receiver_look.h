@@ -17,6 +17,7 @@ struct hk_receiver_look {
   int64_t answered;                      /* ns, wall clock: last attempt; 0: none */
   bool failing;                          /* the last attempt failed */
   bool quiet;                            /* it has quiet hours */
+  bool rests;                            /* of a cluster: another machine leads, and sends alerts */
   char answer[256];
 };
 

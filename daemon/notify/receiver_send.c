@@ -1,6 +1,8 @@
 /* Sending, and setting aside what cannot be sent. */
 #include "daemon/notify/receiver_send.h"
 
+#include "daemon/durable/event_shared.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -72,7 +74,9 @@ static void receiver_send_set_aside(struct hk_receiver *r, const struct hk_notif
   hk_buffer_print(&line, ",\"message\":");
   hk_json_string(&line, m->body.data, m->body.size);
   hk_buffer_put(&line, "}\n", 2);
-  const int status = line.failed ? -ENOMEM : receiver_send_append(r->durable->folder, name, &line);
+  const int status = line.failed              ? -ENOMEM
+                     : r->durable->folder < 0 ? -ENOTDIR
+                                              : receiver_send_append(r->durable->folder, name, &line);
   hk_buffer_free(&line);
   if (status != 0)
     hk_log(r->log, HK_LOG_ERROR, "[notify %s]: a message about %u events was not delivered (%s) and cannot be set aside: %s",
@@ -116,7 +120,7 @@ int hk_receiver_deliver(struct hk_receiver *r, struct hk_notify_message *m)
   int64_t wait = SECOND;
   struct hk_answer a;
   for (;;) {
-    if (wait_for_rate(r) != 0)
+    if (wait_for_rate(r) != 0 || (hk_eventlog_shared(r->events) && !hk_shared_leads(hk_eventlog_shared(r->events))))
       return -ECANCELED;
     const enum hk_sent sent = hk_sender_send(r->sender, &r->rule, m, &a);
     if (sent != HK_SENT && atomic_load(&r->thread.quit))

@@ -47,6 +47,7 @@ struct hk_receiver_alerts {
 struct hk_receiver {
   /* the owner's */
   struct hk_durable *durable;
+  struct hk_eventlog *events;
   struct hk_log *log;
   bool gone; /* no configuration names it any more */
   struct hk_receiver_thread thread;
@@ -66,8 +67,10 @@ struct hk_receiver {
   struct hk_glob *glob;
   struct hk_sender *sender;
   struct hk_place place;
-  bool quiet; /* quiet hours: alerts are held, except severe ones */
-  bool late;  /* after quiet hours: held alerts are sent now */
+  uint64_t shared; /* of a cluster: the position that the shared log has */
+  bool remembers;  /* which alerts were sent up to the place */
+  bool quiet;      /* quiet hours: alerts are held, except severe ones */
+  bool late;       /* after quiet hours: held alerts are sent now */
   struct hk_receiver_alerts alerts;
   struct hk_receiver_batch batch;
   struct {

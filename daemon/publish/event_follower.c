@@ -1,11 +1,14 @@
 /* Subscribers with the same view and the same place, that is, nearly all, share the encoding. */
 #include "daemon/publish/event_follower.h"
 
+#include "daemon/durable/event_shared.h"
 #include "daemon/publish/encode_results.h"
 #include "daemon/publish/publisher.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#define WHEN_READY 0u /* the next event, of a subscriber to a copy that is not complete yet: the first one then */
 
 struct hk_follower {
   struct hk_eventlog *log;
@@ -54,6 +57,11 @@ static bool follower_has_room(const struct hk_follower *f, const struct hk_subsc
 uint64_t hk_follower_place(struct hk_follower *f, struct hk_subscriber *s, uint64_t since)
 {
   const uint64_t shown = hk_eventlog_shown(f->log);
+  if (hk_eventlog_shared(f->log) && since > shown && (since != HANKEL_NOW || !hk_shared_is_ready(hk_eventlog_shared(f->log)))) {
+    /* Another machine's copy was further; or the copy is not complete yet, and begins with what comes behind that. */
+    s->events = (struct hk_eventlog_cursor){ .next = since == HANKEL_NOW ? WHEN_READY : since + 1 };
+    return since;
+  }
   if (since != HANKEL_NOW && since > shown)
     s->gap_events = HANKEL_NOBODY_KNOWS;
   const uint64_t known = since > shown ? shown : since;
@@ -64,7 +72,7 @@ uint64_t hk_follower_place(struct hk_follower *f, struct hk_subscriber *s, uint6
 
 bool hk_follower_told(const struct hk_subscriber *s, uint64_t position)
 {
-  return !s->view || !hk_wants_logged(&s->view->wanted) || s->events.next > position;
+  return !s->view || !hk_wants_logged(&s->view->wanted) || s->events.next > position || s->events.next == WHEN_READY;
 }
 
 struct choosing {
@@ -154,8 +162,11 @@ static bool send_piece(struct hk_follower *f, struct hk_subscriber *s, uint64_t 
 
 static bool follower_follow(struct hk_follower *f, struct hk_subscriber *s)
 {
-  const uint64_t shown = hk_eventlog_shown(f->log), next = s->events.next;
-  if (!s->view || !hk_wants_logged(&s->view->wanted) || s->events.next > shown || !follower_has_room(f, s))
+  const uint64_t shown = hk_eventlog_shown(f->log);
+  if (s->events.next == WHEN_READY && hk_shared_is_ready(hk_eventlog_shared(f->log)))
+    s->events.next = shown + 1;
+  const uint64_t next = s->events.next;
+  if (!s->view || !hk_wants_logged(&s->view->wanted) || next == WHEN_READY || next > shown || !follower_has_room(f, s))
     return false;
   return send_piece(f, s, shown) && s->events.next > next && s->events.next <= shown && follower_has_room(f, s);
 }

@@ -119,7 +119,7 @@ bool hk_shard_take_acknowledgements(struct hk_shard *s)
   }
   for (struct hk_acknowledgement **link = &s->requests.acknowledgements.logged; *link;) {
     n = *link;
-    if (n->position > hk_eventlog_shown(s->all->events)) {
+    if (!hk_eventlog_safe(s->all->events, n->position)) {
       link = &n->next;
       continue;
     }

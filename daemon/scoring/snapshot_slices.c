@@ -343,7 +343,7 @@ void hk_saver_back(struct hk_saver *v, struct hk_delivery *p)
       note_machine(v, slice, &slice->machine[machine], b->slot[i], to);
   }
   slice->n = n;
-  slice->events = s->all->events ? hk_eventlog_last(s->all->events) : 0;
+  slice->events = s->all->events ? hk_eventlog_appended(s->all->events) : 0;
   v->progress.saved += n;
   v->progress.in_slice = b->n;
   v->progress.exporting = NULL;

@@ -280,7 +280,7 @@ static bool covered(const struct hk_saver *v)
 {
   const struct hk_shard *s = v->place.shard;
   return hk_durable_covers(v->place.durable, s->number, v->output.last) &&
-         (!s->all->events || hk_eventlog_shown(s->all->events) >= v->output.events);
+         (!s->all->events || hk_eventlog_safe(s->all->events, v->output.events));
 }
 
 /* Waits until points and events are on the disk, which must precede the sensors: until then a crash undoes both. False:

@@ -30,7 +30,7 @@ static bool quiet(struct hk_server *s)
       return false;
   hk_server_sum(s, &sum);
   if (hk_counters_pending(&sum) == 0)
-    return !s->shards.events || hk_eventlog_shown(s->shards.events) >= hk_eventlog_last(s->shards.events);
+    return !s->shards.events || hk_eventlog_safe(s->shards.events, hk_eventlog_appended(s->shards.events));
   for (uint32_t i = 0; i < s->shards.n; i++)
     lost &= hk_shard_lost(&s->shard[i]);
   return lost;

@@ -1,5 +1,6 @@
 /* A change is completed when it is decided, and waits until it is logged, or found in the log. */
 #include "daemon/server/incident_maker.h"
+
 #include "daemon/base/grow.h"
 
 #include "daemon/incidents/feedback.h"
@@ -151,7 +152,7 @@ int hk_maker_new(struct hk_incident_maker **out, const struct hk_incidents_rule 
   m->added = UINT64_MAX;
   m->newest = INT64_MIN;
   m->cursor.next = hk_eventlog_first(parts->events);
-  m->ends = hk_eventlog_last(parts->events);
+  m->ends = hk_eventlog_shared(parts->events) ? UINT64_MAX : hk_eventlog_last(parts->events);
   m->again = true;
   int status = hk_incidents_new(&m->incidents, &rules, maker_decided, m);
   if (status == 0)
@@ -384,6 +385,11 @@ static void maker_go_on(struct hk_incident_maker *m)
   log_pending(m);
 }
 
+void hk_maker_lead(struct hk_incident_maker *m)
+{
+  m->ends = hk_eventlog_last(m->parts.events);
+}
+
 bool hk_maker_read(struct hk_incident_maker *m)
 {
   static const struct hk_eventlog_visit visit = { .event = maker_take_event, .incident = take_change, .settled = take_settled };
@@ -405,7 +411,9 @@ bool hk_maker_read(struct hk_incident_maker *m)
 
 int hk_maker_feedback(struct hk_incident_maker *m, const struct hk_incident_word *word, uint64_t *position)
 {
-  return m->again ? -EAGAIN : hk_word_log(m->parts.events, m->incidents, &m->feedback, word, position);
+  return m->again && !hk_eventlog_shared(m->parts.events)
+             ? -EAGAIN
+             : hk_word_log(m->parts.events, m->incidents, &m->feedback, word, position);
 }
 
 void hk_maker_show_feedback(const struct hk_incident_maker *m, struct hk_buffer *out)

@@ -39,6 +39,8 @@ void hk_maker_free(struct hk_incident_maker *maker); /* NULL is allowed */
 void hk_maker_write(const struct hk_incident_maker *maker, struct hk_buffer *out);
 int hk_maker_take(struct hk_incident_maker *maker, const char *image, size_t size);
 
+/* Of a copy of a shared log, a maker repeats decisions, those of the leader; from now on it is the leader's. */
+void hk_maker_lead(struct hk_incident_maker *maker);
 /* Changes the budget. Thread: the maker's. */
 void hk_maker_budget(struct hk_incident_maker *maker, double a_day);
 /* Learns new names. Returns a bit for each of the n shards: whether it has sensors. */

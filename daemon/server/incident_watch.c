@@ -2,6 +2,7 @@
 
 #include "daemon/base/thread.h"
 #include "daemon/durable/commit_thread.h"
+#include "daemon/durable/event_shared.h"
 #include "daemon/server/incident_maker.h"
 
 #include <errno.h>
@@ -22,6 +23,9 @@ static const char file_name[] = "incidents", file_new[] = "incidents.new";
 
 struct hk_incident_watch {
   struct hk_durable *durable;
+  struct hk_eventlog *events;
+  struct hk_registry *registry;
+  struct hk_incidents_rule rule;
   struct hk_log *log;
   struct hk_watch_source source;
   pthread_t thread;
@@ -41,6 +45,7 @@ struct hk_incident_watch {
   uint64_t barrier;                 /* this position, ticks before `reached` are complete */
   int64_t settling, settling_since; /* ns: time of data, 0: nothing settles; monotonic */
   int64_t saved;                    /* ns, monotonic */
+  bool leads;                       /* of a copy of a shared log: this machine does */
   bool changed, failed;             /* since `saved`; the state could not be written */
   bool stale;                       /* the board is outdated */
   int64_t shown;                    /* ns, monotonic: when the board was last written */
@@ -50,6 +55,8 @@ struct hk_incident_watch {
 
 static void watch_save(struct hk_incident_watch *w)
 {
+  if (hk_eventlog_shared(w->events)) /* the log restores it */
+    return;
   struct hk_buffer bytes = { 0 };
   hk_maker_write(w->maker, &bytes);
   const int status =
@@ -152,7 +159,7 @@ static void watch_take_words(struct hk_incident_watch *w)
     int status = word->position == 0 ? hk_maker_feedback(w->maker, word, &word->position) : 0;
     if (status == 0)
       hk_durable_nudge(w->durable);
-    if (status == -EAGAIN || (status == 0 && word->position > hk_eventlog_shown(w->durable->events))) {
+    if (status == -EAGAIN || (status == 0 && !hk_eventlog_safe(w->events, word->position))) {
       link = &word->next;
       continue;
     }
@@ -195,13 +202,33 @@ void hk_watch_feedback(struct hk_incident_watch *w, struct hk_buffer *out)
 
 /* --- turns -------------------------------------------------------------------------------------------------------------- */
 
+/* Of a copy of a shared log: one machine decides, the others repeat that. A former leader forgets what it has decided since. */
+static void look_who_leads(struct hk_incident_watch *w)
+{
+  const bool leads = hk_shared_leads(hk_eventlog_shared(w->events));
+  const struct hk_maker_parts parts = { w->events, w->registry, w->log, w->board };
+  struct hk_incident_maker *maker;
+  if (leads && !w->leads)
+    hk_maker_lead(w->maker);
+  if (w->leads && !leads) {
+    if (hk_maker_new(&maker, &w->rule, &parts) != 0)
+      return; /* in the next turn */
+    hk_maker_free(w->maker);
+    w->maker = maker;
+    w->reached = w->settling = 0;
+  }
+  w->leads = leads;
+}
+
 static void watch_turn(struct hk_incident_watch *w)
 {
+  if (hk_eventlog_shared(w->events))
+    look_who_leads(w);
   const uint64_t shards = hk_maker_learn(w->maker, w->source.shards);
   if (w->reached == 0) {
     const int64_t reached = w->source.reached(w->source.arg, shards), wall = hk_wall();
     w->reached = reached < wall ? reached : wall; /* a sensor with a wrong clock must not end open incidents */
-    w->barrier = hk_eventlog_last(w->durable->events);
+    w->barrier = hk_eventlog_last(w->events);
   }
   w->stale |= hk_maker_read(w->maker);
   watch_take_words(w);
@@ -280,11 +307,11 @@ static void watch_discard(struct hk_incident_watch *w)
 }
 
 /* Makes a new maker, with the state of the file. */
-static int watch_make(struct hk_incident_watch *w, const struct hk_incidents_rule *rule, struct hk_registry *registry)
+static int watch_make(struct hk_incident_watch *w)
 {
-  const struct hk_maker_parts parts = { w->durable->events, registry, w->log, w->board };
-  int status = hk_maker_new(&w->maker, rule, &parts);
-  const int restored = status == 0 ? watch_restore(w) : status;
+  const struct hk_maker_parts parts = { w->events, w->registry, w->log, w->board };
+  int status = hk_maker_new(&w->maker, &w->rule, &parts);
+  const int restored = status != 0 ? status : hk_eventlog_shared(w->events) ? 0 : watch_restore(w);
   if (status != 0 || restored == 0)
     return status;
   if (restored != -ENOENT)
@@ -292,25 +319,28 @@ static int watch_make(struct hk_incident_watch *w, const struct hk_incidents_rul
            restored == -EBADMSG ? "it is damaged, or of another interval" : strerror(-restored));
   hk_maker_free(w->maker); /* a partly read state is dropped */
   w->maker = NULL;
-  return hk_maker_new(&w->maker, rule, &parts);
+  return hk_maker_new(&w->maker, &w->rule, &parts);
 }
 
 int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rule *rule, const struct hk_watch_source *source,
-                   struct hk_durable *durable, struct hk_registry *registry, struct hk_log *log)
+                   struct hk_durable *durable, struct hk_eventlog *events, struct hk_registry *registry, struct hk_log *log)
 {
   struct hk_incident_watch *w = calloc(1, sizeof *w);
   if (!w)
     return -ENOMEM;
   w->durable = durable;
+  w->events = events;
+  w->registry = registry;
+  w->rule = *rule;
   w->source = *source;
   w->log = log;
   w->a_day = rule->a_day;
   w->saved = hk_now();
   w->stale = true;
   w->board = hk_board_new();
-  int status = w->board ? watch_make(w, rule, registry) : -ENOMEM;
+  int status = w->board ? watch_make(w) : -ENOMEM;
   if (status == 0) {
-    hk_eventlog_settle(durable->events, 0);
+    hk_eventlog_settle(events, 0);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->woken, NULL);
     status = -pthread_create(&w->thread, NULL, watch_run, w);

@@ -35,10 +35,11 @@ struct hk_watch_source {
   uint32_t shards;
 };
 
-/* Restores the state, and starts the thread. Durable has an event log; durable, the registry and the log outlive the watch.
+/* Restores the state, and starts the thread. events: the event log, durable's or a copy of a
+ * cluster's; it, durable, the registry and the log outlive the watch.
  * Returns 0, -ENOMEM, or pthread_create's error. A state that cannot be read is logged, and replaced by an empty one. */
 int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rule *rule, const struct hk_watch_source *source,
-                   struct hk_durable *durable, struct hk_registry *registry, struct hk_log *log);
+                   struct hk_durable *durable, struct hk_eventlog *events, struct hk_registry *registry, struct hk_log *log);
 /* Hands a mark to the watch, with one of its two references; without a watch it is released, with the outcome -ENOTSUP. Thread:
  * any. */
 void hk_watch_say(struct hk_incident_watch *watch, struct hk_incident_word *word);

@@ -5,6 +5,7 @@
 
 #include "daemon/base/systemd.h"
 #include "daemon/durable/disk_health.h"
+#include "daemon/durable/event_copy.h"
 #include "daemon/net/admission.h"
 #include "daemon/net/loop_thread.h"
 #include "daemon/scoring/backend_none.h"
@@ -319,6 +320,9 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
     hk_maintenance_open(s->shards.maintenance, &s->durable.disk, s->durable.folder, &s->log);
   s->durable.there.maintenance = s->durable.folder >= 0 ? s->shards.maintenance : NULL;
   s->shards.events = s->durable.events;
+  if (status == 0 && hk_cluster_shares_events(&config->cluster) &&
+      (status = hk_copy_open(&s->shards.events, config->event_log)) != 0)
+    snprintf(error, size, "event log: %s", strerror(-status));
   s->durable.loops = s->net.n_loops;
   for (uint32_t i = 0; i < s->net.n_loops; i++)
     s->durable.loop_wake[i] = &s->net.loops[i].wake;
@@ -386,15 +390,17 @@ static int lifecycle_start(struct hk_server *s, char *error, size_t size)
   if (status == 0 && s->config->incidents.wanted)
     status = hk_watch_start(&s->incidents, &s->config->incidents,
                             &(struct hk_watch_source){ reached, is_idle, lifecycle_answered, s, s->shards.n }, &s->durable,
-                            s->shards.registry, &s->log);
-  if (status == 0 && s->durable.events)
-    status = hk_receivers_start(&s->receivers, &s->durable, s->config, &s->log);
+                            s->shards.events, s->shards.registry, &s->log);
+  if (status == 0 && s->shards.events)
+    status = hk_receivers_start(&s->receivers, &s->durable, s->shards.events, s->config, &s->log);
   if (status == 0)
     status = hk_bridges_new(&s->bridges, &s->net);
   for (uint32_t i = 0; i < s->net.n_loops && status == 0; i++)
     status = hk_loop_start(&s->net.loops[i], beat);
   if (status == 0)
     status = hk_bridges_adopt(s->bridges, s->config);
+  if (status == 0)
+    status = hk_cluster_start_events(&s->events, &s->net);
   if (status == 0)
     status = hk_cluster_start(&s->cluster, &s->net);
   return status;
@@ -448,6 +454,7 @@ bool hk_server_close(struct hk_server *s)
   stopped &= hk_bridges_stop(s->bridges);
   stopped &= hk_cluster_stop(s->cluster);
   stopped &= hk_receivers_stop(s->receivers);
+  stopped &= hk_cluster_stop(s->events);
   for (uint32_t i = 0; s->net.loops && i < s->net.n_loops; i++)
     stopped &= hk_loop_stop(&s->net.loops[i]);
   for (uint32_t i = 0; s->shard && i < s->shards.n; i++)
@@ -470,8 +477,11 @@ bool hk_server_close(struct hk_server *s)
   hk_reload_close(s);
   hk_bridges_free(s->bridges);
   hk_cluster_free(s->cluster);
+  hk_cluster_free(s->events);
   hk_relay_free(s->shards.relay);
   hk_receivers_free(s->receivers);
+  if (hk_eventlog_shared(s->shards.events))
+    hk_eventlog_free(s->shards.events);
   hk_durable_close(&s->durable);
   hk_maintenance_free(s->shards.maintenance);
   hk_registry_free(s->shards.registry);

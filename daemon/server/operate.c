@@ -3,6 +3,7 @@
 #include "daemon/server/operate.h"
 
 #include "daemon/durable/commit_thread.h"
+#include "daemon/durable/event_copy.h"
 #include "daemon/scoring/acknowledge.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/sensors/maintenance.h"
@@ -23,6 +24,8 @@ struct hk_operation {
   uint32_t number;
   char before[HK_WHO_MAX + 1], when[HK_TIME_TEXT_MAX]; /* who acknowledged before, and when */
   int64_t to;
+  struct hk_eventlog *events; /* of a cluster: an acknowledgement is done once this log has */
+  uint64_t appended;          /* so much; 0: nothing */
   /* saving */
   uv_work_t work;
   struct hk_server *server;
@@ -41,9 +44,26 @@ static void name_peer(const struct hk_connection *c, struct hk_string claimed, c
     snprintf(by, HK_WHO_MAX + 1, "%s", c->peer);
 }
 
+/* In a cluster: whichever machine has the sensor, by the log that all share. */
+static void acknowledge_shared(struct hk_operation *o, struct hk_eventlog *events, const struct hk_operate *m, const char *by)
+{
+  int64_t when = hk_wall();
+  o->number = m->number;
+  snprintf(o->before, sizeof o->before, "%s", by);
+  const int64_t appended = hk_copy_acknowledge(events, m->subject, &o->number, o->before, &when);
+  o->status = appended < 0 ? (int)appended : 0;
+  o->appended = appended > 0 ? (uint64_t)appended : 0;
+  o->events = events;
+  hk_time_text(when / 1000000000, o->when);
+}
+
 static void operate_acknowledge(struct hk_connection *c, struct hk_operation *o, const struct hk_operate *m, const char *by)
 {
   struct hk_registry *registry = c->net->server->shards.registry;
+  if (hk_eventlog_shared(c->net->server->shards.events)) {
+    acknowledge_shared(o, c->net->server->shards.events, m, by);
+    return;
+  }
   uint32_t slot, handle = 0;
   hk_registry_read(registry);
   o->status = hk_registry_find(registry, m->subject.data, m->subject.length, &slot) == 0 ? 0 : -ENXIO;
@@ -201,7 +221,7 @@ static void operate_say(const struct hk_operation *o, struct hk_buffer *text)
 
 bool hk_operate_result(struct hk_operation *o, bool *taken, struct hk_buffer *text)
 {
-  if (o->saving)
+  if (o->saving || (o->appended > 0 && !hk_eventlog_safe(o->events, o->appended)))
     return false;
   if (o->acknowledgement) {
     const int outcome = atomic_load_explicit(&o->acknowledgement->outcome, memory_order_acquire);

@@ -9,7 +9,10 @@ static void receiver(struct hk_buffer *out, const struct hk_receiver_look *l)
   char when[HK_TIME_TEXT_MAX];
   hk_buffer_print(out, "{\"name\":");
   hk_json_string(out, l->name, strlen(l->name));
-  hk_buffer_print(out, ",\"type\":\"%s\",\"state\":\"%s\"", hk_notify_type_words[l->type], l->failing ? "failing" : "ok");
+  hk_buffer_print(out, ",\"type\":\"%s\",\"state\":\"%s\"", hk_notify_type_words[l->type],
+                  l->rests     ? "resting"
+                  : l->failing ? "failing"
+                               : "ok");
   hk_buffer_print(out, ",\"position\":%" PRIu64 ",\"waiting\":%" PRIu64, l->position, l->waiting);
   hk_buffer_print(out, ",\"messages\":%" PRIu64 ",\"events\":%" PRIu64, l->messages, l->events);
   hk_buffer_print(out, ",\"tries_failed\":%" PRIu64 ",\"given_up\":%" PRIu64, l->tries_failed, l->given_up);
@@ -97,10 +100,10 @@ static void partitions(struct hk_buffer *out, struct hk_cluster *cluster)
   free(part);
 }
 
-static void cluster_status(struct hk_buffer *out, struct hk_cluster *cluster)
+static void cluster_status(struct hk_buffer *out, struct hk_cluster *cluster, struct hk_cluster *events)
 {
   static const char *const states[] = { "connecting", "connected", "failing" };
-  struct hk_cluster_look l;
+  struct hk_cluster_look l, e;
   char since[HK_TIME_TEXT_MAX];
   hk_cluster_look(cluster, &l);
   if (l.role == HK_CLUSTER_NONE)
@@ -123,15 +126,19 @@ static void cluster_status(struct hk_buffer *out, struct hk_cluster *cluster)
     hk_buffer_print(
         out, ",\"bad\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"scorers\":%" PRIu32 ",\"moves\":%" PRIu64,
         l.bad, l.refused, l.lost, l.members, l.moves);
+  hk_cluster_look(events, &e);
+  if (e.role != HK_CLUSTER_NONE)
+    hk_buffer_print(out, ",\"events\":\"%s\",\"events_waiting\":%" PRIu32 ",\"leads\":%s", states[e.state], e.waiting,
+                    e.leads ? "true" : "false");
   if (l.role == HK_CLUSTER_SCORER)
     partitions(out, cluster);
   hk_buffer_put(out, "}", 1);
 }
 
 void hk_outside_status(struct hk_buffer *out, struct hk_receivers *receivers, struct hk_bridges *bridges,
-                       struct hk_cluster *cluster)
+                       struct hk_cluster *cluster, struct hk_cluster *events)
 {
-  cluster_status(out, cluster);
+  cluster_status(out, cluster, events);
   receivers_status(out, receivers);
   bridges_status(out, bridges);
 }

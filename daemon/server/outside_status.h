@@ -10,6 +10,6 @@
 /* Appends the members `notify` and `mqtt`, arrays with an object for each, and `cluster`, if there is one. receivers, bridges,
  * cluster: may be NULL. */
 void hk_outside_status(struct hk_buffer *out, struct hk_receivers *receivers, struct hk_bridges *bridges,
-                       struct hk_cluster *cluster);
+                       struct hk_cluster *cluster, struct hk_cluster *events);
 
 #endif

@@ -52,6 +52,7 @@ struct hk_server {
   struct hk_receivers *receivers; /* NULL: none, or before the start */
   struct hk_bridges *bridges;     /* NULL: before the start */
   struct hk_cluster *cluster;     /* NULL: the configuration has none, or before the start */
+  struct hk_cluster *events;      /* NULL: it has no copy of a shared log of events, or before the start */
   struct hk_web *web;             /* NULL: no listener speaks HTTP */
   struct hk_log log;
   struct hk_reload reload; /* its path is set before the server is opened */

@@ -127,11 +127,9 @@ static void snapshots(struct hk_buffer *out, struct hk_saver *saver)
 /* Appends the state of durability, and of the disk. */
 static void durability(struct hk_buffer *out, struct hk_server *s)
 {
-  static const char *const states[] = { [HK_DURABLE_OK] = "ok",
-                                        [HK_DURABLE_FAILING] = "failing",
-                                        [HK_DURABLE_DEGRADED] = "degraded",
-                                        [HK_DURABLE_RECOVERING] = "recovering" };
+  static const char *const states[] = { "ok", "failing", "degraded", "recovering" }; /* enum hk_durable_state */
   struct hk_durable *d = &s->durable;
+  struct hk_eventlog *events = s->shards.events;
   const struct hk_durable_condition now = hk_durable_condition(d);
   begin(out, "durability");
   text(out, "mode", hk_durability_name(d->mode));
@@ -150,12 +148,12 @@ static void durability(struct hk_buffer *out, struct hk_server *s)
   field(out, "bytes", d->commit.bytes);
   field(out, "commit_p50_us", hk_histogram_quantile(&d->commit.took, 0.5) / 1000);
   field(out, "commit_p99_us", hk_histogram_quantile(&d->commit.took, 0.99) / 1000);
-  if (d->events) {
-    field(out, "events_first", hk_eventlog_first(d->events));
-    field(out, "events_last", hk_eventlog_last(d->events));
-    field(out, "events_shown", hk_eventlog_shown(d->events));
-    field(out, "events_lost", hk_eventlog_lost(d->events));
-    field(out, "events_bytes", hk_eventlog_bytes(d->events));
+  if (events) {
+    field(out, "events_first", hk_eventlog_first(events));
+    field(out, "events_last", hk_eventlog_last(events));
+    field(out, "events_shown", hk_eventlog_shown(events));
+    field(out, "events_lost", hk_eventlog_lost(events));
+    field(out, "events_bytes", hk_eventlog_bytes(events));
   }
   hk_buffer_print(out, ",\"shards\":[");
   for (uint32_t i = 0; i < s->shards.n; i++) {
@@ -490,7 +488,7 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   output(out, s, loop->config, &sum);
   status_alerts(out, s);
   incidents(out, s);
-  hk_outside_status(out, s->receivers, s->bridges, s->cluster);
+  hk_outside_status(out, s->receivers, s->bridges, s->cluster, s->events);
   latency(out, s);
   loops(out, s);
   end(out);

@@ -2,6 +2,7 @@
 #include "daemon/server/web_lists.h"
 
 #include "daemon/base/glob.h"
+#include "daemon/durable/event_copy.h"
 #include "daemon/incidents/feedback.h"
 #include "daemon/publish/encode_results.h"
 #include "daemon/sensors/maintenance.h"
@@ -97,9 +98,85 @@ static bool web_lists_show(struct hk_server *s, uint32_t slot, bool first, struc
   return there;
 }
 
+/* --- alerts of a cluster ----------------------------------------------------------------------------------------------- */
+
+struct shared_alert {
+  struct hk_standing_key key; /* slot: its place in the list */
+  struct hk_standing standing;
+  size_t name; /* offset in `names` */
+  uint32_t name_size;
+};
+
+struct shared_alerts {
+  const struct hk_glob *glob;
+  struct shared_alert *list;
+  uint32_t n;
+  struct hk_buffer names;
+};
+
+static void take_shared(void *arg, const struct hk_logged *l)
+{
+  struct shared_alerts *a = arg;
+  struct shared_alert *one = &a->list[a->n];
+  if (!hk_glob_match(a->glob, l->name.data, l->name.length))
+    return;
+  *one = (struct shared_alert){ .standing.event = l->event, .name = a->names.size, .name_size = (uint32_t)l->name.length };
+  one->standing.event.slot = a->n;
+  hk_buffer_put(&a->names, l->name.data, l->name.length);
+  a->n += !a->names.failed;
+}
+
+static int by_key(const void *left, const void *right)
+{
+  const struct shared_alert *a = left, *b = right;
+  return hk_standing_order(&a->key, &b->key);
+}
+
+/* The standing alerts of all machines, by the log that they share. */
+static int list_shared(struct hk_eventlog *log, const struct hk_web_part *part, struct hk_buffer *out)
+{
+  struct shared_alerts a = { 0 };
+  struct hk_glob *glob = NULL;
+  struct hk_eventlog_cursor cursor = { 0 };
+  uint32_t acknowledged;
+  const uint32_t most = hk_copy_standing(log, NULL, 0, &acknowledged);
+  uint64_t *positions = malloc((most + 1) * sizeof *positions);
+  a.list = malloc((most + 1) * sizeof *a.list);
+  const int status = positions && a.list ? hk_glob_new(&glob, part->glob, strlen(part->glob)) : -ENOMEM;
+  a.glob = glob;
+  const uint32_t standing = status == 0 ? hk_copy_standing(log, positions, most, &acknowledged) : 0;
+  for (uint32_t i = 0; i < standing && i < most; i++) {
+    cursor.next = positions[i];
+    (void)hk_eventlog_read(log, &cursor, positions[i], 1, take_shared, &a);
+  }
+  for (uint32_t i = 0; i < a.n; i++) {
+    struct hk_standing *s = &a.list[i].standing;
+    const struct hk_string name = { a.names.data + a.list[i].name, a.list[i].name_size };
+    (void)hk_copy_noted(log, name, s->event.number, s->by, &s->acknowledged);
+    a.list[i].key = hk_standing_key(s);
+  }
+  if (a.n > 1)
+    qsort(a.list, a.n, sizeof *a.list, by_key);
+  if (status == 0)
+    hk_buffer_print(out, "{\"standing\":%" PRIu32 ",\"acknowledged\":%" PRIu32 ",\"alerts\":[", standing, acknowledged);
+  for (uint32_t i = 0; i < a.n && i < part->limit; i++) {
+    hk_buffer_print(out, "%s", i > 0 ? "," : "");
+    web_lists_alert(out, (struct hk_string){ a.names.data + a.list[i].name, a.list[i].name_size }, &a.list[i].standing);
+  }
+  if (status == 0)
+    hk_buffer_print(out, "]}\n");
+  hk_glob_free(glob);
+  hk_buffer_free(&a.names);
+  free(positions);
+  free(a.list);
+  return status;
+}
+
 int hk_list_alerts(void *arg, const struct hk_web_part *part, struct hk_buffer *out)
 {
   struct hk_server *s = arg;
+  if (hk_eventlog_shared(s->shards.events))
+    return list_shared(s->shards.events, part, out);
   struct hk_glob *glob = NULL;
   struct hk_alerts_sum sum;
   uint32_t shown = 0;

@@ -1,128 +1,22 @@
 """Many machines over a broker, [cluster]: gateways, scorers, and RabbitMQ between them."""
 import contextlib
-import functools
 import glob
 import json
 import os
 import re
-import shutil
 import signal
 import struct
 import subprocess
-import tempfile
 import time
-import unittest
 
 import certificates
 import harness
 import rabbit
+from cluster_events import TestEvents
+from cluster_machines import DETECTOR, FEED, PARTITIONS, POINTS, Cluster, Feeder, authority
 from harness import SECOND, START, until
 
-FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
-SENSORS, POINTS, PARTITIONS = 12, 240, 4
-DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
-
-
-class Feeder:
-    """A client with a feed that outlives its connections. It keeps what is not acknowledged, as PROTOCOL.md wants it."""
-
-    def __init__(self, name, values):
-        self.name, self.sent, self.acknowledged = name, 0, 0
-        self.points = [(s, START + k * SECOND, values[s][k]) for k in range(POINTS) for s in values]
-        self.sensors = list(values)
-
-    def connect(self, daemon):
-        self.client = daemon.client()
-        self.client.keep = self.keep
-        self.sent = self.client.request(FEED, harness.text(self.name), FEED_AT).one('Q')
-        self.sent = max(self.sent, self.acknowledged)  # what was acknowledged counts, whatever the daemon knows of it
-        self.handle = dict(zip(self.sensors, self.client.register(*self.sensors)))
-
-    def keep(self, kind, payload):
-        if kind == ACK:
-            self.acknowledged = max(self.acknowledged, struct.unpack('<Q', payload)[0])
-
-    def send(self, behind, together=60):
-        """Points up to number `behind`."""
-        while self.sent < behind:
-            some = self.points[self.sent:min(self.sent + together, behind)]
-            self.client.send(harness.points([self.handle[s] for s, _, _ in some], [t for _, t, _ in some], [v for _, _, v in some], before=self.sent))
-            self.sent += len(some)
-
-    def wait(self, upto):
-        while self.acknowledged < upto:
-            kind, _, payload = self.client.receive()
-            self.keep(kind, payload)
-
-
-@functools.lru_cache
-def authority():
-    folder = tempfile.mkdtemp(prefix='hankeld-authority-')
-    unittest.addModuleCleanup(shutil.rmtree, folder)
-    return certificates.Authority(folder, 'ca')
-
-
-@functools.lru_cache
-def the_broker():
-    """One for all tests: it takes seconds to start."""
-    broker = rabbit.Broker((authority().certificate, *authority().sign('broker', names='IP:127.0.0.1,DNS:localhost')))
-    unittest.addModuleCleanup(broker.clean)
-    return broker
-
-
-@unittest.skipUnless(rabbit.THERE, rabbit.WHY)
-class Cluster(harness.Case):
-    names = 0
-
-    @classmethod
-    def setUpClass(cls):
-        cls.broker = the_broker()
-        cls.values = harness.waves(5, SENSORS, POINTS, (100, 160))
-        cls.rows, cls.events = harness.uninterrupted(cls.values, DETECTOR)
-        assert len(cls.events) >= SENSORS
-
-    def setUp(self):
-        Cluster.names += 1
-        self.name = f'test-{Cluster.names}'  # streams of its own
-        self.folder = tempfile.mkdtemp(prefix='hankeld-state-')
-        self.addCleanup(shutil.rmtree, self.folder)
-
-    def start(self, role, keys='', daemon_keys='', ends=0, url=None, detector=None):
-        d = self.daemon((detector or harness.section('all', '*', DETECTOR)) + f'[cluster]\nurl = {url or self.broker.url}\nname = {self.name}\npartitions = {PARTITIONS}\nrole = {role}\n{keys}',
-                        keys=f'threads = 1\nloops = 2\nmax_ahead = off\n{daemon_keys}', ends=ends)
-        return d
-
-    def scorer(self, place, keys='', durability='journal', daemon_keys='', **how):
-        return self.start('scorer', keys, f'durability = {durability}\nstate = {self.folder}/{place}\n{daemon_keys}', **how)
-
-    def of(self, d):
-        return d.status()['cluster']
-
-    def connected(self, *daemons):
-        for d in daemons:
-            until(lambda: self.of(d)['state'] == 'connected', 'the broker to be connected', rabbit.START)
-
-    def scored(self, d, n):
-        """So many points are dealt with there, each once."""
-        def dealt_with():
-            p = d.status()['points']
-            return p['scored'] + p['unscored'] >= n and p['pending'] == 0
-        until(dealt_with, f'{n} points to be scored', rabbit.START)
-        p = self.balanced(d.status())
-        self.assertEqual((p['scored'] + p['unscored'], p['late'], p['rejected']), (n, 0, 0), p)
-
-    def alerts(self, d):
-        """The events that it has logged, none of them twice."""
-        out = {}
-        for name, number, kind, at, _, instant, score, _, _ in d.events():
-            self.assertNotIn((f'{name}:{number}', kind), out)
-            out[f'{name}:{number}', kind] = (at, instant, score)
-        return out
-
-    def last_scores(self, d):
-        out = subprocess.run([harness.HANKEL, 'sensors', '--from', f"127.0.0.1:{d.port['binary tcp']}", '--json'], check=False, capture_output=True, text=True, timeout=harness.WAIT).stdout
-        rows = [json.loads(line) for line in out.splitlines()]
-        return {r['name']: harness.single(r['score']) if r['score'] is not None else None for r in rows if r.get('time') == START + (POINTS - 1) * SECOND}
+TestEvents.__module__ = __name__  # a broker ends with the module that has started it
 
 
 class TestRoad(Cluster):

@@ -1,0 +1,147 @@
+"""The log of events that machines of a cluster share: every subscriber of any machine hears of each event once, at the same position, and
+one machine at a time sends alerts, whichever is killed."""
+import contextlib
+import json
+import signal
+import struct
+import subprocess
+import unittest
+import urllib.request
+
+import cluster_machines
+import harness
+import rabbit
+import test_notify
+import web
+from harness import ALERTS, DONE, POSITIONS, START, SUBSCRIBE, text, until
+
+PARTITIONS, POINTS = cluster_machines.PARTITIONS, cluster_machines.POINTS
+
+
+class Events(cluster_machines.Cluster):
+    def setUp(self):
+        super().setUp()
+        self.receiver = test_notify.Receiver()
+        self.addCleanup(self.receiver.end)
+        self.hook = f'[notify hook]\ntype = webhook\nurl = {self.receiver.url("/a")}\ngather = 50ms\nrate = 6000\n'
+
+    def machine(self, role, *sections, ends=0):
+        shared = f'state = shared:{self.folder}\n' if role == 'scorer' else ''
+        return self.start(role, shared + ''.join(sections) + web.LISTENER, 'snapshot = 1s\n', ends=ends)
+
+    def follow(self, daemon, since=0):
+        """A subscriber to events, and their positions."""
+        c = daemon.client()
+        self.addCleanup(c.socket.close)
+        c.request(SUBSCRIBE, struct.pack('<If', ALERTS | POSITIONS, 0) + text('') + struct.pack('<Q', since), DONE)
+        return c
+
+    def heard(self, c):
+        """By position; each event once. An acknowledgement is none of the expected ones."""
+        with contextlib.suppress(harness.Closed, OSError):
+            c.drain(0.05)
+        told = {position: (f'{e[0]}:{e[1]}', e[2]) for position, _, e in c.placed if e[2] != 'acknowledged'}
+        self.assertEqual((len(set(told.values())), len(set(e[0] for e in c.placed)), c.gaps), (len(told), len(c.placed), []))
+        return told
+
+    def wait_for_events(self, c, wanted):
+        until(lambda: set(self.heard(c).values()) >= set(wanted), 'the events', rabbit.START)
+        self.assertEqual(set(self.heard(c).values()), set(wanted))
+
+    def leads(self, *daemons):
+        """The one that sends alerts."""
+        until(lambda: sum(self.of(d)['leads'] for d in daemons) == 1, 'one machine to lead', rabbit.START)
+        return next(d for d in daemons if self.of(d)['leads'])
+
+    def wait_for_incidents(self, leader, other):
+        """One machine makes them; both show the same, but for how many sensors each knows of."""
+        def made(d):
+            answer = self.ask(d, 'incidents')
+            return [(i['about']['id'], i['stands'], i['told']) for i in answer['incidents'] + answer['over']]
+
+        def same():
+            return made(leader) and made(leader) == made(other)
+        until(same, 'the same incidents', rabbit.START)
+        self.assertEqual((self.look(leader)['state'], self.look(other)['state']), ('ok', 'resting'))
+
+    def look(self, d):
+        return d.status()['notify'][0]
+
+    def ask(self, d, what):
+        with urllib.request.urlopen(f"http://127.0.0.1:{d.port['http tcp']}/api/v1/{what}", timeout=harness.WAIT) as answer:
+            return json.load(answer)
+
+    def acknowledged(self, rows, scorer, *gateways):
+        """All machines list the alerts of all; one is acknowledged where its sensor is not."""
+        lists = [self.ask(d, 'alerts') for d in (*gateways, scorer)]
+        self.assertEqual([{f"{a['sensor']}:{a['number']}" for a in one['alerts']} for one in lists], [self.standing(rows)] * 3)
+        name = lists[0]['alerts'][0]['sensor']
+        for d, code in ((gateways[1], 0), (gateways[0], 1)):
+            out = subprocess.run([harness.HANKEL, 'ack', name, '--by', 'me', '--from', f"127.0.0.1:{d.port['binary tcp']}"], check=False, capture_output=True, text=True, timeout=harness.WAIT)
+            self.assertEqual(out.returncode, code, out)
+            for machine in (*gateways, scorer):
+                until(lambda: [a['sensor'] for a in self.ask(machine, 'alerts')['alerts'] if a.get('by') == 'me'] == [name], 'the acknowledgement')
+
+    def kill(self, d):
+        d.process.kill()
+        d.process.wait()
+
+    def expected(self, rows):
+        """The events of that many points of each sensor."""
+        return [k for k, v in self.events.items() if v[0] < START + rows * harness.SECOND]
+
+    def standing(self, rows):
+        told = self.expected(rows)
+        return {i for i, k in told if k == 'raised' and (i, 'cleared') not in told}
+
+    def paged(self):
+        return sorted((a['sensor'], int(a['id'].rpartition(':')[2]), a['status']) for a in self.receiver.alerts())
+
+    def wait_for_pages(self, rows):
+        """What the receiver is told of these events: each alert once."""
+        kinds = {'raised': 'firing', 'cleared': 'resolved'}
+        wanted = sorted((i.rpartition(':')[0], int(i.rpartition(':')[2]), kinds[k]) for i, k in self.expected(rows) if k in kinds)
+        until(lambda: len(self.paged()) >= len(wanted), f'{len(wanted)} messages', rabbit.START)
+        self.assertEqual(self.paged(), wanted)
+
+
+@unittest.skipUnless(rabbit.THERE, rabbit.WHY)
+class TestEvents(Events):
+    def test_machines_are_killed(self):
+        """A scorer, then the gateway that leads: nobody misses an event, or hears of one twice."""
+        incidents = '[incidents]\ninterval = 1s\n'
+        gateways = [self.machine('gateway', self.hook, incidents, ends=-signal.SIGKILL) for _ in range(2)]
+        leader = self.leads(*gateways)
+        other = next(d for d in gateways if d is not leader)
+        scorers = [self.machine('scorer', ends=-signal.SIGKILL), self.machine('scorer')]
+        f = cluster_machines.Feeder('f', self.values)
+        f.connect(other)
+        subscribers = [self.follow(d) for d in (leader, other, scorers[1])]
+
+        def feed(rows):
+            f.send(rows * len(self.values))
+            f.wait(rows * len(self.values))
+        feed(POINTS // 2)
+        for c in subscribers:
+            self.wait_for_events(c, self.expected(POINTS // 2))
+        self.wait_for_pages(POINTS // 2)
+        self.kill(scorers[0])
+        most = max(range(POINTS // 2 + 1, POINTS), key=lambda rows: len(self.standing(rows)))
+        feed(most)
+        for c in subscribers:
+            self.wait_for_events(c, self.expected(most))
+        self.wait_for_pages(most)
+        self.wait_for_incidents(leader, other)
+        self.acknowledged(most, scorers[1], leader, other)
+        known = max(self.heard(subscribers[0]))
+        self.kill(leader)
+        self.assertIs(self.leads(other), other)
+        goes_on = self.follow(other, known)  # who was at the other one goes on here
+        feed(POINTS)
+        for c in subscribers[1:]:
+            self.wait_for_events(c, self.events)
+        self.assertEqual(self.heard(subscribers[1]), self.heard(subscribers[2]))
+        self.assertEqual(self.heard(subscribers[1]), {**self.heard(subscribers[0]), **self.heard(goes_on)})
+        self.wait_for_pages(POINTS)
+        f.client.close()
+        self.kill(other)

@@ -1,0 +1,251 @@
+/* Copies of a shared event log: machines that append, a shared log that takes their messages in some order, twice or damaged, and
+ * what the copies make of it: the same, each event once. */
+#include "daemon/base/log.h"
+#include "daemon/durable/event_copy.h"
+#include "daemon/durable/event_shared.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define NODES 3
+
+/* The shared log. */
+struct broker {
+  struct hk_eventlog *node[NODES];
+  struct {
+    uint8_t *bytes;
+    size_t size;
+  } message[256];
+  uint64_t n, read[NODES];
+};
+
+static void set_up(struct broker *b)
+{
+  *b = (struct broker){ .n = 0 };
+  for (int i = 0; i < NODES; i++)
+    assert_int_equal(hk_copy_open(&b->node[i], 1 << 20), 0);
+}
+
+static void tear_down(struct broker *b)
+{
+  for (int i = 0; i < NODES; i++)
+    hk_eventlog_free(b->node[i]);
+  for (uint64_t i = 0; i < b->n; i++)
+    free(b->message[i].bytes);
+}
+
+static void put(struct broker *b, const void *bytes, size_t size)
+{
+  b->message[b->n].bytes = malloc(size + 1);
+  memcpy(b->message[b->n].bytes, bytes, size);
+  b->message[b->n++].size = size;
+}
+
+/* Publishes what a machine has appended; confirms it, or it comes again. */
+static void publish(struct broker *b, int node, bool confirm)
+{
+  struct hk_event_shared *s = hk_eventlog_shared(b->node[node]);
+  const struct hk_shared_message *m = NULL;
+  uint64_t last = 0;
+  while ((m = hk_shared_outgoing(s, m)) != NULL) {
+    put(b, m->message, m->size);
+    last = m->number;
+  }
+  if (confirm && last > 0)
+    hk_shared_confirmed(s, last);
+}
+
+/* All machines read what is new; returns how many of the messages could be read. */
+static int read_all(struct broker *b)
+{
+  int good = 0;
+  for (int i = 0; i < NODES; i++)
+    for (; b->read[i] < b->n; b->read[i]++) {
+      const char *why;
+      const bool is = hk_copy_take(b->node[i], b->read[i], b->message[b->read[i]].bytes, b->message[b->read[i]].size, &why);
+      assert_true(is == !why);
+      good += is && i == 0;
+    }
+  for (int i = 0; i < NODES; i++)
+    hk_shared_ready(hk_eventlog_shared(b->node[i]));
+  return good;
+}
+
+static uint64_t append(struct broker *b, int node, const char *name, uint64_t sequence, int64_t time, uint8_t kind,
+                       uint32_t number)
+{
+  const struct hk_event e = { .kind = kind, .number = number, .time = time, .channel = HK_CHANNEL_SHIFT, .severity = 3 };
+  const struct hk_string by = hk_string(kind == HK_EVENT_ACKNOWLEDGED ? "me" : "");
+  return hk_eventlog_append(b->node[node], 77 + (uint32_t)node, hk_string(name), sequence, &e, by);
+}
+
+struct seen {
+  char text[4096];
+  size_t size;
+};
+
+static void see(void *arg, const struct hk_logged *l)
+{
+  struct seen *s = arg;
+  assert_int_equal(l->handle, 0);
+  s->size += (size_t)snprintf(s->text + s->size, sizeof s->text - s->size, "%d %.*s:%u %d; ", (int)l->position,
+                              (int)l->name.length, l->name.data, l->event.number, l->event.kind);
+}
+
+/* What all machines show, which is the same, and has no gaps. */
+static void shows(struct broker *b, const char *expected)
+{
+  for (int i = 0; i < NODES; i++) {
+    struct seen seen = { .size = 0 };
+    struct hk_eventlog_cursor cursor = { .next = 1 };
+    while (hk_eventlog_read(b->node[i], &cursor, UINT64_MAX, 7, see, &seen) > 0) {
+    }
+    assert_string_equal(seen.text, expected);
+    assert_int_equal(cursor.missed, 0);
+    assert_int_equal(cursor.next, b->n + 1);
+    assert_int_equal(hk_eventlog_shown(b->node[i]), b->n);
+  }
+}
+
+static void test_each_event_once(void **state)
+{
+  struct broker b;
+  (void)state;
+  set_up(&b);
+  assert_int_equal(append(&b, 0, "a", 1, 100, HK_EVENT_RAISED, 1), 1);
+  assert_int_equal(append(&b, 0, "a", 2, 130, HK_EVENT_CLEARED, 1), 2);
+  assert_false(hk_eventlog_safe(b.node[0], 1));
+  publish(&b, 0, false); /* not confirmed, so it is published again */
+  publish(&b, 0, true);
+  assert_true(hk_eventlog_safe(b.node[0], 2));
+  assert_int_equal(hk_eventlog_shown(b.node[0]), 0); /* before all is read nothing is shown */
+  append(&b, 1, "a", 2, 130, HK_EVENT_CLEARED, 1);   /* who goes on with its sensors makes its last events again, */
+  append(&b, 1, "a", 3, 160, HK_EVENT_RAISED, 2);    /* and goes on */
+  publish(&b, 1, true);
+  append(&b, 0, "a", 3, 160, HK_EVENT_RAISED, 2); /* who does not know of it yet */
+  publish(&b, 0, true);
+  assert_int_equal(read_all(&b), 7 + 0);
+  shows(&b, "1 a:1 1; 2 a:1 3; 6 a:2 1; ");
+  append(&b, 2, "a", 1, 200, HK_EVENT_RAISED, 1); /* evicted, and made anew */
+  append(&b, 2, "b", 1, 90, HK_EVENT_RAISED, 1);
+  publish(&b, 2, true);
+  read_all(&b);
+  shows(&b, "1 a:1 1; 2 a:1 3; 6 a:2 1; 8 a:1 1; 9 b:1 1; ");
+  tear_down(&b);
+}
+
+static void test_what_cannot_be_read(void **state)
+{
+  struct broker b;
+  (void)state;
+  set_up(&b);
+  append(&b, 0, "a", 1, 100, HK_EVENT_RAISED, 1);
+  publish(&b, 0, true);
+  for (size_t i = 0; i < b.message[0].size; i++) { /* any byte flipped, and any end cut */
+    put(&b, b.message[0].bytes, b.message[0].size);
+    b.message[b.n - 1].bytes[i] ^= 1;
+    if (b.n > 120)
+      break;
+  }
+  put(&b, "", 0);
+  put(&b, b.message[0].bytes, 23);
+  put(&b, b.message[0].bytes, b.message[0].size - 1);
+  assert_int_equal(read_all(&b), 1);
+  shows(&b, "1 a:1 1; ");
+  tear_down(&b);
+}
+
+static void test_who_leads(void **state)
+{
+  struct broker b;
+  struct hk_place place = { 5, 7, 0, 99 }, found;
+  (void)state;
+  set_up(&b);
+  struct hk_event_shared *one = hk_eventlog_shared(b.node[0]), *two = hk_eventlog_shared(b.node[1]);
+  const struct hk_logged_incident change = {
+    .id = 1, .number = 1, .kind = HANKEL_INCIDENT_TOLD, .text = hk_string("t"), .about = hk_string("{}"), .sensors = { "a", 2 }
+  };
+  assert_true(hk_shared_append_place(one, "hook", &place) > 0); /* it does not lead yet */
+  const uint64_t mark = hk_shared_mark(one, true);
+  hk_shared_lead(one, true);
+  publish(&b, 0, true);
+  read_all(&b);
+  assert_true(hk_shared_marked(one) == mark && hk_shared_marked(two) == 0 && hk_shared_leads(one) && !hk_shared_leads(two));
+  assert_false(hk_shared_place(two, "hook", &found));
+  hk_shared_append_place(one, "hook", &place);
+  hk_eventlog_append_incident(b.node[0], &change);
+  publish(&b, 0, true);
+  hk_shared_mark(two, true);
+  hk_shared_lead(two, true);
+  publish(&b, 1, true);
+  place.position = place.until = 8;
+  hk_shared_append_place(one, "hook", &place); /* it does not know of its successor */
+  hk_eventlog_append_incident(b.node[0], &change);
+  publish(&b, 0, true);
+  read_all(&b);
+  assert_true(!hk_shared_leads(one) && hk_shared_leads(two));
+  for (int i = 0; i < NODES; i++) {
+    assert_true(hk_shared_place(hk_eventlog_shared(b.node[i]), "hook", &found) && found.position == 5 && found.until == 7);
+    assert_false(hk_shared_place(hk_eventlog_shared(b.node[i]), "hoo", &found));
+  }
+  hk_shared_lead(two, false);
+  assert_false(hk_shared_leads(two));
+  tear_down(&b);
+}
+
+static void test_acknowledged_anywhere(void **state)
+{
+  struct broker b;
+  char by[HK_WHO_MAX + 1] = "you";
+  int64_t when = 500;
+  uint32_t number = 0, acknowledged;
+  uint64_t positions[4];
+  (void)state;
+  set_up(&b);
+  append(&b, 0, "a", 1, 100, HK_EVENT_RAISED, 4);
+  append(&b, 0, "b", 1, 100, HK_EVENT_RAISED, 1);
+  append(&b, 0, "b", 2, 120, HK_EVENT_CLEARED, 1);
+  publish(&b, 0, true);
+  assert_int_equal(hk_copy_acknowledge(b.node[2], hk_string("a"), &number, by, &when), -ENOENT); /* not read yet */
+  read_all(&b);
+  assert_int_equal(hk_copy_standing(b.node[1], positions, 4, &acknowledged), 1);
+  assert_true(positions[0] == 1 && acknowledged == 0);
+  assert_int_equal(hk_copy_acknowledge(b.node[2], hk_string("b"), &number, by, &when), -ENOENT);
+  number = 3;
+  assert_int_equal(hk_copy_acknowledge(b.node[2], hk_string("a"), &number, by, &when), -ENOENT);
+  number = 0;
+  assert_true(hk_copy_acknowledge(b.node[2], hk_string("a"), &number, by, &when) > 0);
+  assert_int_equal(number, 4);
+  publish(&b, 2, true);
+  number = 0;
+  assert_true(hk_copy_acknowledge(b.node[1], hk_string("a"), &number, by, &when) > 0); /* at the same time */
+  publish(&b, 1, true);
+  read_all(&b);
+  shows(&b, "1 a:4 1; 2 b:1 1; 3 b:1 3; 4 a:4 8; ");
+  assert_int_equal(hk_copy_standing(b.node[0], positions, 4, &acknowledged), 1);
+  assert_int_equal(acknowledged, 1);
+  snprintf(by, sizeof by, "else");
+  when = 900;
+  assert_int_equal(hk_copy_acknowledge(b.node[0], hk_string("a"), &number, by, &when), -EALREADY);
+  assert_true(strcmp(by, "you") == 0 && when == 500);
+  assert_true(hk_copy_noted(b.node[0], hk_string("a"), 4, by, &when) && !hk_copy_noted(b.node[0], hk_string("a"), 5, by, &when));
+  tear_down(&b);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_each_event_once),
+    cmocka_unit_test(test_what_cannot_be_read),
+    cmocka_unit_test(test_who_leads),
+    cmocka_unit_test(test_acknowledged_anywhere),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
