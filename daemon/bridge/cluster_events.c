@@ -44,7 +44,7 @@ struct events {
   int64_t retry; /* ns: when to wait for the lease again */
 };
 
-static int begin(struct hk_cluster *c)
+static int events_begin(struct hk_cluster *c)
 {
   struct events *s = calloc(1, sizeof *s);
   c->state = s;
@@ -58,7 +58,7 @@ static int begin(struct hk_cluster *c)
   return s->epoll < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, hk_shared_fd(s->shared), &event) != 0 ? -errno : 0;
 }
 
-static void finish(struct hk_cluster *c)
+static void events_finish(struct hk_cluster *c)
 {
   struct events *s = c->state;
   if (s && s->epoll >= 0)
@@ -93,7 +93,7 @@ static void give_up_lease(struct hk_cluster *c, int64_t pause)
   s->retry = hk_now() + pause;
 }
 
-static void wait_for_lease(struct hk_cluster *c)
+static void events_wait_for_lease(struct hk_cluster *c)
 {
   struct events *s = c->state;
   char why[HK_ENGINE_WHY];
@@ -126,7 +126,7 @@ static void look_at_lease(struct hk_cluster *c)
     return;
   }
   if (!s->lease && hk_now() >= s->retry)
-    wait_for_lease(c);
+    events_wait_for_lease(c);
   while (s->lease && (status = c->kind->next(s->lease, &e)) == 0 && e.what != HK_ENGINE_NOTHING)
     s->leased |= e.what == HK_ENGINE_LEASED;
   if (status != 0) {
@@ -142,7 +142,7 @@ static void look_at_lease(struct hk_cluster *c)
 /* --- the log ---------------------------------------------------------------------------------------------------------------- */
 
 /* Subscribers hear of new events, and savers of confirmed ones. */
-static void tell(struct hk_cluster *c)
+static void events_tell(struct hk_cluster *c)
 {
   struct events *s = c->state;
   s->fresh = 0;
@@ -153,7 +153,7 @@ static void tell(struct hk_cluster *c)
   hk_shard_settled(&c->net->shards->shard[0]); /* connections wait for acknowledgements to be confirmed */
 }
 
-static int greeted(struct hk_cluster *c)
+static int events_greeted(struct hk_cluster *c)
 {
   struct events *s = c->state;
   int status = c->kind->log(c->engine, HK_ENGINE_EVENTS);
@@ -168,7 +168,7 @@ static int greeted(struct hk_cluster *c)
   return status;
 }
 
-static void confirm(struct events *s, const struct hk_broker_engine_event *e)
+static void events_confirm(struct events *s, const struct hk_broker_engine_event *e)
 {
   if (e->number < s->low || e->number > s->sent)
     return; /* confirmed before, or unexpected */
@@ -186,7 +186,7 @@ static void confirm(struct events *s, const struct hk_broker_engine_event *e)
   s->fresh++;
 }
 
-static int take(struct hk_cluster *c, const struct hk_broker_engine_event *e)
+static int events_take(struct hk_cluster *c, const struct hk_broker_engine_event *e)
 {
   struct events *s = c->state;
   const char *why;
@@ -201,7 +201,7 @@ static int take(struct hk_cluster *c, const struct hk_broker_engine_event *e)
   if (!hk_copy_take(s->log, e->offset, e->data, e->size, &why))
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "event %" PRIu64 " is left out: %s", e->offset, why);
   if (++s->fresh >= TOGETHER)
-    tell(c);
+    events_tell(c);
   if (hk_cluster_stops(c) && !hk_shared_is_ready(s->shared)) {
     snprintf(c->engine->why, sizeof c->engine->why, "the daemon ends");
     return -ECANCELED;
@@ -209,15 +209,15 @@ static int take(struct hk_cluster *c, const struct hk_broker_engine_event *e)
   return c->kind->took(c->engine);
 }
 
-static int came(struct hk_cluster *c, const struct hk_broker_engine_event *e)
+static int events_came(struct hk_cluster *c, const struct hk_broker_engine_event *e)
 {
   if (e->what == HK_ENGINE_CONFIRMED)
-    confirm(c->state, e);
-  return e->what == HK_ENGINE_MESSAGE && e->partition == HK_ENGINE_EVENTS ? take(c, e) : 0;
+    events_confirm(c->state, e);
+  return e->what == HK_ENGINE_MESSAGE && e->partition == HK_ENGINE_EVENTS ? events_take(c, e) : 0;
 }
 
 /* Publishes what is appended, as far as the broker accepts it. */
-static int publish(struct hk_cluster *c)
+static int events_publish(struct hk_cluster *c)
 {
   struct events *s = c->state;
   const struct hk_shared_message *m;
@@ -233,13 +233,13 @@ static int publish(struct hk_cluster *c)
   return status;
 }
 
-static int turn(struct hk_cluster *c)
+static int events_turn(struct hk_cluster *c)
 {
   struct events *s = c->state;
   hk_shared_woken(s->shared);
   if (s->greeting == 0)
     s->greeting = hk_shared_mark(s->shared, false);
-  int status = publish(c);
+  int status = events_publish(c);
   if (status == 0)
     status = hk_cluster_pump(c);
   if (s->greeting > 0 && hk_shared_marked(s->shared) >= s->greeting && !hk_shared_is_ready(s->shared)) {
@@ -250,7 +250,7 @@ static int turn(struct hk_cluster *c)
   if (status == 0)
     look_at_lease(c);
   if (s->fresh > 0)
-    tell(c);
+    events_tell(c);
   pthread_mutex_lock(&c->lock);
   c->look.waiting = (uint32_t)hk_shared_waiting(s->shared);
   pthread_mutex_unlock(&c->lock);
@@ -264,30 +264,30 @@ static int turn(struct hk_cluster *c)
   return status;
 }
 
-static void lost(struct hk_cluster *c)
+static void events_lost(struct hk_cluster *c)
 {
   give_up_lease(c, 0); /* unconfirmed messages stay */
 }
 
-static void alive(struct hk_cluster *c)
+static void events_alive(struct hk_cluster *c)
 {
   struct events *s = c->state;
   if (s->lease)
     (void)c->kind->alive(s->lease); /* a lost connection is reported by the next call */
 }
 
-static int fd(const struct hk_cluster *c)
+static int events_fd(const struct hk_cluster *c)
 {
   return ((const struct events *)c->state)->epoll;
 }
 
 const struct hk_cluster_work hk_cluster_events = { .thread = "events",
                                                    .as = "a reader of events",
-                                                   .begin = begin,
-                                                   .finish = finish,
-                                                   .greeted = greeted,
-                                                   .lost = lost,
-                                                   .came = came,
-                                                   .turn = turn,
-                                                   .fd = fd,
-                                                   .alive = alive };
+                                                   .begin = events_begin,
+                                                   .finish = events_finish,
+                                                   .greeted = events_greeted,
+                                                   .lost = events_lost,
+                                                   .came = events_came,
+                                                   .turn = events_turn,
+                                                   .fd = events_fd,
+                                                   .alive = events_alive };

@@ -28,7 +28,7 @@ int hk_copy_open(struct hk_eventlog **out, uint64_t most)
 /* --- from the shared log ---------------------------------------------------------------------------------------------------- */
 
 /* Whether an event was told before. */
-static bool is_known(const struct hk_eventlog *l, const struct hk_logged *e)
+static bool event_copy_is_known(const struct hk_eventlog *l, const struct hk_logged *e)
 {
   const struct hk_past_reached *r = hk_past_look(&l->past, 0, e->name);
   if (!r)
@@ -38,10 +38,10 @@ static bool is_known(const struct hk_eventlog *l, const struct hk_logged *e)
   return e->sequence <= r->sequence && e->event.time <= r->time;
 }
 
-static bool take_event(struct hk_eventlog *l, uint64_t position, const uint8_t *payload, size_t size)
+static bool event_copy_take_event(struct hk_eventlog *l, uint64_t position, const uint8_t *payload, size_t size)
 {
   struct hk_logged e;
-  if (!hk_logged_read(payload, size, &e) || is_known(l, &e))
+  if (!hk_logged_read(payload, size, &e) || event_copy_is_known(l, &e))
     return false;
   e.position = position;
   e.handle = 0;
@@ -66,7 +66,7 @@ static bool take_record(struct hk_eventlog *l, uint64_t position, const struct h
   struct hk_logged_settled settled;
   switch (r->type) {
   case HK_RECORD_EVENT:
-    return take_event(l, position, r->payload, r->size);
+    return event_copy_take_event(l, position, r->payload, r->size);
   case HK_RECORD_INCIDENT:
   case HK_RECORD_SETTLED:
   case HK_RECORD_OPERATION:
@@ -96,7 +96,7 @@ bool hk_copy_take(struct hk_eventlog *l, uint64_t offset, const void *message, s
 
 /* --- standing alerts -------------------------------------------------------------------------------------------------------- */
 
-static int before(const void *a, const void *b)
+static int event_copy_before(const void *a, const void *b)
 {
   const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
   return x < y ? -1 : x > y;
@@ -118,7 +118,7 @@ uint32_t hk_copy_standing(struct hk_eventlog *l, uint64_t *positions, uint32_t m
   }
   pthread_mutex_unlock(&l->lock);
   if (n > 0 && most > 0)
-    qsort(positions, n < most ? n : most, sizeof *positions, before);
+    qsort(positions, n < most ? n : most, sizeof *positions, event_copy_before);
   return n;
 }
 

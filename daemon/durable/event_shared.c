@@ -173,7 +173,7 @@ uint64_t hk_shared_waiting(const struct hk_event_shared *c)
 
 /* --- from the shared log ---------------------------------------------------------------------------------------------------- */
 
-static void take_place(struct hk_event_shared *c, const uint8_t *payload, size_t size)
+static void event_shared_take_place(struct hk_event_shared *c, const uint8_t *payload, size_t size)
 {
   struct place place;
   const size_t length = size - sizeof place;
@@ -220,7 +220,7 @@ bool hk_shared_read(struct hk_event_shared *c, const void *message, size_t size,
                                                                        : NULL;
   *out = (struct hk_shared_record){ head.type, head.node == c->leader, bytes + sizeof head, size - sizeof head };
   if (!*why && head.type == HK_SHARED_PLACE && out->leads)
-    take_place(c, out->payload, out->size);
+    event_shared_take_place(c, out->payload, out->size);
   if (!*why && head.type == HK_SHARED_MARK)
     take_mark(c, head.node, out->payload, out->size);
   return !*why;

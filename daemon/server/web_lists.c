@@ -126,7 +126,7 @@ static void take_shared(void *arg, const struct hk_logged *l)
   a->n += !a->names.failed;
 }
 
-static int by_key(const void *left, const void *right)
+static int shared_by_key(const void *left, const void *right)
 {
   const struct shared_alert *a = left, *b = right;
   return hk_standing_order(&a->key, &b->key);
@@ -156,7 +156,7 @@ static int list_shared(struct hk_eventlog *log, const struct hk_web_part *part, 
     a.list[i].key = hk_standing_key(s);
   }
   if (a.n > 1)
-    qsort(a.list, a.n, sizeof *a.list, by_key);
+    qsort(a.list, a.n, sizeof *a.list, shared_by_key);
   if (status == 0)
     hk_buffer_print(out, "{\"standing\":%" PRIu32 ",\"acknowledged\":%" PRIu32 ",\"alerts\":[", standing, acknowledged);
   for (uint32_t i = 0; i < a.n && i < part->limit; i++) {
