@@ -128,7 +128,7 @@ static int publish(struct hk_cluster *c, struct out *out)
   return status;
 }
 
-static int turn(struct hk_cluster *c)
+static int gateway_turn(struct hk_cluster *c)
 {
   struct gateway *g = c->state;
   struct hk_relay *relay = c->net->shards->relay;
@@ -163,5 +163,5 @@ const struct hk_cluster_work hk_cluster_gateway = { .thread = "gateway",
                                                     .greeted = greeted,
                                                     .lost = lost,
                                                     .came = came,
-                                                    .turn = turn,
+                                                    .turn = gateway_turn,
                                                     .fd = fd };

@@ -294,7 +294,7 @@ static void shed(struct hk_cluster *c)
   s->shed = 0;
 }
 
-static int turn(struct hk_cluster *c)
+static int leases_turn(struct hk_cluster *c)
 {
   struct leases *s = c->state;
   const int64_t now = hk_now();
@@ -376,6 +376,6 @@ const struct hk_cluster_work hk_cluster_leases = { .thread = "scorer",
                                                    .greeted = greeted,
                                                    .lost = lost,
                                                    .came = came,
-                                                   .turn = turn,
+                                                   .turn = leases_turn,
                                                    .fd = fd,
                                                    .alive = alive };

@@ -82,7 +82,7 @@ static int came(struct hk_cluster *c, const struct hk_broker_engine_event *e)
   return hk_part_came(c, &s->part[e->partition], e);
 }
 
-static int turn(struct hk_cluster *c)
+static int scorer_turn(struct hk_cluster *c)
 {
   struct scorer *s = c->state;
   const int64_t now = hk_now();
@@ -111,5 +111,5 @@ const struct hk_cluster_work hk_cluster_scorer = { .thread = "scorer",
                                                    .greeted = greeted,
                                                    .lost = lost,
                                                    .came = came,
-                                                   .turn = turn,
+                                                   .turn = scorer_turn,
                                                    .fd = fd };

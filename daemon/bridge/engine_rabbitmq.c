@@ -242,7 +242,7 @@ static amqp_bytes_t name_of(const struct rabbitmq *r, uint32_t partition, char n
   return amqp_cstring_bytes(name);
 }
 
-static amqp_table_entry_t word(const char *key, const char *value)
+static amqp_table_entry_t rabbitmq_word(const char *key, const char *value)
 {
   return (amqp_table_entry_t){ amqp_cstring_bytes(key),
                                { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = amqp_cstring_bytes(value) } };
@@ -258,7 +258,7 @@ static int rabbitmq_log(struct hk_broker_engine *e, uint32_t partition)
   struct rabbitmq *r = of(e);
   char name[NAME_MOST], age[32], what[NAME_MOST + 8];
   snprintf(age, sizeof age, "%" PRId64 "s", r->rule->retention / 1000000000);
-  amqp_table_entry_t entries[] = { word("x-queue-type", "stream"), word("x-max-age", age),
+  amqp_table_entry_t entries[] = { rabbitmq_word("x-queue-type", "stream"), rabbitmq_word("x-max-age", age),
                                    number("x-stream-max-segment-size-bytes", SEGMENT) };
   const amqp_table_t arguments = { 3, entries };
   const amqp_bytes_t queue = name_of(r, partition, name);
@@ -288,7 +288,7 @@ static int rabbitmq_follow(struct hk_broker_engine *e, uint32_t partition, uint6
   struct rabbitmq *r = of(e);
   char name[NAME_MOST], tag[16], what[NAME_MOST + 8];
   amqp_table_entry_t from =
-      offset == HK_ENGINE_FIRST ? word("x-stream-offset", "first") : number("x-stream-offset", (int64_t)offset);
+      offset == HK_ENGINE_FIRST ? rabbitmq_word("x-stream-offset", "first") : number("x-stream-offset", (int64_t)offset);
   const amqp_table_t arguments = { 1, &from };
   const amqp_bytes_t queue = name_of(r, partition, name);
   if (amqp_basic_consume(r->amqp, CHANNEL, queue, amqp_cstring_bytes(tag_of(partition, tag)), 0, 0, 0, arguments) != NULL)
@@ -304,7 +304,7 @@ static int rabbitmq_follow(struct hk_broker_engine *e, uint32_t partition, uint6
 /* Makes a queue of NAME that every broker of a cluster has, and its consumer. */
 static int wait_at(struct rabbitmq *r, const char *name, const char *tag, bool one)
 {
-  amqp_table_entry_t entries[] = { word("x-queue-type", "quorum"),
+  amqp_table_entry_t entries[] = { rabbitmq_word("x-queue-type", "quorum"),
                                    number("x-max-length", 1),
                                    { amqp_cstring_bytes("x-single-active-consumer"),
                                      { .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 } } };

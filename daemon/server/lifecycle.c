@@ -480,8 +480,7 @@ bool hk_server_close(struct hk_server *s)
   hk_cluster_free(s->events);
   hk_relay_free(s->shards.relay);
   hk_receivers_free(s->receivers);
-  if (hk_eventlog_shared(s->shards.events))
-    hk_eventlog_free(s->shards.events);
+  hk_eventlog_free(hk_eventlog_shared(s->shards.events) ? s->shards.events : NULL);
   hk_durable_close(&s->durable);
   hk_maintenance_free(s->shards.maintenance);
   hk_registry_free(s->shards.registry);
