@@ -1,5 +1,6 @@
 #include "cpu/detector_keys.h"
 #include "cpu/duration.h"
+#include "cpu/suggest.h"
 
 #include <errno.h>
 #include <math.h>
@@ -85,7 +86,9 @@ static int set_word(uint8_t *field, enum hk_key key, const char *value, char *er
     }
     snprintf(allowed + strlen(allowed), sizeof allowed - strlen(allowed), "%s%s", i ? ", " : "", words[key][i]);
   }
-  return hk_detector_fail(error, size, "%s = %s: not one of %s", keys[key].name, value, allowed);
+  (void)hk_detector_fail(error, size, "%s = %s: not one of %s", keys[key].name, value, allowed);
+  hk_suggest_of(value, allowed, error, size);
+  return -EINVAL;
 }
 
 static int set_number(double *out, enum hk_key key, const char *value, bool whole, char *error, size_t size)
@@ -216,6 +219,16 @@ static int set_real(struct hk_detector *d, enum hk_key key, const char *value, c
   return 0;
 }
 
+/* Refuses a key that no detector has. */
+static int refuse_key(const char *key, char *error, size_t size)
+{
+  const char *const meant = hk_suggest(key, &keys[0].name, KEYS, sizeof *keys);
+  (void)hk_detector_fail(error, size, "%s: no such key of a detector%s%s", key, "", "");
+  if (meant)
+    hk_suggest_of(key, meant, error, size);
+  return -EINVAL;
+}
+
 int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char *value, char *error, size_t size)
 {
   struct hk_detector *d = &draft->detector;
@@ -223,7 +236,7 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
   while (k < KEYS && strcmp(key, keys[k].name) != 0)
     k++;
   if (k == KEYS)
-    return hk_detector_fail(error, size, "%s: no such key of a detector%s%s", key, "", "");
+    return refuse_key(key, error, size);
   if (draft->given & KEY_BIT(k))
     return hk_detector_fail(error, size, "%s: given twice%s%s", key, "", "");
   int status;

@@ -1,6 +1,7 @@
 /* The keys of a field: see field.h. */
 #include "cpu/field/rule.h"
 #include "cpu/duration.h"
+#include "cpu/suggest.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -172,6 +173,10 @@ static int set_other(struct hk_field_rule *r, const char *key, const char *value
     return set_file(r, key, value, error, size);
   }
   snprintf(error, size, "%s: there is no such key of a field", key);
+  hk_suggest_of(key,
+                "match, detector, operator, neighbours, positions, file, q, refit, blame, wait, members, hold, interval, forget, "
+                "clip, adapt",
+                error, size);
   return -EINVAL;
 }
 

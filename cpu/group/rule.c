@@ -3,6 +3,7 @@
 #include "cpu/detector.h"
 #include "cpu/duration.h"
 #include "cpu/rules/severity.h"
+#include "cpu/suggest.h"
 
 #include <errno.h>
 #include <math.h>
@@ -100,6 +101,9 @@ int hk_group_set(struct hk_group_rule *r, const char *key, const char *value, ch
     return -EINVAL;
   }
   snprintf(error, size, "%s: there is no such key of a group", key);
+  hk_suggest_of(
+      key, "match, statistic, shortest, hop, resident, wait, members, interval, threshold, novelty.resident, novelty.threshold",
+      error, size);
   return -EINVAL;
 }
 

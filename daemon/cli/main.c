@@ -1,5 +1,5 @@
 /* hankel: the command line of hankeld. Finds the subcommand and hands over to it. */
-#include "daemon/base/suggest.h"
+#include "cpu/suggest.h"
 #include "daemon/cli/cluster.h"
 #include "daemon/cli/model.h"
 #include "daemon/cli/notify_test.h"

@@ -1,6 +1,6 @@
 /* Reading options and refusing wrong usage, for every subcommand alike. */
 #include "daemon/cli/options.h"
-#include "daemon/base/suggest.h"
+#include "cpu/suggest.h"
 
 #include <errno.h>
 #include <math.h>

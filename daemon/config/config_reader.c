@@ -3,9 +3,9 @@
  * config_section_kinds.c has the sections and their keys. */
 #include "daemon/config/config_reader.h"
 
+#include "cpu/suggest.h"
 #include "daemon/base/address.h"
 #include "daemon/base/read_line.h"
-#include "daemon/base/suggest.h"
 #include "daemon/config/config_section_kinds.h"
 #include "daemon/config/daemon_keys.h"
 #include "daemon/config/field_section.h"

@@ -2,6 +2,7 @@
 #include "daemon/config/daemon_keys.h"
 
 #include "cpu/duration.h"
+#include "cpu/suggest.h"
 #include "daemon/base/log.h"
 #include "daemon/config/section_keys.h"
 #include "proto/line/line.h"
@@ -168,6 +169,7 @@ int hk_key_set(struct hk_config *config, const char *name, const char *value, ch
       char allowed[128];
       words_list(key->words, allowed, sizeof allowed);
       snprintf(error, size, "%s = %.64s: not one of %s", name, value, allowed);
+      hk_suggest_of(value, allowed, error, size);
       return -EINVAL;
     }
     number = word;

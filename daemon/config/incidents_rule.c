@@ -1,6 +1,7 @@
 #include "daemon/config/incidents_rule.h"
 
 #include "cpu/duration.h"
+#include "cpu/suggest.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -53,9 +54,10 @@ int hk_incidents_key(struct hk_incidents_rule *rule, const char *name, const cha
     return set_interval(rule, value, error, size);
   if (strcmp(name, "members") == 0)
     return set_members(rule, value, error, size);
-  if (strcmp(name, "budget") != 0)
+  if (strcmp(name, "budget") != 0) {
     snprintf(error, size, "no such key of [incidents]: %.64s; there are budget, interval and members", name);
-  else if (hk_budget_parse(value, &rule->a_day) == 0)
+    hk_suggest_of(name, "budget, interval, members", error, size);
+  } else if (hk_budget_parse(value, &rule->a_day) == 0)
     return 0;
   else
     snprintf(error, size, "budget = %.64s: not messages a day from 0 to %.0f, such as 10/day, or off", value, MOST_A_DAY);

@@ -1,7 +1,7 @@
 #include "daemon/config/section_keys.h"
 
 #include "cpu/duration.h"
-#include "daemon/base/suggest.h"
+#include "cpu/suggest.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -108,6 +108,8 @@ int hk_section_no_key(const char *section, const char *name, const char *const *
   return -EINVAL;
 }
 
+static const char one_of[] = "not one of "; /* words follow */
+
 int hk_section_key_set(const char *section, const struct hk_section_key *keys, size_t n, void *rule, const char *name,
                        const char *value, char *error, size_t size)
 {
@@ -128,5 +130,7 @@ int hk_section_key_set(const char *section, const struct hk_section_key *keys, s
     wrong = key->wrong;
   if (wrong)
     snprintf(error, size, "%s = %.64s: %s", name, value, wrong);
+  if (wrong && strncmp(wrong, one_of, strlen(one_of)) == 0)
+    hk_suggest_of(value, wrong + strlen(one_of), error, size);
   return wrong ? -EINVAL : 0;
 }

@@ -57,6 +57,13 @@ class Usage(unittest.TestCase):
                                  (('maintenance', 'begn', 'x', '1h'), 'begn: want one of begin, end; did you mean begin?'), (('state', 'verfy', 'x'), 'did you mean verify?'),
                                  (('model', 'simulat', 'x'), 'did you mean simulate?'), (('tail', '--format', 'jsno'), 'want one of text, jsonl, csv; did you mean jsonl?')):
             self.assertIn(meant, hankel(*arguments).stderr)
+        for keys, meant in (('windwo=3', 'windwo: no such key of a detector; did you mean window?'), ('ika.windwo=3', 'ika: windwo: no such key of a detector; did you mean window?'),
+                            ('fill=linaer', 'fill = linaer: not one of hold, linear; did you mean linear?'), ('algorithm=novelyt', 'did you mean novelty?'),
+                            ('frobnicate=1', 'frobnicate: no such key of a detector (see')):
+            run = hankel('replay', '--detector', keys, '-', data='1\n2\n')
+            self.assertEqual((run.returncode, meant in run.stderr), (2, True), run.stderr)
+        run = hankel('replay', '--field', 'refti=3', '-', data='1\n2\n')
+        self.assertIn('refti: there is no such key of a field; did you mean refit?', run.stderr)
         self.assertNotIn('did you mean', hankel('frobnicate').stderr)
         self.assertNotIn('did you mean', hankel('feed', '--frobnicate').stderr)
 

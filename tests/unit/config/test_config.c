@@ -72,6 +72,13 @@ static void test_several_algorithms(void **state)
   expect_fault(DETECTOR "algorithm = ika, graph\ngraph.krylov = 3\n", "x.conf:1: [detector all]: graph: krylov");
   expect_fault(DETECTOR "algorithm = ika, graph\ngraph.window = 3\n", "graph: window = 3");
   expect_fault(DETECTOR "algorithm = ika, graph\ngraph.window = x\n", "x.conf:4: graph: window = x");
+  expect_fault(DETECTOR "fill = linaer\n", "x.conf:3: fill = linaer: not one of hold, linear; did you mean linear?");
+  expect_fault(DETECTOR "ika.windwo = 3\n", "windwo: no such key of a detector; did you mean window?");
+  expect_fault("[group g]\nmebers = 4\n", "x.conf:2: mebers: there is no such key of a group; did you mean members?");
+  expect_fault("[field f]\nrefti = 4\n", "x.conf:2: refti: there is no such key of a field; did you mean refit?");
+  expect_fault("[incidents]\nbudgt = 3/day\n", "did you mean budget?");
+  expect_fault("[daemon]\ndurability = jounral\n", "not one of none, snapshot, journal; did you mean journal?");
+  expect_fault("[notify n]\ntype = slakc\n", "did you mean slack?");
   expect_fault(DETECTOR "algorithm = ika, pony\n", "x.conf:3: algorithm = pony: not one of");
   expect_fault(
       "[detector aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]\nmatch = *\nalgorithm = ika, graph, shift\n",

@@ -1,6 +1,7 @@
 /* Optimal string alignment: a table of at most 32 by 32. */
-#include "daemon/base/suggest.h"
+#include "cpu/suggest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define LONGEST 32
@@ -43,4 +44,24 @@ const char *hk_suggest(const char *word, const char *const *words, size_t n, siz
     }
   }
   return nearest;
+}
+
+void hk_suggest_of(const char *word, const char *list, char *message, size_t size)
+{
+  char nearest[LONGEST + 1] = "";
+  unsigned distance = HK_SUGGEST_FAR + 1;
+  for (const char *at = list; *at; at += strspn(at, ", ")) {
+    char each[LONGEST + 1];
+    const size_t length = strcspn(at, ",");
+    snprintf(each, sizeof each, "%.*s", (int)length, at);
+    const unsigned d = hk_suggest_distance(word, each);
+    if (length <= LONGEST && d < distance && d < length) {
+      distance = d;
+      strcpy(nearest, each);
+    }
+    at += length;
+  }
+  const size_t used = strnlen(message, size);
+  if (nearest[0] && size - used > sizeof "; did you mean ?" + strlen(nearest))
+    snprintf(message + used, size - used, "; did you mean %s?", nearest);
 }

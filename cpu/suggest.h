@@ -13,4 +13,8 @@ unsigned hk_suggest_distance(const char *word, const char *other);
  * the first of n pointers with a distance of `apart` bytes, as the names in a table have. */
 const char *hk_suggest(const char *word, const char *const *words, size_t n, size_t apart);
 
+/* Appends "; did you mean WORD?" to a message of `size` bytes, if `word` is near a word of `list`, whose words are separated by
+ * ", ". Nothing is appended for which there is no room. */
+void hk_suggest_of(const char *word, const char *list, char *message, size_t size);
+
 #endif
