@@ -20,8 +20,8 @@
 static const char help_text[] =
     "usage: hankel cluster status [OPTION...]\n\n"
     "Shows the machines of a cluster ([cluster] of the configuration), which partitions each scores, since when,\n"
-    "in which epoch, and how far behind it is. Asks each machine that --from names. Exits with 3 if one does not\n"
-    "answer or has no broker, or if a partition is scored by none of them.\n\n"
+    "in which epoch, how far behind it is, and which machine sends the alerts of all. Asks each machine that --from\n"
+    "names. Exits with 3 if one does not answer or has no broker, or if a partition is scored by none of them.\n\n"
     "  --from HOST:PORT,...  their binary listeners (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
     "example:\n"
     "  hankel cluster status --from gateway:7410,scorer1:7410,scorer2:7410\n";
@@ -77,11 +77,12 @@ static void print_node(struct table *t, const char *address, const cJSON *cluste
   printf("%-28s %-8s %-10s %10.0f", address, cluster_text_of(cluster, "role"), cluster_text_of(cluster, "state"),
          cluster_number_of(cluster, "partitions"));
   if (gateway)
-    printf("  %.0f points, %.0f messages not confirmed\n", cluster_number_of(cluster, "points"),
+    printf("  %.0f points, %.0f messages not confirmed", cluster_number_of(cluster, "points"),
            cluster_number_of(cluster, "waiting"));
   else
-    printf("  %.0f points, %.0f partitions have come\n", cluster_number_of(cluster, "points"),
-           cluster_number_of(cluster, "moves"));
+    printf("  %.0f points, %.0f partitions have come", cluster_number_of(cluster, "points"), cluster_number_of(cluster, "moves"));
+  const bool leads = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(cluster, "leads"));
+  printf("%s\n", leads ? "; leads: sends the alerts of all" : "");
   if (!connected)
     printf("%-28s %s\n", "", cluster_text_of(cluster, "why"));
   t->wrong |= !connected;

@@ -53,6 +53,12 @@ class Events(cluster_machines.Cluster):
         until(lambda: sum(self.of(d)['leads'] for d in daemons) == 1, 'one machine to lead', rabbit.START)
         return next(d for d in daemons if self.of(d)['leads'])
 
+    def shown_to_lead(self, leader, other):
+        """`hankel cluster status` says which of them it is."""
+        addresses = [f"127.0.0.1:{d.port['binary tcp']}" for d in (leader, other)]
+        out = subprocess.run([harness.HANKEL, 'cluster', 'status', '--from', ','.join(addresses)], check=False, capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertEqual([line.split()[0] for line in out.stdout.splitlines() if 'leads: sends the alerts' in line], addresses[:1], out)
+
     def wait_for_incidents(self, leader, other):
         """One machine makes them; both show the same, but for how many sensors each knows of."""
         def made(d):
@@ -113,6 +119,7 @@ class TestEvents(Events):
         gateways = [self.machine('gateway', self.hook, incidents, ends=-signal.SIGKILL) for _ in range(2)]
         leader = self.leads(*gateways)
         other = next(d for d in gateways if d is not leader)
+        self.shown_to_lead(leader, other)
         scorers = [self.machine('scorer', ends=-signal.SIGKILL), self.machine('scorer')]
         f = cluster_machines.Feeder('f', self.values)
         f.connect(other)
