@@ -74,6 +74,7 @@ static int set_operator(struct hk_field_rule *r, const char *value, char *error,
     return 0;
   }
   snprintf(error, size, "operator = %s: none of residual, model and focus", value);
+  hk_suggest_of(value, "residual, model, focus", error, size);
   return -EINVAL;
 }
 

@@ -56,6 +56,7 @@ static int set_statistic(struct hk_group_rule *r, const char *value, char *error
       return 0;
     }
   snprintf(error, size, "statistic = %s: not joint, novelty or both", value);
+  hk_suggest_of(value, "joint, novelty, both", error, size);
   return -EINVAL;
 }
 
@@ -86,17 +87,22 @@ int hk_group_set(struct hk_group_rule *r, const char *key, const char *value, ch
     return -EINVAL;
   }
   if (strcmp(key, "interval") == 0) {
-    if (hk_duration_parse(value, &r->interval) == 0 && r->interval >= HK_GROUP_INTERVAL_MIN)
+    int64_t interval;
+    if (hk_duration_parse(value, &interval) == 0 && interval >= HK_GROUP_INTERVAL_MIN) {
+      r->interval = interval;
       return 0;
+    }
     snprintf(error, size, "%s = %s: not a duration such as 250ms or 5m, at least 1us", key, value);
     return -EINVAL;
   }
   if (strcmp(key, "threshold") == 0) {
     char *end;
     const double number = strtod(value, &end);
-    r->threshold = strcmp(value, "auto") == 0 ? 0 : number;
-    if (r->threshold == 0 ? strcmp(value, "auto") == 0 : end != value && !*end && number > 0 && number <= 1e6)
+    const bool automatic = strcmp(value, "auto") == 0;
+    if (automatic || (end != value && !*end && number > 0 && number <= 1e6)) {
+      r->threshold = automatic ? 0 : number;
       return 0;
+    }
     snprintf(error, size, "%s = %s: not auto, or a number over 0 and at most 1e6", key, value);
     return -EINVAL;
   }
