@@ -1,6 +1,8 @@
 /* Lines of sensors: see focus.h. */
 #include "cpu/field/focus.h"
 
+#include "cpu/state_mark.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,26 +184,17 @@ static uint32_t power(uint32_t least)
   return room;
 }
 
-static uint64_t mix_line(uint64_t hash, const void *data, size_t size)
-{
-  const uint8_t *byte = data;
-  for (size_t i = 0; i < size; i++)
-    hash = (hash ^ byte[i]) * 1099511628211u;
-  return hash;
-}
-
 /* Everything that the state depends on. */
 static uint32_t mark_of(const struct hk_focus_line *line)
 {
   const struct hk_focus_keys *k = &line->rule.keys;
-  uint64_t hash = mix_line(14695981039346656037u, line->x, line->f.n * sizeof *line->x);
-  hash = mix_line(hash, line->node, line->f.n * sizeof *line->node);
-  hash = mix_line(hash, k->speed, k->speeds * sizeof *k->speed);
+  uint64_t hash = hk_state_mark_mix(HK_STATE_MARK_BEGIN, line->x, line->f.n * sizeof *line->x);
+  hash = hk_state_mark_mix(hash, line->node, line->f.n * sizeof *line->node);
+  hash = hk_state_mark_mix(hash, k->speed, k->speeds * sizeof *k->speed);
   const double real[] = { k->flow, k->reach, k->threshold, line->rule.interval };
   const uint32_t whole[] = { k->speeds, k->travel, k->block, k->places };
-  hash = mix_line(mix_line(hash, real, sizeof real), whole, sizeof whole);
-  const uint32_t mark = (uint32_t)(hash >> 32 ^ hash);
-  return mark ? mark : 1;
+  hash = hk_state_mark_mix(hk_state_mark_mix(hash, real, sizeof real), whole, sizeof whole);
+  return hk_state_mark_of(hash);
 }
 
 /* Columns of a line without points. */

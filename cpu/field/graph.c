@@ -1,6 +1,7 @@
 /* Files of neighbours: see graph.h. Names are sorted for binary search; edges are sorted by their first node, then by the
  * distance of the other one. */
 #include "cpu/field/graph.h"
+#include "cpu/state_mark.h"
 #include "cpu/whole_file.h"
 
 #include <errno.h>
@@ -441,21 +442,12 @@ uint32_t hk_field_graph_lonely(const struct hk_field_graph *g)
   return n;
 }
 
-static uint64_t mix(uint64_t hash, const void *data, size_t size)
-{
-  const uint8_t *byte = data;
-  for (size_t i = 0; i < size; i++)
-    hash = (hash ^ byte[i]) * 1099511628211u;
-  return hash;
-}
-
 uint32_t hk_field_graph_mark(const struct hk_field_graph *g)
 {
-  uint64_t hash = mix(14695981039346656037u, &g->q, sizeof g->q);
-  hash = mix(hash, g->neighbour, (size_t)g->n * g->q * sizeof *g->neighbour);
-  hash = g->position ? mix(hash, g->position, g->n * sizeof *g->position) : hash;
+  uint64_t hash = hk_state_mark_mix(HK_STATE_MARK_BEGIN, &g->q, sizeof g->q);
+  hash = hk_state_mark_mix(hash, g->neighbour, (size_t)g->n * g->q * sizeof *g->neighbour);
+  hash = g->position ? hk_state_mark_mix(hash, g->position, g->n * sizeof *g->position) : hash;
   for (uint32_t i = 0; i < g->n; i++)
-    hash = mix(mix(hash, g->name[i].text, g->name[i].length), "", 1);
-  const uint32_t mark = (uint32_t)(hash >> 32 ^ hash);
-  return mark ? mark : 1;
+    hash = hk_state_mark_mix(hk_state_mark_mix(hash, g->name[i].text, g->name[i].length), "", 1);
+  return hk_state_mark_of(hash);
 }

@@ -1,5 +1,6 @@
 /* Model files: see model_plan.h. */
 #include "cpu/model/plan_lines.h"
+#include "cpu/state_mark.h"
 #include "cpu/whole_file.h"
 
 #include <errno.h>
@@ -264,34 +265,25 @@ static int model_plan_make_sensors(struct owned *o, const struct hk_plan_lines *
   return status;
 }
 
-static uint64_t model_plan_mix(uint64_t hash, const void *data, size_t size)
-{
-  const uint8_t *byte = data;
-  for (size_t i = 0; i < size; i++)
-    hash = (hash ^ byte[i]) * 1099511628211u;
-  return hash;
-}
-
 /* Hash of what a state depends on: cells and sensors. */
 static uint32_t mark_of(const struct hk_model_plan *p)
 {
-  uint64_t hash = p->heat ? model_plan_mix(14695981039346656037u, p->heat, p->cells * sizeof *p->heat)
-                          : model_plan_mix(14695981039346656037u, p->cell, p->cells * sizeof *p->cell);
+  uint64_t hash = p->heat ? hk_state_mark_mix(HK_STATE_MARK_BEGIN, p->heat, p->cells * sizeof *p->heat)
+                          : hk_state_mark_mix(HK_STATE_MARK_BEGIN, p->cell, p->cells * sizeof *p->cell);
   if (p->heat)
-    hash = model_plan_mix(hash, &p->ground, sizeof p->ground);
+    hash = hk_state_mark_mix(hash, &p->ground, sizeof p->ground);
   for (uint32_t i = 0; i < p->lines; i++)
-    hash = model_plan_mix(model_plan_mix(hash, &p->line[i].impedance, sizeof p->line[i].impedance), &p->line[i].cells,
-                          sizeof p->line[i].cells);
+    hash = hk_state_mark_mix(hk_state_mark_mix(hash, &p->line[i].impedance, sizeof p->line[i].impedance), &p->line[i].cells,
+                             sizeof p->line[i].cells);
   for (uint32_t i = 0; i < p->sensors; i++) {
     const struct hk_model_sensor *s = &p->sensor[i];
     const uint8_t kind[2] = { s->flow, s->boundary };
-    hash = model_plan_mix(
-        model_plan_mix(model_plan_mix(model_plan_mix(hash, s->name.text, s->name.length), kind, 2), &s->point, sizeof s->point),
-        &s->unit, sizeof s->unit);
-    hash = model_plan_mix(hash, &s->line, sizeof s->line);
+    hash = hk_state_mark_mix(hk_state_mark_mix(hk_state_mark_mix(hk_state_mark_mix(hash, s->name.text, s->name.length), kind, 2),
+                                               &s->point, sizeof s->point),
+                             &s->unit, sizeof s->unit);
+    hash = hk_state_mark_mix(hash, &s->line, sizeof s->line);
   }
-  const uint32_t mark = (uint32_t)(hash >> 32 ^ hash);
-  return mark ? mark : 1;
+  return hk_state_mark_of(hash);
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------------- */
