@@ -57,17 +57,17 @@ static struct hk_string blamed(const struct hk_shard *s, const struct hk_deliver
   return of;
 }
 
-/* Whether a sensor is in maintenance at a time. A window for a sensor also covers its companions and derived sensors. */
+/* Whether a sensor is in maintenance at a time. A window for a sensor also covers its companions and derived sensors, and one for
+ * a machine all its series. */
 static bool in_maintenance(struct hk_shard *s, uint32_t slot, int64_t time)
 {
   struct hk_registry *registry = s->all->registry;
   struct hk_string member;
+  char room[HK_NAME_MAX];
   hk_registry_read(registry);
-  const uint32_t primary = hk_registry_primary(registry, slot);
-  const bool covered =
-      hk_maintenance_covers(s->all->maintenance, hk_registry_name(registry, slot), time) ||
-      (primary != slot && hk_maintenance_covers(s->all->maintenance, hk_registry_name(registry, primary), time)) ||
-      (of_field(registry, slot, &member) && hk_maintenance_covers(s->all->maintenance, member, time));
+  const bool covered = hk_maintenance_covers(s->all->maintenance, hk_registry_name(registry, slot), time) ||
+                       hk_maintenance_covers(s->all->maintenance, hk_registry_shared_name(registry, slot, room), time) ||
+                       (of_field(registry, slot, &member) && hk_maintenance_covers(s->all->maintenance, member, time));
   hk_registry_read_end(registry);
   return covered;
 }

@@ -96,6 +96,19 @@ uint32_t hk_registry_primary(const struct hk_registry *r, uint32_t slot)
   return of;
 }
 
+struct hk_string hk_registry_shared_name(const struct hk_registry *r, uint32_t slot, char room[HK_NAME_MAX])
+{
+  const uint32_t primary = hk_registry_primary(r, slot);
+  const struct hk_string name = hk_registry_name(r, primary);
+  const struct hk_config_detector *d = hk_registry_detector_of(r, hk_registry_detector(r, primary));
+  const size_t group = d && d->second ? strlen(d->name + 1) : 0, suffix = strlen(HK_SECOND_SUFFIX);
+  if (group < suffix || name.length < group)
+    return name;
+  memcpy(room, name.data, group - suffix);
+  memcpy(room + group - suffix, name.data + group, name.length - group);
+  return (struct hk_string){ room, name.length - suffix };
+}
+
 bool hk_registry_accompanies(const struct hk_registry *r, const struct hk_sections *sections, uint32_t slot)
 {
   const uint32_t of = hk_registry_primary(r, slot);

@@ -14,6 +14,10 @@ void hk_registry_part_companions(struct hk_registry *registry);
 uint32_t hk_registry_next_companion(const struct hk_registry *registry, uint32_t slot);
 /* The sensor whose points a companion gets; the slot itself if it is no companion. */
 uint32_t hk_registry_primary(const struct hk_registry *registry, uint32_t slot);
+/* The name that all series of a sensor or machine share: that of the sensor which this one accompanies, or of its machine's first
+ * series (press#3 of press.novelty#3). It lies in the registry or in room. For any thread between hk_registry_read and
+ * hk_registry_read_end. */
+struct hk_string hk_registry_shared_name(const struct hk_registry *registry, uint32_t slot, char room[HK_NAME_MAX]);
 /* Whether the sensor of a slot is derived. */
 bool hk_registry_derived(const struct hk_registry *registry, uint32_t slot);
 /* Whether a companion is one that its sensor would have by these sections. */

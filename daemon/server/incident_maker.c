@@ -288,21 +288,6 @@ void hk_maker_settle(struct hk_incident_maker *m, int64_t time)
 
 /* --- reading ------------------------------------------------------------------------------------------------------------ */
 
-/* The name by which a sensor's alerts join incidents: that of the sensor that it accompanies, or of its machine's first series.
- */
-static struct hk_string name_of(const struct hk_registry *registry, uint32_t slot, char room[HK_NAME_MAX])
-{
-  const uint32_t primary = hk_registry_primary(registry, slot);
-  const struct hk_string name = hk_registry_name(registry, primary);
-  const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, primary));
-  const size_t group = d && d->second ? strlen(d->name + 1) : 0, suffix = strlen(HK_SECOND_SUFFIX);
-  if (group < suffix || name.length < group)
-    return name;
-  memcpy(room, name.data, group - suffix);
-  memcpy(room + group - suffix, name.data + group, name.length - group);
-  return (struct hk_string){ room, name.length - suffix };
-}
-
 /* To call between hk_registry_read and hk_registry_read_end. */
 static void maker_take_event(void *arg, const struct hk_logged *l)
 {
@@ -323,7 +308,7 @@ static void maker_take_event(void *arg, const struct hk_logged *l)
       l->event.marks & (HANKEL_MAINTENANCE | HANKEL_PROVISIONAL)) /* work on a machine teaches nothing about it */
     return;
   if (hk_registry_find(m->parts.registry, e.name.data, e.name.length, &slot) == 0)
-    e.name = name_of(m->parts.registry, slot, room);
+    e.name = hk_registry_shared_name(m->parts.registry, slot, room);
   m->newest = e.time > m->newest ? e.time : m->newest;
   if (hk_ticks_event(m->ticks, &e) != 0)
     hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory for an alert; it joins no incident");

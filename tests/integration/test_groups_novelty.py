@@ -6,6 +6,8 @@ from harness import ALERTS, SCORED, SECOND, START
 from test_groups import CHANGE, DETECTOR, GROUP, KEYS, NAMES, ROWS, Case, rows
 from test_groups_restart import Lives
 
+import hankeld  # noqa: E402
+
 BOTH = GROUP + 'statistic = both\n'
 
 
@@ -57,6 +59,22 @@ class Novelty(Case):
         (scores, _), _ = self.run_groups(values, GROUP + 'statistic = novelty\n')
         self.assertEqual([(n.replace('press#', 'press.novelty#'), t, z) for n, t, z in scores],
                          [s for s in both if s[0].startswith('press.novelty#')])
+
+
+    def test_maintenance(self):
+        """A window for a machine's first series covers its second one, and no other machine's."""
+        values = new_state()  # machine b alerts, in both series
+        for machine, covered in (('b', True), ('a', False)):
+            d = self.daemon(f'{DETECTOR}{BOTH}[maintenance m]\nmatch = press#{machine}\nfrom = 2000-01-01T00:00:00Z\nduration = 36500d\n', keys=KEYS)
+            with d.client() as c, hankeld.Client(f'127.0.0.1:{d.port["binary tcp"]}', timeout=harness.WAIT) as watcher:
+                watcher.subscribe(scores=False, since=0)
+                self.send(c, c.register(*NAMES), values)
+                marked = {}
+                while len(marked) < 2:
+                    event = watcher.read(harness.WAIT)
+                    if event.kind == 'raised':
+                        marked[event.sensor] = event.maintenance
+            self.assertEqual(marked, {'press#b': covered, 'press.novelty#b': covered})
 
 
 class Restarted(Lives):
