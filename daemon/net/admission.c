@@ -169,32 +169,25 @@ bool hk_admission_late(struct hk_connection *c, int64_t now)
        hk_peer_feeds_taken(&c->net->peer_feeds) <= net->capacity.connections - net->capacity.connections / 4))
     return false;
   hk_count(&c->loop->counters.timed_out, 1);
-  const char *why = c->kind == &hk_binary_kind ? "no HELLO came within the handshake deadline"
-                                               : "not authenticated within the handshake deadline";
   if (hk_gate_shut(c->identity.gate))
-    admission_refuse(c, HANKEL_TIMEOUT, why);
+    admission_refuse(c, HANKEL_TIMEOUT, c->kind->late_newcomer);
   else
-    hk_connection_refuse(c, HANKEL_TIMEOUT, why);
+    hk_connection_refuse(c, HANKEL_TIMEOUT, c->kind->late_newcomer);
   return true;
 }
 
 /* --- admitting -------------------------------------------------------------------------------------------------------- */
 
-/* The scope that a peer of this kind of listener needs at least. */
-static uint32_t scope_of(const struct hk_connection *c)
-{
-  return c->kind == &hk_line_kind ? HK_SCOPE_FEED : c->kind == &hk_text_kind ? HK_SCOPE_SUBSCRIBE : HK_SCOPE_ALL;
-}
-
 bool hk_admission_allows(const struct hk_connection *c, uint32_t scopes)
 {
-  return scopes & scope_of(c);
+  return scopes & c->kind->scopes;
 }
 
-static void set_longest_line(struct hk_connection *c)
+static void end_limits(struct hk_connection *c)
 {
-  if (c->kind != &hk_binary_kind)
-    c->lines.buffer.splitter.max_line = c->kind == &hk_text_kind ? HK_LINE_MAX_LEAST : (uint32_t)c->loop->config->max_line;
+  c->identity.newcomer = false;
+  if (c->kind->admitted)
+    c->kind->admitted(c);
 }
 
 /* Whether its certificate has been revoked since it was accepted. */
@@ -234,8 +227,7 @@ static bool admit(struct hk_connection *c, const struct hk_token *token, const c
            c->identity.shown.name[0] ? c->identity.shown.name : "anybody", scopes, c->tls ? ", " : "",
            c->tls ? hk_tls_version(c->tls) : "");
   }
-  c->identity.newcomer = false;
-  set_longest_line(c);
+  end_limits(c);
   if (c->kind->greet)
     c->kind->greet(c);
   return true;
@@ -275,7 +267,7 @@ static int admission_seal(void *tls, const void *data, size_t size, struct hk_bu
 void hk_admission_begin(struct hk_connection *c)
 {
   if (c->inner) { /* admitted by its creator */
-    set_longest_line(c);
+    end_limits(c);
     return;
   }
   if (c->identity.gate->rules.certificate[0]) {
@@ -288,7 +280,7 @@ void hk_admission_begin(struct hk_connection *c)
       hk_connection_close(c);
     return;
   }
-  if (c->kind != &hk_binary_kind)
+  if (c->kind->authenticate)
     (void)admit_without(c);
 }
 
@@ -297,7 +289,7 @@ bool hk_admission_hello(struct hk_connection *c, const char *token, size_t lengt
   return c->inner || admit_without(c) ? c->state == HK_OPEN : admit_token(c, token, length);
 }
 
-enum hk_turn hk_admission_step(struct hk_connection *c)
+enum hk_turn hk_admission_first_line(struct hk_connection *c)
 {
   const char *text;
   size_t length;
@@ -369,7 +361,7 @@ static int shake(struct hk_connection *c)
   const int status = hk_tls_handshake(c->tls);
   if (status != HK_TLS_FAILED)
     admission_flush(c);
-  if (status > 0 && c->state == HK_OPEN && c->kind != &hk_binary_kind)
+  if (status > 0 && c->state == HK_OPEN && c->kind->authenticate)
     (void)admit_without(c);
   return status;
 }
@@ -417,10 +409,10 @@ void hk_admission_again(struct hk_connection *c)
     return;
   struct hk_credentials *credentials = hk_gate_credentials(c->identity.gate);
   const struct hk_token *token = credentials->tokens ? hk_tokens_again(credentials->tokens, &c->identity.shown) : NULL;
-  const bool good = !gone && token && (token->scopes & scope_of(c)) &&
+  const bool good = !gone && token && hk_admission_allows(c, token->scopes) &&
                     (!c->feeding.feed || feed_is_its(c, credentials->tokens, c->feeding.feed->name));
-  const bool asked =
-      c->binary.reload != 0; /* gets its answer first, may do nothing else until then, and is checked again afterwards */
+  /* A peer that requested the reload gets its answer first, may do nothing else until then, and is checked again afterwards. */
+  const bool asked = c->kind->awaits_reload && c->kind->awaits_reload(c);
   if (good || asked) {
     c->identity.scopes = good ? token->scopes : 0;
     if (good)

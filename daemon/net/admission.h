@@ -33,8 +33,8 @@ bool hk_admission_allows(const struct hk_connection *c, uint32_t scopes);
 
 /* The connection begins. Admits it at once if no authentication is needed. */
 void hk_admission_begin(struct hk_connection *c);
-/* Takes a step of a newcomer whose protocol reads lines. */
-enum hk_turn hk_admission_step(struct hk_connection *c);
+/* Authenticates a newcomer whose protocol reads lines by its first line. */
+enum hk_turn hk_admission_first_line(struct hk_connection *c);
 /* Authenticates a binary newcomer by its HELLO; length 0: no token. False: it was refused. */
 bool hk_admission_hello(struct hk_connection *c, const char *token, size_t length);
 /* Decrypts received bytes and passes them to the protocol. False: more bytes are needed. */

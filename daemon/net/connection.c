@@ -18,11 +18,15 @@
 #define TURN_LEAST (64u << 10)    /* and from one of them at most */
 #define REPLIES_MAX (256u << 10)  /* bytes of waiting replies above which no requests are read */
 
-static const struct hk_connection_kind *const kinds[] = {
-  [HK_PROTOCOL_BINARY] = &hk_binary_kind,
-  [HK_PROTOCOL_LINE] = &hk_line_kind,
-  [HK_PROTOCOL_TEXT] = &hk_text_kind,
-};
+const struct hk_connection_kind *hk_connection_kind_of(enum hk_protocol protocol)
+{
+  static const struct hk_connection_kind *const kinds[] = {
+    [HK_PROTOCOL_BINARY] = &hk_binary_kind,
+    [HK_PROTOCOL_LINE] = &hk_line_kind,
+    [HK_PROTOCOL_TEXT] = &hk_text_kind,
+  };
+  return (size_t)protocol < sizeof kinds / sizeof *kinds ? kinds[protocol] : NULL;
+}
 
 static void connection_on_close(uv_handle_t *handle)
 {
@@ -179,9 +183,9 @@ static void connection_go_on(struct hk_connection *c)
 {
   while (c->state == HK_OPEN) {
     c->flow.unread = c->subscriber.replies > REPLIES_MAX;
-    const enum hk_turn step = c->flow.unread                                       ? HK_TURN_WAIT
-                              : c->identity.newcomer && c->kind != &hk_binary_kind ? hk_admission_step(c)
-                                                                                   : c->kind->step(c);
+    const enum hk_turn step = c->flow.unread                                  ? HK_TURN_WAIT
+                              : c->identity.newcomer && c->kind->authenticate ? c->kind->authenticate(c)
+                                                                              : c->kind->step(c);
     if (step == HK_TURN_MORE)
       continue;
     if (step == HK_TURN_NEED && c->tls && hk_admission_decrypt(c))
@@ -192,7 +196,7 @@ static void connection_go_on(struct hk_connection *c)
       return;
     } else if (step == HK_TURN_NEED && c->flow.ended) {
       hk_admission_dropped(c);
-      if (c->identity.newcomer && c->kind != &hk_binary_kind)
+      if (c->identity.newcomer && c->kind->authenticate)
         hk_connection_finish(c); /* the rest of a line is dropped: the peer has not authenticated */
       else
         c->kind->end(c);
@@ -230,12 +234,12 @@ void hk_connection_drain(struct hk_connection *c)
 {
   if (c->state != HK_OPEN)
     return;
-  const bool lines = c->kind == &hk_line_kind && !c->identity.newcomer;
-  if (lines)
+  const bool silent = c->kind->silent && !c->identity.newcomer;
+  if (silent)
     take_rest(c);
   if (c->state != HK_OPEN)
     return;
-  if (lines && !c->links.parked) { /* its sender gets no replies; it learns from the close that it must connect again */
+  if (silent && !c->links.parked) { /* its sender gets no replies; it learns from the close that it must connect again */
     hk_connection_refuse(c, HANKEL_SHUTTING_DOWN, "the daemon ends");
     return;
   }
@@ -255,12 +259,12 @@ static void on_wrote(struct hk_subscriber *s, int status)
   hk_send_gap(s, c->loop->config->queue / 2);
   if (hk_publish_events_to(c->loop->publisher, s))
     hk_wake_up(&c->loop->wake, HK_WAKE_WORK);
-  if ((c->flow.unread && s->replies <= REPLIES_MAX / 2) || c->binary.leaving)
+  if ((c->flow.unread && s->replies <= REPLIES_MAX / 2) || c->flow.leaving)
     connection_go_on(c);
 }
 
-struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_config_listener *listener, enum hk_protocol protocol,
-                                        struct hk_gate *gate, int fd)
+struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_config_listener *listener,
+                                        const struct hk_connection_kind *kind, struct hk_gate *gate, int fd)
 {
   struct hk_connection *c = calloc(1, sizeof *c);
   if (!c || !(c->source = hk_source_new())) {
@@ -272,7 +276,7 @@ struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_conf
   c->listener = listener;
   c->identity.gate = gate;
   c->identity.newcomer = true;
-  c->kind = kinds[protocol];
+  c->kind = kind;
   c->lines.unit = listener->precision;
   c->lines.buffer.splitter.max_line = HK_LINE_MAX_LEAST; /* counts as a newcomer until it is admitted */
   return c;
@@ -360,8 +364,7 @@ void hk_connection_reply(struct hk_connection *c, const void *data, size_t size)
 static void on_shutdown(uv_shutdown_t *request, int status)
 {
   struct hk_connection *c = request->data;
-  /* A text client sends no request whose answer a close could cut off. */
-  if (status != 0 || c->flow.ended || (c->kind == &hk_text_kind && !c->http))
+  if (status != 0 || c->flow.ended || (!c->kind->lingers && !c->http))
     hk_connection_close(c);
 }
 
@@ -369,7 +372,7 @@ void hk_connection_finish(struct hk_connection *c)
 {
   if (c->state != HK_OPEN)
     return;
-  if (c->kind == &hk_line_kind && !c->tls && !c->http && !c->inner) { /* no farewell is needed */
+  if (c->kind->silent && !c->tls && !c->http && !c->inner) { /* no farewell is needed */
     hk_connection_close(c);
     return;
   }
@@ -406,7 +409,7 @@ void hk_connection_refuse_http(struct hk_connection *c)
 
 void hk_connection_tell(struct hk_connection *c, uint16_t code, const char *message)
 {
-  if (c->state == HK_OPEN && !c->identity.newcomer && c->kind != &hk_line_kind)
+  if (c->state == HK_OPEN && !c->identity.newcomer && !c->kind->silent)
     c->kind->tell(c, code, message);
 }
 

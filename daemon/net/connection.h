@@ -37,8 +37,16 @@ enum hk_turn {
   HK_TURN_OVER, /* finished or closed */
 };
 
-/* Operations of a protocol on a connection. */
+/* A stream protocol: an entry of the table in connection.c. Other files of net/ ask for its properties, never for its name. */
 struct hk_connection_kind {
+  uint32_t scopes;           /* enum hk_scope: a peer needs at least one of them */
+  const char *late_newcomer; /* why a peer that has not authenticated in time is refused */
+  bool silent;               /* peers get no replies: nothing is sent before a close, except to HTTP and inner connections */
+  bool lingers;              /* peers send requests: input is discarded for a moment before a close, so that no reply is lost */
+  /* Takes a step of a newcomer, which authenticates; NULL: `step` does, by hk_admission_hello. */
+  enum hk_turn (*authenticate)(struct hk_connection *c);
+  void (*admitted)(struct hk_connection *c);             /* lifts the limits of a newcomer, before `greet`; NULL: nothing to do */
+  int (*become_inner)(struct hk_connection *c);          /* prepares an inner connection; 0 or -ENOMEM; NULL: nothing to do */
   char *(*space)(struct hk_connection *c, size_t *size); /* buffer for reading; NULL: out of memory */
   void (*wrote)(struct hk_connection *c, size_t n);      /* n bytes were read into it */
   /* The loop's buffers are now used by others: keeps unread bytes. Returns 0, or -ENOMEM: they are lost. */
@@ -51,9 +59,14 @@ struct hk_connection_kind {
   void (*greet)(struct hk_connection *c); /* greets the admitted peer; NULL: no greeting */
   /* Sends a connection with a feed the feed's committed position, if it has changed; NULL: no feeds. */
   void (*acknowledge)(struct hk_connection *c);
+  /* Whether a reload that the peer requested is not answered yet; NULL: peers request none. */
+  bool (*awaits_reload)(const struct hk_connection *c);
   void (*free)(struct hk_connection *c); /* frees the protocol's part of the connection, in any state */
 };
 extern const struct hk_connection_kind hk_binary_kind, hk_line_kind, hk_text_kind;
+
+/* The kind of a protocol; NULL: it has none, as HTTP, whose connections the web's thread serves. */
+const struct hk_connection_kind *hk_connection_kind_of(enum hk_protocol protocol);
 
 enum hk_connection_state { HK_OPEN, HK_LINGERING, HK_CLOSED };
 
@@ -85,10 +98,10 @@ struct hk_connection {
   struct hk_lines_part lines;
 };
 
-/* Creates a connection, which must be started on a loop. It owns fd. protocol: the listener's, except for an inner connection.
- * NULL: out of memory; the caller still owns fd. */
-struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_config_listener *listener, enum hk_protocol protocol,
-                                        struct hk_gate *gate, int fd);
+/* Creates a connection, which must be started on a loop. It owns fd. kind: of the listener's protocol, except for an inner
+ * connection. NULL: out of memory; the caller still owns fd. */
+struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_config_listener *listener,
+                                        const struct hk_connection_kind *kind, struct hk_gate *gate, int fd);
 /* Frees a connection that was not handed to a loop; the caller owns fd again. */
 void hk_connection_forget(struct hk_connection *c);
 /* Starts serving on c->loop, whose thread must call this. */
@@ -119,13 +132,13 @@ int hk_connection_settle(struct hk_connection *c);
 /* Checks deadlines. Called every second. */
 void hk_connection_tick(struct hk_connection *c, int64_t now);
 
-/* Whether the connection waits for its peer, which does not read its replies or has sent BYE, rather than for room. */
+/* Whether the connection waits for its peer, which does not read its replies or has said farewell, rather than for room. */
 static inline bool hk_connection_waits_for_peer(const struct hk_connection *c)
 {
-  return c->flow.unread || c->binary.leaving;
+  return c->flow.unread || c->flow.leaving;
 }
 
-/* Operations shared by the line and text protocols. */
+/* Operations shared by the line and text protocols. They authenticate by hk_admission_first_line. */
 char *hk_line_part_space(struct hk_connection *c, size_t *size);
 void hk_line_part_wrote(struct hk_connection *c, size_t n);
 int hk_line_part_settle(struct hk_connection *c);

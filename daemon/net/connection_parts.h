@@ -27,6 +27,7 @@ struct hk_connection_flow {
   bool reading;
   bool ended;    /* the peer's stream has ended */
   bool draining; /* no more is read */
+  bool leaving;  /* the peer has said that it will send no more; results may still be on their way to it */
   bool unread;   /* too many of its replies are unsent: it continues once they are sent */
   bool sated;    /* enough bytes were read from it in this turn of the loop */
   uint64_t turn; /* turn of the loop in which bytes last arrived, */
@@ -61,7 +62,6 @@ struct hk_binary {
   uint32_t operate_tag;
   struct hk_sensor_list *listing; /* a SENSORS that is not answered yet; NULL: none */
   uint32_t listing_tag;
-  bool leaving; /* BYE came */
   uint32_t bye_tag;
   int64_t bye_time;                   /* ns, hk_now: when BYE was read; 0 before */
   uint64_t bye_datagrams, bye_points; /* sent over UDP, as BYE says */

@@ -14,12 +14,13 @@
 
 int hk_inner_adopt(struct hk_net *net, const struct hk_inner *inner, int fd)
 {
-  if (inner->protocol != HK_PROTOCOL_BINARY && inner->protocol != HK_PROTOCOL_LINE && inner->protocol != HK_PROTOCOL_TEXT)
+  const struct hk_connection_kind *kind = hk_connection_kind_of(inner->protocol);
+  if (!kind)
     return -EINVAL;
-  struct hk_connection *c = hk_connection_new(net, inner->listener, inner->protocol, inner->gate, fd);
+  struct hk_connection *c = hk_connection_new(net, inner->listener, kind, inner->gate, fd);
   if (!c)
     return -ENOMEM;
-  if (inner->protocol == HK_PROTOCOL_LINE && !(c->lines.told = calloc(1, sizeof *c->lines.told))) {
+  if (kind->become_inner && kind->become_inner(c) != 0) {
     hk_connection_forget(c);
     return -ENOMEM;
   }

@@ -235,7 +235,7 @@ static enum hk_turn bye(struct hk_connection *c, const struct hk_frame *f)
   uint64_t datagrams, sent;
   if (hk_bye_read(f, &datagrams, &sent) != 0)
     return hk_binary_bad_payload(c, f);
-  c->binary.leaving = true;
+  c->flow.leaving = true;
   c->binary.bye_tag = f->tag;
   c->binary.bye_time = hk_now();
   c->binary.bye_datagrams = datagrams;
@@ -344,7 +344,7 @@ static enum hk_turn binary_step(struct hk_connection *c)
     [HANKEL_TOO_LONG] = "the payload is longer than max_frame",
     [HANKEL_BAD_CHECKSUM] = "the frame was damaged: its checksum does not match",
   };
-  if (c->binary.leaving)
+  if (c->flow.leaving)
     return farewell(c);
   if (c->binary.ping_time != 0)
     return pong(c);
@@ -408,7 +408,15 @@ static void binary_tell(struct hk_connection *c, uint16_t code, const char *mess
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s", message);
 }
 
+static bool awaits_reload(const struct hk_connection *c)
+{
+  return c->binary.reload != 0;
+}
+
 const struct hk_connection_kind hk_binary_kind = {
+  .scopes = HK_SCOPE_ALL,
+  .late_newcomer = "no HELLO came within the handshake deadline",
+  .lingers = true,
   .space = space,
   .wrote = wrote,
   .settle = binary_settle,
@@ -418,4 +426,5 @@ const struct hk_connection_kind hk_binary_kind = {
   .end = binary_end,
   .tell = binary_tell,
   .acknowledge = binary_acknowledge,
+  .awaits_reload = awaits_reload,
 };

@@ -7,7 +7,9 @@
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct hk_lines_from line_protocol_from(struct hk_connection *c)
@@ -83,7 +85,25 @@ static void line_protocol_tell(struct hk_connection *c, uint16_t code, const cha
     hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "closed: %s", message);
 }
 
+static void line_protocol_admitted(struct hk_connection *c)
+{
+  c->lines.buffer.splitter.max_line = (uint32_t)c->loop->config->max_line;
+}
+
+static int line_protocol_become_inner(struct hk_connection *c)
+{
+  c->lines.told = calloc(1, sizeof *c->lines.told);
+  return c->lines.told ? 0 : -ENOMEM;
+}
+
 const struct hk_connection_kind hk_line_kind = {
+  .scopes = HK_SCOPE_FEED,
+  .late_newcomer = "not authenticated within the handshake deadline",
+  .silent = true,
+  .lingers = true,
+  .authenticate = hk_admission_first_line,
+  .admitted = line_protocol_admitted,
+  .become_inner = line_protocol_become_inner,
   .space = hk_line_part_space,
   .wrote = hk_line_part_wrote,
   .settle = hk_line_part_settle,

@@ -2,6 +2,7 @@
  * nothing. */
 #include "daemon/net/protocol_text.h"
 
+#include "daemon/net/admission.h"
 #include "daemon/net/connection.h"
 #include "daemon/net/loop.h"
 
@@ -181,6 +182,9 @@ static void text_protocol_tell(struct hk_connection *c, uint16_t code, const cha
 }
 
 const struct hk_connection_kind hk_text_kind = {
+  .scopes = HK_SCOPE_SUBSCRIBE,
+  .late_newcomer = "not authenticated within the handshake deadline",
+  .authenticate = hk_admission_first_line,
   .space = hk_line_part_space,
   .wrote = hk_line_part_wrote,
   .settle = hk_line_part_settle,

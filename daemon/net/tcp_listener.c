@@ -28,10 +28,11 @@ static void say_refused(struct hk_listener *l, const char *why)
 }
 
 /* Makes a connection of fd, and gives it to a loop. False: no memory. */
-static bool tcp_listener_hand_over(struct hk_listener *l, int fd, struct hk_address_limits_place *place)
+static bool tcp_listener_hand_over(struct hk_listener *l, const struct hk_connection_kind *kind, int fd,
+                                   struct hk_address_limits_place *place)
 {
   struct hk_net *net = l->net;
-  struct hk_connection *c = hk_connection_new(net, l->config, l->config->protocol, l->gate, fd);
+  struct hk_connection *c = hk_connection_new(net, l->config, kind, l->gate, fd);
   if (!c)
     return false;
   c->identity.place = place;
@@ -51,7 +52,8 @@ static void tcp_listener_take(struct hk_listener *l, int fd)
     return;
   }
   const char *why = "no memory";
-  if (l->config->protocol == HK_PROTOCOL_HTTP ? net->requests.http(l, fd, place, &why) : tcp_listener_hand_over(l, fd, place))
+  const struct hk_connection_kind *kind = hk_connection_kind_of(l->config->protocol);
+  if (kind ? tcp_listener_hand_over(l, kind, fd, place) : net->requests.http(l, fd, place, &why))
     return;
   hk_address_limits_leave(net->limits, place, hk_gate_shut(l->gate));
   close(fd);

@@ -61,7 +61,7 @@ static void udp_listener_bad(struct hk_listener *l, const struct sockaddr *peer,
   }
 }
 
-static void take_binary(struct hk_listener *l, const struct sockaddr *peer, const uint8_t *data, size_t size, int64_t now)
+static void take_binary(struct hk_listener *l, const struct sockaddr *peer, uint8_t *data, size_t size, int64_t now)
 {
   struct hk_net *net = l->net;
   struct hk_frame f;
@@ -108,8 +108,9 @@ static void drop_http(struct hk_listener *l, const struct sockaddr *peer)
 }
 
 /* Gathers the points of all datagrams of a recvmmsg. */
-static void udp_listener_take_lines(struct hk_listener *l, const struct sockaddr *peer, char *data, size_t size)
+static void udp_listener_take_lines(struct hk_listener *l, const struct sockaddr *peer, uint8_t *data, size_t size, int64_t now)
 {
+  (void)now;
   const struct hk_lines_from from = { l->address, peer, peer ? hk_admission_owner_at(peer) : 0, &l->quota, l->config->precision,
                                       l->source,  NULL };
   struct hk_splitter splitter = { .max_line = (uint32_t)l->loop->config->max_line };
@@ -118,9 +119,32 @@ static void udp_listener_take_lines(struct hk_listener *l, const struct sockaddr
     data[size++] = '\n'; /* so that the splitter never holds bytes back */
   enum hk_lines_turn turn = HK_LINES_MORE;
   while (turn == HK_LINES_MORE)
-    turn = hk_lines_read(l->loop->lines, &from, &splitter, data, size, &used);
+    turn = hk_lines_read(l->loop->lines, &from, &splitter, (char *)data, size, &used);
   if (turn == HK_LINES_HTTP)
     drop_http(l, peer);
+}
+
+/* A protocol over datagrams: an entry of the table below. */
+struct datagram_kind {
+  uint32_t least; /* bytes that a point takes of a datagram, at least */
+  bool named;     /* sensors that it registers belong to the sender's address */
+  bool awaited;   /* hk_udp_is_awaited */
+  /* Takes a datagram of `size` bytes, behind which two more may be written; peer: NULL: not requested; now: ns, hk_now. */
+  void (*take)(struct hk_listener *l, const struct sockaddr *peer, uint8_t *data, size_t size, int64_t now);
+};
+
+static const struct datagram_kind *kind_of(const struct hk_listener *l)
+{
+  static const struct datagram_kind kinds[] = {
+    [HK_PROTOCOL_BINARY] = { .least = 8, .awaited = true, .take = take_binary },
+    [HK_PROTOCOL_LINE] = { .least = 4 /* of a line with many fields */, .named = true, .take = udp_listener_take_lines },
+  };
+  return &kinds[l->config->protocol];
+}
+
+bool hk_udp_is_awaited(const struct hk_listener *l)
+{
+  return kind_of(l)->awaited;
 }
 
 /* Returns the number of datagrams that there is room for. Half of the room is left to connections, which wait for their turn;
@@ -128,8 +152,7 @@ static void udp_listener_take_lines(struct hk_listener *l, const struct sockaddr
 static unsigned udp_listener_room(const struct hk_listener *l)
 {
   const uint32_t kept = l->loop->room - l->loop->points / 2;
-  /* A point takes at least 8 bytes of a frame, or 4 of a line with many fields. */
-  const uint32_t most = DATAGRAM_MAX / (l->config->protocol == HK_PROTOCOL_BINARY ? 8 : 4);
+  const uint32_t most = DATAGRAM_MAX / kind_of(l)->least;
   if (!hk_intake_open(&l->loop->intake, l->source, kept + most))
     return 0;
   const uint32_t n = (hk_chunk_pool_room(&l->loop->pool) - kept) / most;
@@ -161,15 +184,13 @@ void hk_udp_look(struct hk_listener *l)
 static void udp_listener_take(struct hk_listener *l, const struct mmsghdr *messages, unsigned n, int64_t now)
 {
   struct hk_udp_buffers *b = l->buffers;
+  const struct datagram_kind *kind = kind_of(l);
   hk_count(&l->loop->counters.datagrams, n);
   for (unsigned i = 0; i < n; i++) {
     const struct sockaddr *peer = messages[i].msg_hdr.msg_name;
     const size_t size = messages[i].msg_len;
     l->before_mark -= (int64_t)(DATAGRAM_LEAST + size);
-    if (l->config->protocol == HK_PROTOCOL_BINARY)
-      take_binary(l, peer, b->bytes[i], size, now);
-    else
-      udp_listener_take_lines(l, peer, (char *)b->bytes[i], size);
+    kind->take(l, peer, b->bytes[i], size, now);
   }
   hk_lines_flush(l->loop->lines, l->source);
   if (l->before_mark <= 0)
@@ -189,7 +210,7 @@ bool hk_udp_read(struct hk_listener *l)
       return false;
     }
     /* Under a low load, the first call of a turn is the only one, and may cost more. */
-    const bool owned = l->config->protocol == HK_PROTOCOL_LINE && l->loop->config->max_sensors_per_peer > 0;
+    const bool owned = kind_of(l)->named && l->loop->config->max_sensors_per_peer > 0;
     struct mmsghdr *messages = turn == 0 || l->ask > 0 || owned ? b->named : b->plain;
     l->ask -= l->ask > 0;
     const int64_t now = hk_now();

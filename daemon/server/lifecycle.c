@@ -52,7 +52,7 @@ static bool lifecycle_read_datagrams(struct hk_loop *loop, int64_t until)
     bool here = true;
     for (uint32_t k = 0; k < each->n_datagrams; k++) {
       struct hk_listener *l = &each->datagrams[k];
-      if (l->config->protocol != HK_PROTOCOL_BINARY || l->read_to >= until)
+      if (!hk_udp_is_awaited(l) || l->read_to >= until)
         continue;
       here &= each == loop && (!l->open || hk_udp_read(l) || l->read_to >= until);
     }
