@@ -1,84 +1,20 @@
-/* The registry with a real backend: slots, handles and their generations, capacity, detectors by glob. */
+/* The registry with a real backend: slots, handles and their generations, capacity, owners, detectors by glob. */
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/companions.h"
 #include "daemon/sensors/register.h"
 #include "daemon/sensors/registry.h"
 #include "daemon/sensors/slots.h"
+#include "tests/unit/support/registry.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include <cmocka.h>
-
-struct fixture {
-  struct hk_config config;
-  struct hk_device *device;
-  struct hk_registry *registry;
-};
-
-static int device_open(struct fixture *f, struct hk_device **out, uint64_t memory)
-{
-  char error[256];
-  const struct hk_device_place place = { .of = 1 };
-  return hk_device_open(out, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, memory, &place, error, sizeof error);
-}
-
-static int setup(void **state)
-{
-  static struct hk_config_detector detectors[2] = { { .name = "pumps", .match = "pump*" },
-                                                    { .name = "rest", .match = "?*x", .number = 1 } };
-  struct fixture *f = calloc(1, sizeof *f);
-  char error[256];
-  struct hk_detector parsed[2];
-  if (!f || hk_detector_parse("window=8", &parsed[0], error, sizeof error) != 0 ||
-      hk_detector_parse("window=12", &parsed[1], error, sizeof error) != 0)
-    return -1;
-  detectors[0].detector = parsed[0];
-  detectors[1].detector = parsed[1];
-  f->config = (struct hk_config){ .detectors = detectors, .n_detectors = 2, .max_sensors = 3000, .threads = 1 };
-  *state = f;
-  if (device_open(f, &f->device, 0) != 0 || hk_registry_new(&f->registry, &f->config, 1) != 0)
-    return -1;
-  hk_registry_move(f->registry, 0, &f->device->binding, NULL, NULL);
-  return 0;
-}
-
-static void evict(struct hk_registry *r, uint32_t slot)
-{
-  hk_registry_retire(r, slot);
-  hk_registry_release(r, slot);
-}
-
-static const char *full_of(struct hk_registry *r)
-{
-  static char why[HK_REGISTRY_FULL_MAX];
-  return hk_registry_full(r, why);
-}
-
-static const char *full(struct fixture *f)
-{
-  return full_of(f->registry);
-}
-
-static int teardown(void **state)
-{
-  struct fixture *f = *state;
-  hk_registry_free(f->registry);
-  hk_device_close(f->device);
-  free(f);
-  return 0;
-}
-
-static int take(struct fixture *f, const char *name, uint32_t *slot)
-{
-  return hk_registry_take(f->registry, name, strlen(name), slot);
-}
 
 static void test_names_and_detectors(void **state)
 {
@@ -401,252 +337,19 @@ static void test_restore(void **state)
   assert_int_equal(slot, 8);
 }
 
-/* A registry of `shards` shards whose first section has two further algorithms. */
-static struct hk_registry *accompanied(struct fixture *f, uint32_t shards, uint32_t max_sensors, struct hk_device *devices[])
-{
-  static struct hk_config_detector detectors[4] = { { .name = "pumps", .match = "pump*" },
-                                                    { .name = "pumps#graph", .match = "pump*", .number = 1, .derived = true },
-                                                    { .name = "pumps#shift", .match = "pump*", .number = 2, .derived = true },
-                                                    { .name = "rest", .match = "?*x", .number = 3 } };
-  struct hk_detector parsed[HK_ALGORITHMS];
-  struct hk_registry *r;
-  char error[256];
-  assert_int_equal(hk_detectors_parse("algorithm=ika,graph,shift,window=8", parsed, error, sizeof error), 3);
-  for (uint32_t i = 0; i < 4; i++)
-    detectors[i].detector = parsed[i % 3];
-  f->config = (struct hk_config){ .detectors = detectors, .n_detectors = 4, .max_sensors = max_sensors, .threads = 1 };
-  assert_int_equal(hk_registry_new(&r, &f->config, shards), 0);
-  for (uint32_t i = 0; i < shards; i++) {
-    assert_int_equal(device_open(f, &devices[i], 0), 0);
-    hk_registry_move(r, i, &devices[i]->binding, NULL, NULL);
-  }
-  return r;
-}
-
-static uint32_t taken(struct hk_registry *r, const char *name)
-{
-  uint32_t slot;
-  assert_int_equal(hk_registry_take(r, name, strlen(name), &slot), 0);
-  return slot;
-}
-
-/* Whether a sensor has these companions and no others, on its own shard. */
-static bool has_companions(struct hk_registry *r, uint32_t slot, uint32_t shards, const char *of, uint32_t n,
-                           const char *const *suffixes)
-{
-  uint32_t found = 0;
-  for (uint32_t companion = slot; (companion = hk_registry_next_companion(r, companion)) != slot; found++) {
-    char name[32];
-    bool known = false;
-    for (uint32_t i = 0; i < n; i++) {
-      snprintf(name, sizeof name, "%s%s", of, suffixes[i]);
-      known |= strcmp(name, hk_registry_name(r, companion).data) == 0;
-    }
-    if (!known || companion % shards != slot % shards || !hk_registry_derived(r, companion) || !hk_registry_holds(r, companion))
-      return false;
-  }
-  return found == n;
-}
-
-static const char *const both[] = { "#graph", "#shift" };
-
-static void test_companions(void **state)
-{
-  struct fixture *f = *state;
-  struct hk_device *devices[3];
-  struct hk_registry *r = accompanied(f, 3, 20, devices);
-  uint32_t slot, resolved;
-  for (uint32_t i = 0; i < 6; i++) { /* the shards have 7, 7 and 6 slots: two sensors each */
-    char name[16];
-    snprintf(name, sizeof name, "pump %u", i);
-    slot = taken(r, name);
-    assert_true(has_companions(r, slot, 3, name, 2, both));
-  }
-  assert_int_equal(hk_registry_count(r), 18);
-  assert_int_equal(hk_registry_count_derived(r), 12);
-  assert_int_equal(hk_registry_count_of(r, 1), 6);
-  assert_int_equal(hk_registry_take(r, "pump 6", 6, &slot), HANKEL_FULL); /* two slots are left, on two shards */
-  assert_int_equal(hk_registry_count(r), 18);
-  assert_int_equal(hk_registry_find(r, "pump 6#graph", 12, &slot), HK_UNKNOWN);
-  (void)taken(r, "fox");
-  /* nobody feeds them */
-  assert_int_equal(hk_registry_take(r, "pump 3#graph", 12, &slot), HANKEL_RESERVED);
-  assert_int_equal(hk_registry_find(r, "pump 3#graph", 12, &slot), 0);
-  const uint32_t handle = hk_registry_handle(r, slot);
-  assert_int_equal(handle & 0xffffff, slot);
-  assert_int_equal(hk_registry_handles(r)[slot], handle);
-  assert_int_equal(hk_registry_resolve(r, handle, &resolved), HK_UNKNOWN);
-  assert_int_equal(hk_registry_resolve(r, 0xfeffffff, &resolved), HK_UNKNOWN);
-  /* one goes alone, and then the sensor is completed again */
-  const uint32_t of = taken(r, "pump 3");
-  evict(r, slot);
-  assert_true(has_companions(r, of, 3, "pump 3", 1, both + 1));
-  uint32_t added;
-  assert_int_equal(hk_registry_complete(r, of, &added), 0);
-  assert_int_equal(added, 1);
-  assert_true(has_companions(r, of, 3, "pump 3", 2, both));
-  /* all go, and the slots are used again */
-  while ((slot = hk_registry_next_companion(r, of)) != of)
-    evict(r, slot);
-  evict(r, of);
-  assert_int_equal(hk_registry_count_derived(r), 10);
-  assert_true(has_companions(r, taken(r, "pump new"), 3, "pump new", 2, both));
-  hk_registry_free(r);
-  for (uint32_t i = 0; i < 3; i++)
-    hk_device_close(devices[i]);
-}
-
-/* A companion whose name is taken, or too long, is not made; the sensor is. */
-static void test_companions_that_cannot_be(void **state)
-{
-  struct fixture *f = *state;
-  struct hk_device *device;
-  struct hk_registry *r = accompanied(f, 1, 100, &device);
-  char name[HK_NAME_MAX];
-  const uint32_t theirs = taken(r, "pump#graph"), mine = taken(r, "pump");
-  assert_false(hk_registry_derived(r, theirs));
-  assert_true(has_companions(r, theirs, 1, "pump#graph", 2, both));
-  assert_true(has_companions(r, mine, 1, "pump", 1, both + 1));
-  assert_int_equal(hk_registry_lacking(r), 1);
-  memset(name, 'p', sizeof name);
-  memcpy(name, "pump", 4);
-  uint32_t slot;
-  assert_int_equal(hk_registry_take(r, name, sizeof name - 5, &slot), 0);
-  assert_int_equal(hk_registry_next_companion(r, slot), slot);
-  assert_int_equal(hk_registry_lacking(r), 3);
-  hk_registry_free(r);
-  hk_device_close(device);
-}
-
-/* A machine's series: on its members' shard, once, kept at a start and without companions; nobody else's name. */
-static void test_series_of_machines(void **state)
-{
-  struct fixture *f = *state;
-  struct hk_device *devices[2];
-  struct hk_registry *r = accompanied(f, 2, 100, devices);
-  const struct hk_config_detector d = {
-    .name = "#press", .match = "(*)", .detector = f->config.detectors[3].detector, .number = 3, .derived = true, .group = true
-  };
-  uint32_t slot, same, other;
-  assert_int_equal(hk_registry_define(r, 3, &d), 0);
-  const uint32_t members = taken(r, "pump"), before = hk_registry_count(r), derived = hk_registry_count_derived(r);
-  for (uint32_t shard = 0; shard < 2; shard++) {
-    char name[16];
-    const int n = snprintf(name, sizeof name, "press#%u", shard);
-    assert_int_equal(hk_registry_series(r, shard, name, (size_t)n, 3, &slot), 0);
-    assert_int_equal(slot % 2, shard);
-    assert_true(hk_registry_holds(r, slot) && hk_registry_derived(r, slot));
-    assert_int_equal(hk_registry_next_companion(r, slot), slot);
-    assert_int_equal(hk_registry_series(r, shard, name, (size_t)n, 3, &same), 0);
-    assert_int_equal(same, slot);
-    assert_int_equal(hk_registry_series(r, 1 - shard, name, (size_t)n, 3, &other), HANKEL_RESERVED);
-    assert_int_equal(hk_registry_take(r, name, (size_t)n, &other), HANKEL_RESERVED);
-  }
-  assert_int_equal(hk_registry_series(r, members % 2, "pump", 4, 3, &other), HANKEL_RESERVED);
-  assert_int_equal(hk_registry_count(r), before + 2);
-  assert_int_equal(hk_registry_count_derived(r), derived + 2);
-  hk_registry_part_companions(r);
-  assert_true(hk_registry_holds(r, slot));
-  hk_registry_retire(r, slot);
-  hk_registry_release(r, slot);
-  assert_int_equal(hk_registry_count_derived(r), derived + 1);
-  assert_int_equal(hk_registry_series(r, 1, "press#1", 7, 3, &same), 0);
-  hk_registry_free(r);
-  hk_device_close(devices[0]);
-  hk_device_close(devices[1]);
-}
-
-/* At a start companions come in any order, before and behind their sensor; those with no business any more are retired. */
-static void test_companions_are_restored(void **state)
-{
-  struct fixture *f = *state;
-  struct hk_device *devices[2];
-  struct hk_registry *r = accompanied(f, 2, 100, devices);
-  static const struct {
-    uint32_t slot;
-    const char *name, *detector;
-    int refusal;
-  } sensors[] = { { 6, "pump#shift", "pumps#shift", 0 },
-                  { 2, "pump", "pumps", 0 },
-                  { 4, "pump#graph", "pumps#graph", 0 },
-                  { 3, "pump 2", "pumps", 0 },
-                  { 8, "pump 2#graph", "pumps#graph", 0 },             /* on another shard than its sensor */
-                  { 10, "pump 3#graph", "pumps#graph", 0 },            /* whose sensor is gone */
-                  { 12, "pump#svd", "pumps#svd", HANKEL_NO_DETECTOR }, /* an algorithm that is gone */
-                  { 14, "pump 4#graph", "pumps", 0 } };                /* a peer's own */
-  for (size_t i = 0; i < sizeof sensors / sizeof *sensors; i++)
-    assert_int_equal(hk_registry_restore(r, sensors[i].slot, 0, hk_string(sensors[i].name), hk_string(sensors[i].detector)),
-                     sensors[i].refusal);
-  assert_true(has_companions(r, 2, 2, "pump", 2, both));
-  hk_registry_part_companions(r);
-  uint8_t generation;
-  assert_true(hk_registry_generation(r, 8, &generation) && !hk_registry_holds(r, 8)); /* retired: its alert is to end yet */
-  hk_registry_restored(r);
-  assert_false(hk_registry_holds(r, 8) || hk_registry_holds(r, 10) || hk_registry_holds(r, 12));
-  assert_true(hk_registry_holds(r, 14) && !hk_registry_derived(r, 14));
-  assert_true(has_companions(r, 2, 2, "pump", 2, both));
-  assert_int_equal(hk_registry_next_companion(r, 3), 3);
-  uint32_t added;
-  assert_int_equal(hk_registry_complete(r, 3, &added), 0);
-  assert_int_equal(added, 2);
-  assert_true(has_companions(r, 3, 2, "pump 2", 2, both));
-  bool used[40] = { [2] = true, [3] = true, [4] = true, [6] = true, [14] = true };
-  for (uint32_t slot = 3, companion = slot; (companion = hk_registry_next_companion(r, companion)) != slot;)
-    used[companion] = true;
-  for (uint32_t i = 0; i < 10; i++) { /* every other slot is free once */
-    char name[16];
-    snprintf(name, sizeof name, "f%ux", i);
-    const uint32_t slot = taken(r, name);
-    assert_true(slot < 40 && !used[slot]);
-    used[slot] = true;
-  }
-  hk_registry_free(r);
-  hk_device_close(devices[0]);
-  hk_device_close(devices[1]);
-}
-
-/* A device without room for all of them: none of them is made, and nothing is left behind. */
-static void test_companions_without_room(void **state)
-{
-  struct fixture *f = *state;
-  struct hk_device *device, *small;
-  struct hk_registry *r = accompanied(f, 1, 100, &device);
-  uint32_t slot, n = 0;
-  assert_int_equal(device_open(f, &small, 2500000), 0);
-  hk_registry_move(r, 0, &small->binding, NULL, NULL);
-  for (char name[16]; n < 30; n++) {
-    snprintf(name, sizeof name, "pump %u", n);
-    if (hk_registry_take(r, name, strlen(name), &slot) != 0)
-      break;
-    assert_true(has_companions(r, slot, 1, name, 2, both));
-  }
-  if (n == 0 || n == 30)
-    fail_msg("%u sensors: %s", n, full_of(r));
-  assert_int_equal(hk_registry_count(r), 3 * n);
-  assert_int_equal(hk_registry_slots(r), 3 * n);
-  for (uint32_t i = 3 * n; i < 3 * n + 3; i++) /* nothing is bound there */
-    assert_int_not_equal(small->backend->ops->add(small->backend, i, 0, 0), -EEXIST);
-  hk_registry_free(r);
-  hk_device_close(device);
-  hk_device_close(small);
-}
-
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test_setup_teardown(test_names_and_detectors, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_handles, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_retired, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_capacity_and_churn, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_many_at_once, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_names_that_collide_under_a_known_key, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_move, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_quota, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_owners_are_restored, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_restore, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_companions, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_companions_that_cannot_be, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_companions_are_restored, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_series_of_machines, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_companions_without_room, setup, teardown) };
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(test_names_and_detectors, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_handles, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_retired, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_capacity_and_churn, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_many_at_once, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_names_that_collide_under_a_known_key, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_move, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_quota, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_owners_are_restored, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_restore, setup, teardown),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

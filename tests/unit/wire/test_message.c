@@ -1,4 +1,4 @@
-/* Messages: what stands in a payload, of each type: values at their limits, those beyond, names, layouts of scores and events. */
+/* Messages: the payload of each type: values at their limits, those beyond, names. */
 #include "proto/wire/columns.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/scores.h"
@@ -8,7 +8,6 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -190,113 +189,16 @@ static void names_follow_the_rule(void **state)
   assert_false(hk_name_valid(longest, HK_NAME_MAX + 1));
 }
 
-/* Every layout of SCORES: times of each kind, whatever they are, with values and without, states all ok and not. */
-static void scores_in_every_layout(void **state)
+/* Feeds: names, positions and acknowledgements. */
+static void feeds_and_acknowledgements(void **state)
 {
-  (void)state;
-  enum { MOST = 1000 };
-  static const struct {
-    int64_t first, step; /* of times that are even but for the last, */
-    int64_t last;        /* which is this much later than even */
-    uint8_t kind;
-    int64_t unit; /* STEPS */
-  } cases[] = {
-    { 5, 0, 0, HK_TIME_ONE, 0 },
-    { INT64_MIN, 0, 0, HK_TIME_ONE, 0 },
-    { -7, 1000, 0, HK_TIME_EVEN, 0 },
-    { 1, -3, 0, HK_TIME_EVEN, 0 },
-    { INT64_MAX, -1, 0, HK_TIME_EVEN, 0 },
-    { 100, 1, 1, HK_TIME_STEPS, 1 },
-    { 1700000000000000000, 1000, -500000, HK_TIME_STEPS, 1 },
-    { 1700000000000000000, 0, 2147483647, HK_TIME_STEPS, 1 },
-    { 1700000000000000000, 0, -2147483648, HK_TIME_STEPS, 1 },
-    { 1700000000000000000, 0, 2147483648, HK_TIME_STEPS, 1 }, /* not near the first, and not over 2^32 */
-    { 1700000000000000000, 0, 4294967295, HK_TIME_STEPS, 1 },
-    { 1700000000000000000, 0, 4294967296, HK_TIME_EACH, 0 },
-    { 1700000000000000000, 0, 4294968000, HK_TIME_STEPS, 1000 },
-    { -50, 2000, 10000000000000, HK_TIME_EACH, 0 }, /* micro do not reach, and milli do not divide */
-    { -50, 2000000, 10000000000000, HK_TIME_STEPS, 1000000 },
-    { 9, 1000000000, 10000000000000000, HK_TIME_STEPS, 1000000000 },
-    { 9, 1000000000, 10000000000000001, HK_TIME_EACH, 0 },
-    { 9, 1, 4294967296000000000, HK_TIME_EACH, 0 },
-    { INT64_MIN, 1, 1, HK_TIME_EACH, 0 }, /* a base two seconds before is no time */
-    { INT64_MAX - 2000, 1, 1, HK_TIME_EACH, 0 },
-  };
-  static uint8_t bytes[40 * MOST], states[MOST];
-  int64_t time[MOST], got[MOST];
-  double value[MOST];
-  uint32_t handle[MOST];
-  float score[MOST];
-  for (uint32_t i = 0; i < MOST; i++) {
-    value[i] = i / 3.0;
-    handle[i] = i * 7919;
-    score[i] = (float)i / MOST;
-    states[i] = HANKEL_OK;
-  }
-  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-    for (uint32_t n = 1; n <= MOST; n = n < 4 ? n + 1 : n + 83)
-      for (int with = 0; with < 4; with++) {
-        for (uint32_t i = 0; i < n; i++)
-          time[i] = cases[c].first + (int64_t)i * cases[c].step;
-        if (n > 2) /* two are always even */
-          time[n - 1] += cases[c].last;
-        states[n - 1] = with & 2 ? HANKEL_GAP : HANKEL_OK;
-        struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-        assert_int_equal(hk_scores_write(&w, n, time, with & 1 ? value : NULL, NULL, handle, score, states), 0);
-        struct hk_frame f;
-        struct hk_scores s;
-        assert_int_equal(hk_frame_read(bytes, w.size, HK_FRAME_MAX, &f), HK_FRAME_WHOLE);
-        assert_int_equal(hk_scores_read(&f, &s), 0);
-        assert_int_equal(s.n, n);
-        assert_int_equal(w.size, hk_scores_size(&s));
-        assert_true(w.size <= hk_scores_most(n, with & 1));
-        if (n > 2) {
-          assert_int_equal(s.time_kind, cases[c].kind);
-          assert_true(s.time_kind != HK_TIME_STEPS || s.step == cases[c].unit);
-        }
-        memset(got, 0, sizeof got);
-        hk_scores_times(&s, got);
-        assert_memory_equal(got, time, n * sizeof *time);
-        assert_memory_equal(s.handles, handle, n * sizeof *handle);
-        assert_memory_equal(s.scores, score, n * sizeof *score);
-        assert_true((s.values != NULL) == (with & 1) && (s.states != NULL) == (with >> 1));
-        if (s.values)
-          assert_memory_equal(s.values, value, n * sizeof *value);
-        if (s.states)
-          assert_memory_equal(s.states, states, n);
-        states[n - 1] = HANKEL_OK;
-        /* No column may be missing or too long. */
-        for (uint32_t cut = 1; cut < 9; cut++) {
-          struct hk_frame wrong = f;
-          wrong.length = f.length - cut;
-          assert_int_equal(hk_scores_read(&wrong, &s), HANKEL_BAD_PAYLOAD);
-          wrong.length = f.length + cut;
-          assert_int_equal(hk_scores_read(&wrong, &s), HANKEL_BAD_PAYLOAD);
-        }
-      }
-}
-
-/* What makes delivery certain: feeds, positions, sequences. */
-static void test_delivery(void **state)
-{
-  static const int64_t times[2] = { 5, 9 };
-  static const uint64_t sequences[2] = { 1, UINT64_MAX };
-  static const uint32_t handles[2] = { 3, 4 };
-  static const float score[2] = { 0.5f, 0.25f };
-  static const uint8_t states[2] = { HANKEL_OK, HANKEL_OK };
-  const struct hk_event_message events[2] = { { .handle = 7, .kind = HANKEL_RAISED, .after = 1.5, .position = 12, .sequence = 3 },
-                                              { .handle = 8, .kind = HANKEL_CLEARED, .time = -1, .position = UINT64_MAX } };
   const struct hk_feed_at at = { UINT64_MAX - 1, HANKEL_JOURNALED };
   uint8_t data[1024];
   char name[HK_FEED_NAME_MAX + 2];
   uint64_t n;
   struct hk_writer w = HK_WRITER(data, sizeof data);
   struct hk_feed_at at_read;
-  struct hk_subscription m = { HANKEL_EVENTS | HANKEL_POSITIONS, 0, text("*"), 77 }, got;
   struct hk_string s;
-  struct hk_scores scores;
-  struct hk_list list;
-  struct hk_event_message e;
   struct hk_frame f;
   (void)state;
   memset(name, 'x', sizeof name);
@@ -322,6 +224,18 @@ static void test_delivery(void **state)
   f = whole(data, w.size);
   assert_int_equal(hk_ack_read(&f, &n), 0);
   assert_int_equal(n, 99);
+}
+
+/* The position of a subscription, and DONE with it and without. */
+static void subscriptions_have_positions(void **state)
+{
+  const struct hk_subscription m = { HANKEL_EVENTS | HANKEL_POSITIONS, 0, text("*"), 77 };
+  uint8_t data[1024];
+  uint64_t n = 99;
+  struct hk_writer w = HK_WRITER(data, sizeof data);
+  struct hk_subscription got;
+  struct hk_frame f;
+  (void)state;
   for (int with = 0; with < 2; with++) {
     w.size = 0;
     assert_int_equal(hk_done_write(&w, 5, with ? &n : NULL), 0);
@@ -337,7 +251,25 @@ static void test_delivery(void **state)
   assert_int_equal(got.since, 77);
   f.length -= 8;
   assert_int_equal(hk_subscribe_read(&f, &got), HANKEL_BAD_PAYLOAD);
-  w.size = 0;
+}
+
+/* Scores and events with the sequence numbers of their sensors, events also with positions. */
+static void results_have_sequences(void **state)
+{
+  static const int64_t times[2] = { 5, 9 };
+  static const uint64_t sequences[2] = { 1, UINT64_MAX };
+  static const uint32_t handles[2] = { 3, 4 };
+  static const float score[2] = { 0.5f, 0.25f };
+  static const uint8_t states[2] = { HANKEL_OK, HANKEL_OK };
+  const struct hk_event_message events[2] = { { .handle = 7, .kind = HANKEL_RAISED, .after = 1.5, .position = 12, .sequence = 3 },
+                                              { .handle = 8, .kind = HANKEL_CLEARED, .time = -1, .position = UINT64_MAX } };
+  uint8_t data[1024];
+  struct hk_writer w = HK_WRITER(data, sizeof data);
+  struct hk_scores scores;
+  struct hk_list list;
+  struct hk_event_message e;
+  struct hk_frame f;
+  (void)state;
   assert_int_equal(hk_scores_write(&w, 2, times, NULL, sequences, handles, score, states), 0);
   f = whole(data, w.size);
   assert_int_equal(hk_scores_read(&f, &scores), 0);
@@ -356,72 +288,6 @@ static void test_delivery(void **state)
   }
   f.length -= HK_EVENT_BYTES;
   assert_int_equal(hk_events_read(&f, &list), HANKEL_BAD_PAYLOAD);
-}
-
-static void details_of_events(void **state)
-{
-  (void)state;
-  uint8_t data[1024];
-  const struct hk_event_message events[2] = {
-    { 7,
-      1,
-      HANKEL_RAISED,
-      0.75f,
-      30,
-      10,
-      20,
-      -1.5,
-      2.5,
-      5,
-      6,
-      0.5f,
-      1.5f,
-      1.25f,
-      2.25f,
-      HANKEL_CHANGE,
-      HANKEL_MAINTENANCE,
-      3,
-      4,
-      0.75f,
-      -9,
-      text(""),
-      { HANKEL_NOVELTY_CONTEXT, 258, 66051, 11, -12, -13.5, 14.5 },
-      77,
-      { 0 } },
-    { 8, 2, HANKEL_ACKNOWLEDGED, .time = 40, .position = 9, .by = text("\xc3\xa9va at the desk") },
-  };
-  for (uint32_t with = 0; with <= 15; with++) {
-    struct hk_writer w = HK_WRITER(data, sizeof data);
-    struct hk_list list;
-    struct hk_event_message e;
-    assert_int_equal(hk_events_write(&w, 2, events, with), 0);
-    struct hk_frame f = whole(data, w.size);
-    assert_int_equal(hk_events_read(&f, &list), 0);
-    for (size_t i = 0; i < 2; i++) {
-      hk_event_next(&list, &e);
-      assert_true(e.handle == events[i].handle && e.kind == events[i].kind && e.time == events[i].time);
-      assert_true(e.position == (with & HK_EVENTS_PLACED ? events[i].position : 0));
-      assert_true(e.incident == (with & HK_EVENTS_GROUPED ? events[i].incident : 0));
-      const struct hk_event_message none = { .by = text("") }, *told = with & HK_EVENTS_DETAILED ? &events[i] : &none;
-      assert_true(e.severity == hk_severity_told(told->severity) && e.margin == told->margin &&
-                  e.spread_before == told->spread_before && e.spread_after == told->spread_after && e.channel == told->channel &&
-                  e.marks == told->marks && e.held == told->held && e.similar == told->similar && e.likeness == told->likeness &&
-                  e.similar_from == told->similar_from && e.by.length == (told->by.data ? told->by.length : 0) &&
-                  memcmp(e.by.data, told->by.data, e.by.length) == 0);
-      const struct hankel_novelty nothing = { 0 }, *new = with &HK_EVENTS_NOTED ? &events[i].novelty : &nothing;
-      assert_true(e.novelty.kind == new->kind &&e.novelty.reach == new->reach &&e.novelty.compared ==
-                  new->compared &&e.novelty.nearest == new->nearest &&e.novelty.oldest == new->oldest &&e.novelty.low ==
-                  new->low &&e.novelty.high == new->high);
-    }
-    for (struct hk_frame part = f; f.length - part.length < 59;) { /* no shorter payload is one, nor a longer one */
-      part.length--;
-      assert_int_equal(hk_events_read(&part, &list), HANKEL_BAD_PAYLOAD);
-    }
-    const struct hk_event_message talker = { .by = { (const char *)data, HK_WHO_MAX + 1 } };
-    const size_t before = w.size;
-    assert_int_equal(hk_events_write(&w, 1, &talker, with), -ENOSPC);
-    assert_int_equal(w.size, before);
-  }
 }
 
 static void operations(void **state)
@@ -504,16 +370,11 @@ static void lists_of_sensors(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(points_out_of_range_are_refused),
-    cmocka_unit_test(lists_of_sensors),
-    cmocka_unit_test(bad_subscriptions_are_told_apart),
-    cmocka_unit_test(names_that_cannot_be_are_a_bad_payload),
-    cmocka_unit_test(the_example_of_the_document),
-    cmocka_unit_test(names_follow_the_rule),
-    cmocka_unit_test(scores_in_every_layout),
-    cmocka_unit_test(test_delivery),
-    cmocka_unit_test(details_of_events),
-    cmocka_unit_test(operations),
+    cmocka_unit_test(points_out_of_range_are_refused),  cmocka_unit_test(lists_of_sensors),
+    cmocka_unit_test(bad_subscriptions_are_told_apart), cmocka_unit_test(names_that_cannot_be_are_a_bad_payload),
+    cmocka_unit_test(the_example_of_the_document),      cmocka_unit_test(names_follow_the_rule),
+    cmocka_unit_test(feeds_and_acknowledgements),       cmocka_unit_test(subscriptions_have_positions),
+    cmocka_unit_test(results_have_sequences),           cmocka_unit_test(operations),
   };
   return cmocka_run_group_tests_name("message", tests, NULL, NULL);
 }
