@@ -53,6 +53,7 @@ void hk_field_free(struct hk_field *f)
   free(f->value);
   free(f->time);
   free(f->ring);
+  free(f->filter);
   free(f);
 }
 
@@ -86,7 +87,7 @@ uint64_t hk_field_need(const struct hk_field_rule *r, uint32_t members)
   const uint64_t rows = (r->wait + 2) * (sizeof(double) + sizeof(int64_t)), own = sizeof(struct hk_field_member);
   const uint64_t ring = r->neighbours == HK_FIELD_AUTO ? HK_FIELD_RESIDENT * sizeof(float) : 0;
   if (r->kind != HK_FIELD_RESIDUAL)
-    return members * (rows + own);
+    return members * (rows + own + (hk_field_filters(r) ? sizeof(struct hk_filter) : 0));
   return hk_residual_need(&residual, members) + members * (rows + own + ring);
 }
 
@@ -113,6 +114,13 @@ static bool longer_times(int64_t **column, size_t before, size_t room)
   return memory;
 }
 
+static bool longer_filters(struct hk_field *f, size_t room)
+{
+  struct hk_filter *memory = hk_field_filters(&f->rule) ? longer(f->filter, f->room, room, sizeof *memory) : NULL;
+  f->filter = memory ? memory : f->filter;
+  return memory || !hk_field_filters(&f->rule);
+}
+
 /* Enlarges the rows of the ring to the room of the residual. */
 static int grow_ring(struct hk_field *f, uint32_t before)
 {
@@ -135,7 +143,7 @@ static int grow(struct hk_field *f, uint32_t nodes)
   const size_t before = f->room, room = (nodes + HK_RESIDUAL_LANES - 1) / HK_RESIDUAL_LANES * HK_RESIDUAL_LANES;
   struct hk_field_member *member = longer(f->member, before, room, sizeof *member);
   f->member = member ? member : f->member;
-  bool fine = member && longer_reals(&f->value, before, room) && longer_times(&f->time, before, room);
+  bool fine = member && longer_reals(&f->value, before, room) && longer_times(&f->time, before, room) && longer_filters(f, room);
   for (uint32_t i = 0; i <= f->rule.wait && fine; i++) {
     fine = longer_reals(&f->open[i].value, before, room) && longer_times(&f->open[i].time, before, room);
     for (size_t k = before; k < room && fine; k++)
@@ -206,6 +214,8 @@ void hk_field_leave(struct hk_field *f, uint32_t number)
   hk_offload_change(f->offload, &f->residual);
   if (f->rule.kind == HK_FIELD_RESIDUAL)
     hk_residual_forget(&f->residual, number);
+  if (f->filter)
+    f->filter[number] = (struct hk_filter){ 0 };
   f->member[number].status = HK_FIELD_LEFT;
   f->n_members--;
   f->n_left++;
@@ -266,45 +276,6 @@ void hk_field_set_node(struct hk_field *f, uint32_t member, uint32_t node)
 uint32_t hk_field_top(const struct hk_field *f)
 {
   return f->top;
-}
-
-static struct hk_field_count count_checks(const struct hk_field *f)
-{
-  struct hk_field_count count = { 0 };
-  for (uint32_t i = 0; i < f->top; i++) {
-    const uint32_t sensor = hk_field_sensor_of(f, i);
-    const uint64_t values = sensor == HK_MODEL_NONE ? 0 : hk_model_check_of(f->model.is, sensor)->values;
-    count.settled += values >= HK_MODEL_SETTLE;
-    count.explained += values > 0;
-  }
-  return count;
-}
-
-static struct hk_field_count count_line(const struct hk_field *f)
-{
-  struct hk_field_count count = { 0 };
-  for (uint32_t i = 0; i < f->top; i++) {
-    const uint32_t j = hk_field_place_of(f, i);
-    count.settled += j != HK_FOCUS_NONE && f->line.is->f.errors[j] >= HK_FOCUS_SETTLE;
-    count.explained += j != HK_FOCUS_NONE && f->line.is->f.any && !isnan(f->line.is->f.value[j]);
-  }
-  return count;
-}
-
-struct hk_field_count hk_field_count(const struct hk_field *f)
-{
-  struct hk_field_count count = { 0 };
-  if (f->rule.kind == HK_FIELD_FOCUS)
-    return count_line(f);
-  if (f->rule.kind == HK_FIELD_MODEL)
-    return count_checks(f);
-  hk_offload_look(f->offload, &f->residual);
-  for (uint32_t i = 0; i < f->top; i++) {
-    count.settled += f->residual.settled[i] == HK_RESIDUAL_SETTLE;
-    count.explained += f->residual.made[i];
-    count.refused += f->residual.refused[i];
-  }
-  return count;
 }
 
 /* --- rows ------------------------------------------------------------------------------------------------------------ */
@@ -442,6 +413,20 @@ static void compute_focus(struct hk_field *f, const struct hk_field_open *open, 
   out->own = out->said > 0 ? strongest / (strongest + f->rule.focus.threshold) : NAN;
 }
 
+/* Filters a row, the one before `next`. */
+static void compute_filters(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
+{
+  const struct hk_filter_rule rule = hk_field_filter_rule(&f->rule);
+  for (uint32_t i = 0; i < f->top; i++) {
+    bool spike = false;
+    const double value = isnan(open->value[i]) ? NAN : hk_filter_put(&f->filter[i], &rule, f->next - 1, open->value[i], &spike);
+    f->value[i] = isnan(value) ? NAN : hk_residual_tag(value, 0); /* no neighbour is to blame */
+    out->said += !isnan(value);
+    out->out += spike;
+  }
+  out->spikes = out->out;
+}
+
 static void compute(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
 {
   if (f->rule.kind == HK_FIELD_FOCUS) {
@@ -450,6 +435,8 @@ static void compute(struct hk_field *f, const struct hk_field_open *open, struct
   }
   if (f->rule.kind == HK_FIELD_MODEL)
     compute_model(f, open, out);
+  else if (f->filter)
+    compute_filters(f, open, out);
   else
     compute_residuals(f, open, out);
   out->own = out->said > 0 ? (double)out->out / out->said : NAN;

@@ -1,6 +1,7 @@
 /* Field: a set of sensors, each of which gets a derived series: its value less the value expected from the others, by the graph
  * residual of many similar sensors (residual.h) or the model of a line of pipes (cpu/model/model.h); or the strength of a change
- * that travels along a line of sensors, as seen from its stretch of it (focus.h).
+ * that travels along a line of sensors, as seen from its stretch of it (focus.h); or its value without spikes, or its running
+ * median (filter.h), which need no others.
  *
  *   hk_field_new -> hk_field_attach or hk_field_attach_line -> hk_field_join, one for each member
  *    -> (hk_field_put, one point of a member; hk_field_next until it returns false)... -> hk_field_free
@@ -36,9 +37,10 @@ struct hk_field;
 struct hk_field_row {
   uint32_t n;          /* node numbers are < n */
   const int64_t *time; /* ns, by node: time of its point in the row; of a focus, when a change seen now would have begun */
-  const double *value; /* by node: the residual (residual.h), or the strength (focus.h); NaN: none */
+  const double *value; /* by node: the residual (residual.h), strength (focus.h) or filtered value; NaN: none */
   int64_t latest;      /* ns: latest time of all these */
-  uint32_t said, out;  /* number of residuals, and of those beyond clip times their mean error */
+  uint32_t said, out;  /* number of residuals, and of those beyond clip times their mean error; of a filter: of spikes */
+  uint32_t spikes;     /* of a filter: as `out`; else 0 */
   double own; /* value of the field's own series: out / said; of a focus with the greatest strength F: F / (F + threshold); NaN:
                  none */
 };
@@ -86,14 +88,6 @@ uint32_t hk_field_neighbour(const struct hk_field *field, uint32_t i, uint32_t k
 uint32_t hk_field_node(const struct hk_field *field, uint32_t member);
 void hk_field_set_node(struct hk_field *field, uint32_t member, uint32_t node);
 uint32_t hk_field_top(const struct hk_field *field);
-
-/* Numbers of members by what is known of them. */
-struct hk_field_count {
-  uint32_t settled;   /* with a mean and a spread */
-  uint32_t explained; /* with a prediction; of a model: checks that had output; of a focus: with a value in the last row */
-  uint64_t refused;   /* refused refits of all members */
-};
-struct hk_field_count hk_field_count(const struct hk_field *field);
 
 /* Adds a point of a member. Call hk_field_next until it returns false before adding the next point. */
 void hk_field_put(struct hk_field *field, uint32_t member, int64_t time, double value);

@@ -1,4 +1,4 @@
-/* State of a field, for its own files: field.c computes rows, residuals and strengths, choose.c finds neighbours,
+/* State of a field, for its own files: field.c computes rows, residuals and strengths, count.c counts, choose.c finds neighbours,
  * state.c writes and reads, rule.c has the keys. */
 #ifndef HK_FIELD_INTERNAL_H
 #define HK_FIELD_INTERNAL_H
@@ -6,6 +6,7 @@
 #include "cpu/field/attached_line.h"
 #include "cpu/field/attached_model.h"
 #include "cpu/field/field.h"
+#include "cpu/field/filter.h"
 #include "cpu/field/offload.h"
 
 #define HK_FIELD_NEVER INT64_MIN
@@ -45,6 +46,7 @@ struct hk_field {
   struct hk_field_offload *offload; /* computes the rows of the residual */
   struct hk_field_model model;      /* for operator model */
   struct hk_field_line line;        /* for operator focus */
+  struct hk_filter *filter;         /* for operators despike and median, by member number; else NULL */
   struct hk_field_member *member;
   uint32_t n_members, top;    /* top: member numbers are below it */
   uint32_t n_left;            /* members that are LEFT */

@@ -20,6 +20,7 @@ struct hk_field_rule hk_field_default(void)
                                  .clip = 3.75,
                                  .adapt = 0.002,
                                  .hold = 10,
+                                 .spike = 4,
                                  .focus = { .block = 8, .places = 4, .threshold = 6 } };
 }
 
@@ -60,27 +61,32 @@ static int set_file(struct hk_field_rule *r, const char *key, const char *value,
 
 const char *hk_field_operator_name(uint32_t kind)
 {
-  static const char *const name[] = { [HK_FIELD_RESIDUAL] = "residual", [HK_FIELD_MODEL] = "model", [HK_FIELD_FOCUS] = "focus" };
+  static const char *const name[] = { [HK_FIELD_RESIDUAL] = "residual",
+                                      [HK_FIELD_MODEL] = "model",
+                                      [HK_FIELD_FOCUS] = "focus",
+                                      [HK_FIELD_DESPIKE] = "despike",
+                                      [HK_FIELD_MEDIAN] = "median" };
   return kind < sizeof name / sizeof *name ? name[kind] : "?";
 }
 
 static int set_operator(struct hk_field_rule *r, const char *value, char *error, size_t size)
 {
-  for (uint32_t kind = HK_FIELD_RESIDUAL; kind <= HK_FIELD_FOCUS; kind++) {
+  for (uint32_t kind = HK_FIELD_RESIDUAL; kind <= HK_FIELD_MEDIAN; kind++) {
     if (strcmp(value, hk_field_operator_name(kind)) != 0)
       continue;
     r->kind = kind;
     r->neighbours = kind == HK_FIELD_FOCUS ? HK_FIELD_LINE : r->neighbours;
     return 0;
   }
-  snprintf(error, size, "operator = %s: none of residual, model and focus", value);
-  hk_suggest_of(value, "residual, model, focus", error, size);
+  snprintf(error, size, "operator = %s: none of " HK_FIELD_OPERATORS, value);
+  hk_suggest_of(value, HK_FIELD_OPERATORS, error, size);
   return -EINVAL;
 }
 
 #define RESIDUAL (1u << HK_FIELD_RESIDUAL)
 #define MODEL (1u << HK_FIELD_MODEL)
 #define FOCUS (1u << HK_FIELD_FOCUS)
+#define FILTERS (1u << HK_FIELD_DESPIKE | 1u << HK_FIELD_MEDIAN)
 
 /* The keys that not all operators have. */
 static const struct {
@@ -94,6 +100,7 @@ static const struct {
              { "flow", FOCUS },           { "reach", FOCUS },
              { "travel", FOCUS },         { "block", FOCUS },
              { "places", FOCUS },         { "threshold", FOCUS },
+             { "samples", FILTERS },      { "spike", FILTERS },
              { "clip", RESIDUAL | MODEL } };
 #define KEYS (sizeof keys / sizeof *keys)
 
@@ -176,7 +183,7 @@ static int set_other(struct hk_field_rule *r, const char *key, const char *value
   snprintf(error, size, "%s: there is no such key of a field", key);
   hk_suggest_of(key,
                 "match, detector, operator, neighbours, positions, file, q, refit, blame, wait, members, hold, interval, forget, "
-                "clip, adapt",
+                "clip, adapt, samples, spike",
                 error, size);
   return -EINVAL;
 }
@@ -193,13 +200,15 @@ int hk_field_set(struct hk_field_rule *r, const char *key, const char *value, ch
                  { "members", &r->members, 3, HK_FIELD_MEMBERS_MAX },
                  { "hold", &r->hold, 0, HK_MODEL_HOLD_MAX },
                  { "block", &r->focus.block, 1, HK_FOCUS_BLOCK_MAX },
-                 { "places", &r->focus.places, 1, HK_FOCUS_PLACES_MAX } };
+                 { "places", &r->focus.places, 1, HK_FOCUS_PLACES_MAX },
+                 { "samples", &r->samples, 3, HK_FILTER_SAMPLES_MAX } };
   const struct {
     const char *name;
     double *out, least, most;
   } reals[] = { { "forget", &r->forget, 0.9, 0.99999 },
                 { "clip", &r->clip, 1, 1000 },
                 { "adapt", &r->adapt, 0, 0.1 },
+                { "spike", &r->spike, HK_FILTER_SPIKE_LEAST, HK_FILTER_SPIKE_MOST },
                 { "flow", &r->focus.flow, -1e100, 1e100 },
                 { "threshold", &r->focus.threshold, 0.1, 1000 },
                 { "reach", &r->focus.reach, 1e-100, 1e100 } };
@@ -247,6 +256,10 @@ static int check_operator(const struct hk_field_rule *r, char *error, size_t siz
     snprintf(error, size, "operator = model needs file = FILE, which says what the line of pipes is (hankeld-model(7))");
     return -EINVAL;
   }
+  if (r->samples % 2 == 0 && r->samples > 0) {
+    snprintf(error, size, "samples = %u: an odd number is needed, so that there is one in the middle", r->samples);
+    return -EINVAL;
+  }
   return r->kind == HK_FIELD_FOCUS ? check_focus(r, error, size) : 0;
 }
 
@@ -264,9 +277,10 @@ static bool is_focus(const struct hk_focus_keys *k)
 int hk_field_check(const struct hk_field_rule *r, char *error, size_t size)
 {
   const bool limits =
-      r->kind <= HK_FIELD_FOCUS && is_focus(&r->focus) && r->adapt >= 0 && r->adapt <= 0.1 && r->hold <= HK_MODEL_HOLD_MAX &&
-      r->neighbours <= (r->kind == HK_FIELD_FOCUS ? HK_FIELD_LINE : HK_FIELD_NEAREST) && r->q >= 2 &&
-      r->q <= HK_RESIDUAL_NEIGHBOURS_MAX && r->refit >= 1 && r->refit <= 4096 && r->blame >= 4 && r->blame <= 4096 &&
+      r->kind <= HK_FIELD_MEDIAN && is_focus(&r->focus) && r->samples <= HK_FILTER_SAMPLES_MAX && r->samples != 1 &&
+      r->spike >= HK_FILTER_SPIKE_LEAST && r->spike <= HK_FILTER_SPIKE_MOST && r->adapt >= 0 && r->adapt <= 0.1 &&
+      r->hold <= HK_MODEL_HOLD_MAX && r->neighbours <= (r->kind == HK_FIELD_FOCUS ? HK_FIELD_LINE : HK_FIELD_NEAREST) &&
+      r->q >= 2 && r->q <= HK_RESIDUAL_NEIGHBOURS_MAX && r->refit >= 1 && r->refit <= 4096 && r->blame >= 4 && r->blame <= 4096 &&
       r->wait >= 1 && r->wait <= HK_FIELD_WAIT_MAX && r->members >= 3 && r->members <= HK_FIELD_MEMBERS_MAX &&
       r->interval >= HK_FIELD_INTERVAL_MIN && r->forget >= 0.9 && r->forget <= 0.99999 && r->clip >= 1 && r->clip <= 1000;
   const bool filed = (r->neighbours == HK_FIELD_NEAREST) == r->placed && (r->neighbours == HK_FIELD_AUTO) == !r->file[0];
@@ -331,6 +345,16 @@ struct hk_residual_rule hk_field_residual_rule(const struct hk_field_rule *r)
 struct hk_model_rule hk_field_model_rule(const struct hk_field_rule *r)
 {
   return (struct hk_model_rule){ .interval = (double)r->interval / 1e9, .adapt = r->adapt, .clip = r->clip, .hold = r->hold };
+}
+
+struct hk_filter_rule hk_field_filter_rule(const struct hk_field_rule *r)
+{
+  const bool despike = r->kind == HK_FIELD_DESPIKE;
+  return (struct hk_filter_rule){ .samples = r->samples > 0 ? r->samples
+                                             : despike      ? 7
+                                                            : 5,
+                                  .despike = despike,
+                                  .spike = r->spike };
 }
 
 struct hk_focus_rule hk_field_focus_rule(const struct hk_field_rule *r)

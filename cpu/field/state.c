@@ -15,20 +15,27 @@ struct head {
 };
 _Static_assert(sizeof(struct head) == 80, "no padding");
 
-/* A model has MODEL for `neighbours`, a focus FOCUS, and `kept` is how many times 8 bytes its state is; q, refit, blame and clip,
- * and of a model forget, are as in any rule, and of no use. */
+/* A model has MODEL for `neighbours`, a focus FOCUS, filters DESPIKE and MEDIAN, and `kept` is how many times 8 bytes its state
+ * is; q, refit, blame and clip, and of a model forget, are as in any rule, and of no use; but q of a filter is its samples. */
 #define MODEL 3u
 #define FOCUS 4u
+#define DESPIKE 5u
+#define MEDIAN 6u
 
-/* Whether the state is that of a model or of a focus. */
+/* Whether the state is that of a model, of a focus or of a filter. */
 static bool is_attached(const struct head *h)
 {
-  return h->neighbours == MODEL || h->neighbours == FOCUS;
+  return h->neighbours >= MODEL && h->neighbours <= MEDIAN;
+}
+
+static bool is_filter(const struct head *h)
+{
+  return h->neighbours == DESPIKE || h->neighbours == MEDIAN;
 }
 
 /* Behind it: the members of all numbers, the points of the rows from `next` to `newest` by row and number; and the residual's
  * columns (residual.h), and z of the rows that are kept, from the oldest to the newest, by row and number; or the state of
- * the model (cpu/model/model.h) or of the line (focus.h). */
+ * the model (cpu/model/model.h), of the line (focus.h), or of each number's filter (filter.h). */
 struct point {
   int64_t time;
   double value; /* NaN: none */
@@ -56,12 +63,15 @@ static size_t size_of(const struct head *h)
 
 static struct head head_of(const struct hk_field *f)
 {
+  static const uint32_t code_of[] = {
+    [HK_FIELD_MODEL] = MODEL, [HK_FIELD_FOCUS] = FOCUS, [HK_FIELD_DESPIKE] = DESPIKE, [HK_FIELD_MEDIAN] = MEDIAN
+  };
   const uint32_t kind = f->rule.kind;
-  const size_t attached = kind == HK_FIELD_MODEL ? f->model.size : f->line.size;
-  return (struct head){ .neighbours = kind == HK_FIELD_MODEL   ? MODEL
-                                      : kind == HK_FIELD_FOCUS ? FOCUS
-                                                               : f->rule.neighbours,
-                        .q = f->rule.q,
+  const size_t attached = kind == HK_FIELD_MODEL   ? f->model.size
+                          : kind == HK_FIELD_FOCUS ? f->line.size
+                                                   : f->top * sizeof *f->filter;
+  return (struct head){ .neighbours = kind == HK_FIELD_RESIDUAL ? f->rule.neighbours : code_of[kind],
+                        .q = hk_field_filters(&f->rule) ? hk_field_filter_rule(&f->rule).samples : f->rule.q,
                         .refit = f->rule.refit,
                         .blame = f->rule.blame,
                         .wait = f->rule.wait,
@@ -119,6 +129,10 @@ void hk_field_write(const struct hk_field *f, void *state)
     hk_field_line_write(&f->line, at);
     return;
   }
+  if (f->filter)
+    memcpy(at, f->filter, f->top * sizeof *f->filter);
+  if (hk_field_filters(&f->rule))
+    return;
   hk_offload_look(f->offload, &f->residual);
   hk_residual_write(&f->residual, f->top, at);
   at += hk_residual_state_size(&f->residual.rule, f->top);
@@ -141,20 +155,23 @@ static bool is_row(int64_t interval, int64_t row)
 
 static struct hk_field_rule rule_of(const struct head *h)
 {
+  static const uint32_t kind_of[] = {
+    [MODEL] = HK_FIELD_MODEL, [FOCUS] = HK_FIELD_FOCUS, [DESPIKE] = HK_FIELD_DESPIKE, [MEDIAN] = HK_FIELD_MEDIAN
+  };
   const bool model = h->neighbours == MODEL, focus = h->neighbours == FOCUS;
   return (struct hk_field_rule){
-    .kind = model   ? HK_FIELD_MODEL
-            : focus ? HK_FIELD_FOCUS
-                    : HK_FIELD_RESIDUAL,
-    .neighbours = model   ? HK_FIELD_AUTO
-                  : focus ? HK_FIELD_LINE
-                          : h->neighbours,
+    .kind = is_attached(h) ? kind_of[h->neighbours] : HK_FIELD_RESIDUAL,
+    .neighbours = focus             ? HK_FIELD_LINE
+                  : !is_attached(h) ? h->neighbours
+                                    : HK_FIELD_AUTO,
     .focus = { .speed = { 1 }, .speeds = 1, .reach = 1, .threshold = 1, .block = 1, .places = 1 }, /* any */
     .modelled = model,
     .placed = h->neighbours == HK_FIELD_NEAREST || focus,
     .mark = h->mark,
-    .file = { h->neighbours == HK_FIELD_AUTO ? 0 : '-' }, /* only whether there is a file matters */
-    .q = h->q,
+    .file = { h->neighbours == HK_FIELD_AUTO || is_filter(h) ? 0 : '-' }, /* only whether there is a file matters */
+    .q = is_filter(h) ? 8 : h->q,
+    .samples = is_filter(h) ? h->q : 0,
+    .spike = 4, /* any */
     .refit = h->refit,
     .blame = h->blame,
     .wait = h->wait,
@@ -170,7 +187,8 @@ static bool is_good(const struct head *h, size_t size)
 {
   const struct hk_field_rule rule = rule_of(h);
   char error[128];
-  if (hk_field_check(&rule, error, sizeof error) != 0 || h->top > h->members || h->n_members > h->top ||
+  if (hk_field_check(&rule, error, sizeof error) != 0 || (is_filter(h) && h->q == 0) || h->top > h->members ||
+      h->n_members > h->top ||
       h->kept > (is_attached(h)                   ? UINT32_MAX
                  : h->neighbours == HK_FIELD_AUTO ? HK_FIELD_RESIDENT
                                                   : 0))
@@ -225,6 +243,23 @@ static int read_open(struct hk_field *f, const uint8_t **at)
   return 0;
 }
 
+static int read_filters(struct hk_field *f, const struct head *h, const uint8_t *at)
+{
+  const struct hk_filter_rule rule = hk_field_filter_rule(&f->rule);
+  const int64_t newest = h->next == HK_FIELD_NEVER ? HK_FIELD_NEVER : h->next - 1;
+  struct hk_filter filter;
+  if (8 * (size_t)h->kept != f->top * sizeof filter)
+    return -EBADMSG;
+  for (uint32_t i = 0; i < f->top; i++) {
+    at = get(at, &filter, sizeof filter);
+    if (!hk_filter_valid(&filter, &rule, newest) ||
+        (filter.n > 0 && (!is_row(h->interval, filter.row) || f->member[i].status != HK_FIELD_MEMBER)))
+      return -EBADMSG;
+    f->filter[i] = filter;
+  }
+  return 0;
+}
+
 static int read_all(struct hk_field *f, const struct head *h, const uint8_t *at)
 {
   f->next = h->next;
@@ -236,6 +271,8 @@ static int read_all(struct hk_field *f, const struct head *h, const uint8_t *at)
     return hk_field_model_keep(&f->model, at, 8 * (size_t)h->kept); /* until its plan is known */
   if (status == 0 && h->neighbours == FOCUS)
     return hk_field_line_keep(&f->line, at, 8 * (size_t)h->kept); /* until the positions are known */
+  if (status == 0 && is_filter(h))
+    return read_filters(f, h, at);
   if (status == 0 && !hk_residual_read(&f->residual, f->top, at))
     status = -EBADMSG;
   if (status != 0)
@@ -259,7 +296,9 @@ int hk_field_read(struct hk_field **out, const struct hk_field_rule *rule, const
   const struct hk_field_rule own = rule_of(&h);
   if (!rule)
     rule = &own;
-  if (rule->kind != own.kind || rule->neighbours != own.neighbours || rule->q != own.q || rule->mark != own.mark ||
+  if (rule->kind != own.kind || rule->mark != own.mark ||
+      (is_filter(&h) ? hk_field_filter_rule(rule).samples != own.samples
+                     : rule->neighbours != own.neighbours || rule->q != own.q) ||
       rule->wait != own.wait || rule->interval != own.interval || h.top > rule->members)
     return -EINVAL;
   struct hk_field *f;

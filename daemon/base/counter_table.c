@@ -21,6 +21,7 @@ const struct hk_counter_row hk_counter_table[] = {
   { "sensors", "evicted", AT(evicted), "Sensors that were evicted after silence." },
   { "sensors", "refused", AT(names_refused), "New sensors that were refused." },
   { "derived", "points", AT(derived), "Points that the daemon made of others, for sensors of its own." },
+  { "derived", "spikes", AT(spikes), "Values of members of filtering fields that were spikes." },
   { "input", "frames", AT(frames), "Frames that came." },
   { "input", "bad_frames", AT(bad_frames), "Frames that could not be read." },
   { "input", "ahead_of_clock", AT(ahead), "Points rejected for a time farther in the future than max_ahead." },

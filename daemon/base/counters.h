@@ -19,6 +19,7 @@ struct hk_counters {
   /* points */
   hk_counter in; /* received in valid frames, datagrams or lines, or derived; must be the first member: see hk_counters_sum */
   hk_counter derived;  /* of these, computed by the daemon for its derived sensors */
+  hk_counter spikes;   /* values of members of filtering fields that were spikes; derived from others' points */
   hk_counter scored;   /* points with a score */
   hk_counter unscored; /* warming up, or between strides */
   hk_counter relayed;  /* published to the logs of a cluster and confirmed by the broker */

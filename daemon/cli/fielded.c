@@ -1,5 +1,6 @@
 /* Recordings as fields: see fielded.h. */
 #include "daemon/cli/fielded.h"
+#include "cpu/field/count.h"
 #include "daemon/base/grow.h"
 #include "daemon/cli/options.h"
 
@@ -18,7 +19,8 @@ struct hk_fielded {
   char **name;      /* of these */
   struct hk_field_row row;
   uint32_t at; /* in it; row.n: it is through */
-  uint64_t points;
+  uint64_t points, spikes;
+  uint32_t samples;        /* of a filter; else 0 */
   struct hk_event *change; /* changes that a focus has found, in order: n_changes, of which `told` were returned */
   uint32_t n_changes, room_changes, told;
 };
@@ -72,6 +74,7 @@ int hk_fielded_open(struct hk_fielded **out, char **argv, const char *keys, cons
   f->n = n;
   f->csv = csv;
   f->kind = rule.kind;
+  f->samples = hk_field_filters(&rule) ? hk_field_filter_rule(&rule).samples : 0;
   snprintf(f->suffix, sizeof f->suffix, "#%s", hk_field_operator_name(rule.kind));
   f->name = calloc(n + 1, sizeof *f->name);
   if (f->name && make_field(f, &rule, error, sizeof error) != 0)
@@ -155,6 +158,7 @@ bool hk_fielded_next(struct hk_fielded *f, struct hk_fielded_point *out)
     f->at = f->row.n = 0;
     if (!hk_field_next(f->field, &f->row))
       return false;
+    f->spikes += f->row.spikes;
     note_found(f);
   }
 }
@@ -211,6 +215,18 @@ static void explain_line(const struct hk_fielded *f)
             count.settled, f->n, HK_FOCUS_SETTLE);
 }
 
+/* How many values were spikes. */
+static void explain_filter(const struct hk_fielded *f)
+{
+  if (f->points == 0)
+    fprintf(stderr,
+            "hankel replay: no sensor has a filtered value: each needs the last %u samples within %u rows; is "
+            "interval the time between two samples?\n",
+            f->samples, f->samples);
+  else
+    fprintf(stderr, "hankel replay: %" PRIu64 " of %" PRIu64 " values were spikes\n", f->spikes, f->points);
+}
+
 void hk_fielded_explain(const struct hk_fielded *f)
 {
   if (f->binding.file.plan) {
@@ -219,6 +235,10 @@ void hk_fielded_explain(const struct hk_fielded *f)
   }
   if (f->kind == HK_FIELD_FOCUS) {
     explain_line(f);
+    return;
+  }
+  if (f->samples > 0) {
+    explain_filter(f);
     return;
   }
   const struct hk_field_count count = hk_field_count(f->field);

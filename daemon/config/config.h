@@ -62,10 +62,10 @@ struct hk_config_detector {
   struct hk_detector detector;
   uint32_t number; /* in backends and registry: its place in the file at the start, or the number given by a reload */
   bool derived;    /* its sensors get points from the daemon, and none from peers: a companion of the section before it, */
-  bool group; /* or the series of a group or field, or SENSOR#residual, #model or #focus of a field, which are no companions; */
-  bool field; /* the series of a field, or SENSOR#residual, #model or #focus; */
-  bool residual; /* SENSOR#residual, #model or #focus */
-  bool second;   /* the series of a second group */
+  bool group;      /* or the series of a group or field, or SENSOR#residual, #model, ... of a field, which are no companions; */
+  bool field;      /* the series of a field, or SENSOR#OPERATOR */
+  bool residual;   /* SENSOR#OPERATOR of a field */
+  bool second;     /* the series of a second group */
 };
 
 /* Sensors of many machines: sensors whose names differ only in what the capture does not match belong to one machine. Each
@@ -88,8 +88,8 @@ struct hk_config_line {
 };
 
 /* A field of similar sensors: sensors whose names differ only in what the capture does not match, or all that match. Each member
- * has series, SENSOR#residual and SENSOR#residual.ALGORITHM (of a model SENSOR#model, of a focus SENSOR#focus, and so on), and
- * each field has one of its own, NAME#CAPTURE or NAME#field. Their detectors, NAME#residual, NAME#model or NAME#focus, and #NAME,
+ * has series, SENSOR#residual and SENSOR#residual.ALGORITHM (of a model SENSOR#model, and so on), and
+ * each field has one of its own, NAME#CAPTURE or NAME#field. Their detectors, NAME#OPERATOR and #NAME,
  * come after all others. */
 struct hk_config_field {
   char name[HK_CONFIG_NAME_MAX];

@@ -99,6 +99,7 @@ static bool same_field_rule(const struct hk_config_field *a, const struct hk_con
   return x->kind == y->kind && x->adapt == y->adapt && x->hold == y->hold && x->neighbours == y->neighbours && x->q == y->q &&
          x->refit == y->refit && x->blame == y->blame && x->wait == y->wait && x->members == y->members &&
          x->interval == y->interval && x->forget == y->forget && x->clip == y->clip && x->mark == y->mark &&
+         x->spike == y->spike && hk_field_filter_rule(x).samples == hk_field_filter_rule(y).samples &&
          same_focus(&x->focus, &y->focus);
 }
 

@@ -74,7 +74,7 @@ void hk_config_field_end(struct hk_config_reading *r)
   if (!hk_config_seen(r, "match"))
     hk_config_complain(r, r->section_line, "[field %s] needs match = GLOB, its sensors", f->name);
   if (!hk_config_seen(r, "operator"))
-    hk_config_complain(r, r->section_line, "[field %s] needs operator = residual, model or focus", f->name);
+    hk_config_complain(r, r->section_line, "[field %s] needs operator = NAME, one of " HK_FIELD_OPERATORS, f->name);
   if (!hk_config_seen(r, "detector"))
     hk_config_complain(r, r->section_line,
                        "[field %s] needs detector = NAME, the [detector NAME] whose keys the derived series take", f->name);
@@ -192,7 +192,7 @@ static int measure_line(struct hk_config_field *f, char *error, size_t size)
 int hk_config_read_graphs(struct hk_config *config, hk_config_fault *fault, void *arg)
 {
   static const char *const key_of[] = {
-    [HK_FIELD_RESIDUAL] = "neighbours", [HK_FIELD_MODEL] = "file", [HK_FIELD_FOCUS] = "positions"
+    [HK_FIELD_RESIDUAL] = "neighbours", [HK_FIELD_MODEL] = "file", [HK_FIELD_FOCUS] = "positions", [HK_FIELD_MEDIAN] = NULL
   };
   char error[HK_FIELD_FILE_MAX + 256], line[sizeof error + 128];
   int status = 0;

@@ -285,6 +285,8 @@ bool hk_fields_make(struct hk_groups *g, const struct hk_columns *to, uint32_t *
     m->field.at = 0;
     tell_model(g, m);
     note_change(m);
+    if (!g->shard->replaying)
+      hk_count(&g->shard->counters.spikes, m->field.row.spikes);
   }
   if (whole)
     g->emitting = NULL;

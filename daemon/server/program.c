@@ -115,6 +115,9 @@ static void print_fields(const struct hk_config *config)
     const struct hk_config_field *f = &config->fields[i];
     printf("field %s: %u series a member beside its own, of detector %s; %llu bytes a member beside these, in the daemon\n",
            f->name, f->n_series, f->detector, (unsigned long long)(hk_field_need(&f->rule, 4096) / 4096));
+    if (hk_field_filters(&f->rule))
+      printf("field %s: %s: the last %u values of a sensor, each at most as many times interval = %.6g s old\n", f->name,
+             hk_field_operator_name(f->rule.kind), hk_field_filter_rule(&f->rule).samples, (double)f->rule.interval / 1e9);
     if (f->rule.kind == HK_FIELD_FOCUS)
       print_line(f);
     else if (f->file.graph)

@@ -1,4 +1,5 @@
 /* Fields: rows of points (order, silence, holes, joining and leaving), neighbours that are found, states, keys. */
+#include "cpu/field/count.h"
 #include "cpu/field/field.h"
 #include "cpu/field/state.h"
 

@@ -1,5 +1,6 @@
 /* Focus: strengths against plain loops in double, planted changes with place, time and direction, missing sensors, states. */
 #include "cpu/field/binding.h"
+#include "cpu/field/count.h"
 #include "cpu/field/focus.h"
 #include "cpu/field/state.h"
 

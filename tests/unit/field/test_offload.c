@@ -1,6 +1,7 @@
 /* Rows of a field on a device: here another set of columns in the same memory, while those of the host are spoilt wherever they
  * are not up to date. The bits are those of the host, whatever happens to the field in between; and a device that fails. The
  * GPU itself: tests/backend/test_residual.c. */
+#include "cpu/field/count.h"
 #include "cpu/field/field.h"
 #include "cpu/field/state.h"
 
