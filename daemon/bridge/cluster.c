@@ -182,7 +182,7 @@ static int start(struct hk_cluster **out, struct hk_net *net, const struct hk_cl
   c->work = work;
   c->pause = PAUSE;
   c->fd = -1;
-  c->look.role = rule->role;
+  c->look.role = work->scores || rule->role == HK_CLUSTER_SCORER ? HK_CLUSTER_SCORER : HK_CLUSTER_GATEWAY;
   c->look.of = rule->partitions;
   snprintf(c->look.name, sizeof c->look.name, "%s", rule->name);
   c->peers.listener.precision = 1;
@@ -210,6 +210,12 @@ int hk_cluster_start(struct hk_cluster **out, struct hk_net *net)
                                                 : &hk_cluster_scorer);
 }
 
+int hk_cluster_start_publishing(struct hk_cluster **out, struct hk_net *net)
+{
+  *out = NULL;
+  return net->config->cluster.role == HK_CLUSTER_ALL ? start(out, net, &hk_cluster_gateway) : 0;
+}
+
 int hk_cluster_start_events(struct hk_cluster **out, struct hk_net *net)
 {
   *out = NULL;
@@ -230,13 +236,13 @@ static void order_end(struct hk_cluster *c)
 
 void hk_cluster_end(struct hk_cluster *c)
 {
-  if (c && c->running && c->rule.role == HK_CLUSTER_SCORER)
+  if (c && c->running && c->work->scores)
     order_end(c);
 }
 
 bool hk_cluster_ended(const struct hk_cluster *c)
 {
-  return !c || !c->running || c->rule.role != HK_CLUSTER_SCORER || atomic_load(&c->over);
+  return !c || !c->running || !c->work->scores || atomic_load(&c->over);
 }
 
 bool hk_cluster_stop(struct hk_cluster *c)

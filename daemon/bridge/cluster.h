@@ -47,6 +47,8 @@ struct hk_cluster_part {
 
 /* Starts the cluster of the configuration; *out is NULL if there is none. Loops run. Returns 0 or a negative errno. */
 int hk_cluster_start(struct hk_cluster **out, struct hk_net *net);
+/* Likewise, with role = all, the thread that publishes the points of peers; that of hk_cluster_start scores then. */
+int hk_cluster_start_publishing(struct hk_cluster **out, struct hk_net *net);
 /* Likewise, the thread that publishes and reads the shared log of events, if the machine has a copy of it (event_copy.h). */
 int hk_cluster_start_events(struct hk_cluster **out, struct hk_net *net);
 /* The daemon ends: a scorer stops reading; a gateway continues. NULL is fine, here and below. */

@@ -87,7 +87,7 @@ static void give_back(struct hk_cluster *c)
     for (uint32_t i = 0; i < round->packed.n; i++)
       points += round->packed.message[i].points;
     memmove(g->out, g->out + 1, --g->n * sizeof *g->out);
-    hk_relay_give(c->net->shards->relay, round);
+    hk_relay_give(c->net->entry->relay, round);
   }
   pthread_mutex_lock(&c->lock);
   c->look.messages += messages;
@@ -131,7 +131,7 @@ static int publish(struct hk_cluster *c, struct out *out)
 static int gateway_turn(struct hk_cluster *c)
 {
   struct gateway *g = c->state;
-  struct hk_relay *relay = c->net->shards->relay;
+  struct hk_relay *relay = c->net->entry->relay;
   struct hk_round *round;
   int status = 0;
   hk_relay_woken(relay);
@@ -153,7 +153,7 @@ static int gateway_turn(struct hk_cluster *c)
 
 static int fd(const struct hk_cluster *c)
 {
-  return hk_relay_fd(c->net->shards->relay);
+  return hk_relay_fd(c->net->entry->relay);
 }
 
 const struct hk_cluster_work hk_cluster_gateway = { .thread = "gateway",

@@ -12,6 +12,7 @@ struct pollfd;
 struct hk_cluster_work {
   const char *thread;                 /* its name */
   const char *as;                     /* what it is to the broker, for the log */
+  bool scores;                        /* points come from it; so it ends before the loops do */
   int (*begin)(struct hk_cluster *c); /* once; 0 or -ENOMEM */
   void (*finish)(struct hk_cluster *c);
   int (*greeted)(struct hk_cluster *c); /* a connection was opened */

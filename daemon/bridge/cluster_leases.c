@@ -371,6 +371,7 @@ static int fd(const struct hk_cluster *c)
 
 const struct hk_cluster_work hk_cluster_leases = { .thread = "scorer",
                                                    .as = "a scorer",
+                                                   .scores = true,
                                                    .begin = begin,
                                                    .finish = finish,
                                                    .greeted = greeted,

@@ -8,6 +8,11 @@ int hk_cluster_start(struct hk_cluster **out, struct hk_net *net)
   return 0;
 }
 
+int hk_cluster_start_publishing(struct hk_cluster **out, struct hk_net *net)
+{
+  return hk_cluster_start(out, net);
+}
+
 int hk_cluster_start_events(struct hk_cluster **out, struct hk_net *net)
 {
   return hk_cluster_start(out, net);

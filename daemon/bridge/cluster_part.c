@@ -151,7 +151,8 @@ int hk_part_open(struct hk_cluster *c, struct hk_part *part, const char *feed, u
                                   .peer = peer,
                                   .scopes = HK_SCOPE_FEED,
                                   .shown = &shown,
-                                  .unit = 1 };
+                                  .unit = 1,
+                                  .scored = true };
   part->fd = hk_inner_open(c->net, &inner);
   if (part->fd < 0)
     return hk_part_fail(part, strerror(-part->fd));

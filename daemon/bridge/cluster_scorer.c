@@ -106,6 +106,7 @@ static int fd(const struct hk_cluster *c)
 
 const struct hk_cluster_work hk_cluster_scorer = { .thread = "scorer",
                                                    .as = "a scorer",
+                                                   .scores = true,
                                                    .begin = begin,
                                                    .finish = finish,
                                                    .greeted = greeted,

@@ -72,8 +72,10 @@ static cJSON *cluster_ask(struct table *t, char **argv, const char *address)
 
 static void print_node(struct table *t, const char *address, const cJSON *cluster)
 {
+  const cJSON *publishing = cJSON_GetObjectItemCaseSensitive(cluster, "publishing"); /* of role = all, in addition */
   const bool gateway = strcmp(cluster_text_of(cluster, "role"), "gateway") == 0;
-  const bool connected = strcmp(cluster_text_of(cluster, "state"), "connected") == 0;
+  const bool scores = strcmp(cluster_text_of(cluster, "state"), "connected") == 0;
+  const bool connected = scores && (!publishing || strcmp(cluster_text_of(publishing, "state"), "connected") == 0);
   printf("%-28s %-8s %-10s %10.0f", address, cluster_text_of(cluster, "role"), cluster_text_of(cluster, "state"),
          cluster_number_of(cluster, "partitions"));
   if (gateway)
@@ -81,10 +83,13 @@ static void print_node(struct table *t, const char *address, const cJSON *cluste
            cluster_number_of(cluster, "waiting"));
   else
     printf("  %.0f points, %.0f partitions have come", cluster_number_of(cluster, "points"), cluster_number_of(cluster, "moves"));
+  if (publishing)
+    printf("; %.0f points published, %.0f messages not confirmed", cluster_number_of(publishing, "points"),
+           cluster_number_of(publishing, "waiting"));
   const bool leads = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(cluster, "leads"));
   printf("%s\n", leads ? "; leads: sends the alerts of all" : "");
   if (!connected)
-    printf("%-28s %s\n", "", cluster_text_of(cluster, "why"));
+    printf("%-28s %s\n", "", cluster_text_of(scores ? publishing : cluster, "why"));
   t->wrong |= !connected;
   t->scorers += !gateway;
 }

@@ -71,11 +71,11 @@ static const char *take_state(void *field, const char *value)
   return NULL;
 }
 
-static const char *const roles[] = { "", "gateway", "scorer", NULL }; /* enum hk_cluster_role */
+static const char *const roles[] = { "", "gateway", "scorer", "all", NULL }; /* enum hk_cluster_role */
 
 #define TAKES(what, field) HK_TAKES(what, struct hk_cluster_rule, field)
 static const struct hk_section_key keys[] = {
-  { "role", TAKES(WORD, role), .words = roles, .wrong = "not gateway or scorer" },
+  { "role", TAKES(WORD, role), .words = roles, .wrong = "not all, gateway or scorer" },
   { "engine", TAKES(OTHER, role), .take = take_engine },
   { "url", TAKES(TEXT, url) },
   { "vhost", TAKES(TEXT, vhost) },
@@ -131,7 +131,9 @@ static const char *look_at_partitions(const struct hk_cluster_rule *r)
 {
   bool any = !r->read.some;
   if (r->role == HK_CLUSTER_GATEWAY && (r->read.some || r->state[0]))
-    return "read and state are for role = scorer";
+    return "read and state are for machines that score: role = all or role = scorer";
+  if (r->role == HK_CLUSTER_ALL && !r->state[0])
+    return "role = all needs state = shared:DIR, a folder that all machines see: partitions move between them";
   if (r->read.some && r->state[0])
     return "read and state do not go together: with state the broker decides who reads which partition";
   for (uint32_t i = 0; r->read.some && i < HK_PARTITIONS_MAX; i++) {
@@ -149,7 +151,7 @@ int hk_cluster_rule_finish(struct hk_cluster_rule *r, char *error, size_t size)
   const char *why = take_urls(r);
   const bool tls = r->broker[0].tls, files = r->ca[0] || r->certificate[0] || r->key[0];
   if (!why && r->role == HK_CLUSTER_NONE)
-    why = "needs role = gateway, which takes points from peers, or role = scorer, which scores them";
+    why = "needs role = all, or role = gateway, which takes points from peers, and on others role = scorer, which scores them";
   if (!why && !tls && files)
     why = "ca, certificate and key are for url = amqps://";
   if (!why && !r->certificate[0] != !r->key[0])

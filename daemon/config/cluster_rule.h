@@ -15,7 +15,8 @@
 enum hk_cluster_role {
   HK_CLUSTER_NONE,    /* there is no [cluster] */
   HK_CLUSTER_GATEWAY, /* takes points from peers and publishes them; scores nothing */
-  HK_CLUSTER_SCORER   /* reads partitions, and scores their points */
+  HK_CLUSTER_SCORER,  /* reads partitions, and scores their points */
+  HK_CLUSTER_ALL      /* both: its peers' points go to the broker, and it scores a share of all */
 };
 
 /* The partitions that a scorer reads. */
@@ -38,7 +39,7 @@ struct hk_cluster_rule {
   uint32_t partitions;                                                          /* 1..HK_PARTITIONS_MAX */
   int64_t retention;                                                            /* minimum time that logs keep points, ns */
   struct hk_cluster_read read;
-  char state[HK_SECTION_TEXT]; /* of a scorer: folder shared by all scorers, with leased partitions; "": it reads `read` */
+  char state[HK_SECTION_TEXT]; /* of one that scores: folder shared by all scorers, with leased partitions; "": it reads `read` */
 };
 
 /* Sets defaults, and no role. */
@@ -48,10 +49,20 @@ int hk_cluster_rule_key(struct hk_cluster_rule *rule, const char *name, const ch
 /* Checks the whole rule; sets values that follow from other keys. Returns 0, or -EINVAL with a message. */
 int hk_cluster_rule_finish(struct hk_cluster_rule *rule, char *error, size_t size);
 
+/* Whether it scores partitions, or publishes its peers' points; both with HK_CLUSTER_ALL. */
+static inline bool hk_cluster_scores(const struct hk_cluster_rule *rule)
+{
+  return rule->role == HK_CLUSTER_SCORER || rule->role == HK_CLUSTER_ALL;
+}
+static inline bool hk_cluster_publishes(const struct hk_cluster_rule *rule)
+{
+  return rule->role == HK_CLUSTER_GATEWAY || rule->role == HK_CLUSTER_ALL;
+}
+
 /* Whether the machine shares the log of events; otherwise it has one of its own. */
 static inline bool hk_cluster_shares_events(const struct hk_cluster_rule *rule)
 {
-  return rule->role == HK_CLUSTER_GATEWAY || (rule->role == HK_CLUSTER_SCORER && rule->state[0]);
+  return hk_cluster_publishes(rule) || (rule->role == HK_CLUSTER_SCORER && rule->state[0]);
 }
 
 /* Whether a scorer reads a partition. */

@@ -80,6 +80,11 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
   *out = uv_buf_init(space, space ? (unsigned)(size < may - came ? size : may - came) : 0);
 }
 
+struct hk_intake *hk_connection_intake(const struct hk_connection *c)
+{
+  return c->binary.scored ? &c->loop->scored.intake : &c->loop->peers->intake;
+}
+
 static void connection_go_on(struct hk_connection *c);
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer);
 
@@ -119,7 +124,8 @@ static void connection_take_read(struct hk_connection *c, uv_stream_t *stream, s
       hk_connection_close(c); /* giving it time to read our message is not worth more memory */
     if (c->state != HK_OPEN)
       return;
-    c->loop->intake.wall = hk_intake_clock(&c->loop->intake);
+    struct hk_intake *const intake = hk_connection_intake(c);
+    intake->wall = hk_intake_clock(intake);
     if (c->tls)
       hk_tls_feed(c->tls, c->loop->records, (size_t)n);
     else

@@ -24,6 +24,7 @@
 #include <uv.h>
 
 struct hk_net;
+struct hk_intake;
 struct hk_loop;
 struct hk_connection;
 
@@ -137,6 +138,9 @@ static inline bool hk_connection_waits_for_peer(const struct hk_connection *c)
 {
   return c->flow.unread || c->flow.leaving;
 }
+
+/* What takes its points. */
+struct hk_intake *hk_connection_intake(const struct hk_connection *c);
 
 /* Operations shared by the line and text protocols. They authenticate by hk_admission_first_line. */
 char *hk_line_part_space(struct hk_connection *c, size_t *size);

@@ -50,6 +50,7 @@ struct hk_identity {
 struct hk_binary {
   struct hk_inbox inbox;
   bool greeted;
+  bool scored;     /* net/inner.h */
   bool feed_waits; /* for FEED_AT: a FEED that is not answered yet */
   uint32_t feed_tag;
   uint64_t acknowledged; /* points of the feed, as the last ACK or FEED_AT said */

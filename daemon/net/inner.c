@@ -25,6 +25,7 @@ int hk_inner_adopt(struct hk_net *net, const struct hk_inner *inner, int fd)
     return -ENOMEM;
   }
   c->inner = true;
+  c->binary.scored = inner->scored;
   c->identity.newcomer = false;
   c->identity.scopes = inner->scopes;
   c->lines.unit = inner->unit;

@@ -32,6 +32,7 @@ struct hk_inner {
   uint32_t scopes;                           /* scopes of the peer */
   const struct hk_token *shown;              /* the credentials; NULL: none. Copied */
   int64_t unit;                              /* line: ns of its times */
+  bool scored;                               /* its points are scored here, even if those of peers are not (net.h, entry) */
 };
 
 /* Makes fd, a non-blocking stream socket, a connection of one of the loops, which then owns it. Returns 0; -EACCES: the scopes

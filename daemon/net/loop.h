@@ -92,6 +92,12 @@ struct hk_loop_shared {
   struct hk_connection *arrivals; /* under lock: list of accepted connections, to be started here */
 };
 
+/* A way of points to shards. */
+struct hk_loop_way {
+  struct hk_intake intake;
+  struct hk_chunk_pool pool;
+};
+
 struct hk_loop {
   struct hk_net *net;
   const struct hk_config *config; /* the configuration in force for this thread: a reload changes it between two turns */
@@ -102,10 +108,11 @@ struct hk_loop {
   struct hk_loop_lists list;
   struct hk_counters counters; /* written by this thread alone */
   struct hk_latency latency;
-  struct hk_intake intake;
-  struct hk_chunk_pool pool;
-  uint32_t points; /* most points that may wait, */
-  uint32_t room;   /* and the room of the pool when none wait: no fewer */
+  struct hk_loop_way scored; /* to the shards */
+  struct hk_loop_way entry;  /* to the shard that publishes points of peers, if there is another one; else unused */
+  struct hk_loop_way *peers; /* the one of these that takes points of peers */
+  uint32_t points;           /* most points that may wait, */
+  uint32_t room;             /* and the room of the pool when none wait: no fewer */
   struct hk_publisher *publisher;
   struct hk_listener *datagrams; /* a UDP socket for each such listener */
   uint32_t n_datagrams;

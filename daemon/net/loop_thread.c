@@ -35,7 +35,7 @@ static void loop_tell(struct hk_loop *l, const char *words)
   }
 }
 
-static void take_delivery(struct hk_loop *l, uint32_t shard, struct hk_delivery *p)
+static void take_delivery(struct hk_loop *l, struct hk_chunk_pool *pool, uint32_t shard, struct hk_delivery *p)
 {
   switch (p->kind) {
   case HK_DELIVERY_RESULTS:
@@ -47,10 +47,11 @@ static void take_delivery(struct hk_loop *l, uint32_t shard, struct hk_delivery 
     hk_publish_dropped(l->publisher, p->batch);
     break;
   case HK_DELIVERY_RETIRE:
-    hk_chunk_pool_token(&l->pool, shard);
+    hk_chunk_pool_token(pool, shard);
     break;
   case HK_DELIVERY_FORGET:
-    loop_forget(l, p);
+    if (pool == &l->scored.pool) /* publishers know no other sensors */
+      loop_forget(l, p);
     break;
   case HK_DELIVERY_WORDS:
     loop_tell(l, p->words);
@@ -63,14 +64,14 @@ static void take_delivery(struct hk_loop *l, uint32_t shard, struct hk_delivery 
 
 /* Takes the deliveries that are there now, and of each shard no more results than a socket accepts in one turn. Otherwise
  * results would be queued faster than the loop writes to full sockets. */
-static void take_deliveries(struct hk_loop *l)
+static void take_deliveries(struct hk_loop *l, struct hk_chunk_pool *pool)
 {
-  for (uint32_t i = 0; i < l->pool.filling.shards; i++) {
-    uint32_t n = hk_ring_count(&l->pool.lanes[i]->deliveries), results = 0;
+  for (uint32_t i = 0; i < pool->filling.shards; i++) {
+    uint32_t n = hk_ring_count(&pool->lanes[i]->deliveries), results = 0;
     for (; n > 0 && results < TURN_RESULTS; n--) {
-      struct hk_delivery *p = hk_ring_take(&l->pool.lanes[i]->deliveries);
+      struct hk_delivery *p = hk_ring_take(&pool->lanes[i]->deliveries);
       results += p->kind == HK_DELIVERY_RESULTS ? p->batch->n : 0;
-      take_delivery(l, i, p);
+      take_delivery(l, pool, i, p);
       l->pace.busy = l->pace.turn;
     }
     if (n > 0)
@@ -148,8 +149,8 @@ static void loop_flush(struct hk_loop *l, bool give_up)
 static void loop_adopt(struct hk_loop *l)
 {
   l->config = l->net->config;
-  l->intake.max_ahead = l->config->max_ahead;
-  l->intake.max_pending = l->config->max_pending;
+  l->scored.intake.max_ahead = l->entry.intake.max_ahead = l->config->max_ahead;
+  l->scored.intake.max_pending = l->entry.intake.max_pending = l->config->max_pending;
   hk_lines_adopt(l->lines, l->config->evict);
   hk_publisher_adopt(l->publisher, l->config);
   atomic_fetch_add_explicit(&l->net->obeyed, 1, memory_order_release);
@@ -201,7 +202,8 @@ static void wake_parked(struct hk_loop *l)
   struct hk_connection *c = l->list.parked;
   l->list.parked = NULL;
   l->list.parked_tail = &l->list.parked;
-  l->intake.wall = hk_intake_clock(&l->intake);
+  l->scored.intake.wall = hk_intake_clock(&l->scored.intake);
+  l->entry.intake.wall = hk_intake_clock(&l->entry.intake);
   while (c) {
     struct hk_connection *next = c->links.next_parked;
     c->links.parked = false;
@@ -232,13 +234,17 @@ static void loop_acknowledge(struct hk_loop *l)
 
 static void loop_work(struct hk_loop *l)
 {
-  take_deliveries(l);
+  take_deliveries(l, &l->scored.pool);
+  take_deliveries(l, &l->entry.pool);
   hk_loop_tell_events(l);
   loop_acknowledge(l);
   obey(l);
   start_arrivals(l);
-  const uint64_t settled = atomic_load_explicit(&l->net->shards->settled, memory_order_acquire);
-  if ((l->list.parked || datagrams_wait(l)) && (settled != l->pace.settled || hk_chunk_pool_returned(&l->pool))) {
+  uint64_t settled = atomic_load_explicit(&l->net->shards->settled, memory_order_acquire);
+  if (l->net->entry != l->net->shards)
+    settled += atomic_load_explicit(&l->net->entry->settled, memory_order_acquire);
+  if ((l->list.parked || datagrams_wait(l)) &&
+      (settled != l->pace.settled || hk_chunk_pool_returned(&l->scored.pool) || hk_chunk_pool_returned(&l->entry.pool))) {
     l->pace.settled = settled;
     wake_parked(l);
   }
@@ -272,7 +278,7 @@ static bool stay_awake(struct hk_loop *l)
 static void on_prepare(uv_prepare_t *prepare)
 {
   struct hk_loop *l = prepare->data;
-  const bool sealed = hk_chunk_pool_seal(&l->pool);
+  const bool scored = hk_chunk_pool_seal(&l->scored.pool), sealed = hk_chunk_pool_seal(&l->entry.pool) && scored;
   unsigned reasons = HK_WAKE_WORK;
   if (!sealed)
     reasons |= HK_WAKE_TAKEN | HK_WAKE_ROOM;
@@ -335,6 +341,18 @@ int hk_loop_listen(struct hk_loop *l, const struct hk_config_listener *config, s
   return status;
 }
 
+/* lanes: of loop 0 to the first of these shards. */
+static int loop_open_way(struct hk_loop *l, struct hk_loop_way *way, const struct hk_shards *to, struct hk_lane *lanes)
+{
+  way->intake = (struct hk_intake){ .registry = to->registry,
+                                    .pool = &way->pool,
+                                    .counters = &l->counters,
+                                    .log = l->net->log,
+                                    .max_ahead = l->config->max_ahead,
+                                    .max_pending = l->config->max_pending };
+  return hk_chunk_pool_open(&way->pool, lanes + l->number, to->n, l->net->n_loops, l->number, l->points);
+}
+
 int hk_loop_open(struct hk_loop *l, struct hk_net *net, uint32_t number, char *error, size_t size)
 {
   const struct hk_config *config = net->config;
@@ -353,19 +371,18 @@ int hk_loop_open(struct hk_loop *l, struct hk_net *net, uint32_t number, char *e
   if (status == 0)
     status = hk_publisher_new(&l->publisher, config, net->shards->registry, net->shards->events, &l->counters);
   if (status == 0)
-    status = hk_chunk_pool_open(&l->pool, net->lanes + number, net->shards->n, net->n_loops, number, l->points);
+    status = loop_open_way(l, &l->scored, net->shards, net->lanes);
+  l->peers = &l->scored;
+  if (status == 0 && net->entry != net->shards) {
+    l->peers = &l->entry;
+    status = loop_open_way(l, &l->entry, net->entry, net->lanes + net->shards->n * net->n_loops);
+  }
   if (status != 0) {
     snprintf(error, size, "start: %s", uv_strerror(status));
     return status;
   }
-  l->room = hk_chunk_pool_room(&l->pool);
-  l->intake = (struct hk_intake){ .registry = net->shards->registry,
-                                  .pool = &l->pool,
-                                  .counters = &l->counters,
-                                  .log = net->log,
-                                  .max_ahead = config->max_ahead,
-                                  .max_pending = config->max_pending };
-  status = hk_lines_new(&l->lines, &l->intake, config->evict);
+  l->room = hk_chunk_pool_room(&l->peers->pool);
+  status = hk_lines_new(&l->lines, &l->peers->intake, config->evict);
   if (status != 0)
     snprintf(error, size, "start: %s", strerror(-status));
   return status;
@@ -409,9 +426,16 @@ static void loop_close_handle(uv_handle_t *handle, void *arg)
     uv_close(handle, NULL);
 }
 
-void hk_loop_close(struct hk_loop *l)
+static void loop_release(struct hk_loop *l, struct hk_chunk_pool *pool)
 {
   struct hk_delivery *p;
+  for (uint32_t i = 0; i < pool->filling.shards && pool->lanes[i]; i++)
+    while ((p = hk_ring_take(&pool->lanes[i]->deliveries)) != NULL)
+      hk_delivery_release(p, &l->counters);
+}
+
+void hk_loop_close(struct hk_loop *l)
+{
   if (!l->net)
     return;
   for (uint32_t i = 0; i < l->n_datagrams; i++)
@@ -428,11 +452,11 @@ void hk_loop_close(struct hk_loop *l)
     uv_run(&l->uv, UV_RUN_DEFAULT);
     uv_loop_close(&l->uv);
   }
-  for (uint32_t i = 0; i < l->pool.filling.shards && l->pool.lanes[i]; i++)
-    while ((p = hk_ring_take(&l->pool.lanes[i]->deliveries)) != NULL)
-      hk_delivery_release(p, &l->counters);
+  loop_release(l, &l->scored.pool);
+  loop_release(l, &l->entry.pool);
   hk_publisher_free(l->publisher);
-  hk_chunk_pool_close(&l->pool);
+  hk_chunk_pool_close(&l->scored.pool);
+  hk_chunk_pool_close(&l->entry.pool);
   hk_lines_free(l->lines);
   free(l->datagrams);
   free(l->buffer);

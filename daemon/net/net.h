@@ -71,6 +71,7 @@ struct hk_net_sockets {
 struct hk_net {
   struct hk_log *log;
   struct hk_shards *shards;
+  struct hk_shards *entry; /* that take the points of peers: the same, or with [cluster] role = all the one that publishes them */
   struct hk_durable *durable;
   struct hk_server *server; /* receives the requests */
   struct hk_requests requests;
@@ -79,7 +80,7 @@ struct hk_net {
   struct hk_net_capacity capacity;
   struct hk_loop *loops;
   uint32_t n_loops;
-  struct hk_lane *lanes; /* of loop i to shard k: number k * n_loops + i */
+  struct hk_lane *lanes; /* of loop i to shard k: number k * n_loops + i; to that of another entry: as the last shard */
   struct hk_peer_feeds peer_feeds;
   struct hk_gates gates;            /* of the listeners */
   struct hk_address_limits *limits; /* by address */

@@ -55,6 +55,7 @@ static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
 
 static enum hk_turn register_names(struct hk_connection *c, const struct hk_frame *f)
 {
+  struct hk_registry *const registry = hk_connection_intake(c)->registry;
   struct hk_list names;
   if (hk_register_read(f, &names) != 0)
     return hk_binary_bad_payload(c, f);
@@ -66,11 +67,11 @@ static enum hk_turn register_names(struct hk_connection *c, const struct hk_fram
   if (strings && handles && bytes) {
     for (uint32_t i = 0; i < n; i++)
       strings[i] = hk_name_next(&names);
-    hk_registry_take_all(c->net->shards->registry, hk_admission_owner(c), n, strings, handles, reasons);
+    hk_registry_take_all(registry, hk_admission_owner(c), n, strings, handles, reasons);
     for (uint32_t i = 0; i < n; i++) {
-      handles[i] = reasons[i] == 0 ? hk_registry_handle(c->net->shards->registry, handles[i]) : HK_NO_HANDLE;
+      handles[i] = reasons[i] == 0 ? hk_registry_handle(registry, handles[i]) : HK_NO_HANDLE;
       if (reasons[i] != 0)
-        hk_intake_refused(&c->loop->intake, (int)reasons[i], strings[i].data, strings[i].length);
+        hk_intake_refused(hk_connection_intake(c), (int)reasons[i], strings[i].data, strings[i].length);
     }
     struct hk_writer w = HK_WRITER(bytes, size);
     if (hk_registered_write(&w, f->tag, n, handles, reasons) == 0)
@@ -93,8 +94,8 @@ static enum hk_turn binary_points(struct hk_connection *c, const struct hk_frame
     return hk_binary_bad_payload(c, f);
   c->feeding.at = p.before;
   if (!feeds)
-    unknown = hk_intake_points(&c->loop->intake, c->source, &p);
-  else if (!hk_intake_feed(&c->loop->intake, c->source, &c->feeding, &p, &unknown))
+    unknown = hk_intake_points(hk_connection_intake(c), c->source, &p);
+  else if (!hk_intake_feed(hk_connection_intake(c), c->source, &c->feeding, &p, &unknown))
     return hk_binary_fault(c, f, HANKEL_LIMIT, "another connection has taken this feed over");
   if (unknown == 0)
     return HK_TURN_MORE;
@@ -352,7 +353,7 @@ static enum hk_turn binary_step(struct hk_connection *c)
     return feed_at(c);
   if (hk_binary_asks(c))
     return hk_binary_answer(c);
-  if (points_next(&c->binary.inbox) && !hk_intake_open(&c->loop->intake, c->source, c->net->capacity.frame_points))
+  if (points_next(&c->binary.inbox) && !hk_intake_open(hk_connection_intake(c), c->source, c->net->capacity.frame_points))
     return HK_TURN_WAIT;
   struct hk_frame f;
   if (!c->binary.greeted)

@@ -52,7 +52,7 @@ static enum hk_turn line_protocol_step(struct hk_connection *c)
 {
   const struct hk_lines_from f = line_protocol_from(c);
   /* Waits for as much room as a frame needs, although lines need less: otherwise lines would use all room before a frame fits. */
-  if (!hk_intake_open(&c->loop->intake, c->source, c->net->capacity.frame_points))
+  if (!hk_intake_open(hk_connection_intake(c), c->source, c->net->capacity.frame_points))
     return HK_TURN_WAIT;
   switch (hk_lines_read(c->loop->lines, &f, &c->lines.buffer.splitter, c->lines.buffer.data, c->lines.buffer.size,
                         &c->lines.buffer.start)) {

@@ -93,7 +93,7 @@ static void take_binary(struct hk_listener *l, const struct sockaddr *peer, uint
   }
   if (hk_udp_feed_take(&peer_feed->feed, p.sequence, p.before, p.n) == HK_FEED_TAKE) {
     peer_feed->heard = now;
-    (void)hk_intake_points(&l->loop->intake, peer_feed->source, &p);
+    (void)hk_intake_points(&l->loop->peers->intake, peer_feed->source, &p);
   }
   hk_peer_feed_leave(peer_feed);
 }
@@ -153,9 +153,9 @@ static unsigned udp_listener_room(const struct hk_listener *l)
 {
   const uint32_t kept = l->loop->room - l->loop->points / 2;
   const uint32_t most = DATAGRAM_MAX / kind_of(l)->least;
-  if (!hk_intake_open(&l->loop->intake, l->source, kept + most))
+  if (!hk_intake_open(&l->loop->peers->intake, l->source, kept + most))
     return 0;
-  const uint32_t n = (hk_chunk_pool_room(&l->loop->pool) - kept) / most;
+  const uint32_t n = (hk_chunk_pool_room(&l->loop->peers->pool) - kept) / most;
   return n < DATAGRAMS ? n : DATAGRAMS;
 }
 
@@ -200,7 +200,7 @@ static void udp_listener_take(struct hk_listener *l, const struct mmsghdr *messa
 bool hk_udp_read(struct hk_listener *l)
 {
   struct hk_udp_buffers *b = l->buffers;
-  l->loop->intake.wall = hk_intake_clock(&l->loop->intake);
+  l->loop->peers->intake.wall = hk_intake_clock(&l->loop->peers->intake);
   hk_udp_look(l);
   for (unsigned turn = 0; turn < TURNS; turn++) {
     const unsigned limit = udp_listener_room(l);

@@ -40,13 +40,16 @@ void hk_commit_gate_pass(struct hk_commit_gate *g, const struct hk_chunk *c)
 {
   g->position += c->n;
   for (uint32_t i = 0; i < c->n_marks; i++)
-    hk_feed_taken(c->marks[i].feed, g->shard, c->marks[i].upto);
+    for (uint32_t k = 0; k < c->marks[i].feed->shards; k++)
+      hk_feed_taken(c->marks[i].feed, k, c->marks[i].upto);
 }
 
 void hk_commit_gate_passed(struct hk_commit_gate *g, const struct hk_chunk *c)
 {
+  (void)g;
   for (uint32_t i = 0; i < c->n_marks; i++)
-    hk_feed_commit(c->marks[i].feed, g->shard, c->marks[i].upto);
+    for (uint32_t k = 0; k < c->marks[i].feed->shards; k++)
+      hk_feed_commit(c->marks[i].feed, k, c->marks[i].upto);
 }
 
 bool hk_commit_gate_has_room(const struct hk_commit_gate *g)

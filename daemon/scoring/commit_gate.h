@@ -29,7 +29,7 @@ void hk_commit_gate_begin(struct hk_commit_gate *gate, uint64_t position, struct
 /* Takes a chunk: writes it to the journal, counts its points and advances feeds. */
 void hk_commit_gate_take(struct hk_commit_gate *gate, const struct hk_chunk *chunk);
 /* For a gateway, which has no journal (relay.h). hk_commit_gate_pass: takes a chunk and counts its points. hk_commit_gate_passed:
- * the broker has all of its points; advances feeds. */
+ * the broker has all of its points; advances feeds, for all shards: those that score get none of these points. */
 void hk_commit_gate_pass(struct hk_commit_gate *gate, const struct hk_chunk *chunk);
 void hk_commit_gate_passed(struct hk_commit_gate *gate, const struct hk_chunk *chunk);
 /* Whether the journal has room for another chunk. */

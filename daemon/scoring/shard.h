@@ -45,7 +45,8 @@ struct hk_shards {
   struct hk_durable *durable;
   struct hk_eventlog *events; /* NULL: none; events are published with their batches */
   struct hk_maintenance *maintenance;
-  struct hk_relay *relay; /* of a gateway, whose one shard scores nothing; NULL: no gateway */
+  bool relays;            /* to a broker: the one shard scores nothing */
+  struct hk_relay *relay; /* if so; else NULL */
   struct hk_shard *shard; /* n of them */
   uint32_t n, n_loops;
   pthread_mutex_t replay;       /* protects the groups of all shards during replay of journals */

@@ -118,7 +118,7 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
     status = hk_groups_new(&s->machines.seconds, s, slots, HK_GROUPS_SECOND);
   if (status == 0)
     status = hk_groups_new(&s->machines.fields, s, slots, HK_GROUPS_FIELDS);
-  if (status == 0 && config->cluster.state[0])
+  if (status == 0 && config->cluster.state[0] && !all->relays)
     status = hk_partitions_new(&s->requests.partitions, config, slots);
   if (status != 0) {
     snprintf(error, size, "start: %s", uv_strerror(status));

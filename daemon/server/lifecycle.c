@@ -8,7 +8,6 @@
 #include "daemon/durable/event_copy.h"
 #include "daemon/net/admission.h"
 #include "daemon/net/loop_thread.h"
-#include "daemon/scoring/backend_none.h"
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/relay.h"
 #include "daemon/scoring/shard_thread.h"
@@ -21,6 +20,7 @@
 #include "daemon/server/resource_limits.h"
 #include "daemon/server/restore.h"
 #include "daemon/server/sensor_list.h"
+#include "daemon/server/server_shards.h"
 #include "daemon/server/status.h"
 #include "daemon/server/web_answers.h"
 
@@ -39,7 +39,7 @@
 static uint32_t spare_descriptors(const struct hk_server *s)
 {
   const uint32_t each = s->config->cluster.state[0] ? 8 : 2; /* with a connection to the broker, and folders */
-  const uint32_t feeds = s->config->cluster.role == HK_CLUSTER_SCORER ? each * s->config->cluster.partitions : 0;
+  const uint32_t feeds = hk_cluster_scores(&s->config->cluster) ? each * s->config->cluster.partitions : 0;
   return SPARE_DESCRIPTORS + LOOP_DESCRIPTORS * s->net.n_loops + hk_web_descriptors(s->config) + feeds;
 }
 
@@ -165,8 +165,8 @@ static void on_watchdog(uv_timer_t *timer)
   bool well = true;
   for (uint32_t i = 1; i < s->net.n_loops; i++)
     well &= !hangs(s, "loop", i, s->net.loops[i].shared.beat);
-  for (uint32_t i = 0; i < s->shards.n; i++) {
-    struct hk_shard *shard = &s->shard[i];
+  for (uint32_t i = 0; i < s->shards.n + s->entry.n; i++) {
+    struct hk_shard *shard = hk_server_shard(s, i);
     const int64_t stalled = hk_shard_stalled(shard);
     char why[HK_STALL_WHY];
     well &= hk_stall_lasts(shard, why) == 0; /* it was logged */
@@ -182,26 +182,6 @@ static void on_watchdog(uv_timer_t *timer)
 }
 
 /* --- open, run, close ------------------------------------------------------------------------------------------------ */
-
-/* Makes the lanes between loops and shards. */
-static int make_lanes(struct hk_server *s)
-{
-  const uint32_t n = s->net.n_loops * s->shards.n, chunks = hk_chunk_pool_chunks(s->net.capacity.loop_points, s->shards.n);
-  int status = 0;
-  s->net.lanes = aligned_alloc(_Alignof(struct hk_lane), n * sizeof *s->net.lanes);
-  if (!s->net.lanes)
-    return -ENOMEM;
-  memset(s->net.lanes, 0, n * sizeof *s->net.lanes);
-  for (uint32_t i = 0; i < n && status == 0; i++) {
-    struct hk_lane *lane = &s->net.lanes[i];
-    struct hk_loop *loop = &s->net.loops[i % s->net.n_loops];
-    lane->loop = &loop->wake;
-    lane->subscriptions = &loop->shared.subscriptions;
-    lane->shard = &s->shard[i / s->net.n_loops].life.wake;
-    status = hk_lane_open(lane, chunks);
-  }
-  return status;
-}
 
 static int lifecycle_open_handles(struct hk_server *s)
 {
@@ -224,25 +204,6 @@ static int lifecycle_open_handles(struct hk_server *s)
   return status;
 }
 
-static int open_shards(struct hk_server *s, char *error, size_t size)
-{
-  for (uint32_t i = 0; i < s->shards.n; i++) {
-    const int status = hk_shard_open(&s->shard[i], &s->shards, i, &s->net.lanes[i * s->net.n_loops], error, size);
-    if (status != 0)
-      return status;
-    hk_registry_move(s->shards.registry, i, &s->shard[i].device->binding, NULL, NULL);
-    s->durable.wake[i] = &s->shard[i].life.wake;
-    s->shard[i].replaying = true;
-  }
-  if (s->config->cluster.role == HK_CLUSTER_GATEWAY) {
-    snprintf(error, size, "no memory for a gateway");
-    return hk_relay_new(&s->shards.relay, s->config, s->shards.registry, &s->shard[0].life.wake);
-  }
-  if (hk_shard_excuse(&s->shard[0])[0])
-    hk_log(&s->log, HK_LOG_INFO, "backend = auto: scoring on the CPU, not on the GPU: %s", hk_shard_excuse(&s->shard[0]));
-  return 0;
-}
-
 /* Sets everything that is known before anything is opened. */
 static void prepare_net(struct hk_server *s)
 {
@@ -250,6 +211,7 @@ static void prepare_net(struct hk_server *s)
   struct hk_net *net = &s->net;
   net->log = &s->log;
   net->shards = &s->shards;
+  net->entry = s->entry.n > 0 ? &s->entry : &s->shards;
   net->durable = &s->durable;
   net->server = s;
   net->requests = (struct hk_requests){ .reload = hk_reload_ask,
@@ -263,7 +225,7 @@ static void prepare_net(struct hk_server *s)
                                         .status = hk_status_json,
                                         .read_datagrams = lifecycle_read_datagrams };
   net->config = s->config;
-  net->n_loops = hk_rlimit_loops(s->config);
+  net->n_loops = s->shards.n_loops;
   net->sockets.reserve = hk_listener_reserve();
   net->capacity.connections = hk_rlimit_connections(s->config, spare_descriptors(s), &s->log);
   net->capacity.descriptors = net->capacity.connections + spare_descriptors(s);
@@ -278,19 +240,23 @@ static int make_parts(struct hk_server *s)
   s->net.loops = calloc(s->net.n_loops, sizeof *s->net.loops);
   s->shard = s->shards.shard = calloc(s->shards.n, sizeof *s->shard);
   pthread_mutex_init(&s->shards.replay, NULL);
+  pthread_mutex_init(&s->entry.replay, NULL);
   int status = hk_activation_take(&s->net.sockets.passed, &s->net.sockets.n_passed);
   s->net.sockets.listeners = calloc(s->config->n_listeners + s->net.sockets.n_passed, sizeof *s->net.sockets.listeners);
   s->net.sockets.addresses = calloc(s->config->n_listeners, sizeof *s->net.sockets.addresses);
   if (status == 0)
-    status = s->net.loops && s->shard && s->net.sockets.listeners && s->net.sockets.addresses ? make_lanes(s) : -ENOMEM;
+    status = s->net.loops && s->shard && s->net.sockets.listeners && s->net.sockets.addresses ? hk_server_open_lanes(s) : -ENOMEM;
   if (status == 0)
     status = hk_peer_feeds_open(&s->net.peer_feeds, s->net.capacity.connections);
   if (status == 0)
     status = hk_address_limits_new(&s->net.limits, s->net.capacity.connections);
   if (status == 0)
     status = hk_registry_new(&s->shards.registry, s->config, s->shards.n);
+  if (status == 0 && s->entry.n > 0)
+    status = hk_registry_new(&s->entry.registry, s->config, 1);
   if (status == 0)
     status = hk_maintenance_new(&s->shards.maintenance, s->config);
+  s->entry.maintenance = s->shards.maintenance;
   return status;
 }
 
@@ -300,15 +266,8 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   s->config = config;
   s->started = hk_now();
   hk_log_init(&s->log, (enum hk_level)config->log_level);
+  hk_server_prepare_shards(s, kinds, lifecycle_ended);
   prepare_net(s);
-  s->shards = (struct hk_shards){ .config = config,
-                                  .kinds = config->cluster.role == HK_CLUSTER_GATEWAY ? hk_backend_kinds_none : kinds,
-                                  .log = &s->log,
-                                  .durable = &s->durable,
-                                  .n = hk_rlimit_shards(config, kinds),
-                                  .n_loops = s->net.n_loops,
-                                  .ended = lifecycle_ended,
-                                  .arg = s };
   int status = make_parts(s);
   if (status != 0) {
     snprintf(error, size, "start: %s", strerror(-status));
@@ -334,7 +293,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   for (uint32_t i = 0; i < s->net.n_loops && status == 0; i++)
     status = hk_loop_open(&s->net.loops[i], &s->net, i, error, size);
   if (status == 0)
-    status = open_shards(s, error, size);
+    status = hk_server_open_shards(s, error, size);
   if (status != 0)
     return status;
   status = lifecycle_open_handles(s);
@@ -380,11 +339,11 @@ static int lifecycle_start(struct hk_server *s, char *error, size_t size)
 {
   const uint64_t beat = s->watchdog_us > 0 && s->watchdog_us < 4000000 ? s->watchdog_us / 4000 + 1 : 1000;
   const int64_t half = (int64_t)s->watchdog_us * 500;
-  s->shards.stall = half > 0 && half < STALL ? half : STALL;
+  s->shards.stall = s->entry.stall = half > 0 && half < STALL ? half : STALL;
   snprintf(error, size, "a thread cannot be started");
   int status = hk_server_restore_snapshots(s, error, size);
-  for (uint32_t i = 0; i < s->shards.n && status == 0; i++)
-    status = hk_shard_start(&s->shard[i], beat);
+  for (uint32_t i = 0; i < s->shards.n + s->entry.n && status == 0; i++)
+    status = hk_shard_start(hk_server_shard(s, i), beat);
   if (status == 0)
     status = hk_server_restore(s, error, size);
   if (status == 0 && s->config->incidents.wanted)
@@ -403,6 +362,8 @@ static int lifecycle_start(struct hk_server *s, char *error, size_t size)
     status = hk_cluster_start_events(&s->events, &s->net);
   if (status == 0)
     status = hk_cluster_start(&s->cluster, &s->net);
+  if (status == 0)
+    status = hk_cluster_start_publishing(&s->publishing, &s->net);
   return status;
 }
 
@@ -453,12 +414,13 @@ bool hk_server_close(struct hk_server *s)
   bool stopped = hk_web_stop(s->web), buried = true;
   stopped &= hk_bridges_stop(s->bridges);
   stopped &= hk_cluster_stop(s->cluster);
+  stopped &= hk_cluster_stop(s->publishing);
   stopped &= hk_receivers_stop(s->receivers);
   stopped &= hk_cluster_stop(s->events);
   for (uint32_t i = 0; s->net.loops && i < s->net.n_loops; i++)
     stopped &= hk_loop_stop(&s->net.loops[i]);
-  for (uint32_t i = 0; s->shard && i < s->shards.n; i++)
-    stopped &= hk_shard_stop(&s->shard[i]);
+  for (uint32_t i = 0; s->shard && i < s->shards.n + s->entry.n; i++)
+    stopped &= hk_shard_stop(hk_server_shard(s, i));
   stopped = stopped && hk_durable_stop(&s->durable); /* what it has committed is read */
   if (stopped && hk_watch_stop(s->incidents))
     s->incidents = NULL;
@@ -470,20 +432,22 @@ bool hk_server_close(struct hk_server *s)
     hk_listener_close(&s->net.sockets.listeners[i]);
   for (uint32_t i = 0; s->net.loops && i < s->net.n_loops; i++)
     hk_loop_close(&s->net.loops[i]);
-  for (uint32_t i = 0; s->shard && i < s->shards.n; i++)
-    buried &= hk_shard_close(&s->shard[i]);
-  for (uint32_t i = 0; s->net.lanes && i < s->net.n_loops * s->shards.n; i++)
+  for (uint32_t i = 0; s->shard && i < s->shards.n + s->entry.n; i++)
+    buried &= hk_shard_close(hk_server_shard(s, i));
+  for (uint32_t i = 0; s->net.lanes && i < s->net.n_loops * (s->shards.n + s->entry.n); i++)
     hk_lane_close(&s->net.lanes[i]);
   hk_reload_close(s);
   hk_bridges_free(s->bridges);
   hk_cluster_free(s->cluster);
+  hk_cluster_free(s->publishing);
   hk_cluster_free(s->events);
-  hk_relay_free(s->shards.relay);
+  hk_relay_free(s->net.entry ? s->net.entry->relay : NULL);
   hk_receivers_free(s->receivers);
   hk_eventlog_free(hk_eventlog_shared(s->shards.events) ? s->shards.events : NULL);
   hk_durable_close(&s->durable);
   hk_maintenance_free(s->shards.maintenance);
   hk_registry_free(s->shards.registry);
+  hk_registry_free(s->entry.registry);
   hk_peer_feeds_close(&s->net.peer_feeds);
   hk_gates_close(&s->net.gates);
   hk_address_limits_free(s->net.limits);

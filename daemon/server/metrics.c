@@ -144,14 +144,17 @@ static void bridges(const struct text *t, struct hk_server *s)
 /* For a daemon with [cluster]. */
 static void cluster(const struct text *t, struct hk_server *s)
 {
-  struct hk_cluster_look l;
+  struct hk_cluster_look l, p;
   struct hk_cluster_part *part = calloc(HK_PARTITIONS_MAX, sizeof *part);
   hk_cluster_look(s->cluster, &l);
+  hk_cluster_look(s->publishing, &p);
   const uint32_t n = part ? hk_cluster_parts(s->cluster, part) : 0;
   if (l.role != HK_CLUSTER_NONE) {
-    metrics_gauge(t, "hankel_cluster_up", "1 while there is a connection to the broker.", l.state == HK_BRIDGE_CONNECTED);
+    metrics_gauge(t, "hankel_cluster_up", "1 while there is a connection to the broker.",
+                  l.state == HK_BRIDGE_CONNECTED && (p.role == HK_CLUSTER_NONE || p.state == HK_BRIDGE_CONNECTED));
     metrics_gauge(t, "hankel_cluster_partitions", "Partitions that this machine publishes to, or scores.", l.partitions);
-    metrics_gauge(t, "hankel_cluster_waiting", "Of a gateway: messages that the broker has not confirmed.", l.waiting);
+    metrics_gauge(t, "hankel_cluster_waiting", "Of a gateway: messages that the broker has not confirmed.",
+                  p.role == HK_CLUSTER_NONE ? l.waiting : p.waiting);
     metrics_gauge(t, "hankel_cluster_scorers", "Scorers that share the partitions.", l.members);
     family(t, "hankel_cluster_moves", "counter", "Partitions that have come to this scorer.");
     hk_buffer_print(t->out, "hankel_cluster_moves_total %" PRIu64 "\n", l.moves);

@@ -100,18 +100,37 @@ static void partitions(struct hk_buffer *out, struct hk_cluster *cluster)
   free(part);
 }
 
-static void cluster_status(struct hk_buffer *out, struct hk_cluster *cluster, struct hk_cluster *events)
+static const char *const cluster_states[] = { "connecting", "connected", "failing" };
+
+static const char *cluster_state(const struct hk_cluster_look *l)
 {
-  static const char *const states[] = { "connecting", "connected", "failing" };
-  struct hk_cluster_look l, e;
+  return l->blocked ? "blocked" : cluster_states[l->state];
+}
+
+/* With role = all: what the thread does that publishes. */
+static void cluster_publishes(struct hk_buffer *out, const struct hk_cluster_look *l)
+{
+  hk_buffer_print(out, ",\"publishing\":{\"state\":\"%s\",\"why\":", cluster_state(l));
+  hk_json_string(out, l->why, strlen(l->why));
+  hk_buffer_print(out, ",\"messages\":%" PRIu64 ",\"points\":%" PRIu64 ",\"waiting\":%" PRIu32 "}", l->messages, l->points,
+                  l->waiting);
+}
+
+static void cluster_status(struct hk_buffer *out, const struct hk_outside *from)
+{
+  struct hk_cluster *cluster = from->cluster;
+  struct hk_cluster_look l, e, p;
   char since[HK_TIME_TEXT_MAX];
   hk_cluster_look(cluster, &l);
+  hk_cluster_look(from->publishing, &p);
   if (l.role == HK_CLUSTER_NONE)
     return;
   hk_time_text(l.since / 1000000000, since);
   hk_buffer_print(out, ",\"cluster\":{\"role\":\"%s\",\"state\":\"%s\",\"since\":\"%s\",\"connected\":%" PRIu64 ",\"broker\":",
-                  l.role == HK_CLUSTER_GATEWAY ? "gateway" : "scorer", l.blocked ? "blocked" : states[l.state], since,
-                  l.connected);
+                  p.role != HK_CLUSTER_NONE      ? "all"
+                  : l.role == HK_CLUSTER_GATEWAY ? "gateway"
+                                                 : "scorer",
+                  cluster_state(&l), since, l.connected);
   hk_json_string(out, l.broker, strlen(l.broker));
   hk_buffer_print(out, ",\"why\":");
   hk_json_string(out, l.why, strlen(l.why));
@@ -126,19 +145,20 @@ static void cluster_status(struct hk_buffer *out, struct hk_cluster *cluster, st
     hk_buffer_print(
         out, ",\"bad\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"scorers\":%" PRIu32 ",\"moves\":%" PRIu64,
         l.bad, l.refused, l.lost, l.members, l.moves);
-  hk_cluster_look(events, &e);
+  if (p.role != HK_CLUSTER_NONE)
+    cluster_publishes(out, &p);
+  hk_cluster_look(from->events, &e);
   if (e.role != HK_CLUSTER_NONE)
-    hk_buffer_print(out, ",\"events\":\"%s\",\"events_waiting\":%" PRIu32 ",\"leads\":%s", states[e.state], e.waiting,
+    hk_buffer_print(out, ",\"events\":\"%s\",\"events_waiting\":%" PRIu32 ",\"leads\":%s", cluster_states[e.state], e.waiting,
                     e.leads ? "true" : "false");
   if (l.role == HK_CLUSTER_SCORER)
     partitions(out, cluster);
   hk_buffer_put(out, "}", 1);
 }
 
-void hk_outside_status(struct hk_buffer *out, struct hk_receivers *receivers, struct hk_bridges *bridges,
-                       struct hk_cluster *cluster, struct hk_cluster *events)
+void hk_outside_status(struct hk_buffer *out, const struct hk_outside *from)
 {
-  cluster_status(out, cluster, events);
-  receivers_status(out, receivers);
-  bridges_status(out, bridges);
+  cluster_status(out, from);
+  receivers_status(out, from->receivers);
+  bridges_status(out, from->bridges);
 }

@@ -7,9 +7,14 @@
 #include "daemon/bridge/cluster.h"
 #include "daemon/notify/notify.h"
 
-/* Appends the members `notify` and `mqtt`, arrays with an object for each, and `cluster`, if there is one. receivers, bridges,
- * cluster: may be NULL. */
-void hk_outside_status(struct hk_buffer *out, struct hk_receivers *receivers, struct hk_bridges *bridges,
-                       struct hk_cluster *cluster, struct hk_cluster *events);
+/* Each may be NULL. */
+struct hk_outside {
+  struct hk_receivers *receivers;
+  struct hk_bridges *bridges;
+  struct hk_cluster *cluster, *publishing, *events; /* server.h */
+};
+
+/* Appends the members `notify` and `mqtt`, arrays with an object for each, and `cluster`, if there is one. */
+void hk_outside_status(struct hk_buffer *out, const struct hk_outside *from);
 
 #endif

@@ -137,8 +137,8 @@ static void print_cluster(const struct hk_cluster_rule *r)
   if (r->role == HK_CLUSTER_GATEWAY)
     printf("cluster %s: a gateway to %u partitions; it scores nothing, and sensors take no memory of a device\n", r->name, n);
   else if (r->state[0])
-    printf("cluster %s: a scorer; the broker shares %u partitions out, and the state of their sensors is kept in %s\n", r->name,
-           r->partitions, r->state);
+    printf("cluster %s: %s; the broker shares %u partitions out, and the state of their sensors is kept in %s\n", r->name,
+           r->role == HK_CLUSTER_ALL ? "a gateway and a scorer" : "a scorer", r->partitions, r->state);
   else if (r->role == HK_CLUSTER_SCORER)
     printf("cluster %s: a scorer of %u of %u partitions\n", r->name, n, r->partitions);
 }

@@ -105,11 +105,18 @@ static void reload_discard(struct hk_reload *r, struct hk_config *config)
   free(config);
 }
 
+/* Defines a detector for the sensors that are scored, and for those that peers feed. */
+static int reload_define_one(struct hk_server *s, uint32_t number, const struct hk_config_detector *d)
+{
+  const int status = hk_registry_define(s->shards.registry, number, d);
+  return status == 0 && s->entry.n > 0 ? hk_registry_define(s->entry.registry, number, d) : status;
+}
+
 static void reload_refuse(struct hk_server *s)
 {
   struct hk_reload *r = &s->reload;
   for (uint32_t i = 0; i < r->request.n_learn; i++)
-    (void)hk_registry_define(s->shards.registry, r->learn[i].number, NULL);
+    (void)reload_define_one(s, r->learn[i].number, NULL);
   if (r->next)
     reload_discard(r, r->next);
   hk_gates_discard(&s->net.gates, r->credentials);
@@ -122,8 +129,8 @@ static void reload_ask(struct hk_server *s, enum hk_reload_phase phase, enum hk_
 {
   s->reload.phase = phase;
   s->reload.request.what = what;
-  for (uint32_t i = 0; i < s->shards.n; i++)
-    hk_shard_ask(&s->shard[i], &s->reload.request);
+  for (uint32_t i = 0; i < s->shards.n + s->entry.n; i++)
+    hk_shard_ask(hk_server_shard(s, i), &s->reload.request);
 }
 
 /* Detectors have their numbers: makes the new ones known to the registry, and lists for the backends. Returns 0 or -ENOMEM. */
@@ -141,7 +148,7 @@ static int reload_define(struct hk_server *s, const bool taken[HK_DETECTORS_MAX]
     stays[d->number] = true;
     if (taken[d->number])
       continue;
-    status = hk_registry_define(s->shards.registry, d->number, d);
+    status = reload_define_one(s, d->number, d);
     if (status == 0)
       r->learn[request->n_learn++] = (struct hk_definition){ d->number, &d->detector };
   }
@@ -287,8 +294,8 @@ static void begin(struct hk_server *s)
 static bool reload_answered(struct hk_server *s)
 {
   bool all = true;
-  for (uint32_t i = 0; i < s->shards.n; i++)
-    all &= hk_shard_has_answered(&s->shard[i]);
+  for (uint32_t i = 0; i < s->shards.n + s->entry.n; i++)
+    all &= hk_shard_has_answered(hk_server_shard(s, i));
   return all;
 }
 
@@ -321,6 +328,8 @@ static void reload_adopt(struct hk_server *s)
   if (hk_bridges_adopt(s->bridges, r->next) != 0)
     hk_buffer_print(&r->told, "no memory for a broker that is new\n");
   hk_registry_adopt(s->shards.registry, r->next, r->sections);
+  if (s->entry.n > 0)
+    hk_registry_adopt(s->entry.registry, r->next, r->sections);
   s->net.config = r->next;
   reload_order(s, HK_ORDER_ADOPT);
   reload_ask(s, HK_RELOAD_ADOPT, HK_SHARD_RELOAD_REVIEW);
@@ -389,7 +398,7 @@ static void reload_step(struct hk_server *s)
   case HK_RELOAD_FORGET:
     if (could(s))
       for (uint32_t i = 0; i < r->request.n_forget; i++)
-        (void)hk_registry_define(s->shards.registry, r->forget[i].number, NULL);
+        (void)reload_define_one(s, r->forget[i].number, NULL);
     reload_save(s);
     hk_buffer_print(&r->told, "the configuration is in force, after %.0f ms\n", (double)(hk_now() - r->time) * 1e-6);
     reload_finish(s, true);

@@ -115,7 +115,7 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
   *recovery = (struct hk_recovery){ .durable = d,
                                     .registry = s->shards.registry,
                                     .shard = s->shard,
-                                    .pool = &s->net.loops[0].pool,
+                                    .pool = &s->net.loops[0].scored.pool,
                                     .counters = &s->net.loops[0].counters,
                                     .max_sensors = s->config->max_sensors,
                                     .restored = &s->restoration->restored };

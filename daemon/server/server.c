@@ -2,10 +2,10 @@
 
 void hk_server_sum(struct hk_server *s, struct hk_counters *sum)
 {
-  const struct hk_counters *of[HK_LOOPS_MAX + HK_SHARDS_MAX + 1];
+  const struct hk_counters *of[HK_LOOPS_MAX + HK_SHARDS_MAX + 2];
   uint32_t n = 0;
-  for (uint32_t i = 0; i < s->shards.n; i++)
-    of[n++] = &s->shard[i].counters;
+  for (uint32_t i = 0; i < s->shards.n + s->entry.n; i++)
+    of[n++] = &hk_server_shard(s, i)->counters;
   for (uint32_t i = 0; i < s->net.n_loops; i++)
     of[n++] = &s->net.loops[i].counters;
   of[n++] = hk_web_counters(s->web);

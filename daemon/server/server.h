@@ -52,12 +52,15 @@ struct hk_server {
   struct hk_receivers *receivers; /* NULL: none, or before the start */
   struct hk_bridges *bridges;     /* NULL: before the start */
   struct hk_cluster *cluster;     /* NULL: the configuration has none, or before the start */
+  struct hk_cluster *publishing;  /* with role = all, beside `cluster`, which scores then; else NULL */
   struct hk_cluster *events;      /* NULL: it has no copy of a shared log of events, or before the start */
   struct hk_web *web;             /* NULL: no listener speaks HTTP */
   struct hk_log log;
   struct hk_reload reload; /* its path is set before the server is opened */
   struct hk_shards shards; /* shared by all shards */
   struct hk_shard *shard;  /* shards.n of them */
+  struct hk_shards entry;  /* with role = all: one shard, which scores nothing, and publishes peers' points; else n is 0 */
+  struct hk_shard entry_shard;
   struct hk_durable durable;
   uint64_t replayed, lost;             /* points, at the start; lost: missing in the journals because of damage */
   struct hk_incident_watch *incidents; /* NULL: the configuration has none */
@@ -70,6 +73,12 @@ struct hk_server {
   uint64_t ticks;
   uint64_t watchdog_us;
 };
+
+/* Shard i of all that there are: those that score, and the entry's behind them. */
+static inline struct hk_shard *hk_server_shard(struct hk_server *server, uint32_t i)
+{
+  return i < server->shards.n ? &server->shard[i] : &server->entry_shard;
+}
 
 /* Sums the counters of all threads. Thread: any. */
 void hk_server_sum(struct hk_server *server, struct hk_counters *sum);

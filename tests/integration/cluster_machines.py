@@ -82,9 +82,10 @@ class Cluster(harness.Case):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def start(self, role, keys='', daemon_keys='', ends=0, url=None, detector=None):
-        d = self.daemon((detector or harness.section('all', '*', DETECTOR)) + f'[cluster]\nurl = {url or self.broker.url}\nname = {self.name}\npartitions = {PARTITIONS}\nrole = {role}\n{keys}',
-                        keys=f'threads = 1\nloops = 2\nmax_ahead = off\n{daemon_keys}', ends=ends)
-        return d
+        return self.daemon(self.sections(role, keys, url, detector), keys=f'threads = 1\nloops = 2\nmax_ahead = off\n{daemon_keys}', ends=ends)
+
+    def sections(self, role, keys='', url=None, detector=None):
+        return (detector or harness.section('all', '*', DETECTOR)) + f'[cluster]\nurl = {url or self.broker.url}\nname = {self.name}\npartitions = {PARTITIONS}\nrole = {role}\n{keys}'
 
     def scorer(self, place, keys='', durability='journal', daemon_keys='', **how):
         return self.start('scorer', keys, f'durability = {durability}\nstate = {self.folder}/{place}\n{daemon_keys}', **how)

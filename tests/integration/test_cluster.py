@@ -323,6 +323,64 @@ class TestLeases(Cluster):
         self.assertEqual(said(seen), wanted)
 
 
+class TestAll(TestLeases):
+    """Machines with the same configuration, role = all: each takes points and scores a share."""
+    test_scorers_come_and_go = None  # that is of scorers
+
+    def node(self, **how):
+        return self.start('all', f'state = shared:{self.folder}\n', 'snapshot = 1s\n', **how)
+
+    def test_reload(self):
+        """Another detector is in force for the sensors that peers feed, and for those that are scored."""
+        d = self.node()
+        self.shares((d, PARTITIONS))
+        other = harness.section('other', 'new-*', DETECTOR.replace('16', '20'))
+        with d.client() as c:
+            c.register('s1')
+            self.feed_lines(d, 's1')
+            d.configure(self.sections('all', f'state = shared:{self.folder}\n', detector=other), 'threads = 1\nloops = 2\nmax_ahead = off\nsnapshot = 1s\n')
+            self.assertEqual(c.reload()[0], True)
+            self.assertEqual(c.register('s1', 'x1'), [None, None])  # no detector matches them now
+        self.feed_lines(d, 'new-1')
+
+    def feed_lines(self, d, name):
+        before = d.status()['points']['unscored']
+        with d.connect('line tcp') as s:
+            s.sendall(f'{name} value=1 {START}\n'.encode())
+        until(lambda: d.status()['points']['unscored'] == before + 1, 'the point to be taken')
+
+    def test_two_machines(self):
+        """Points come in at either; the two have all scores between them, and each all alerts. One is killed, the other one has all."""
+        nodes = [self.node(), self.node(ends=-signal.SIGKILL)]
+        self.shares(*((d, PARTITIONS // 2) for d in nodes))
+        with contextlib.ExitStack() as stack:
+            seen = [stack.enter_context(d.client()) for d in nodes]
+            for c in seen:
+                c.subscribe()
+            f = Feeder('f', self.values)
+
+            def feed(d, n):
+                f.connect(d)
+                f.send(n)
+                f.wait(n)
+                f.client.close()
+            half = len(f.points) // 2
+            feed(nodes[1], half)
+            until(lambda: [c.drain(0.05) for c in seen] and len(self.rows_of(seen)) == half, 'the scores', rabbit.START)
+            self.assertTrue(all(c.results for c in seen))
+            nodes[1].process.kill()
+            nodes[1].process.wait()
+            feed(nodes[0], len(f.points))
+            self.shares((nodes[0], PARTITIONS))
+            until(lambda: seen[0].drain(0.05) or len(self.rows_of(seen)) == len(f.points), 'all scores', rabbit.START)
+            self.assertEqual({(s, t): (score, state) for c in seen for s, t, _, score, state in c.results if state != 'late'}, self.rows)
+            until(lambda: seen[0].drain(0.05) or len(seen[0].events) == len(self.events), 'the events of both')
+            self.assertEqual({(f'{e[0]}:{e[1]}', e[2]): (e[3], e[5], e[6]) for e in seen[0].events}, self.events)
+        p = self.balanced(nodes[0].status())
+        self.assertEqual(p['relayed'], len(f.points) - half)
+        self.assertEqual(self.of(nodes[0])['publishing']['points'], p['relayed'])
+
+
 class TestLogin(Cluster):
     def test_tls(self):
         d = self.start('gateway', f'ca = {authority().certificate}\n', url=f'amqps://127.0.0.1:{self.broker.tls_port}')

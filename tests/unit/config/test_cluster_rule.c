@@ -103,10 +103,12 @@ static void test_what_does_not_go_together(void **state)
     const char *lines, *why;
   } cases[] = {
     { "url = amqp://b", "needs role" },
-    { "role = all\nurl = amqp://b", "not gateway or scorer" },
+    { "role = both\nurl = amqp://b", "not all, gateway or scorer" },
+    { "role = all\nurl = amqp://b", "needs state = shared:DIR" },
+    { "role = all\nurl = amqp://b\nread = 1\nstate = shared:/d", "do not go together" },
     { "role = gateway", "needs url" },
-    { "role = gateway\nurl = amqp://b\nread = 1", "are for role = scorer" },
-    { "role = gateway\nurl = amqp://b\nstate = shared:/d", "are for role = scorer" },
+    { "role = gateway\nurl = amqp://b\nread = 1", "are for machines that score" },
+    { "role = gateway\nurl = amqp://b\nstate = shared:/d", "are for machines that score" },
     { "role = scorer\nurl = amqp://b\nread = 1\nstate = shared:/d", "do not go together" },
     { "role = scorer\nurl = amqp://b\nstate = /d", "not shared:DIR" },
     { "role = scorer\nurl = amqp://b\nstate = shared:d", "not shared:DIR" },
@@ -126,6 +128,7 @@ static void test_what_does_not_go_together(void **state)
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     if (!strstr(read_rule(&r, cases[i].lines), cases[i].why))
       fail_msg("%s: %s", cases[i].lines, error);
+  assert_string_equal(read_rule(&r, "role = all\nurl = amqp://b\nstate = shared:/d"), "");
   assert_string_equal(read_rule(&r, "role = gateway\nurl = amqp://127.0.0.1\nuser = u\npassword_file = /p"), "");
   assert_string_equal(read_rule(&r, "role = gateway\nurl = amqp://b\nuser = u\npassword_file = /p\ninsecure = yes"), "");
 }
