@@ -54,6 +54,22 @@ def half_a_period(x, widest):
     return min(20, widest)
 
 
+def best_split(middle, shortest):
+    """Where the middle neighbours of all windows divide best into two parts, by the F1 score of predicting the part of each: the
+    first window of the later part, how many of it have their neighbour there, and how many of the earlier part do."""
+    live, best = len(middle), (-1, 0, 0, 0)
+    own = np.arange(live)
+    for s in range(shortest, live - shortest + 1):
+        called = middle >= s
+        truly = own >= s
+        right, crossing = np.sum(called & truly), np.sum(called & ~truly)
+        left, wrong = s - crossing, crossing + np.sum(~called & truly)
+        f1 = left / (2 * left + wrong + 1e-9) + right / (2 * right + wrong + 1e-9)
+        if f1 > best[0]:
+            best = (f1, s, right, crossing)
+    return best[1:]
+
+
 def model(x, window, resident=1500, neighbours=3, level=0.0, roughness=0.0, shortest=5, locality=0.0, stride=None, alert=0.5):
     """Alerts, as (index of the point, index of the change), and the scores, by index of the point."""
     k, max_fill, learn = neighbours, 3, 0
@@ -96,18 +112,7 @@ def model(x, window, resident=1500, neighbours=3, level=0.0, roughness=0.0, shor
         live = c - low + 1
         if ((c + 1) % stride and end != learn) or end < learn or live < 2 * shortest:
             continue
-        own = np.arange(live)
-        middle = np.sort(who[low:c + 1], axis=1)[:, k - (k + 1) // 2] - low
-        best = (-1, 0, 0)
-        for s in range(shortest, live - shortest + 1):
-            called = middle >= s
-            truly = own >= s
-            right, crossing = np.sum(called & truly), np.sum(called & ~truly)
-            left, wrong = s - crossing, crossing + np.sum(~called & truly)
-            f1 = left / (2 * left + wrong + 1e-9) + right / (2 * right + wrong + 1e-9)
-            if f1 > best[0]:
-                best = (f1, s, right, crossing)
-        _, s, right, crossing = best
+        s, right, crossing = best_split(np.sort(who[low:c + 1], axis=1)[:, k - (k + 1) // 2] - low, shortest)
         share = (right + crossing) / live
         z = (right / (live - s) - crossing / s) / np.sqrt(share * (1 - share) * (1 / s + 1 / (live - s)) + 1e-9)
         shorter = min(s, live - s)

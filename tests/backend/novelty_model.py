@@ -68,6 +68,23 @@ class Tail:
             self.block = []
 
 
+def judge(distance, seen, tails, quantum):
+    """(S, severity) of a point by its distances of the three kinds; the tails learn these."""
+    best = grave = 0.
+    for c in range(3):
+        if distance[c] is None:
+            continue
+        q = (distance[c] if distance[c] < 1e4 else 1e4) + .2
+        seen[c] += 1
+        if seen[c] <= SKIP[c]:
+            continue
+        best = max(best, sum(.5 * t.score(q, PRIOR[c]) for t in tails[c]))
+        grave = max(grave, sum(.5 * t.severity(q, quantum, COARSE[c]) for t in tails[c]))
+        for t in tails[c]:
+            t.take(q, seen[c])
+    return best, grave
+
+
 def novelty(times, values, resident):
     """(S, severity, missing before, may alert) of each point that is accepted"""
     longest = min(5000, resident // 2)
@@ -118,18 +135,7 @@ def novelty(times, values, resident):
         if n:
             distance[2] = math.sqrt(max(0., np.min(square[:n] - mean[:n] ** 2))) * w[0]
         quantum = min(w[0] * steps, 1000.) if steps < math.inf else 0.
-        best = grave = 0.
-        for c in range(3):
-            if distance[c] is None:
-                continue
-            q = (distance[c] if distance[c] < 1e4 else 1e4) + .2
-            seen[c] += 1
-            if seen[c] <= SKIP[c]:
-                continue
-            best = max(best, sum(.5 * t.score(q, PRIOR[c]) for t in tails[c]))
-            grave = max(grave, sum(.5 * t.severity(q, quantum, COARSE[c]) for t in tails[c]))
-            for t in tails[c]:
-                t.take(q, seen[c])
+        best, grave = judge(distance, seen, tails, quantum)
         history.append(v)
         age += 1
         yield best, min(grave, 40.), max(0, missing), m + 1 > 150, age > 150

@@ -236,6 +236,26 @@ static void results_are_those_of_the_reference(void **state)
   results_free(&want);
 }
 
+/* Gives a slot the points from number 400 on. */
+static void feed_slot(struct hk_backend *b, const struct points *p, uint32_t slot)
+{
+  struct points few = *p;
+  uint32_t slots[40];
+  int64_t times[40];
+  for (uint32_t i = 0; i < 40; i++) {
+    slots[i] = slot;
+    times[i] = p->time[400 + i];
+  }
+  few.slot = slots;
+  few.time = times;
+  few.value = p->value + 400;
+  few.slots = slot + 1;
+  few.n = form == SANITIZE ? 2 : 40;
+  struct results ignored = results_new(few.n);
+  feed(b, &few, 0, few.n, 64, 0, &ignored);
+  results_free(&ignored);
+}
+
 /* States that are none are refused and change nothing; ones made up, with a good checksum, do no harm. */
 static void bad_states(void **state)
 {
@@ -274,23 +294,8 @@ static void bad_states(void **state)
     const int status = b->ops->import_(b, 5, bad, length);
     free(bad);
     assert_true(status == -EINVAL || (status == 0 && trial % 3 == 2));
-    if (status == 0) {
-      struct points few = p;
-      uint32_t slots[40];
-      int64_t times[40];
-      for (uint32_t i = 0; i < 40; i++) {
-        slots[i] = 5;
-        times[i] = p.time[400 + i];
-      }
-      few.slot = slots;
-      few.time = times;
-      few.value = p.value + 400;
-      few.slots = 6;
-      few.n = form == SANITIZE ? 2 : 40;
-      struct results ignored = results_new(few.n);
-      feed(b, &few, 0, few.n, 64, 0, &ignored);
-      results_free(&ignored);
-    }
+    if (status == 0)
+      feed_slot(b, &p, 5);
   }
   other = exported(b, 0, &again); /* the sensor that was refused a state goes on as it was */
   assert_int_equal(again, size);

@@ -54,6 +54,33 @@ void lapack(uint32_t w, const std::vector<float> &x, std::vector<double> *sizes,
   }
 }
 
+/* Compares sizes of singular values and products with their vectors with LAPACK's; mu: the first vector. */
+void compare(uint32_t w, uint32_t rank, bool full, uint32_t kind, const std::vector<float> &x, float top, const double *size,
+             const double *product, const float *given, const float *mu)
+{
+  std::vector<double> sizes, vectors;
+  lapack(w, x, &sizes, &vectors);
+  const double factor = (double)__uint_as_float((253u << 23) - (__float_as_uint(top) & 0x7f800000u)); /* as samples were scaled */
+  double along_mu = 0;
+  for (uint32_t e = 0; e < w; e++)
+    along_mu += (double)mu[e] * vectors[e];
+  if (!(fabs(fabs(along_mu) - 1) < 1e-5))
+    fail_msg("w = %u, rank %u, %s, signal %u: the first vector times LAPACK's is %g", w, rank, full ? "full" : "krylov", kind,
+             along_mu);
+  for (uint32_t i = 0; i < rank; i++) {
+    double expected = 0;
+    for (uint32_t e = 0; e < w; e++)
+      expected += (double)given[e] * vectors[i * w + e];
+    const double gap = fmin(i > 0 ? sizes[i - 1] - sizes[i] : sizes[0], sizes[i] - sizes[i + 1]) / sizes[0];
+    if (!(fabs(size[i] - factor * sizes[i]) <= 1e-5 * factor * sizes[0]))
+      fail_msg("w = %u, rank %u, %s, signal %u: size %u is %g, not %g", w, rank, full ? "full" : "krylov", kind, i, size[i],
+               factor * sizes[i]);
+    if (gap > 1e-3 && !(fabs(fabs(product[i]) - fabs(expected)) <= 1e-4))
+      fail_msg("w = %u, rank %u, %s, signal %u: product %u is %g, not %g", w, rank, full ? "full" : "krylov", kind, i, product[i],
+               expected);
+  }
+}
+
 template <int R> void leading_match(uint32_t w, uint32_t rank, bool full, uint32_t kind)
 {
   std::vector<float> x(2 * w - 1);
@@ -93,27 +120,7 @@ template <int R> void leading_match(uint32_t w, uint32_t rank, bool full, uint32
       mu[lane * R + (uint32_t)e] = v[e];
     }
   });
-  std::vector<double> sizes, vectors;
-  lapack(w, x, &sizes, &vectors);
-  const double factor = (double)__uint_as_float((253u << 23) - (__float_as_uint(top) & 0x7f800000u)); /* as samples were scaled */
-  double along_mu = 0;
-  for (uint32_t e = 0; e < w; e++)
-    along_mu += (double)mu[e] * vectors[e];
-  if (!(fabs(fabs(along_mu) - 1) < 1e-5))
-    fail_msg("w = %u, rank %u, %s, signal %u: the first vector times LAPACK's is %g", w, rank, full ? "full" : "krylov", kind,
-             along_mu);
-  for (uint32_t i = 0; i < rank; i++) {
-    double expected = 0;
-    for (uint32_t e = 0; e < w; e++)
-      expected += (double)given[e] * vectors[i * w + e];
-    const double gap = fmin(i > 0 ? sizes[i - 1] - sizes[i] : sizes[0], sizes[i] - sizes[i + 1]) / sizes[0];
-    if (!(fabs(size[i] - factor * sizes[i]) <= 1e-5 * factor * sizes[0]))
-      fail_msg("w = %u, rank %u, %s, signal %u: size %u is %g, not %g", w, rank, full ? "full" : "krylov", kind, i, size[i],
-               factor * sizes[i]);
-    if (gap > 1e-3 && !(fabs(fabs(product[i]) - fabs(expected)) <= 1e-4))
-      fail_msg("w = %u, rank %u, %s, signal %u: product %u is %g, not %g", w, rank, full ? "full" : "krylov", kind, i, product[i],
-               expected);
-  }
+  compare(w, rank, full, kind, x, top, size, product, given, mu);
 }
 
 void pairs_match(void **)

@@ -121,35 +121,118 @@ static void read_scores(const struct hk_frame *f)
   free(bytes);
 }
 
-static void read_payload(const struct hk_frame *f, struct hk_writer *w)
+static void read_registered(const struct hk_frame *f)
+{
+  struct hk_list list;
+  uint32_t handle, reason;
+  if (hk_registered_read(f, &list) == 0) {
+    for (uint32_t i = 0; i < list.n; i++)
+      hk_registered_next(&list, &handle, &reason);
+    require(hk_reader_done(&list.reader));
+  }
+}
+
+static void read_names(const struct hk_frame *f)
 {
   struct hk_string s;
   struct hk_list list;
-  struct hk_hello hello;
+  uint32_t handle;
+  if (hk_names_read(f, &list) == 0) {
+    for (uint32_t i = 0; i < list.n; i++) {
+      hk_names_next(&list, &handle, &s);
+      require(hk_name_valid(s.data, s.length));
+    }
+    require(hk_reader_done(&list.reader));
+  }
+}
+
+/* Of a frame that the daemon sends. */
+static void read_answer(const struct hk_frame *f, struct hk_writer *w)
+{
+  struct hk_list list;
   struct hk_welcome welcome;
-  struct hk_subscription subscription;
   struct hk_error_message error;
   struct hk_event_message event;
   struct hk_incident_message incident;
   struct hk_feed_at feed_at;
   uint64_t a, b;
-  uint32_t handle, reason;
+  switch (f->type) {
+  case HK_FEED_AT:
+    if (hk_feed_at_read(f, &feed_at) == 0)
+      same(f, w, hk_feed_at_write(w, 0, &feed_at));
+    break;
+  case HK_ACK:
+    if (hk_ack_read(f, &a) == 0)
+      same(f, w, hk_ack_write(w, a));
+    break;
+  case HK_DONE:
+    if (hk_done_read(f, &a) == 0)
+      same(f, w, hk_done_write(w, 0, f->length > 0 ? &a : NULL));
+    break;
+  case HK_GAP:
+    if (hk_gap_read(f, &a, &b) == 0)
+      same(f, w, hk_gap_write(w, a, b));
+    break;
+  case HK_WELCOME:
+    if (hk_welcome_read(f, &welcome) == 0)
+      same(f, w, hk_welcome_write(w, 0, &welcome));
+    break;
+  case HK_REGISTERED:
+    read_registered(f);
+    break;
+  case HK_NAMES:
+    read_names(f);
+    break;
+  case HK_SCORES:
+    read_scores(f);
+    break;
+  case HK_EVENTS:
+    if (hk_events_read(f, &list) == 0) {
+      for (uint32_t i = 0; i < list.n; i++)
+        hk_event_next(&list, &event);
+      require(hk_reader_done(&list.reader));
+    }
+    break;
+  case HK_INCIDENT:
+    if (hk_incident_read(f, &incident) == 0)
+      same(f, w, hk_incident_write(w, &incident));
+    break;
+  case HK_ERROR:
+    (void)hk_error_read(f, &error);
+    break;
+  default:
+    (void)hk_empty_read(f);
+  }
+}
+
+static void read_register(const struct hk_frame *f, struct hk_writer *w)
+{
+  struct hk_list list;
+  if (hk_register_read(f, &list) == 0) {
+    struct hk_string *names = malloc(list.n * sizeof *names);
+    const uint32_t n = list.n;
+    for (uint32_t i = 0; i < n; i++) {
+      names[i] = hk_name_next(&list);
+      hk_name_valid(names[i].data, names[i].length);
+    }
+    same(f, w, hk_register_write(w, 0, n, names));
+    free(names);
+  }
+}
+
+static void read_payload(const struct hk_frame *f, struct hk_writer *w)
+{
+  struct hk_string s;
+  struct hk_hello hello;
+  struct hk_subscription subscription;
+  uint64_t a, b;
   switch (f->type) {
   case HK_HELLO:
     if (hk_hello_read(f, &hello) == 0)
       same(f, w, hk_hello_write(w, 0, &hello));
     break;
   case HK_REGISTER:
-    if (hk_register_read(f, &list) == 0) {
-      struct hk_string *names = malloc(list.n * sizeof *names);
-      const uint32_t n = list.n;
-      for (uint32_t i = 0; i < n; i++) {
-        names[i] = hk_name_next(&list);
-        hk_name_valid(names[i].data, names[i].length);
-      }
-      same(f, w, hk_register_write(w, 0, n, names));
-      free(names);
-    }
+    read_register(f, w);
     break;
   case HK_POINTS:
     read_points(f, w);
@@ -182,61 +265,8 @@ static void read_payload(const struct hk_frame *f, struct hk_writer *w)
     if (hk_feed_read(f, &s) == 0)
       same(f, w, hk_feed_write(w, 0, s));
     break;
-  case HK_FEED_AT:
-    if (hk_feed_at_read(f, &feed_at) == 0)
-      same(f, w, hk_feed_at_write(w, 0, &feed_at));
-    break;
-  case HK_ACK:
-    if (hk_ack_read(f, &a) == 0)
-      same(f, w, hk_ack_write(w, a));
-    break;
-  case HK_DONE:
-    if (hk_done_read(f, &a) == 0)
-      same(f, w, hk_done_write(w, 0, f->length > 0 ? &a : NULL));
-    break;
-  case HK_GAP:
-    if (hk_gap_read(f, &a, &b) == 0)
-      same(f, w, hk_gap_write(w, a, b));
-    break;
-  case HK_WELCOME:
-    if (hk_welcome_read(f, &welcome) == 0)
-      same(f, w, hk_welcome_write(w, 0, &welcome));
-    break;
-  case HK_REGISTERED:
-    if (hk_registered_read(f, &list) == 0) {
-      for (uint32_t i = 0; i < list.n; i++)
-        hk_registered_next(&list, &handle, &reason);
-      require(hk_reader_done(&list.reader));
-    }
-    break;
-  case HK_NAMES:
-    if (hk_names_read(f, &list) == 0) {
-      for (uint32_t i = 0; i < list.n; i++) {
-        hk_names_next(&list, &handle, &s);
-        require(hk_name_valid(s.data, s.length));
-      }
-      require(hk_reader_done(&list.reader));
-    }
-    break;
-  case HK_SCORES:
-    read_scores(f);
-    break;
-  case HK_EVENTS:
-    if (hk_events_read(f, &list) == 0) {
-      for (uint32_t i = 0; i < list.n; i++)
-        hk_event_next(&list, &event);
-      require(hk_reader_done(&list.reader));
-    }
-    break;
-  case HK_INCIDENT:
-    if (hk_incident_read(f, &incident) == 0)
-      same(f, w, hk_incident_write(w, &incident));
-    break;
-  case HK_ERROR:
-    (void)hk_error_read(f, &error);
-    break;
   default:
-    (void)hk_empty_read(f);
+    read_answer(f, w);
   }
 }
 

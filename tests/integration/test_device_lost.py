@@ -31,6 +31,16 @@ def wave(sensor, i):
     return (sensor + 1) * (3 * math.sin(i * 2.1) + 5 if 100 <= i < 140 or 200 <= i < 240 else math.sin(i * 0.5))
 
 
+def replayed(names, times):
+    """Rows and events of the CPU's replay of the sensors' waves at these times."""
+    with tempfile.NamedTemporaryFile('w', suffix='.csv') as f:
+        f.write('time,' + ','.join(names) + '\n')
+        for i in times:
+            f.write(f'{START + i * SECOND},' + ','.join(repr(wave(k, i)) for k in range(len(names))) + '\n')
+        f.flush()
+        return replay(f.name, DETECTOR, 'cpu')
+
+
 def standing(events):
     """The alerts that were raised and not cleared, with what was last told of them."""
     last = {}
@@ -104,12 +114,7 @@ class DeviceLost(Faulty):
             c.wait_results(at + (249 - LOST) * 5)
             c.ping()
             after = c.results[at:]
-            with tempfile.NamedTemporaryFile('w', suffix='.csv') as f:
-                f.write('time,' + ','.join(names) + '\n')
-                for i in range(LOST + 1, 250):
-                    f.write(f'{START + i * SECOND},' + ','.join(repr(wave(k, i)) for k in range(5)) + '\n')
-                f.flush()
-                rows, events = replay(f.name, DETECTOR, 'cpu')
+            rows, events = replayed(names, range(LOST + 1, 250))
             for name in names:
                 mine = [(r[1], r[3], r[4]) for r in after if r[0] == name]
                 self.assertEqual(mine, [r[1:4] for r in rows if r[0] == name])

@@ -133,6 +133,17 @@ static void measure(struct bench *b, double copied, bool device, const uint32_t 
   }
 }
 
+static void make_signals(struct bench *b)
+{
+  for (uint32_t i = 0; i < TABLE; i++) {
+    b->wave[i] = sinf(6.2831853f * (float)i / TABLE);
+    float sum = 0;
+    for (int k = 0; k < 12; k++)
+      sum += (float)rand() / (float)RAND_MAX;
+    b->noise[i] = 0.2f * (sum - 6);
+  }
+}
+
 int main(int argc, char **argv)
 {
   static struct bench b;
@@ -165,13 +176,7 @@ int main(int argc, char **argv)
     printf("%s\n", error);
     return 77;
   }
-  for (uint32_t i = 0; i < TABLE; i++) {
-    b.wave[i] = sinf(6.2831853f * (float)i / TABLE);
-    float sum = 0;
-    for (int k = 0; k < 12; k++)
-      sum += (float)rand() / (float)RAND_MAX;
-    b.noise[i] = 0.2f * (sum - 6);
-  }
+  make_signals(&b);
   for (uint32_t s = 0; s < b.sensors; s++)
     if (b.backend->ops->add(b.backend, s, 0, s) != 0)
       die("no memory for so many sensors");

@@ -399,6 +399,38 @@ static void divide(struct load *l, struct feeder *feeders, struct connection *co
   l->frames_a_tick = frames * (uint64_t)s->threads;
 }
 
+static void read_settings(int argc, char **argv, struct settings *s)
+{
+  const struct setting settings[] = {
+    { "--port", SETTING_NUMBER, &s->port },
+    { "--udp", SETTING_NUMBER, &s->udp },
+    { "--line", SETTING_NUMBER, &s->line },
+    { "--line-udp", SETTING_NUMBER, &s->line_udp },
+    { "--protocol", SETTING_TEXT, &s->protocol },
+    { "--prefix", SETTING_TEXT, &s->prefix },
+    { "--layout", SETTING_TEXT, &s->layout }, /* tick or each, see load_points.h */
+    { "--sensors", SETTING_NUMBER, &s->sensors },
+    { "--connections", SETTING_NUMBER, &s->connections },
+    { "--threads", SETTING_NUMBER, &s->threads },
+    { "--frame", SETTING_NUMBER, &s->frame },   /* points of a frame or datagram */
+    { "--burst", SETTING_NUMBER, &s->burst },   /* bytes handed to a socket at once, as far as frames go */
+    { "--buffer", SETTING_NUMBER, &s->buffer }, /* SO_SNDBUF; 0: the system's */
+    { "--warm", SETTING_NUMBER, &s->warm },     /* ticks */
+    { "--warm-frame", SETTING_NUMBER, &s->warm_frame },
+    { "--warm-step", SETTING_NUMBER, &s->warm_step }, /* ns between them */
+    { "--seconds", SETTING_REAL, &s->seconds },
+    { "--rate", SETTING_REAL, &s->rate },   /* points a second of all connections; 0: as fast as it goes */
+    { "--mark", SETTING_NUMBER, &s->mark }, /* ns: the measured points' times are after it; default: now */
+    { "--ticks", SETTING_TEXT, &s->ticks },
+    { 0 },
+  };
+  s->mark = now_wall();
+  parse_settings(argc, argv, settings);
+  if (s->sensors < 1 || s->connections < 1 || s->threads < 1 || s->threads > s->connections || s->frame < 1 ||
+      s->warm_frame < 1 || s->warm < 0 || s->burst < 0)
+    die("a number is out of range");
+}
+
 int main(int argc, char **argv)
 {
   struct load *l = need(calloc(1, sizeof *l));
@@ -414,34 +446,7 @@ int main(int argc, char **argv)
                         .warm_frame = 8192,
                         .warm_step = 1000000,
                         .seconds = 1 };
-  const struct setting settings[] = {
-    { "--port", SETTING_NUMBER, &s.port },
-    { "--udp", SETTING_NUMBER, &s.udp },
-    { "--line", SETTING_NUMBER, &s.line },
-    { "--line-udp", SETTING_NUMBER, &s.line_udp },
-    { "--protocol", SETTING_TEXT, &s.protocol },
-    { "--prefix", SETTING_TEXT, &s.prefix },
-    { "--layout", SETTING_TEXT, &s.layout }, /* tick or each, see load_points.h */
-    { "--sensors", SETTING_NUMBER, &s.sensors },
-    { "--connections", SETTING_NUMBER, &s.connections },
-    { "--threads", SETTING_NUMBER, &s.threads },
-    { "--frame", SETTING_NUMBER, &s.frame },   /* points of a frame or datagram */
-    { "--burst", SETTING_NUMBER, &s.burst },   /* bytes handed to a socket at once, as far as frames go */
-    { "--buffer", SETTING_NUMBER, &s.buffer }, /* SO_SNDBUF; 0: the system's */
-    { "--warm", SETTING_NUMBER, &s.warm },     /* ticks */
-    { "--warm-frame", SETTING_NUMBER, &s.warm_frame },
-    { "--warm-step", SETTING_NUMBER, &s.warm_step }, /* ns between them */
-    { "--seconds", SETTING_REAL, &s.seconds },
-    { "--rate", SETTING_REAL, &s.rate },   /* points a second of all connections; 0: as fast as it goes */
-    { "--mark", SETTING_NUMBER, &s.mark }, /* ns: the measured points' times are after it; default: now */
-    { "--ticks", SETTING_TEXT, &s.ticks },
-    { 0 },
-  };
-  s.mark = now_wall();
-  parse_settings(argc, argv, settings);
-  if (s.sensors < 1 || s.connections < 1 || s.threads < 1 || s.threads > s.connections || s.frame < 1 || s.warm_frame < 1 ||
-      s.warm < 0 || s.burst < 0)
-    die("a number is out of range");
+  read_settings(argc, argv, &s);
   raise_descriptors();
   l->settings = s;
   set_makers(l);

@@ -215,6 +215,33 @@ class Bench:
         pairs = [(f'--{key}', str(value)) for key, value in settings.items() if value is not None]
         return [self.program('tests/bench', name), *(word for pair in pairs for word in pair)]
 
+    def subscriber(self, i, tail, feeds, daemon, when, ticks):
+        of = tail.of if tail.of is not None else 0 if len(feeds) == 1 else None
+        whole = of is not None and tail.what & EVERYTHING == EVERYTHING and not feeds[of].protocol.endswith('udp')
+        return Process(f'subscriber {i}', self.command('load_tail', {
+            'port': daemon.port['binary tcp'], 'subscribers': tail.subscribers, 'what': tail.what, 'min-score': tail.min_score,
+            'busy': tail.busy, 'glob': '' if tail.of is None else feeds[tail.of].prefix + '*', 'one': tail.one,
+            'ticks': f'{ticks}{of}' if whole and not tail.one else None, **when}))
+
+    def feeder(self, i, feed, daemon, measure, ticks):
+        return Process(f'feeder {i}', self.command('load_feed', {
+            'port': daemon.port['binary tcp'], 'udp': daemon.port['binary udp'], 'line': daemon.port['line tcp'],
+            'line-udp': daemon.port['line udp'], **feed._asdict(), 'ticks': f'{ticks}{i}', **measure}))
+
+    @staticmethod
+    def end(result, feeders, subscribers):
+        for each in subscribers:
+            each.end_input()
+        result['feeders'] = [each.events['done'] for each in feeders]
+        result['subscribers'] = [each.wait('done') for each in subscribers]
+
+    @staticmethod
+    def stop(daemon):
+        """Stops a daemon; returns the faults, of which there should be none."""
+        daemon.link.socket.close()  # an open connection is lingered for
+        code = daemon.stop()
+        return [] if code == 0 else [f'the daemon ended with {code}']
+
     def run(self, name, feeds, tails=(Tail(),), detector=None, seconds=None, fill=0):
         """One daemon, one measurement. fill: samples filled in for each of the warm-up's points; there the spans are in state gap."""
         detector = dict(detector or {})
@@ -236,10 +263,8 @@ class Bench:
                 ticks = os.path.join(directory, 'ticks')
                 feeders, subscribers = [], []
                 for i, feed in enumerate(feeds):
-                    feeders.append(Process(f'feeder {i}', self.command('load_feed', {
-                        'port': daemon.port['binary tcp'], 'udp': daemon.port['binary udp'], 'line': daemon.port['line tcp'],
-                        'line-udp': daemon.port['line udp'], **feed._asdict(), 'ticks': f'{ticks}{i}', 'warm': warm,
-                        'warm-step': (fill + 1) * DAY if fill else 1024, 'seconds': seconds, 'mark': mark})))
+                    feeders.append(self.feeder(i, feed, daemon, {
+                        'warm': warm, 'warm-step': (fill + 1) * DAY if fill else 1024, 'seconds': seconds, 'mark': mark}, ticks))
                     processes.append(feeders[-1])
                 for each in feeders:
                     each.wait('registered')
@@ -253,12 +278,7 @@ class Bench:
                 result['resident_warm'] = daemon.resident()
                 result['before'] = daemon.link.status()
                 for i, tail in enumerate(tails):
-                    of = tail.of if tail.of is not None else 0 if len(feeds) == 1 else None
-                    whole = of is not None and tail.what & EVERYTHING == EVERYTHING and not feeds[of].protocol.endswith('udp')
-                    subscribers.append(Process(f'subscriber {i}', self.command('load_tail', {
-                        'port': daemon.port['binary tcp'], 'subscribers': tail.subscribers, 'what': tail.what, 'min-score': tail.min_score,
-                        'busy': tail.busy, 'mark': mark, 'glob': '' if tail.of is None else feeds[tail.of].prefix + '*', 'one': tail.one,
-                        'ticks': f'{ticks}{of}' if whole and not tail.one else None, 'warm': warm, 'skip': skip})))
+                    subscribers.append(self.subscriber(i, tail, feeds, daemon, {'mark': mark, 'warm': warm, 'skip': skip}, ticks))
                     processes.append(subscribers[-1])
                 for each in subscribers:
                     each.wait('subscribed')
@@ -268,15 +288,8 @@ class Bench:
                 until(lambda: self.settled(daemon, 0), 'the last points to be scored')
                 time.sleep(0.3 if any('udp' in f.protocol for f in feeds) else 0)
                 result['status'] = status = daemon.link.status()
-                for each in subscribers:
-                    each.end_input()
-                result['feeders'] = [each.events['done'] for each in feeders]
-                result['subscribers'] = [each.wait('done') for each in subscribers]
-                result['faults'] = self.reconcile(result, feeds, tails, status)
-                daemon.link.socket.close()  # an open connection is lingered for
-                code = daemon.stop()
-                if code != 0:
-                    result['faults'].append(f'the daemon ended with {code}')
+                self.end(result, feeders, subscribers)
+                result['faults'] = self.reconcile(result, feeds, tails, status) + self.stop(daemon)
                 result['log'] = daemon.log[-10:]
                 result['took_s'] = round(time.monotonic() - began, 2)
                 return result

@@ -183,22 +183,29 @@ static void on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
   heard->in_doubt += in_doubt;
 }
 
-static void test_feed(void **state)
+static struct server *server_new(void)
 {
   struct server *s = calloc(1, sizeof *s);
   struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
   socklen_t size = sizeof a;
-  struct heard heard = { 0 };
-  (void)state;
+  assert_non_null(s);
   s->fd = -1;
   s->random = 3;
   s->in.max_length = HK_FRAME_MAX;
   s->w = (struct hk_writer)HK_WRITER(s->out, sizeof s->out);
-  s->received = s->committed = 10; /* of a life before */
+  s->received = s->committed = 10; /* from before a restart */
   s->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
   assert_true(bind(s->listener, (struct sockaddr *)&a, sizeof a) == 0 && listen(s->listener, 5) == 0);
   getsockname(s->listener, (struct sockaddr *)&a, &size);
   snprintf(s->address, sizeof s->address, "127.0.0.1:%d", ntohs(a.sin_port));
+  return s;
+}
+
+static void test_feed(void **state)
+{
+  struct server *s = server_new();
+  struct heard heard = { 0 };
+  (void)state;
   struct hankel_options o = HANKEL_OPTIONS_DEFAULT;
   o.address = s->address;
   o.buffer = 2048;

@@ -202,6 +202,35 @@ static void finds_neighbours(void **state)
   hk_field_free(f);
 }
 
+/* A state is refused by rules that differ in what a field is made of. */
+static void other_rules(const struct hk_field_rule *rule, const uint64_t *words, size_t size)
+{
+  struct hk_field *read;
+  struct hk_field_rule others[] = { *rule, *rule, *rule, *rule, *rule };
+  others[0].members = 4;
+  others[0].q = 3;
+  others[1].wait++;
+  others[2].interval++;
+  others[3].neighbours = HK_FIELD_GRAPH;
+  others[3].file[0] = 'g';
+  others[4].q = 16;
+  for (uint32_t i = 0; i < 5; i++)
+    assert_int_equal(hk_field_read(&read, &others[i], words, size), -EINVAL);
+}
+
+/* Feeds a field that was read from a changed state. */
+static void go_on(struct hk_field *read)
+{
+  struct hk_field_row row;
+  for (uint32_t t = 61; t < 200; t++)
+    for (uint32_t m = 0; m < 3; m++)
+      if (hk_field_has(read, m)) {
+        hk_field_put(read, m, t * SECOND, value[t][m]);
+        while (hk_field_next(read, &row)) {
+        }
+      }
+}
+
 /* With holes, silence, members that come and go, before 1970: written and read between any two points, it says the same bits. */
 static void goes_on_from_its_state(void **state)
 {
@@ -266,18 +295,9 @@ static void odd_states(void **state)
   rule.clip = 5;
   rule.refit = 1;
   rule.members = 3;
-  assert_int_equal(hk_field_read(&read, &rule, words, size), 0); /* these may be others, */
+  assert_int_equal(hk_field_read(&read, &rule, words, size), 0); /* these may differ */
   hk_field_free(read);
-  struct hk_field_rule others[] = { rule, rule, rule, rule, rule }; /* these not */
-  others[0].members = 4;
-  others[0].q = 3;
-  others[1].wait++;
-  others[2].interval++;
-  others[3].neighbours = HK_FIELD_GRAPH;
-  others[3].file[0] = 'g';
-  others[4].q = 16;
-  for (uint32_t i = 0; i < 5; i++)
-    assert_int_equal(hk_field_read(&read, &others[i], words, size), -EINVAL);
+  other_rules(&rule, words, size);
   for (size_t cut = 0; cut < size; cut += 8)
     assert_int_equal(hk_field_read(&read, NULL, words, cut), -EBADMSG);
   assert_int_equal(hk_field_read(&read, NULL, words, size + 8), -EBADMSG);
@@ -290,14 +310,7 @@ static void odd_states(void **state)
       assert_true(status == 0 || status == -EBADMSG || status == -EINVAL || status == -ENOMEM);
       if (status != 0)
         continue;
-      struct hk_field_row row;
-      for (uint32_t t = 61; t < 200; t++)
-        for (uint32_t m = 0; m < 3; m++)
-          if (hk_field_has(read, m)) {
-            hk_field_put(read, m, t * SECOND, value[t][m]);
-            while (hk_field_next(read, &row)) {
-            }
-          }
+      go_on(read);
       hk_field_free(read);
     }
   free(words);

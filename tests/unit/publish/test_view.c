@@ -172,6 +172,41 @@ static void check(struct fixture *f, struct hk_view **open, uint32_t n_open, boo
   assert_int_equal(f->n_views, want_any);
 }
 
+/* Closes view i, unless another of the open ones is the same. */
+static void close_one(struct fixture *f, struct hk_view *const *open, uint32_t n_open, uint32_t i)
+{
+  bool shared = false;
+  for (uint32_t k = 0; k < n_open; k++)
+    shared |= k != i && open[k] == open[i];
+  if (!shared)
+    hk_view_close(f->views, open[i]);
+}
+
+/* Points and events of random sensors, or a sweep with events alone. */
+static void random_batch(struct fixture *f)
+{
+  const uint32_t slots = hk_registry_slots(f->registry), rare = number(f, 200);
+  f->batch.n = number(f, POINTS + 1);
+  f->batch.n_events = number(f, EVENTS + 1);
+  f->batch.kind = number(f, 10) ? HK_BATCH_POINTS : HK_BATCH_SWEEP;
+  if (f->batch.kind == HK_BATCH_SWEEP)
+    f->batch.n = 0;
+  uint32_t slot = 0;
+  for (uint32_t i = 0; i < f->batch.n; i++) {
+    do
+      slot = number(f, 10) ? (slot + 1) % slots : number(f, slots);
+    while (!hk_registry_holds(f->registry, slot));
+    f->slot[i] = slot;
+    f->score[i] = number(f, 200) < rare ? NAN : number(f, 200) < rare ? 0.995f : (float)number(f, 1000) / 1000;
+  }
+  for (uint32_t i = 0; i < f->batch.n_events; i++) {
+    do
+      slot = number(f, slots);
+    while (!hk_registry_holds(f->registry, slot));
+    f->event[i] = (struct hk_event){ .slot = slot, .kind = (uint8_t)(HK_EVENT_RAISED + number(f, 5)) };
+  }
+}
+
 static void chosen_as_by_looking_at_everything(void **state)
 {
   struct fixture *f = *state;
@@ -186,11 +221,7 @@ static void chosen_as_by_looking_at_everything(void **state)
       open[n_open++] = view(f, globs[number(f, 20)], 1 + number(f, 31), least[number(f, 5)]);
     if (n_open > 0 && number(f, 6) == 0) {
       const uint32_t i = number(f, n_open);
-      bool shared = false;
-      for (uint32_t k = 0; k < n_open; k++)
-        shared |= k != i && open[k] == open[i];
-      if (!shared)
-        hk_view_close(f->views, open[i]);
+      close_one(f, open, n_open, i);
       open[i] = open[--n_open];
     }
     for (uint32_t more = number(f, round < 100 ? 3 : 60); more > 0 && sensors < 4000; more--)
@@ -205,37 +236,14 @@ static void chosen_as_by_looking_at_everything(void **state)
     }
     if (hk_registry_count(f->registry) == 0)
       continue;
-    const uint32_t slots = hk_registry_slots(f->registry), rare = number(f, 200);
-    f->batch.n = number(f, POINTS + 1);
-    f->batch.n_events = number(f, EVENTS + 1);
-    f->batch.kind = number(f, 10) ? HK_BATCH_POINTS : HK_BATCH_SWEEP;
-    if (f->batch.kind == HK_BATCH_SWEEP)
-      f->batch.n = 0;
-    uint32_t slot = 0;
-    for (uint32_t i = 0; i < f->batch.n; i++) {
-      do
-        slot = number(f, 10) ? (slot + 1) % slots : number(f, slots);
-      while (!hk_registry_holds(f->registry, slot));
-      f->slot[i] = slot;
-      f->score[i] = number(f, 200) < rare ? NAN : number(f, 200) < rare ? 0.995f : (float)number(f, 1000) / 1000;
-    }
-    for (uint32_t i = 0; i < f->batch.n_events; i++) {
-      do
-        slot = number(f, slots);
-      while (!hk_registry_holds(f->registry, slot));
-      f->event[i] = (struct hk_event){ .slot = slot, .kind = (uint8_t)(HK_EVENT_RAISED + number(f, 5)) };
-    }
+    random_batch(f);
     check(f, open, n_open, f->batch.kind == HK_BATCH_POINTS && number(f, 8) == 0);
     if (number(f, 2))
       hk_views_tend(f->views);
   }
   while (n_open > 0) {
-    struct hk_view *v = open[--n_open];
-    bool shared = false;
-    for (uint32_t k = 0; k < n_open; k++)
-      shared |= open[k] == v;
-    if (!shared)
-      hk_view_close(f->views, v);
+    close_one(f, open, n_open, n_open - 1);
+    n_open--;
   }
   assert_int_equal(hk_views_count(f->views), 0);
 }

@@ -272,8 +272,7 @@ static void graph(void **state)
   assert_int_equal(d.resident, 1500);
   assert_int_equal(d.neighbours, 3);
   assert_int_equal(d.shortest, 5);
-  assert_true(d.level == 0);
-  assert_true(d.locality == 0 && parsed("algorithm=graph,locality=0").locality == 0);
+  assert_true(d.level == 0 && d.locality == 0 && parsed("algorithm=graph,locality=0").locality == 0);
   assert_true(parsed("algorithm=graph,locality=0.2").locality == 0.2f);
   assert_int_equal(d.stride, 0);
   assert_int_equal(d.alert, HK_ALERT_FIXED);
@@ -293,6 +292,11 @@ static void graph(void **state)
   assert_true(given.search == 0 && given.window == 20 && given.stride == 5);
   assert_int_equal(parsed("window=auto,resident=88,stride=3,algorithm=graph").window, 8);
   assert_int_equal(parsed("window=auto,resident=88,stride=3,algorithm=graph").stride, 3);
+}
+
+static void graph_refusals(void **state)
+{
+  (void)state;
   refused("algorithm=graph,resident=87,window=auto", "resident|87|88");
   refused("window=auto", "window|auto|graph");
   refused("algorithm=graph,window=auto,window=20", "window|twice");
@@ -487,6 +491,7 @@ int main(void)
     cmocka_unit_test(durations),
     cmocka_unit_test(names),
     cmocka_unit_test(graph),
+    cmocka_unit_test(graph_refusals),
     cmocka_unit_test(limit),
     cmocka_unit_test(limit_beside_others),
     cmocka_unit_test(several),

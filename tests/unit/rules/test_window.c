@@ -285,6 +285,45 @@ static struct hk_step naive_take(struct naive *m, const struct hk_detector *d, i
   return step;
 }
 
+/* Changes some points: times that jump, go back or are off the grid, and values that are not finite. */
+static void disturb(uint64_t *random, uint32_t calm, int64_t *time, double *value)
+{
+  switch (random_below(random, calm + 6)) {
+  case 0:
+    *time += random_below(random, 7) * SECOND;
+    break;
+  case 1:
+    *time -= random_below(random, 5) * SECOND;
+    break;
+  case 2:
+    *time += (int64_t)random_below(random, 900000000) - 450000000;
+    break;
+  case 3:
+    *value = random_below(random, 2) ? NAN : INFINITY;
+    break;
+  case 4:
+    *time += random_below(random, 40 * calm) == 0 ? 500 * SECOND : SECOND;
+    break;
+  default:
+    break;
+  }
+}
+
+/* Whether the window holds the model's last values. */
+static void same_window(const struct sensor *s, const struct naive *m, uint32_t span)
+{
+  const uint32_t have = m->n < span ? m->n : span;
+  uint32_t filled = 0;
+  assert_int_equal(s->w.count, have);
+  for (uint32_t back = 0; back < have; back++) {
+    const hk_real x = s->ring[(s->w.head + 2 * span - 1 - back) % span];
+    assert_int_equal(hk_sample_filled(x), m->filled[m->n - 1 - back]);
+    assert_true(fabs(sample(s, back) - m->value[m->n - 1 - back]) < 1e-5);
+    filled += m->filled[m->n - 1 - back];
+  }
+  assert_int_equal(s->w.filled, filled);
+}
+
 static void random_sequences_against_the_naive_model(void **state)
 {
   (void)state;
@@ -307,39 +346,12 @@ static void random_sequences_against_the_naive_model(void **state)
       for (uint32_t i = 0; i < 1500; i++) {
         int64_t time = s->next;
         double value = (double)random_below(&random, 1000) / 128 + 20;
-        switch (random_below(&random, calm + 6)) {
-        case 0:
-          time += random_below(&random, 7) * SECOND;
-          break;
-        case 1:
-          time -= random_below(&random, 5) * SECOND;
-          break;
-        case 2:
-          time += (int64_t)random_below(&random, 900000000) - 450000000;
-          break;
-        case 3:
-          value = random_below(&random, 2) ? NAN : INFINITY;
-          break;
-        case 4:
-          time += random_below(&random, 40 * calm) == 0 ? 500 * SECOND : SECOND;
-          break;
-        default:
-          break;
-        }
+        disturb(&random, calm, &time, &value);
         const struct hk_step got = take(s, time, value), want = naive_take(m, &s->d, time, value);
         if (got.state != want.state || got.score != want.score || got.restarted != want.restarted)
           fail_msg("%s, seed %u, point %u: state %u score %u restarted %u, the naive model says %u %u %u", detectors[k],
                    (unsigned)seed, i, got.state, got.score, got.restarted, want.state, want.score, want.restarted);
-        const uint32_t have = m->n < span ? m->n : span;
-        uint32_t filled = 0;
-        assert_int_equal(s->w.count, have);
-        for (uint32_t back = 0; back < have; back++) {
-          const hk_real x = s->ring[(s->w.head + 2 * span - 1 - back) % span];
-          assert_int_equal(hk_sample_filled(x), m->filled[m->n - 1 - back]);
-          assert_true(fabs(sample(s, back) - m->value[m->n - 1 - back]) < 1e-5);
-          filled += m->filled[m->n - 1 - back];
-        }
-        assert_int_equal(s->w.filled, filled);
+        same_window(s, m, span);
       }
       free(s);
     }

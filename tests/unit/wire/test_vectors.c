@@ -183,42 +183,23 @@ static int write_scores(struct hk_writer *w, const cJSON *f)
                          cJSON_HasObjectItem(f, "sequences") ? c.sequence : NULL, c.handle, c.score, c.state);
 }
 
-static int write_fields(struct hk_writer *w, uint8_t type, uint32_t tag, const cJSON *f)
+/* Writes a frame that the daemon sends. */
+static int write_answer(struct hk_writer *w, uint8_t type, uint32_t tag, const cJSON *f)
 {
   struct columns c;
   uint64_t number;
   switch (type) {
-  case HK_HELLO:
-    return hk_hello_write(w, tag, &(struct hk_hello){ s(f, "client"), s(f, "token"), (uint32_t)u(f, "wants") });
   case HK_WELCOME:
     return hk_welcome_write(w, tag,
                             &(struct hk_welcome){ u(f, "feed"), (uint32_t)u(f, "max_frame"), s(f, "server"), s(f, "key") });
-  case HK_REGISTER:
-    read_columns(f, &c);
-    return hk_register_write(w, tag, c.n, c.name);
   case HK_REGISTERED:
     read_columns(f, &c);
     return hk_registered_write(w, tag, c.n, c.handle, c.other);
-  case HK_POINTS:
-    return write_points(w, tag, f);
-  case HK_SUBSCRIBE:
-    return hk_subscribe_write(
-        w, tag, &(struct hk_subscription){ (uint32_t)u(f, "what"), f32(f, "min_score"), s(f, "glob"), u(f, "since") });
-  case HK_DONE:
-    number = cJSON_HasObjectItem(f, "since") ? u(f, "since") : 0;
-    return hk_done_write(w, tag, number ? &number : NULL);
-  case HK_PING:
-  case HK_PONG:
-    return hk_ping_write(w, type, tag, u(f, "token"));
   case HK_REPORT:
     return hk_report_write(w, tag, s(f, "text"));
-  case HK_BYE:
-    return hk_bye_write(w, tag, u(f, "datagrams"), u(f, "points"));
   case HK_FAREWELL:
     return cJSON_HasObjectItem(f, "late") ? hk_farewell_write(w, tag, u(f, "late"), u(f, "rejected"))
                                           : hk_empty_write(w, type, tag);
-  case HK_FEED:
-    return hk_feed_write(w, tag, s(f, "name"));
   case HK_FEED_AT:
     return hk_feed_at_write(w, tag, &(struct hk_feed_at){ u(f, "points"), (uint32_t)u(f, "durability") });
   case HK_ACK:
@@ -226,12 +207,6 @@ static int write_fields(struct hk_writer *w, uint8_t type, uint32_t tag, const c
   case HK_RELOADED:
   case HK_OPERATED:
     return hk_reloaded_write(w, type, tag, u(f, "taken") == 1, s(f, "text"));
-  case HK_SENSORS:
-    return hk_sensors_write(w, tag, &(struct hk_sensors_asked){ u(f, "after"), (uint32_t)u(f, "limit"), s(f, "glob") });
-  case HK_OPERATE:
-    return hk_operate_write(
-        w, tag,
-        &(struct hk_operate){ (uint8_t)u(f, "what"), (uint32_t)u(f, "number"), u(f, "duration"), s(f, "subject"), s(f, "by") });
   case HK_NAMES:
     read_columns(f, &c);
     return hk_names_write(w, c.n, c.handle, c.name);
@@ -245,8 +220,43 @@ static int write_fields(struct hk_writer *w, uint8_t type, uint32_t tag, const c
     return hk_gap_write(w, u(f, "results"), u(f, "events"));
   case HK_ERROR:
     return hk_error_write(w, tag, (uint16_t)u(f, "code"), (uint8_t)u(f, "type"), s(f, "message"));
+  case HK_DONE:
+    number = cJSON_HasObjectItem(f, "since") ? u(f, "since") : 0;
+    return hk_done_write(w, tag, number ? &number : NULL);
   default:
     return hk_empty_write(w, type, tag);
+  }
+}
+
+static int write_fields(struct hk_writer *w, uint8_t type, uint32_t tag, const cJSON *f)
+{
+  struct columns c;
+  switch (type) {
+  case HK_HELLO:
+    return hk_hello_write(w, tag, &(struct hk_hello){ s(f, "client"), s(f, "token"), (uint32_t)u(f, "wants") });
+  case HK_REGISTER:
+    read_columns(f, &c);
+    return hk_register_write(w, tag, c.n, c.name);
+  case HK_POINTS:
+    return write_points(w, tag, f);
+  case HK_SUBSCRIBE:
+    return hk_subscribe_write(
+        w, tag, &(struct hk_subscription){ (uint32_t)u(f, "what"), f32(f, "min_score"), s(f, "glob"), u(f, "since") });
+  case HK_PING:
+  case HK_PONG:
+    return hk_ping_write(w, type, tag, u(f, "token"));
+  case HK_BYE:
+    return hk_bye_write(w, tag, u(f, "datagrams"), u(f, "points"));
+  case HK_FEED:
+    return hk_feed_write(w, tag, s(f, "name"));
+  case HK_SENSORS:
+    return hk_sensors_write(w, tag, &(struct hk_sensors_asked){ u(f, "after"), (uint32_t)u(f, "limit"), s(f, "glob") });
+  case HK_OPERATE:
+    return hk_operate_write(
+        w, tag,
+        &(struct hk_operate){ (uint8_t)u(f, "what"), (uint32_t)u(f, "number"), u(f, "duration"), s(f, "subject"), s(f, "by") });
+  default:
+    return write_answer(w, type, tag, f);
   }
 }
 
@@ -299,44 +309,35 @@ static int scores_again(struct hk_writer *w, const struct hk_frame *f)
                          c.score, c.state);
 }
 
-static int read_and_write(struct hk_writer *w, const struct hk_frame *f)
+union message {
+  struct hk_hello hello;
+  struct hk_welcome welcome;
+  struct hk_points points;
+  struct hk_subscription subscription;
+  struct hk_feed_at feed_at;
+  struct hk_operate operate;
+  struct hk_sensors_asked sensors;
+  struct hk_incident_message incident;
+  struct hk_error_message error;
+  struct hk_string text;
+  uint64_t number[2];
+};
+
+#define AGAIN(read, write) return assert_int_equal(read, 0), write
+
+/* As read_and_write, of a frame that the daemon sends. */
+static int answer_again(struct hk_writer *w, const struct hk_frame *f)
 {
-  union {
-    struct hk_hello hello;
-    struct hk_welcome welcome;
-    struct hk_points points;
-    struct hk_subscription subscription;
-    struct hk_feed_at feed_at;
-    struct hk_operate operate;
-    struct hk_sensors_asked sensors;
-    struct hk_incident_message incident;
-    struct hk_error_message error;
-    struct hk_string text;
-    uint64_t number[2];
-  } m;
+  union message m;
   struct hk_string text;
   bool taken;
   switch (f->type) {
-#define AGAIN(read, write) return assert_int_equal(read, 0), write
-  case HK_HELLO:
-    AGAIN(hk_hello_read(f, &m.hello), hk_hello_write(w, f->tag, &m.hello));
   case HK_WELCOME:
     AGAIN(hk_welcome_read(f, &m.welcome), hk_welcome_write(w, f->tag, &m.welcome));
-  case HK_POINTS:
-    AGAIN(hk_points_read(f, &m.points), hk_points_write(w, f->tag, &m.points));
-  case HK_SUBSCRIBE:
-    AGAIN(hk_subscribe_read(f, &m.subscription), hk_subscribe_write(w, f->tag, &m.subscription));
   case HK_DONE:
     AGAIN(hk_done_read(f, m.number), hk_done_write(w, f->tag, f->length ? m.number : NULL));
-  case HK_PING:
-  case HK_PONG:
-    AGAIN(hk_ping_read(f, m.number), hk_ping_write(w, f->type, f->tag, m.number[0]));
   case HK_REPORT: /* the payload is the text */
     return hk_report_write(w, f->tag, (struct hk_string){ (const char *)f->payload, f->length });
-  case HK_BYE:
-    AGAIN(hk_bye_read(f, &m.number[0], &m.number[1]), hk_bye_write(w, f->tag, m.number[0], m.number[1]));
-  case HK_FEED:
-    AGAIN(hk_feed_read(f, &m.text), hk_feed_write(w, f->tag, m.text));
   case HK_FEED_AT:
     AGAIN(hk_feed_at_read(f, &m.feed_at), hk_feed_at_write(w, f->tag, &m.feed_at));
   case HK_ACK:
@@ -344,10 +345,6 @@ static int read_and_write(struct hk_writer *w, const struct hk_frame *f)
   case HK_RELOADED:
   case HK_OPERATED:
     AGAIN(hk_reloaded_read(f, &taken, &text), hk_reloaded_write(w, f->type, f->tag, taken, text));
-  case HK_OPERATE:
-    AGAIN(hk_operate_read(f, &m.operate), hk_operate_write(w, f->tag, &m.operate));
-  case HK_SENSORS:
-    AGAIN(hk_sensors_read(f, &m.sensors), hk_sensors_write(w, f->tag, &m.sensors));
   case HK_SCORES:
     return scores_again(w, f);
   case HK_INCIDENT:
@@ -360,13 +357,39 @@ static int read_and_write(struct hk_writer *w, const struct hk_frame *f)
     AGAIN(hk_empty_read(f), hk_empty_write(w, f->type, f->tag));
   case HK_ERROR:
     AGAIN(hk_error_read(f, &m.error), hk_error_write(w, f->tag, m.error.code, m.error.type, m.error.message));
+  default:
+    AGAIN(hk_empty_read(f), hk_empty_write(w, f->type, f->tag));
+  }
+}
+
+static int read_and_write(struct hk_writer *w, const struct hk_frame *f)
+{
+  union message m;
+  switch (f->type) {
+  case HK_HELLO:
+    AGAIN(hk_hello_read(f, &m.hello), hk_hello_write(w, f->tag, &m.hello));
+  case HK_POINTS:
+    AGAIN(hk_points_read(f, &m.points), hk_points_write(w, f->tag, &m.points));
+  case HK_SUBSCRIBE:
+    AGAIN(hk_subscribe_read(f, &m.subscription), hk_subscribe_write(w, f->tag, &m.subscription));
+  case HK_PING:
+  case HK_PONG:
+    AGAIN(hk_ping_read(f, m.number), hk_ping_write(w, f->type, f->tag, m.number[0]));
+  case HK_BYE:
+    AGAIN(hk_bye_read(f, &m.number[0], &m.number[1]), hk_bye_write(w, f->tag, m.number[0], m.number[1]));
+  case HK_FEED:
+    AGAIN(hk_feed_read(f, &m.text), hk_feed_write(w, f->tag, m.text));
+  case HK_OPERATE:
+    AGAIN(hk_operate_read(f, &m.operate), hk_operate_write(w, f->tag, &m.operate));
+  case HK_SENSORS:
+    AGAIN(hk_sensors_read(f, &m.sensors), hk_sensors_write(w, f->tag, &m.sensors));
   case HK_REGISTER:
   case HK_REGISTERED:
   case HK_NAMES:
   case HK_EVENTS:
     return list_again(w, f);
   default:
-    AGAIN(hk_empty_read(f), hk_empty_write(w, f->type, f->tag));
+    return answer_again(w, f);
   }
 }
 
