@@ -36,7 +36,7 @@ enum hk_novelty_channel { HK_NOVELTY_VALUE, HK_NOVELTY_CONTEXT, HK_NOVELTY_SHAPE
 #define HK_NOVELTY_FORGET 0.98f   /* weight of the past in the distance at each lag */
 #define HK_NOVELTY_SPREAD 10000.0 /* time constant of mean and spread of a feature, points */
 #define HK_NOVELTY_FAR 1e18       /* limit of the distance of a value from the reference: its square must fit into float32 */
-#define HK_NOVELTY_HOLE 256       /* missing samples (a hole) after which means and lags begin anew */
+#define HK_NOVELTY_HOLE 256       /* more missing samples are a hole: see hk_novelty_begins */
 #define HK_NOVELTY_PROBATION 150  /* points without a score at first, and without an alert after a hole */
 
 #if HK_NOVELTY_SPARE < HK_NOVELTY_RECENT + HK_BATCH_PER_SENSOR
@@ -178,6 +178,22 @@ HK_INLINE uint32_t hk_novelty_reach(uint32_t feature)
 /* A point is processed in three steps: hk_novelty_accept, which decides whether it counts; hk_novelty_feature for each feature,
  * in any order or in parallel; hk_novelty_append. */
 
+/* Whether means and lags begin anew after `missing` samples; updates the window's memory of holes. They do after a hole, but not
+ * where holes are usual: after HK_HOLES_MANY of them, each fewer than HK_HOLE_MEMORY probations of points after the one before,
+ * samples count and not their times, until so many points came without one. So at most one point in HK_HOLE_MEMORY is kept from
+ * alerts by holes, in the long run. */
+HK_INLINE bool hk_novelty_begins(struct hk_window *w, int64_t missing)
+{
+  if (missing <= HK_NOVELTY_HOLE) {
+    w->holed -= w->holed > 0;
+    w->holes = w->holed > 0 ? w->holes : 0;
+    return false;
+  }
+  w->holes += w->holes < HK_HOLES_MANY;
+  w->holed = HK_HOLE_MEMORY * HK_NOVELTY_PROBATION;
+  return w->holes < HK_HOLES_MANY;
+}
+
 /* Rules 1 to 3 of window.h, but gaps are not filled. Before a point that makes the sensor begin anew (w->anew) is accepted,
  * earlier points must have been judged. Returns its state, HK_STATE_OK if it counts; then *p has its numbers from the window. */
 HK_INLINE uint8_t hk_novelty_accept(const struct hk_novelty_view *v, struct hk_window *w, int64_t time, double value,
@@ -205,8 +221,10 @@ HK_INLINE uint8_t hk_novelty_accept(const struct hk_novelty_view *v, struct hk_w
     w->started = 1;
     w->anew = 0;
   }
-  if (p->missing > HK_NOVELTY_HOLE)
+  if (hk_novelty_begins(w, p->missing))
     s->age = 0;
+  if (w->holes == HK_HOLES_MANY)
+    p->missing = 0;
   const uint32_t span = hk_detector_span(d);
   p->off = fmax(fmin(value - w->reference, HK_NOVELTY_FAR), -HK_NOVELTY_FAR);
   const double step = fabs(p->off - s->last);

@@ -94,7 +94,7 @@ def novelty(times, values, resident):
     seen, history, rows = [0, 0, 0], [], []
     f, mu, var = np.zeros(4), np.zeros(4), np.zeros(4)
     ref, last, age, interval = values[0], None, 0, Interval()
-    steps = math.inf
+    steps, holes = math.inf, Holes()
     for time, value in zip(times, values):
         if last is not None and time <= last:
             yield None
@@ -103,11 +103,11 @@ def novelty(times, values, resident):
         if last is not None:
             missing = interval.missing(time - last)
             interval.learn(time - last)
-        if missing > 256:
-            age = 0
-            square[:], mean[:] = 0, 0
         last = time
         v, m = value - ref, len(history)
+        if holes.begins(m, missing > 256):
+            age, square[:], mean[:] = 0, 0, 0
+        missing = missing if holes.n < 3 else 0
         if history and v != history[-1]:
             steps = min(steps, abs(v - history[-1]))
         for k, reach in enumerate(MEANS):
@@ -139,6 +139,21 @@ def novelty(times, values, resident):
         history.append(v)
         age += 1
         yield best, min(grave, 40.), max(0, missing), m + 1 > 150, age > 150
+
+
+class Holes:
+    """Those that follow each other within 3,000 points."""
+
+    def __init__(self):
+        self.n, self.last = 0, -math.inf
+
+    def begins(self, m, hole):
+        """Whether means and lags begin anew with point m."""
+        if m - self.last >= 3000 + hole:
+            self.n = 0
+        if hole:
+            self.n, self.last = self.n + 1, m
+        return hole and self.n < 3
 
 
 class Interval:

@@ -1,4 +1,5 @@
 /* Holes longer than max_fill: when the window starts anew, when it goes on, and what that costs. */
+#include "cpu/novelty/novelty.h"
 #include "tests/unit/support/sensor.h"
 
 /* Of holes that are too long and follow each other within HK_HOLE_MEMORY spans the first alone makes the window start anew, and
@@ -115,6 +116,40 @@ static void anew(void **state)
   }
 }
 
+/* Novelty: of holes that follow each other within HK_HOLE_MEMORY probations, the third and later ones change nothing; a hole
+ * after a longer time without one makes means and lags begin anew. */
+static void novelty_goes_on_over_usual_holes(void **state)
+{
+  (void)state;
+  enum { MEMORY = HK_HOLE_MEMORY * HK_NOVELTY_PROBATION };
+  static const struct {
+    uint32_t after; /* points since the hole before */
+    bool begins;
+  } holes[] = { { 400, true },  { MEMORY, true },     { 1, false },  { MEMORY, false },
+                { 151, false }, { MEMORY + 1, true }, { 200, true }, { 20, false } };
+  struct hk_detector d;
+  char error[256];
+  assert_int_equal(hk_detector_parse("algorithm=novelty,resident=1000,interval=1s", &d, error, sizeof error), 0);
+  void *const memory = malloc(hk_novelty_bytes(&d, sizeof(hk_real)));
+  hk_real *const ring = calloc(hk_detector_span(&d), sizeof *ring);
+  assert_true(memory && ring);
+  const struct hk_novelty_view v = hk_novelty_view(memory, &d);
+  struct hk_window w = { 0 };
+  struct hk_novelty_point p;
+  int64_t second = 0;
+  for (size_t h = 0; h < sizeof holes / sizeof *holes; h++) {
+    for (uint32_t i = 1; i < holes[h].after; i++)
+      (void)hk_novelty_take(&v, &w, ring, ++second * SECOND, i % 7, 0, &p);
+    second += HK_NOVELTY_HOLE + 2;
+    const struct hk_step step = hk_novelty_take(&v, &w, ring, second * SECOND, 3, 0, &p);
+    assert_int_equal(p.age == 0, holes[h].begins);
+    assert_int_equal(p.missing, holes[h].begins ? HK_NOVELTY_HOLE + 1 : 0);
+    assert_int_equal(step.state, holes[h].begins || v.novelty->age <= HK_NOVELTY_PROBATION ? HK_STATE_GAP : HK_STATE_OK);
+  }
+  free(ring);
+  free(memory);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -122,6 +157,7 @@ int main(void)
     cmocka_unit_test(samples_count_where_holes_are_many),
     cmocka_unit_test(holes_cost_a_twentieth),
     cmocka_unit_test(anew),
+    cmocka_unit_test(novelty_goes_on_over_usual_holes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
