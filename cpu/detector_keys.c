@@ -135,8 +135,10 @@ static int set_alert(struct hk_detector *d, const char *value, char *error, size
     d->alert = HK_ALERT_FIXED;
     d->threshold = (float)threshold;
   } else {
-    return hk_detector_fail(error, size, "%s = %s: not %s", keys[KEY_ALERT].name, value,
-                            "adaptive, off, or a score over 0 and at most 1");
+    (void)hk_detector_fail(error, size, "%s = %s: not %s", keys[KEY_ALERT].name, value,
+                           "adaptive, off, or a score over 0 and at most 1");
+    hk_suggest_of(value, "adaptive, off", error, size);
+    return -EINVAL;
   }
   return 0;
 }

@@ -183,7 +183,7 @@ static int set_other(struct hk_field_rule *r, const char *key, const char *value
   snprintf(error, size, "%s: there is no such key of a field", key);
   hk_suggest_of(key,
                 "match, detector, operator, neighbours, positions, file, q, refit, blame, wait, members, hold, interval, forget, "
-                "clip, adapt, samples, spike",
+                "clip, adapt, samples, spike, speed, flow, reach, travel, block, places, threshold",
                 error, size);
   return -EINVAL;
 }

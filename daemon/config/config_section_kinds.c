@@ -4,6 +4,7 @@
 #include "daemon/config/config_section_kinds.h"
 
 #include "cpu/detector_keys.h"
+#include "cpu/suggest.h"
 #include "daemon/base/address.h"
 #include "daemon/config/daemon_keys.h"
 #include "daemon/config/field_section.h"
@@ -52,6 +53,15 @@ static bool listen_begin(struct hk_config_reading *r, const char *name)
   return true;
 }
 
+/* Reports that the value of a key of a listener is none of some words, which commas separate. */
+static void listen_refuse(struct hk_config_reading *r, const char *name, const char *value, const char *words)
+{
+  char error[256];
+  snprintf(error, sizeof error, "%s = %.64s: not one of %s", name, value, words);
+  hk_suggest_of(value, words, error, sizeof error);
+  hk_config_complain(r, r->line, "%s", error);
+}
+
 static void listen_key(struct hk_config_reading *r, const char *name, const char *value)
 {
   struct hk_config_listener *l = &r->config->listeners[r->config->n_listeners - 1];
@@ -64,12 +74,12 @@ static void listen_key(struct hk_config_reading *r, const char *name, const char
     return;
   } else if (strcmp(name, "protocol") == 0) {
     if (hk_word_find(hk_protocol_words, value, &word) != 0)
-      hk_config_complain(r, r->line, "protocol = %.64s: not one of binary, line, text, http", value);
+      listen_refuse(r, name, value, "binary, line, text, http");
     else
       l->protocol = (enum hk_protocol)word;
   } else if (strcmp(name, "transport") == 0) {
     if (hk_word_find(hk_transport_words, value, &word) != 0)
-      hk_config_complain(r, r->line, "transport = %.64s: not one of tcp, udp", value);
+      listen_refuse(r, name, value, "tcp, udp");
     else
       l->transport = (enum hk_transport)word;
   } else if (strcmp(name, "address") == 0) {
@@ -79,7 +89,7 @@ static void listen_key(struct hk_config_reading *r, const char *name, const char
   } else if (strcmp(name, "precision") == 0) {
     l->precision = hk_precision_parse(value);
     if (l->precision == 0)
-      hk_config_complain(r, r->line, "precision = %.64s: not one of ns, us, ms, s", value);
+      listen_refuse(r, name, value, "ns, us, ms, s");
   } else {
     (void)hk_rules_no_key(name, error, sizeof error);
     hk_config_complain(r, r->line, "%s", error);
@@ -169,11 +179,11 @@ static void detector_key(struct hk_config_reading *r, const char *name, const ch
       snprintf(d->match, sizeof d->match, "%s", value);
     return;
   }
-  const char *names[KEYS];
+  const char *names[KEYS + 1] = { [KEYS] = "match" };
   char error[256];
   const bool known = hk_detector_key_names(names, name) || strchr(name, '.'); /* of one algorithm */
   if ((known ? hk_detectors_set(&r->draft, name, value, error, sizeof error)
-             : hk_section_no_key("detector", name, names, KEYS, sizeof *names, error, sizeof error)) != 0)
+             : hk_section_no_key("detector", name, names, KEYS + 1, sizeof *names, error, sizeof error)) != 0)
     hk_config_complain(r, r->line, "%s", error);
 }
 

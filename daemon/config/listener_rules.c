@@ -1,5 +1,6 @@
 /* See listener_rules.h. */
 #include "daemon/config/listener_rules.h"
+#include "cpu/suggest.h"
 #include "daemon/config/section_keys.h"
 
 #include <errno.h>
@@ -58,6 +59,7 @@ static int set_flag(bool *flag, const char *name, const char *value, char *error
   if (*flag || strcmp(value, "no") == 0)
     return 0;
   snprintf(error, size, "%s = %.64s: not one of yes, no", name, value);
+  hk_suggest_of(value, "yes, no", error, size);
   return -EINVAL;
 }
 
@@ -92,6 +94,7 @@ int hk_rules_set(struct hk_rules *rules, const char *name, const char *value, ch
   if (hk_scopes_parse(value, &rules->scopes) == 0)
     return 0;
   snprintf(error, size, "scopes = %.64s: not a list of feed, subscribe, admin with commas between them", value);
+  hk_suggest_of(value, "feed, subscribe, admin", error, size);
   return -EINVAL;
 }
 

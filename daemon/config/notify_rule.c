@@ -35,6 +35,8 @@ static const struct hk_section_key keys[] = {
   { "user", TAKES(TEXT, user) },
   { "secret_file", TAKES(TEXT, secret) },
   { "page", TAKES(TEXT, page) },
+  { "template", TAKES(OTHER, template) }, /* hk_notify_rule_key takes these two; here they are for suggestions */
+  { "template_file", TAKES(OTHER, template) },
   { "ca", TAKES(TEXT, tls.ca) },
   { "certificate", TAKES(TEXT, tls.certificate) },
   { "key", TAKES(TEXT, tls.key) },

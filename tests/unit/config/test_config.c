@@ -81,6 +81,10 @@ static void test_several_algorithms(void **state)
   expect_fault("[incidents]\nbudgt = 3/day\n", "did you mean budget?");
   expect_fault("[daemon]\ndurability = jounral\n", "not one of none, snapshot, journal; did you mean journal?");
   expect_fault("[notify n]\ntype = slakc\n", "did you mean slack?");
+  expect_fault("[listen l]\nprotocol = biary\n", "not one of binary, line, text, http; did you mean binary?");
+  expect_fault("[listen l]\nprecision = nss\n", "not one of ns, us, ms, s; did you mean ns?");
+  expect_fault("[listen l]\nscopes = subscibe\n", "did you mean subscribe?");
+  expect_fault("[detector x]\nmatch = *\nalert = adaptve\n", "a score over 0 and at most 1; did you mean adaptive?");
   expect_fault(DETECTOR "algorithm = ika, pony\n", "x.conf:3: algorithm = pony: not one of");
   expect_fault(
       "[detector aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]\nmatch = *\nalgorithm = ika, graph, shift\n",
@@ -369,6 +373,9 @@ static void test_meant(void **state)
     { "[listne x]\n", "no such section; did you mean [listen]? there are [daemon]," },
     { "[listen x]\nadress = 127.0.0.1:1\n", "[listen] has no key `adress`; did you mean address?" },
     { "[detector x]\nwindwo = 9\n", "[detector] has no key `windwo`; did you mean window?" },
+    { "[detector x]\nmtach = *\n", "[detector] has no key `mtach`; did you mean match?" },
+    { "[field x]\ntravl = onward\n", "no such key of a field; did you mean travel?" },
+    { "[notify x]\ntemplat = x\n", "[notify] has no key `templat`; did you mean template?" },
     { "[maintenance x]\ndialy = 1:00-2:00\n", "[maintenance] has no key `dialy`; did you mean daily?" },
     { "[notify x]\ntyp = webhook\n", "[notify] has no key `typ`; did you mean type?" },
     { "[cluster x]\nrloe = scorer\n", "[cluster] has no key `rloe`; did you mean role?" },
