@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """How fast [mqtt NAME] takes what a broker has: mosquitto keeps messages of QoS 1 while the daemon is away; then the daemon comes and takes them. Also
 while they are published ("live"). Says messages a second by the clock, from the first that is taken to the last, and processor time a message of both programs,
-which says what limits; and how many points were late, since messages of a shared subscription come in no order.
+which says what limits; of that of hankeld, what its threads of [mqtt NAME] take; and how many points were late, since messages of a shared subscription come in no order.
 
-    HANKELD=build/hankeld HANKEL=build/hankel tests/bench/scripts/mqtt.py [MESSAGES] [REPEATS]
+    HANKELD=build/hankeld HANKEL=build/hankel tests/bench/scripts/mqtt.py [MESSAGES] [REPEATS] [WORDS OF A KIND]
     HANKELD=build/hankeld HANKEL=build/hankel tests/bench/scripts/mqtt.py --instructions [MESSAGES]
 
 --instructions: what a message costs each program while messages are published, whatever else the machine does: instructions outside the kernel, system calls,
@@ -37,6 +37,15 @@ def cpu(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
+def threads_cpu(pid, name):
+    """Seconds on a processor of the process's threads whose name begins so."""
+    total = 0
+    for task in os.listdir(f'/proc/{pid}/task'):
+        with open(f'/proc/{pid}/task/{task}/comm', encoding='utf-8') as comm, open(f'/proc/{pid}/task/{task}/schedstat', encoding='utf-8') as stat:
+            total += int(stat.read().split()[0]) if comm.read().startswith(name) else 0
+    return total / 1e9
+
+
 def packet(kind, body):
     size, length = len(body), b''
     while not length or size:
@@ -49,20 +58,24 @@ def text(s):
     return struct.pack('>H', len(s)) + s.encode()
 
 
-def messages(n, payload, parts):
-    """Packets of MQTT 3.1.1 for n messages, of SENSORS sensors in turn, and of as many parts of the topics."""
-    return b''.join(packet(0x32, text(f's/{i % SENSORS % parts}/{i % SENSORS}') + struct.pack('>H', i % 65535 + 1) + payload.format(value=i, at=START + i // SENSORS).encode())
-                    for i in range(n))
+def messages(n, payload, parts, brokers, qos):
+    """Packets of MQTT 3.1.1 for n messages, of SENSORS sensors in turn, and of as many parts of the topics; of each broker its own."""
+    out = [[] for _ in range(brokers)]
+    for i in range(n):
+        part = i % SENSORS % parts
+        out[part % brokers].append(packet(0x30 | qos << 1, text(f's/{part}/{i % SENSORS}') + (struct.pack('>H', i % 65535 + 1) if qos else b'') +
+                                          payload.format(value=i, at=START + i // SENSORS).encode()))
+    return [(len(each), b''.join(each)) for each in out]
 
 
-def publish(port, n, data):
+def publish(port, n, data, qos):
     """As fast as the broker takes them. mosquitto_pub would take longer than what is measured."""
     with socket.create_connection(('127.0.0.1', port)) as s:
         s.sendall(packet(0x10, text('MQTT') + b'\4\2' + struct.pack('>H', 600) + text('publisher')))
         assert s.recv(4)[3:] == b'\0'
         sender = threading.Thread(target=s.sendall, args=(data, ))
         sender.start()
-        left = 4 * n  # bytes of acknowledgements
+        left = 4 * n * qos  # bytes of acknowledgements
         while left > 0:
             came = s.recv(1 << 16)
             assert came
@@ -71,14 +84,14 @@ def publish(port, n, data):
 
 
 class Run:
-    def __init__(self, n, durability, sections, share, payload, live, program=harness.HANKELD, every=0.01):
-        self.n, self.live, self.durability, self.program, self.every = n, live, durability, program, every
+    def __init__(self, n, durability, sections, share, payload, live, brokers=1, qos=1, program=harness.HANKELD, every=0.01):
+        self.n, self.live, self.durability, self.qos, self.program, self.every = n, live, durability, qos, program, every
         self.window = 8 if every < 1 else 1024  # nothing is scored where instructions are counted
-        self.data = messages(n, payload, sections)
-        self.broker = broker.Broker()
+        self.data = messages(n, payload, sections, brokers, qos)
+        self.brokers = [broker.Broker() for _ in range(brokers)]
         topics = ['$share/bench/s/#'] * sections if share else [f's/{k}/#' for k in range(sections)]
         time_key = 'time = at\nvalues = temperature, rms.x\n' if payload == JSON else ''
-        self.sections = ''.join(f'[mqtt p{k}]\nurl = mqtt://127.0.0.1:{self.broker.port}\ntopics = {topic}\n{time_key}' for k, topic in enumerate(topics))
+        self.sections = ''.join(f'[mqtt p{k}]\nurl = mqtt://127.0.0.1:{self.brokers[k % brokers].port}\nqos = {qos}\ntopics = {topic}\n{time_key}' for k, topic in enumerate(topics))
 
     def start(self, state):
         return harness.Daemon(f'[detector all]\nmatch = *\nwindow = {self.window}\nalert = off\n{self.sections}',
@@ -94,31 +107,45 @@ class Run:
             time.sleep(self.every)
         return None
 
+    def publish(self):
+        senders = [threading.Thread(target=publish, args=(b.port, *data, self.qos)) for b, data in zip(self.brokers, self.data)]
+        for sender in senders:
+            sender.start()
+        return senders
+
+    def brokers_cpu(self):
+        return sum(cpu(b.process.pid) for b in self.brokers)
+
     def measure(self):
-        """Messages a second, microseconds of hankeld and of the broker for each, late points."""
+        """Messages a second, microseconds of hankeld for each, of its threads of [mqtt] and of the brokers, late points, and the share of the messages that came."""
         with tempfile.TemporaryDirectory(dir=ROOT) as state:
             d = self.start(state)
             self.until(lambda: all(look['state'] == 'connected' for look in d.status()['mqtt']), 'the subscriptions')
-            publisher = threading.Thread(target=publish, args=(self.broker.port, self.n, self.data))
             if not self.live:
                 d.clean()
-                publisher.start()
-                publisher.join()
-            used = cpu(self.broker.process.pid)
+                for sender in self.publish():
+                    sender.join()
+            used = self.brokers_cpu()
             if self.live:
-                publisher.start()
+                senders = self.publish()
             else:
-                d = self.start(state)
+                d, senders = self.start(state), []
             self.until(lambda: self.taken(d) > 0, 'the first message')
-            begin, first = time.monotonic(), self.taken(d)
-            while (now := self.taken(d)) < self.n:
+            begin = last = time.monotonic()
+            first = now = self.taken(d)
+            while now < self.n and (self.qos or time.monotonic() - last < 3):  # of QoS 0 the broker may leave some out
                 time.sleep(self.every)
-            took = time.monotonic() - begin
-            publisher.join()
-            out = (now - first) / took, cpu(d.process.pid) / self.n * 1e6, (cpu(self.broker.process.pid) - used) / self.n * 1e6, d.status()['points']['late']
+                before, now = now, self.taken(d)
+                last = time.monotonic() if now > before else last
+            took = last - begin
+            for sender in senders:
+                sender.join()
+            out = ((now - first) / took, cpu(d.process.pid) / now * 1e6, threads_cpu(d.process.pid, 'mqtt') / now * 1e6, (self.brokers_cpu() - used) / now * 1e6,
+                   d.status()['points']['late'], now / self.n)
             d.clean()
-            self.broker.stop()
-            self.broker.clean()
+            for b in self.brokers:
+                b.stop()
+                b.clean()
             return out
 
 
@@ -165,6 +192,11 @@ KINDS = {  # of what is measured: durability, sections, whether they share one s
     'numbers, journal, 2 sections by topic': ('journal', 2, False, NUMBER, False),
     'numbers, journal, 2 sections, $share': ('journal', 2, True, NUMBER, False),
     'JSON with time, journal, 2 sections, $share': ('journal', 2, True, JSON, False),
+    'numbers, journal, 2 brokers, live': ('journal', 2, False, NUMBER, True, 2),
+    'JSON with time, journal, live': ('journal', 1, False, JSON, True),
+    'JSON with time, journal, 2 brokers, live': ('journal', 2, False, JSON, True, 2),
+    'numbers, no durability, QoS 0, live': ('none', 1, False, NUMBER, True, 1, 0),
+    'numbers, no durability, QoS 0, 2 brokers, live': ('none', 2, False, NUMBER, True, 2, 0),
 }
 
 if __name__ == '__main__':
@@ -174,8 +206,11 @@ if __name__ == '__main__':
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 200000
     repeats = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     print(subprocess.run(['git', '-C', ROOT, 'rev-parse', '--short', 'HEAD'], capture_output=True, text=True, check=True).stdout.strip(), f'{count} messages; medians of {repeats}')
+    wanted = sys.argv[3] if len(sys.argv) > 3 else ''
     for name, kind in KINDS.items():
-        got = [Run(count, *kind).measure() for _ in range(repeats)]
-        rate, hankeld, its_broker, late = (sorted(column) for column in zip(*got))
-        print(f'{name:44}: {statistics.median(rate):7.0f} messages/s ({rate[0]:.0f} to {rate[-1]:.0f}); us a message: hankeld {statistics.median(hankeld):4.1f}, '
-              f'broker {statistics.median(its_broker):4.1f}; late points {statistics.median(late):.0f}', flush=True)
+        if wanted not in name:
+            continue
+        rate, hankeld, thread, its_broker, late, came = (sorted(column) for column in zip(*[Run(count, *kind).measure() for _ in range(repeats)]))
+        print(f'{name:47}: {statistics.median(rate):7.0f} messages/s ({rate[0]:.0f} to {rate[-1]:.0f}); us a message: hankeld {statistics.median(hankeld):4.1f} '
+              f'({hankeld[0]:.1f} to {hankeld[-1]:.1f}), of it [mqtt] {statistics.median(thread):4.1f}, broker {statistics.median(its_broker):4.1f}; '
+              f'late points {statistics.median(late):.0f}; came {100 * came[0]:.1f} %', flush=True)
