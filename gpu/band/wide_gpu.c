@@ -2,6 +2,7 @@
 #include "gpu/band/wide_gpu.h"
 #include "gpu/band/wide_panel.h"
 #include "gpu/band/wide_plan.h"
+#include "gpu/band/wide_product.h"
 #include "gpu/band/wide_update.h"
 #include "gpu/band/wide_whole.h"
 #include "gpu/cuda_error.h"
@@ -81,7 +82,10 @@ static cudaError_t wide_gpu_set_up(struct hk_band_wide *w)
 {
   const uint32_t n = w->matrix.n;
   const size_t numbers = wide_gpu_larger(w->parted.numbers, w->whole.numbers);
-  cudaError_t failed = cudaStreamCreateWithFlags(&w->ahead, cudaStreamNonBlocking);
+  int least = 0, most = 0;
+  cudaError_t failed = cudaDeviceGetStreamPriorityRange(&least, &most);
+  if (!failed)
+    failed = cudaStreamCreateWithPriority(&w->ahead, cudaStreamNonBlocking, most);
   if (!failed)
     failed = cudaStreamCreateWithFlags(&w->rest, cudaStreamNonBlocking);
   if (!failed)
@@ -170,7 +174,7 @@ static int factorise_block(struct hk_band_wide *w, const struct hk_wide_layout *
     if (!failed && block > HK_WIDE_PANEL)
       failed = hk_wide_sides(l, &step, w->ahead);
     if (!failed && block > HK_WIDE_PANEL)
-      failed = hk_wide_update(l, &step, w->ahead);
+      failed = hk_wide_product(l, &step, w->ahead);
   }
   return failed;
 }
@@ -178,7 +182,7 @@ static int factorise_block(struct hk_band_wide *w, const struct hk_wide_layout *
 static int step_on(const struct hk_wide_layout *l, const struct hk_wide_step *step, cudaStream_t stream)
 {
   const int failed = hk_wide_sides(l, step, stream);
-  return failed ? failed : hk_wide_update(l, step, stream);
+  return failed ? failed : hk_wide_product(l, step, stream);
 }
 
 /* The right sides come along as columns. */

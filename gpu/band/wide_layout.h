@@ -21,6 +21,7 @@
 #define HK_WIDE_SEGMENTS 64u
 #define HK_WIDE_THREADS 576u /* of a panel, at most: they have 112 registers each */
 #define HK_WIDE_CLUSTER 8u   /* thread blocks of a cluster, at most */
+#define HK_WIDE_FEW 160u     /* rows of each of them, as long as they are not that many */
 #define HK_WIDE_NONE UINT32_MAX
 
 /* Row exchanges of a panel, from its first row on: row i becomes what row from[i] was, and what row i was goes to row to[i], or
@@ -48,6 +49,7 @@ struct hk_wide_layout {
   uint32_t segments, longest; /* the largest n */
   uint32_t below, reach;      /* diagonals below; diagonals above with fill-in */
   uint32_t border, after;     /* the largest of all segments */
+  bool clusters;              /* the device has clusters of thread blocks, and kernels that begin early */
 };
 
 /* Columns on which a step works: those from `left` on, `lefts` of them, which only exchange rows; those of the band from..to-1,
@@ -77,10 +79,13 @@ struct hk_wide_sums {
  * too many for a device, with or without clusters. */
 static inline uint32_t hk_wide_panel_blocks(uint32_t below, bool clusters)
 {
+  const uint32_t rows = below + HK_WIDE_PANEL;
   uint32_t blocks = 1;
-  while (blocks * HK_WIDE_THREADS < below + HK_WIDE_PANEL)
+  if (rows <= HK_WIDE_THREADS)
+    return 1;
+  while (blocks < HK_WIDE_CLUSTER && blocks * HK_WIDE_FEW < rows)
     blocks *= 2;
-  return blocks == 1 || (clusters && blocks <= HK_WIDE_CLUSTER) ? blocks : 0;
+  return clusters && blocks * HK_WIDE_THREADS >= rows ? blocks : 0;
 }
 
 #endif

@@ -1,11 +1,9 @@
 /* Panels of wide bands: HK_WIDE_PANEL columns, a thread to a row, whose numbers stay in registers. Rows are not moved before the
  * end: each pivot is the largest number of its column in the rows that have not been one. */
 #include "gpu/band/wide_panel.h"
+#include "gpu/band/wide_step.cuh"
 
 #include <cooperative_groups.h>
-#include <cuda_runtime_api.h>
-
-#define WIDTH HK_WIDE_PANEL
 #define THREADS HK_WIDE_THREADS
 #define WARPS (THREADS / 32)
 
@@ -18,10 +16,19 @@ struct __align__(16) candidate
   uint32_t high, low, row, unused; /* high: 0 if there is no row, else one more than the number's */
 };
 
+/* A row that may become the pivot's: its numbers, the inverse of the pivot's column's, and which row it is; in pairs. */
+struct __align__(16) offer
+{
+  double number[WIDTH], inverse;
+  uint64_t row; /* HK_WIDE_NONE: the block has none */
+};
+#define PAIRS (sizeof(offer) / 16)
+
 /* What the threads of a block tell each other; [2]: this pivot's and the one's before, which some may still read. */
 struct board {
-  candidate of_warp[2][WARPS], of_block[2];
-  __align__(16) double row[2][WIDTH], best[2][WIDTH]; /* the pivot's row, and the best of this block */
+  candidate of_warp[2][WARPS];
+  offer best, of_block[2][HK_WIDE_CLUSTER]; /* without a cluster [..][0] alone */
+  uint64_t arrived[2];                      /* barriers that count the bytes of of_block */
   uint32_t pivot[WIDTH];
 };
 
@@ -32,44 +39,107 @@ __device__ candidate largest(const candidate &c)
   return { high, low, __shfl_sync(~0u, c.row, first), 0 };
 }
 
-__device__ candidate largest_of_block(board &shared, uint32_t row, double value, bool may, uint32_t turn)
+__device__ candidate candidate_of(uint32_t row, double value, bool may)
 {
-  const uint32_t lane = threadIdx.x % 32;
-  const candidate warp = largest(
-      { may ? ((uint32_t)__double2hiint(value) & 0x7fffffffu) + 1 : 0, may ? (uint32_t)__double2loint(value) : 0, row, 0 });
-  if (lane == 0)
-    shared.of_warp[turn][threadIdx.x / 32] = warp;
-  __syncthreads();
-  return largest(lane < blockDim.x / 32 ? shared.of_warp[turn][lane] : candidate{});
+  return { may ? ((uint32_t)__double2hiint(value) & 0x7fffffffu) + 1 : 0, may ? (uint32_t)__double2loint(value) : 0, row, 0 };
 }
 
-/* Chooses the pivot of column j. Returns its row, whose numbers from j on are in shared.row[turn] then. */
-template <bool Cluster>
-__device__ __forceinline__ uint32_t choose(board &shared, const double (&v)[WIDTH], uint32_t row, bool may, int j)
+/* Tells the block of the warp's largest number of a column. */
+__device__ void post(board &shared, uint32_t row, double value, bool may, uint32_t turn)
 {
-  const uint32_t turn = j % 2;
-  candidate best = largest_of_block(shared, row, v[j], may, turn);
-  if (may && row == best.row)
+  const candidate warp = largest(candidate_of(row, value, may));
+  if (threadIdx.x % 32 == 0)
+    shared.of_warp[turn][threadIdx.x / 32] = warp;
+}
+
+/* --- clusters ----------------------------------------------------------------------------------------------------------- */
+
+__device__ uint32_t shared_address(const void *p)
+{
+  return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+/* The warp sends a pair of numbers each to all blocks of the cluster, whose barriers count them. */
+__device__ void send(board &shared, uint32_t turn)
+{
+#if __CUDA_ARCH__ >= 900
+  const uint32_t lane = threadIdx.x % 32, to = shared_address(&shared.of_block[turn][blockIdx.x]) + lane * 16,
+                 barrier = shared_address(&shared.arrived[turn]);
+  if (lane >= PAIRS)
+    return;
+  const ulonglong2 pair = reinterpret_cast<const ulonglong2 *>(&shared.best)[lane];
+  for (uint32_t block = 0; block < gridDim.x; block++)
+    asm volatile("{ .reg .b32 to, barrier;\n"
+                 "mapa.shared::cluster.u32 to, %0, %4;\n"
+                 "mapa.shared::cluster.u32 barrier, %1, %4;\n"
+                 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [to], {%2, %3}, [barrier]; }" ::"r"(to),
+                 "r"(barrier), "l"(pair.x), "l"(pair.y), "r"(block)
+                 : "memory");
+#endif
+}
+
+__device__ void open_barriers(board &shared)
+{
+#if __CUDA_ARCH__ >= 900
+  if (threadIdx.x < 2)
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&shared.arrived[threadIdx.x])) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  cooperative_groups::this_cluster().sync();
+#endif
+}
+
+/* Waits for all blocks' offers of column j. */
+__device__ void wait_for_offers(board &shared, int j)
+{
+#if __CUDA_ARCH__ >= 900
+  const uint32_t barrier = shared_address(&shared.arrived[j % 2]), phase = j / 2 % 2;
+  if (threadIdx.x == 0)
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
+                 "r"((uint32_t)(gridDim.x * sizeof(offer)))
+                 : "memory");
+  uint32_t done = 0;
+  while (!done)
+    asm volatile("{ .reg .pred done;\n"
+                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, done; }"
+                 : "=r"(done)
+                 : "r"(barrier), "r"(phase)
+                 : "memory");
+#endif
+}
+
+/* --- the panel ---------------------------------------------------------------------------------------------------------- */
+
+/* Chooses the pivot of column j, of which all warps have posted their largest. inverse: of the thread's number there. */
+template <bool Cluster>
+__device__ __forceinline__ const offer &choose(board &shared, const double (&v)[WIDTH], double inverse, uint32_t row, bool may,
+                                               int j)
+{
+  const uint32_t turn = j % 2, lane = threadIdx.x % 32, first = blockIdx.x * blockDim.x;
+  __syncthreads();
+  const candidate best = largest(lane < blockDim.x / 32 ? shared.of_warp[turn][lane] : candidate{});
+  offer &mine = Cluster ? shared.best : shared.of_block[turn][0];
+  const bool none = best.high == 0;
+  if (none ? threadIdx.x == 0 : may && row == best.row) {
 #pragma unroll
     for (int c = j; c < (int)WIDTH; c++)
-      (Cluster ? shared.best : shared.row)[turn][c] = v[c];
-#if __CUDA_ARCH__ >= 900
-  if (Cluster) {
-    const auto cluster = cooperative_groups::this_cluster();
-    const uint32_t lane = threadIdx.x % 32;
-    if (threadIdx.x == 0)
-      shared.of_block[turn] = best;
-    cluster.sync();
-    if (threadIdx.x < 32) {
-      best = largest(lane < cluster.num_blocks() ? *cluster.map_shared_rank(&shared.of_block[turn], lane) : candidate{});
-      shared.row[turn][lane] = cluster.map_shared_rank(shared.best[turn], best.row / blockDim.x)[lane];
-    }
+      mine.number[c] = v[c];
+    mine.inverse = inverse;
+    mine.row = none ? HK_WIDE_NONE : row;
   }
-#endif
-  if (threadIdx.x == 0)
-    shared.pivot[j] = best.row;
-  __syncthreads();
-  return Cluster ? shared.pivot[j] : best.row;
+  if (!Cluster) {
+    __syncthreads();
+    return mine;
+  }
+  if ((none ? first : best.row) / 32 == (first + threadIdx.x) / 32) {
+    __syncwarp();
+    send(shared, turn);
+  }
+  wait_for_offers(shared, j);
+  const offer &offered = shared.of_block[turn][min(lane, gridDim.x - 1)];
+  const uint32_t of = (uint32_t)offered.row;
+  const candidate chosen = largest(candidate_of(of, offered.number[j], lane < gridDim.x && of != HK_WIDE_NONE));
+  return shared.of_block[turn][chosen.row / blockDim.x];
 }
 
 /* Where rows of the first `width` go that are no pivots: to the places of pivots from below. By the first warp. */
@@ -90,6 +160,8 @@ __global__ void __launch_bounds__(THREADS, 1) factorise(const __grid_constant__ 
 {
   __shared__ board shared;
   const hk_wide_segment &s = all.segment[blockIdx.y];
+  begin_next();
+  wait_for_last();
   if (from >= s.n)
     return;
   const uint32_t width = min(WIDTH, s.n - from), rows = min(s.n + s.after - from, WIDTH + all.below),
@@ -99,20 +171,32 @@ __global__ void __launch_bounds__(THREADS, 1) factorise(const __grid_constant__ 
   uint32_t order = HK_WIDE_NONE;
 #pragma unroll
   for (uint32_t c = 0; c < WIDTH; c++)
-    v[c] = row < rows && c < width ? band[row + c * ld] : 0;
+    v[c] = band[min(row, rows - 1) + min(c, width - 1) * ld]; /* with a condition each would be waited for */
+  if (Cluster)
+    open_barriers(shared);
+  post(shared, row, v[0], row < eligible, 0);
+  double inverse = 1 / v[0];
 #pragma unroll
   for (int j = 0; j < (int)WIDTH; j++)
     if (j < (int)width) {
-      const uint32_t best = choose<Cluster>(shared, v, row, row < eligible && order == HK_WIDE_NONE, j);
-      if (row == best)
+      const bool may = row < eligible && order == HK_WIDE_NONE;
+      const offer &chosen = choose<Cluster>(shared, v, inverse, row, may, j);
+      if (threadIdx.x == 0)
+        shared.pivot[j] = (uint32_t)chosen.row;
+      if (row == chosen.row)
         order = j;
-      else if (order == HK_WIDE_NONE) {
-        const double pivot = shared.row[j % 2][j], times = pivot != 0 ? v[j] / pivot : 0;
-        v[j] = times;
-#pragma unroll
-        for (int c = j + 1; c < (int)WIDTH; c++)
-          v[c] -= times * shared.row[j % 2][c];
+      const bool loses = order == HK_WIDE_NONE; /* else it takes nothing, which costs less than a condition */
+      const double pivot = chosen.number[j], times = loses && pivot != 0 ? quotient(v[j], pivot, chosen.inverse) : 0;
+      v[j] = loses ? times : v[j];
+      if (j + 1 < (int)WIDTH) { /* the next column first, of which the others wait to be told */
+        const int next = min(j + 1, (int)WIDTH - 1);
+        v[next] -= times * chosen.number[next];
+        post(shared, row, v[next], row < eligible && loses, next % 2);
+        inverse = 1 / v[next];
       }
+#pragma unroll
+      for (int c = j + 2; c < (int)WIDTH; c++)
+        v[c] -= times * chosen.number[c];
     }
   __syncthreads();
   uint32_t to = order != HK_WIDE_NONE ? order : row;
@@ -135,21 +219,8 @@ __global__ void __launch_bounds__(THREADS, 1) factorise(const __grid_constant__ 
 
 int hk_wide_panel(const hk_wide_layout *all, uint32_t row, CUstream_st *stream)
 {
-  const uint32_t rows = all->below + WIDTH, blocks = hk_wide_panel_blocks(all->below, true),
+  const uint32_t rows = all->below + WIDTH, blocks = hk_wide_panel_blocks(all->below, all->clusters),
                  threads = ((rows + blocks - 1) / blocks + 31) / 32 * 32;
-  if (blocks == 1) {
-    factorise<false><<<dim3(1, all->segments), threads, 0, stream>>>(*all, row);
-    return cudaGetLastError();
-  }
-  cudaLaunchAttribute cluster = {};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = blocks;
-  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-  cudaLaunchConfig_t how = {};
-  how.gridDim = dim3(blocks, all->segments);
-  how.blockDim = dim3(threads);
-  how.stream = stream;
-  how.attrs = &cluster;
-  how.numAttrs = 1;
-  return cudaLaunchKernelEx(&how, factorise<true>, *all, row);
+  return launch_early(blocks > 1 ? factorise<true> : factorise<false>, dim3(blocks, all->segments), threads, 0, stream,
+                      all->clusters, blocks, *all, row);
 }

@@ -17,7 +17,7 @@ static uint32_t wide_plan_smaller(uint32_t a, uint32_t b)
 
 static uint32_t block_of(uint32_t half, uint32_t wanted)
 {
-  return wanted ? wanted : half < 400 ? 2 * HK_WIDE_PANEL : half < WIDEST ? 4 * HK_WIDE_PANEL : 8 * HK_WIDE_PANEL;
+  return wanted ? wanted : half < WIDEST ? 4 * HK_WIDE_PANEL : 8 * HK_WIDE_PANEL;
 }
 
 /* Diagonals below of the system of the separators. */
@@ -57,6 +57,18 @@ static void lay_segments(struct hk_wide_plan *p, const struct hk_band_shape *s, 
   p->parts.border = segments > 2 ? half : 0;
 }
 
+/* Columns are an even number of numbers apart, and a column's first one is at an even place, so that pairs of rows
+ * are read at once. */
+static size_t stride_of(uint32_t below, uint32_t reach, uint32_t block)
+{
+  return (below + (size_t)reach + 2 * block + 3) / 4 * 4 + 5;
+}
+
+static size_t even(size_t at)
+{
+  return (at + 1) / 2 * 2;
+}
+
 void hk_wide_plan_make(struct hk_wide_plan *p, const struct hk_band_shape *s, const struct hk_band_wide_way *way, bool clusters)
 {
   const uint32_t half = s->below > s->above ? s->below : s->above, wanted = way ? way->block : 0,
@@ -65,15 +77,19 @@ void hk_wide_plan_make(struct hk_wide_plan *p, const struct hk_band_shape *s, co
   lay_segments(p, s, half, segments);
   p->parts.below = segments > 1 ? half : s->below; /* a turned segment has the others' diagonals the other way round */
   p->parts.reach = segments > 1 ? 2 * half : s->below + s->above;
-  p->parts.stride = p->parts.below + p->parts.reach + 1 + 2 * p->block;
+  p->parts.stride = stride_of(p->parts.below, p->parts.reach, p->block);
+  p->parts.clusters = clusters;
   p->numbers = 0;
   if (segments > 1) {
     const uint32_t n = (segments - 1) * half, below = wide_plan_smaller(whole_below(half, segments), n - 1);
     p->segment[segments] = (struct hk_wide_segment){ .n = n };
     p->whole_block = block_of(below, wanted);
-    p->whole = (struct hk_wide_layout){
-      .segments = 1, .longest = n, .below = below, .reach = 2 * below, .stride = 3 * (size_t)below + 1 + 2 * p->whole_block
-    };
+    p->whole = (struct hk_wide_layout){ .segments = 1,
+                                        .longest = n,
+                                        .below = below,
+                                        .reach = 2 * below,
+                                        .stride = stride_of(below, 2 * below, p->whole_block),
+                                        .clusters = clusters };
   }
   hk_wide_plan_place(p, NULL, NULL);
 }
@@ -82,8 +98,9 @@ void hk_wide_plan_make(struct hk_wide_plan *p, const struct hk_band_shape *s, co
 static size_t place(struct hk_wide_segment *s, const struct hk_wide_layout *l, uint32_t block, double *numbers, size_t at)
 {
   const size_t rows = s->n + s->after, panels = (s->n + HK_WIDE_PANEL - 1) / HK_WIDE_PANEL;
-  const size_t band = at + block + l->reach, columns = at + rows * l->stride, left = columns + rows * (s->border + 1),
-               corner = left + rows * s->border, x = corner + s->border * ((size_t)s->border + 1), exchange = x + rows;
+  const size_t band = even(at + block + l->reach), columns = even(at + rows * l->stride),
+               left = even(columns + rows * (s->border + 1)), corner = left + rows * s->border,
+               x = corner + s->border * ((size_t)s->border + 1), exchange = x + rows;
   if (numbers) {
     s->band = numbers + band;
     s->columns = numbers + columns;

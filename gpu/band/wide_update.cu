@@ -1,44 +1,24 @@
 /* What follows the panels of wide bands: solutions with a block's triangles, and the product that is taken from the rest. */
 #include "gpu/band/wide_update.h"
 
-#include <cuda_runtime_api.h>
-
-#define WIDTH HK_WIDE_PANEL
+#include "gpu/band/wide_step.cuh"
 
 namespace
 {
-
-/* --- addresses ---------------------------------------------------------------------------------------------------------- */
-
-__device__ double *band_at(const hk_wide_layout &all, const hk_wide_segment &s, uint32_t row, uint32_t column)
-{
-  return s.band + row + column * (all.stride - 1);
-}
-
-/* First column of those that a step works on from `columns` of a segment. */
-__device__ uint32_t extra_from(const hk_wide_step &step, const hk_wide_segment &s)
-{
-  return step.extra == HK_WIDE_ALL ? 0 : step.extra == HK_WIDE_RIGHT ? s.border : s.border + 1;
-}
-
-/* Columns of the band on which a step works. Those beside the block begin where the segment's own equations end. */
-struct range {
-  uint32_t from, count;
-};
-
-__device__ range band_range(const hk_wide_step &step, const hk_wide_segment &s)
-{
-  const uint32_t to = min(step.to, step.extra == HK_WIDE_OWN ? s.n : s.n + s.after),
-                 from = step.from == step.row + step.width ? min(step.from, s.n) : step.from;
-  return { from, to > from ? to - from : 0 };
-}
 
 /* --- triangles beside a block ------------------------------------------------------------------------------------------- */
 
 #define SIDES_WARPS 8u
 #define SIDES_COLUMNS 4u /* of a warp */
+#define SIDES_THREADS (SIDES_WARPS * 32)
 
-/* Column number `at` of a step, from the block's first row on; NULL: there are fewer. */
+/* Columns of a step in a segment. */
+__device__ uint32_t side_columns(const hk_wide_segment &s, const hk_wide_step &step)
+{
+  return step.lefts + band_range(step, s).count + s.border + 1 - extra_from(step, s);
+}
+
+/* Column number `at` of them, from the block's first row on. */
 __device__ double *side_column(const hk_wide_layout &all, const hk_wide_segment &s, const hk_wide_step &step, uint32_t at)
 {
   if (at < step.lefts)
@@ -47,79 +27,140 @@ __device__ double *side_column(const hk_wide_layout &all, const hk_wide_segment 
   const range band = band_range(step, s);
   if (at < band.count)
     return band_at(all, s, step.row, band.from + at);
-  at += extra_from(step, s) - band.count;
-  return at <= s.border ? s.columns + step.row + (size_t)at * (s.n + s.after) : nullptr;
+  return s.columns + step.row + (size_t)(at + extra_from(step, s) - band.count) * (s.n + s.after);
 }
 
-/* Exchanges rows of the warp's columns; v: the lane's row of the panel then. All are read before one is written, so that a warp
- * waits once. */
-__device__ void exchange_rows(double *const (&column)[SIDES_COLUMNS], uint32_t row, const hk_wide_exchange &exchange,
-                              uint32_t width, double (&v)[SIDES_COLUMNS])
+/* Numbers between columns in shared memory: a fragment's of 8 columns then lie in 16 banks of 8 bytes. */
+__host__ __device__ uint32_t side_apart(const hk_wide_step &step)
+{
+  return step.width + 4;
+}
+
+/* Exchanges rows of the warp's columns, of which `columns` exist; v: the panel's rows then, in shared memory. All are read before
+ * one is written, and without a condition, so that a warp waits once. */
+__device__ void exchange_rows(double *const (&column)[SIDES_COLUMNS], uint32_t columns, uint32_t row,
+                              const hk_wide_exchange &exchange, uint32_t width, double *v, uint32_t apart)
 {
   const uint32_t lane = threadIdx.x % 32, from = exchange.from[lane], to = exchange.to[lane];
-  double goes[SIDES_COLUMNS];
+  double goes[SIDES_COLUMNS], comes[SIDES_COLUMNS];
 #pragma unroll
   for (uint32_t k = 0; k < SIDES_COLUMNS; k++) {
-    const bool there = column[k] && lane < width;
-    v[k] = there ? column[k][row + from] : 0;
-    goes[k] = there ? column[k][row + lane] : 0;
+    comes[k] = column[k][row + from];
+    goes[k] = column[k][row + lane];
   }
   __syncwarp();
 #pragma unroll
-  for (uint32_t k = 0; k < SIDES_COLUMNS; k++)
-    if (column[k] && lane < width) {
-      column[k][row + lane] = v[k];
+  for (uint32_t k = 0; k < SIDES_COLUMNS; k++) {
+    v[k * apart + lane] = lane < width ? comes[k] : 0;
+    if (k < columns && lane < width) {
+      column[k][row + lane] = comes[k];
       if (to != HK_WIDE_NONE)
         column[k][row + to] = goes[k];
     }
+  }
   __syncwarp();
 }
 
-/* Panels of a block: Panels. A lane has a row of each, and takes SIDES_COLUMNS columns at once. */
-template <int Panels>
-__global__ void __launch_bounds__(SIDES_WARPS * 32)
-    sides(const __grid_constant__ hk_wide_layout all, const __grid_constant__ hk_wide_step step)
+/* Begins to copy what panel `p` of a block has below its diagonal, [column][row]. */
+__device__ void copy_triangle(double *lower, const hk_wide_layout &all, const hk_wide_segment &s, uint32_t from, uint32_t width,
+                              uint32_t p)
 {
-  __shared__ double lower[WIDTH][WIDTH]; /* [column][row] */
-  const hk_wide_segment &s = all.segment[blockIdx.y];
-  if (step.row >= s.n)
-    return;
-  const uint32_t lane = threadIdx.x % 32, width = min(step.width, s.n - step.row),
-                 first = (blockIdx.x * SIDES_WARPS + threadIdx.x / 32) * SIDES_COLUMNS;
-  double *column[SIDES_COLUMNS], v[Panels][SIDES_COLUMNS];
+#pragma unroll
+  for (uint32_t i = threadIdx.x; i < WIDTH * WIDTH; i += SIDES_THREADS) {
+    const uint32_t row = i % WIDTH, column = i / WIDTH;
+    const double *at = band_at(all, s, from + p * WIDTH + row, from + p * WIDTH + column);
+    copy_number(lower[i], at, column < row && p * WIDTH + row < width);
+  }
+}
+
+/* Solves with a panel's triangle, of which a lane has a row, for the warp's columns. */
+__device__ void solve_with(const double *lower, double *v, uint32_t apart)
+{
+  const uint32_t lane = threadIdx.x % 32;
+  double x[SIDES_COLUMNS];
 #pragma unroll
   for (uint32_t k = 0; k < SIDES_COLUMNS; k++)
-    column[k] = side_column(all, s, step, first + k);
-#pragma unroll
-  for (uint32_t p = 0; p < Panels; p++) {
-    const uint32_t row = p * WIDTH;
-    exchange_rows(column, row, s.exchange[step.row / WIDTH + (row < width ? p : 0)], row < width ? min(WIDTH, width - row) : 0,
-                  v[p]);
-  }
-#pragma unroll
-  for (int by = 0; by < Panels; by++)
-#pragma unroll
-    for (int p = by; p < Panels; p++) {
-      __syncthreads();
-      for (uint32_t i = threadIdx.x; i < WIDTH * WIDTH; i += SIDES_WARPS * 32) {
-        const uint32_t row = p * WIDTH + i % WIDTH, of = by * WIDTH + i / WIDTH;
-        lower[i / WIDTH][i % WIDTH] = row < width && of < row ? *band_at(all, s, step.row + row, step.row + of) : 0;
-      }
-      __syncthreads();
+    x[k] = v[k * apart + lane];
 #pragma unroll 8
-      for (uint32_t i = 0; i < WIDTH; i++) {
-        const double times = lower[i][lane];
-#pragma unroll
-        for (uint32_t k = 0; k < SIDES_COLUMNS; k++)
-          v[p][k] -= times * __shfl_sync(~0u, v[by][k], i);
-      }
-    }
-#pragma unroll
-  for (int p = 0; p < Panels; p++)
+  for (uint32_t i = 0; i < WIDTH; i++) {
+    const double times = lower[i * WIDTH + lane];
 #pragma unroll
     for (uint32_t k = 0; k < SIDES_COLUMNS; k++)
-      if (column[k] && first + k >= step.lefts && p * WIDTH + lane < width)
-        column[k][p * WIDTH + lane] = v[p][k];
+      x[k] -= times * __shfl_sync(~0u, x[k], i);
+  }
+#pragma unroll
+  for (uint32_t k = 0; k < SIDES_COLUMNS; k++)
+    v[k * apart + lane] = x[k];
+}
+
+/* Takes the product of panel `p`, and of its rows below within the block, from those rows of all columns in shared memory. A warp
+ * has 8 columns, and 16 of each 32 rows. What is read below the block's rows changes none of them. */
+__device__ void take_panel(double *v, uint32_t apart, const hk_wide_layout &all, const hk_wide_segment &s, uint32_t from,
+                           uint32_t p, uint32_t panels)
+{
+  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, down = warp % 2 * 16 + lane / 4;
+  double *const at = v + warp / 2 * 8 * apart;
+  double b[WIDTH / 8][2];
+#pragma unroll
+  for (uint32_t k = 0; k < WIDTH / 4; k++)
+    b[k / 2][k % 2] = -at[lane / 4 * apart + p * WIDTH + k * 4 + lane % 4];
+#pragma unroll 2
+  for (uint32_t q = p + 1; q < panels; q++) {
+    double a[WIDTH / 8][4], c[4];
+#pragma unroll
+    for (uint32_t i = 0; i < WIDTH / 2; i++)
+      a[i / 4][i % 4] =
+          *band_at(all, s, from + q * WIDTH + down + i % 2 * 8, from + p * WIDTH + i / 4 * 8 + i / 2 % 2 * 4 + lane % 4);
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i++)
+      c[i] = at[(lane % 4 * 2 + i % 2) * apart + q * WIDTH + down + i / 2 * 8];
+#pragma unroll
+    for (uint32_t k = 0; k < WIDTH / 8; k++)
+      multiply(c, a[k], b[k]);
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i++)
+      at[(lane % 4 * 2 + i % 2) * apart + q * WIDTH + down + i / 2 * 8] = c[i];
+  }
+}
+
+/* Columns stay in shared memory meanwhile: panel after panel is solved, and taken from what is below it. */
+__global__ void __launch_bounds__(SIDES_THREADS)
+    sides(const __grid_constant__ hk_wide_layout all, const __grid_constant__ hk_wide_step step)
+{
+  extern __shared__ __align__(16) double of_block[];
+  const hk_wide_segment &s = all.segment[blockIdx.y];
+  begin_next();
+  wait_for_last();
+  if (step.row >= s.n || side_columns(s, step) <= blockIdx.x * SIDES_WARPS * SIDES_COLUMNS)
+    return;
+  const uint32_t lane = threadIdx.x % 32, width = min(step.width, s.n - step.row), panels = (width + WIDTH - 1) / WIDTH,
+                 mine = threadIdx.x / 32 * SIDES_COLUMNS, first = blockIdx.x * SIDES_WARPS * SIDES_COLUMNS + mine,
+                 all_columns = side_columns(s, step), columns = all_columns > first ? all_columns - first : 0,
+                 apart = side_apart(step);
+  double *const lower = of_block, *const v = lower + 2 * WIDTH * WIDTH, *const own = v + mine * apart, *column[SIDES_COLUMNS];
+  copy_triangle(lower, all, s, step.row, width, 0);
+#pragma unroll
+  for (uint32_t k = 0; k < SIDES_COLUMNS; k++)
+    column[k] = side_column(all, s, step, min(first + k, all_columns - 1));
+  for (uint32_t p = 0; p < panels; p++)
+    exchange_rows(column, columns, p * WIDTH, s.exchange[step.row / WIDTH + p], min(WIDTH, width - p * WIDTH), own + p * WIDTH,
+                  apart);
+  for (uint32_t p = 0; p < panels; p++) {
+    asm volatile("cp.async.wait_all;");
+    __syncthreads();
+    if (p + 1 < panels)
+      copy_triangle(lower + (p + 1) % 2 * WIDTH * WIDTH, all, s, step.row, width, p + 1);
+    solve_with(lower + p % 2 * WIDTH * WIDTH, own + p * WIDTH, apart);
+    if (p + 1 < panels) {
+      __syncthreads();
+      take_panel(v, apart, all, s, step.row, p, panels);
+    }
+  }
+#pragma unroll
+  for (uint32_t k = 0; k < SIDES_COLUMNS; k++)
+    if (k < columns && first + k >= step.lefts)
+      for (uint32_t row = lane; row < width; row += 32)
+        column[k][row] = own[k * apart + row];
 }
 
 /* A thread to a row of the border. */
@@ -127,13 +168,16 @@ __global__ void __launch_bounds__(128) border(const __grid_constant__ hk_wide_la
 {
   __shared__ double upper[WIDTH][WIDTH]; /* [row][column] */
   const hk_wide_segment &s = all.segment[blockIdx.y];
+  begin_next();
+  wait_for_last();
   const uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
   if (from >= s.n || !s.left)
     return;
   const uint32_t width = min(WIDTH, s.n - from);
   for (uint32_t i = threadIdx.x; i < WIDTH * WIDTH; i += blockDim.x) {
     const uint32_t r = i % WIDTH, c = i / WIDTH;
-    upper[r][c] = r <= c && c < width ? *band_at(all, s, from + r, from + c) : 0;
+    const double value = *band_at(all, s, from + r, from + min(c, width - 1));
+    upper[r][c] = r <= c && c < width ? value : 0;
   }
   __syncthreads();
   if (row >= s.border)
@@ -141,7 +185,7 @@ __global__ void __launch_bounds__(128) border(const __grid_constant__ hk_wide_la
   double v[WIDTH], *const left = s.left + row + (size_t)from * s.border;
 #pragma unroll
   for (uint32_t c = 0; c < WIDTH; c++)
-    v[c] = c < width ? left[(size_t)c * s.border] : 0;
+    v[c] = left[(size_t)min(c, width - 1) * s.border];
 #pragma unroll
   for (uint32_t i = 0; i < WIDTH; i++)
     if (i < width) {
@@ -156,180 +200,12 @@ __global__ void __launch_bounds__(128) border(const __grid_constant__ hk_wide_la
       left[(size_t)c * s.border] = v[c];
 }
 
-/* --- the product -------------------------------------------------------------------------------------------------------- */
-
-#define TILE 64u
-#define DEEP 32u
-#define TILE_THREADS 128u
-/* A fragment's 16 numbers of 4 columns then lie in 16 banks of 8 bytes. */
-#define ROWS_APART (TILE + 4)
-#define COLUMNS_APART (DEEP + 4)
-
-/* c += a b, 16 x 8 numbers by a warp; a: 16 x 8, b: 8 x 8, as the tensor cores deal them to lanes. */
-__device__ void multiply(double (&c)[4], const double (&a)[4], const double (&b)[2])
-{
-#if __CUDA_ARCH__ >= 900
-  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
-#else
-  for (int half = 0; half < 2; half++)
-    for (int k = 0; k < 2; k++)
-      asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-          : "+d"(c[2 * half]), "+d"(c[2 * half + 1])
-          : "d"(a[half + 2 * k]), "d"(b[k]));
-#endif
-}
-
-/* A tile of the rest, and the rows and columns whose product it loses. */
-struct tile {
-  const double *a, *b;
-  double *c;
-  size_t lda, ldb, ldc;
-  uint32_t rows, columns, depth;
-};
-
-/* Rows below the block come first, then those of the border; columns of the band, then the extra ones. False: there is no such.
- */
-__device__ bool tile_of(tile &t, const hk_wide_layout &all, const hk_wide_segment &s, const hk_wide_step &step)
-{
-  if (step.row >= s.n)
-    return false;
-  t.depth = min(step.width, s.n - step.row);
-  const uint32_t below = step.row + t.depth, window = min(s.n + s.after - below, all.below),
-                 window_tiles = (window + TILE - 1) / TILE;
-  const range band = band_range(step, s);
-  const uint32_t band_tiles = (band.count + TILE - 1) / TILE;
-  const bool down = blockIdx.x >= window_tiles, aside = blockIdx.y >= band_tiles;
-  const uint32_t row = (blockIdx.x - (down ? window_tiles : 0)) * TILE, rows = down ? s.border : window,
-                 column = (blockIdx.y - (aside ? band_tiles : 0)) * TILE + (aside ? extra_from(step, s) : band.from),
-                 columns = aside ? s.border + 1 : band.from + band.count;
-  if (row >= rows || column >= columns)
-    return false;
-  t.rows = min(TILE, rows - row);
-  t.columns = min(TILE, columns - column);
-  t.lda = down ? s.border : all.stride - 1;
-  t.a = down ? s.left + row + (size_t)step.row * s.border : band_at(all, s, below + row, step.row);
-  const size_t high = s.n + s.after;
-  t.ldb = aside ? high : all.stride - 1;
-  t.b = aside ? s.columns + step.row + column * high : band_at(all, s, step.row, column);
-  t.ldc = down ? s.border : t.ldb;
-  t.c = !down ? (aside ? s.columns + below + row + column * high : band_at(all, s, below + row, column))
-              : (aside ? s.corner : s.left) + row + (size_t)column * s.border;
-  return true;
-}
-
-/* What a tile's threads share of the block: rows below it, and its columns aside; while one part is multiplied the next is
- * copied. */
-struct part {
-  double rows[DEEP * ROWS_APART], columns[TILE * COLUMNS_APART];
-};
-
-/* Copies 8 bytes to shared memory without waiting; zero if there is no such number. */
-__device__ void copy_number(double &to, const double *from, bool exists)
-{
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(&to)), "l"(from),
-               "r"(exists ? 8 : 0));
-}
-
-/* Copies DEEP rows and columns from `from` on, zero beyond the block's depth; ahead: without waiting. */
-template <bool Ahead> __device__ void fetch(part &p, const tile &t, uint32_t from)
-{
-  const uint32_t row = threadIdx.x % TILE, high = threadIdx.x / TILE, k = threadIdx.x % DEEP, wide = threadIdx.x / DEEP;
-  const double *a = t.a + row + (from + high) * t.lda, *b = t.b + from + k + wide * t.ldb;
-#pragma unroll 8
-  for (uint32_t i = 0; i < TILE * DEEP / TILE_THREADS; i++) {
-    const uint32_t down = high + i * (TILE_THREADS / TILE), aside = wide + i * (TILE_THREADS / DEEP);
-    const bool row_there = row < t.rows && from + down < t.depth, column_there = aside < t.columns && from + k < t.depth;
-    double &to_row = p.rows[down * ROWS_APART + row], &to_column = p.columns[aside * COLUMNS_APART + k];
-    if (Ahead) {
-      copy_number(to_row, row_there ? a : t.a, row_there);
-      copy_number(to_column, column_there ? b : t.b, column_there);
-    } else {
-      to_row = row_there ? *a : 0;
-      to_column = column_there ? *b : 0;
-    }
-    a += TILE_THREADS / TILE * t.lda;
-    b += TILE_THREADS / DEEP * t.ldb;
-  }
-  if (Ahead)
-    asm volatile("cp.async.commit_group;");
-}
-
-/* Number `i` of 16 rows m and 8 columns n of the 32 x 32 of a tile that a warp has; NULL: the tile ends before. */
-__device__ double *number_at(const tile &t, uint32_t m, uint32_t n, uint32_t i)
-{
-  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp % 2 * 32 + m * 16 + i / 2 * 8 + lane / 4,
-                 column = warp / 2 * 32 + n * 8 + lane % 4 * 2 + i % 2;
-  return row < t.rows && column < t.columns ? t.c + row + column * t.ldc : nullptr;
-}
-
-__device__ void multiply_part(double (&c)[2][4][4], const part &p)
-{
-  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-#pragma unroll
-  for (uint32_t k = 0; k < DEEP; k += 8) {
-    double a[2][4], b[4][2];
-#pragma unroll
-    for (uint32_t j = 0; j < 8; j++) {
-      a[j / 4][j % 4] = p.rows[(k + lane % 4 + j / 2 % 2 * 4) * ROWS_APART + warp % 2 * 32 + j / 4 * 16 + j % 2 * 8 + lane / 4];
-      b[j / 2][j % 2] = p.columns[(warp / 2 * 32 + j / 2 * 8 + lane / 4) * COLUMNS_APART + k + lane % 4 + j % 2 * 4];
-    }
-#pragma unroll
-    for (uint32_t j = 0; j < 8; j++)
-      multiply(c[j / 4][j % 4], a[j / 4], b[j % 4]);
-  }
-}
-
-/* Sums are those of the negative rest, to which the product is added. Deep: the block has more than DEEP columns. */
-template <bool Deep>
-__global__ void __launch_bounds__(TILE_THREADS, 3)
-    update(const __grid_constant__ hk_wide_layout all, const __grid_constant__ hk_wide_step step)
-{
-  extern __shared__ part parts_of_block[];
-  tile t;
-  if (!tile_of(t, all, all.segment[blockIdx.z], step))
-    return;
-  fetch<Deep>(parts_of_block[0], t, 0);
-  double c[2][4][4];
-#pragma unroll
-  for (uint32_t j = 0; j < 32; j++) {
-    const double *at = number_at(t, j / 16, j / 4 % 4, j % 4);
-    c[j / 16][j / 4 % 4][j % 4] = at ? -*at : 0;
-  }
-  for (uint32_t from = 0, turn = 0; from < t.depth; from += DEEP, turn ^= 1) {
-    const bool more = Deep && from + DEEP < t.depth;
-    if (more)
-      fetch<Deep>(parts_of_block[turn ^ 1], t, from + DEEP);
-    if (more)
-      asm volatile("cp.async.wait_group 1;");
-    else if (Deep)
-      asm volatile("cp.async.wait_group 0;");
-    __syncthreads();
-    multiply_part(c, parts_of_block[turn]);
-    __syncthreads();
-  }
-#pragma unroll
-  for (uint32_t j = 0; j < 32; j++) {
-    double *at = number_at(t, j / 16, j / 4 % 4, j % 4);
-    if (at)
-      *at = -c[j / 16][j / 4 % 4][j % 4];
-  }
-}
-
 /* --- back substitution -------------------------------------------------------------------------------------------------- */
 
 #define BACK_THREADS 64u
 
-/* value / diagonal, in less time than a division where its inverse is there: with one correction it is right but for the last
- * bit. Where that is beyond the normal numbers the division serves. */
-__device__ double quotient(double value, double diagonal, double inverse)
-{
-  const double first = value * inverse;
-  return fabs(inverse) < 1e300 && fabs(inverse) > 1e-300 ? fma(fma(-first, diagonal, value), inverse, first) : value / diagonal;
-}
-
-/* Each thread block solves with the panel's upper triangle, and takes the unknowns' columns from a thread's row. */
+/* Each thread block solves with the panel's upper triangle, and takes the unknowns' columns from a thread's row. It may begin
+ * before the block before it has ended, for whose right sides it waits. */
 __global__ void __launch_bounds__(BACK_THREADS) back(const __grid_constant__ hk_wide_layout all, uint32_t block)
 {
   __shared__ double upper[WIDTH][WIDTH], x[WIDTH]; /* [column][row] */
@@ -341,13 +217,16 @@ __global__ void __launch_bounds__(BACK_THREADS) back(const __grid_constant__ hk_
                  up = blockIdx.x * BACK_THREADS + threadIdx.x + 1;
   double *const right = s.columns + (size_t)s.border * (s.n + s.after), u[WIDTH];
   const bool above = up <= from && up <= all.reach;
+  begin_next();
 #pragma unroll
   for (uint32_t c = 0; c < WIDTH; c++)
-    u[c] = above && c < width ? *band_at(all, s, from - up, from + c) : 0;
+    u[c] = *band_at(all, s, from - (above ? up : 0), from + min(c, width - 1));
   for (uint32_t i = threadIdx.x; i < WIDTH * WIDTH; i += BACK_THREADS) {
     const uint32_t r = i % WIDTH, c = i / WIDTH;
-    upper[c][r] = r <= c && c < width ? *band_at(all, s, from + r, from + c) : r == c;
+    const double value = *band_at(all, s, from + r, from + min(c, width - 1));
+    upper[c][r] = r <= c && c < width ? value : r == c;
   }
+  wait_for_last();
   __syncthreads();
   if (threadIdx.x < 32) {
     const double diagonal = upper[lane][lane], inverse = 1 / diagonal;
@@ -371,81 +250,29 @@ __global__ void __launch_bounds__(BACK_THREADS) back(const __grid_constant__ hk_
   right[from - up] = rest;
 }
 
-uint32_t parts(uint32_t all, uint32_t part)
-{
-  return (all + part - 1) / part;
-}
-
 } // namespace
 
 int hk_wide_border(const hk_wide_layout *all, uint32_t row, CUstream_st *stream)
 {
-  border<<<dim3(parts(all->border, 128), all->segments), 128, 0, stream>>>(*all, row);
-  return cudaGetLastError();
-}
-
-/* As many columns as a step has in any segment. */
-static uint32_t band_most(const hk_wide_layout *all, const hk_wide_step *step)
-{
-  const uint32_t from = step->from == step->row + step->width ? step->row + 1 : step->from,
-                 to = step->to < all->longest + all->after ? step->to : all->longest + all->after;
-  return to > from ? to - from : 0;
-}
-
-static uint32_t extra_most(const hk_wide_layout *all, const hk_wide_step *step)
-{
-  return step->extra == HK_WIDE_ALL ? all->border + 1 : step->extra == HK_WIDE_RIGHT;
+  return launch_early(border, dim3(parts(all->border, 128), all->segments), 128, 0, stream, all->clusters, 1, *all, row);
 }
 
 int hk_wide_sides(const hk_wide_layout *all, const hk_wide_step *step, CUstream_st *stream)
 {
-  const uint32_t columns = step->lefts + band_most(all, step) + extra_most(all, step), threads = SIDES_WARPS * 32;
-  const dim3 grid(parts(columns, SIDES_WARPS * SIDES_COLUMNS), all->segments);
+  const uint32_t columns = step->lefts + band_most(all, step) + extra_most(all, step);
+  const size_t bytes = (2 * WIDTH * WIDTH + SIDES_WARPS * SIDES_COLUMNS * (size_t)side_apart(*step)) * sizeof(double);
   if (columns == 0)
     return cudaSuccess;
-  switch (step->width / WIDTH) {
-  case 1:
-    sides<1><<<grid, threads, 0, stream>>>(*all, *step);
-    break;
-  case 2:
-    sides<2><<<grid, threads, 0, stream>>>(*all, *step);
-    break;
-  case 4:
-    sides<4><<<grid, threads, 0, stream>>>(*all, *step);
-    break;
-  case 8:
-    sides<8><<<grid, threads, 0, stream>>>(*all, *step);
-    break;
-  case 16:
-    sides<16><<<grid, threads, 0, stream>>>(*all, *step);
-    break;
-  default:
-    return cudaErrorInvalidValue;
-  }
-  return cudaGetLastError();
-}
-
-int hk_wide_update(const hk_wide_layout *all, const hk_wide_step *step, CUstream_st *stream)
-{
-  const uint32_t band = parts(band_most(all, step), TILE), extra = parts(extra_most(all, step), TILE),
-                 rows = parts(all->below, TILE) + parts(all->border, TILE);
-  /* A segment with fewer columns of the band has its extra ones earlier: there are never more tiles. */
-  if (rows == 0 || band + extra == 0)
-    return cudaSuccess;
-  const dim3 grid(rows, band + extra, all->segments);
-  if (step->width <= DEEP) {
-    update<false><<<grid, TILE_THREADS, sizeof(part), stream>>>(*all, *step);
-    return cudaGetLastError();
-  }
-  const cudaError_t failed = cudaFuncSetAttribute(update<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, 2 * sizeof(part));
+  const cudaError_t failed = cudaFuncSetAttribute(sides, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
   if (failed)
     return failed;
-  update<true><<<grid, TILE_THREADS, 2 * sizeof(part), stream>>>(*all, *step);
-  return cudaGetLastError();
+  const dim3 grid(parts(columns, SIDES_WARPS * SIDES_COLUMNS), all->segments);
+  return launch_early(sides, grid, SIDES_THREADS, bytes, stream, all->clusters, 1, *all, *step);
 }
 
 int hk_wide_back(const hk_wide_layout *all, uint32_t block, CUstream_st *stream)
 {
-  back<<<dim3(all->reach ? parts(all->reach, BACK_THREADS) : 1, all->segments), BACK_THREADS, 0, stream>>>(*all, block);
-  return cudaGetLastError();
+  const dim3 grid(all->reach ? parts(all->reach, BACK_THREADS) : 1, all->segments);
+  /* before the first is what makes the factors */
+  return launch_early(back, grid, BACK_THREADS, 0, stream, all->clusters && block > 0, 1, *all, block);
 }

@@ -14,8 +14,6 @@ struct CUstream_st; /* cudaStream_t points to it */
 int hk_wide_border(const struct hk_wide_layout *layout, uint32_t row, struct CUstream_st *stream);
 /* Exchanges rows, and solves with the block's lower triangle. */
 int hk_wide_sides(const struct hk_wide_layout *layout, const struct hk_wide_step *step, struct CUstream_st *stream);
-/* Takes the product of the block's rows below and its columns aside from the rest. */
-int hk_wide_update(const struct hk_wide_layout *layout, const struct hk_wide_step *step, struct CUstream_st *stream);
 /* Block `block` from the end of the back substitution: unknowns to x, and their columns taken from the right side. */
 int hk_wide_back(const struct hk_wide_layout *layout, uint32_t block, struct CUstream_st *stream);
 

@@ -1,9 +1,9 @@
 /* Speed of one system with a wide band matrix: the GPU, with A, b and x in its memory, beside LAPACK's dgbtrf and dgbtrs.
  *
  * bench_band_wide N HALF [SEGMENTS [BLOCK [RUNS [HOST_N]]]]: n equations with `half` diagonals on either side, random; zeros:
- * chosen. Times are medians of the runs with their range, in ms, of factors and solution with its backward error. HOST_N:
- * equations that the host solves, with 1 and 8 threads of OpenBLAS, once; its time is made larger by as much; 0: none. Without a
- * GPU it ends with 77. */
+ * chosen. SEGMENTS and BLOCK may be several, with commas between: each with each. Times are medians of the runs with their range,
+ * in ms, of factors and solution with its backward error. HOST_N: equations that the host solves, with 1 and 8 threads of
+ * OpenBLAS, once; its time is made larger by as much; 0: none. Without a GPU it ends with 77. */
 #include "gpu/band/wide_gpu.h"
 #include "tests/backend/band_cases.h"
 
@@ -56,31 +56,41 @@ static double *random_matrix(const struct hk_band_shape *s)
   return a;
 }
 
-static void on_device(const struct hk_band_shape *s, struct hk_band_wide *w, const double *a, const double *b, uint32_t runs)
+/* Matrix, right side and solution in the GPU's memory. */
+struct there {
+  double *a, *b, *x;
+};
+
+static struct there to_device(const struct hk_band_shape *s, const double *a, const double *b)
 {
   const size_t bytes = hk_band_matrix(s) * sizeof *a, vector = s->n * sizeof *b;
-  double *there[3], took[RUNS_MAX], again[RUNS_MAX];
+  struct there t;
+  check("cudaMalloc",
+        (int)cudaMalloc((void **)&t.a, bytes) | (int)cudaMalloc((void **)&t.b, vector) | (int)cudaMalloc((void **)&t.x, vector));
+  check("cudaMemcpy",
+        (int)cudaMemcpy(t.a, a, bytes, cudaMemcpyHostToDevice) | (int)cudaMemcpy(t.b, b, vector, cudaMemcpyHostToDevice));
+  return t;
+}
+
+static void on_device(struct hk_band_wide *w, const struct there *t, uint32_t runs)
+{
+  double took[RUNS_MAX], again[RUNS_MAX];
   struct hk_band_outcome o, o2;
-  check("cudaMalloc", (int)cudaMalloc((void **)&there[0], bytes) | (int)cudaMalloc((void **)&there[1], vector) |
-                          (int)cudaMalloc((void **)&there[2], vector));
-  check("cudaMemcpy", (int)cudaMemcpy(there[0], a, bytes, cudaMemcpyHostToDevice) |
-                          (int)cudaMemcpy(there[1], b, vector, cudaMemcpyHostToDevice));
-  check("solve", hk_band_wide_solve_there(w, there[0], there[1], there[2], &o));
+  check("solve", hk_band_wide_solve_there(w, t->a, t->b, t->x, &o));
   for (uint32_t k = 0; k < runs; k++) {
     const double from = now_ms();
-    check("solve", hk_band_wide_solve_there(w, there[0], there[1], there[2], &o));
+    check("solve", hk_band_wide_solve_there(w, t->a, t->b, t->x, &o));
     took[k] = now_ms() - from;
   }
   for (uint32_t k = 0; k < runs; k++) {
     const double from = now_ms();
-    check("solve", hk_band_wide_solve_with_there(w, there[1], there[2], &o2));
+    check("solve", hk_band_wide_solve_with_there(w, t->b, t->x, &o2));
     again[k] = now_ms() - from;
   }
   report("GPU", took, runs);
   report("with the factors", again, runs);
   printf("  %.2f eps, status %d, refined %u, whole %u", o.error / 2.220446049250313e-16, o.status, o.refined, o.whole);
   fflush(stdout);
-  check("cudaFree", (int)cudaFree(there[0]) | (int)cudaFree(there[1]) | (int)cudaFree(there[2]));
 }
 
 static void on_host(const struct hk_band_shape *s, const double *a, const double *b, double scale, int threads)
@@ -112,35 +122,67 @@ static uint32_t argument(int argc, char **argv, int at, uint32_t otherwise)
   return argc > at ? (uint32_t)strtoul(argv[at], NULL, 10) : otherwise;
 }
 
+/* The number at *list, behind which it points then. */
+static uint32_t next_of(const char **list)
+{
+  char *end;
+  const uint32_t number = (uint32_t)strtoul(*list, &end, 10);
+  if (end == *list)
+    check("a number", -1);
+  *list = *end == ',' ? end + 1 : end;
+  return number;
+}
+
+static int in_ways(const struct hk_band_shape *s, const struct there *t, const char *segments, const char *blocks, uint32_t runs)
+{
+  for (const char *of_segments = segments; *of_segments;) {
+    struct hk_band_wide_way way = { next_of(&of_segments), 0 };
+    for (const char *of_blocks = blocks; *of_blocks;) {
+      struct hk_band_wide *w;
+      char error[256];
+      way.block = next_of(&of_blocks);
+      const int status = hk_band_wide_open(&w, s, &way, 0, error, sizeof error);
+      if (status != 0) {
+        fprintf(stderr, "bench_band_wide: %s\n", error);
+        return status;
+      }
+      printf("n %u, half %u, segments %u, block %u, %.2f GB:", s->n, s->below, way.segments, way.block,
+             (double)hk_band_wide_bytes(s, &way) * 1e-9);
+      on_device(w, t, runs);
+      hk_band_wide_close(w);
+      printf("\n");
+    }
+  }
+  return 0;
+}
+
 int main(int argc, char **argv)
 {
   const uint32_t n = argument(argc, argv, 1, 100000), half = argument(argc, argv, 2, 316), runs = argument(argc, argv, 5, 5),
                  host = argument(argc, argv, 6, 0);
   const struct hk_band_shape shape = { 1, n, half, half };
-  const struct hk_band_wide_way way = { argument(argc, argv, 3, 0), argument(argc, argv, 4, 0) };
-  struct hk_band_wide *w;
-  char error[256];
-  const int status = hk_band_wide_open(&w, &shape, &way, 0, error, sizeof error);
-  if (status != 0 || runs == 0 || runs > RUNS_MAX || host > n) {
-    fprintf(stderr, "bench_band_wide: %s\n", status ? error : "N HALF [SEGMENTS [BLOCK [RUNS [HOST_N]]]]");
-    return status == -ENODEV ? SKIPPED : 1;
+  int devices;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
+    return SKIPPED;
+  if (n == 0 || runs == 0 || runs > RUNS_MAX || host > n) {
+    fprintf(stderr, "bench_band_wide: N HALF [SEGMENTS [BLOCK [RUNS [HOST_N]]]]\n");
+    return 1;
   }
   double *a = random_matrix(&shape), *b = malloc(n * sizeof *b);
   if (!b)
     check("memory", -1);
   for (uint32_t i = 0; i < n; i++)
     b[i] = sin(i);
-  printf("n %u, half %u, segments %u, block %u, %.2f GB:", n, half, way.segments, way.block,
-         (double)hk_band_wide_bytes(&shape, &way) * 1e-9);
-  on_device(&shape, w, a, b, runs);
-  hk_band_wide_close(w);
+  const struct there t = to_device(&shape, a, b);
+  const int failed = in_ways(&shape, &t, argc > 3 ? argv[3] : "0", argc > 4 ? argv[4] : "0", runs);
+  check("cudaFree", (int)cudaFree(t.a) | (int)cudaFree(t.b) | (int)cudaFree(t.x));
   if (host > 0) {
     const struct hk_band_shape part = { 1, host, half, half };
     on_host(&part, a, b, (double)n / host, 1);
     on_host(&part, a, b, (double)n / host, 8);
+    printf("\n");
   }
-  printf("\n");
   free(a);
   free(b);
-  return 0;
+  return failed != 0;
 }
