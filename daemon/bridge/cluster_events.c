@@ -73,7 +73,7 @@ static void lead(struct hk_cluster *c, bool leads)
   struct events *s = c->state;
   if (s->leads != leads)
     hk_log(c->net->log, HK_LOG_NOTICE, "[cluster] %s",
-           leads ? "this machine leads now: it sends alerts" : "this machine leads no longer");
+           leads ? "this machine is the leader now: it sends alerts" : "this machine is no longer the leader");
   s->leads = leads;
   pthread_mutex_lock(&c->lock);
   c->look.leads = leads;
@@ -110,7 +110,7 @@ static void events_wait_for_lease(struct hk_cluster *c)
   }
   if (status == 0)
     return;
-  hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "the lease of the leader is not waited for: %s", why);
+  hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "cannot wait for the leader's lease: %s", why);
   give_up_lease(c, TROUBLE);
 }
 
@@ -130,7 +130,7 @@ static void look_at_lease(struct hk_cluster *c)
   while (s->lease && (status = c->kind->next(s->lease, &e)) == 0 && e.what != HK_ENGINE_NOTHING)
     s->leased |= e.what == HK_ENGINE_LEASED;
   if (status != 0) {
-    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "the lease of the leader is lost: %s", s->lease->why);
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "the leader's lease is lost: %s", s->lease->why);
     give_up_lease(c, SECOND);
   }
   if (s->leased && s->mark == 0)

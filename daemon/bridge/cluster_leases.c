@@ -110,8 +110,8 @@ static void leave(struct hk_cluster *c, struct lease *l)
   const struct hk_partition_order o = { .what = HK_PARTITION_LEAVE, .held.partition = l->part.partition };
   const int status = hk_cluster_state_order(c, &o, NULL);
   if (status != 0 && status != -ECANCELED)
-    hk_log(c->net->log, HK_LOG_ERROR, "[cluster] partition %" PRIu32 ": its sensors stay in memory: %s", l->part.partition,
-           strerror(-status));
+    hk_log(c->net->log, HK_LOG_ERROR, "[cluster] partition %" PRIu32 ": its sensors cannot be removed from memory: %s",
+           l->part.partition, strerror(-status));
 }
 
 static void lose(struct hk_cluster *c, struct lease *l, const char *why)
@@ -173,14 +173,13 @@ static int take(struct hk_cluster *c, struct lease *l)
   hk_cluster_begins(c, l->part.partition, t.epoch, l->part.wanted);
   count_held(c, 1);
   hk_log(c->net->log, HK_LOG_NOTICE,
-         "[cluster] partition %" PRIu32 " is ours (epoch %" PRIu64 "): %" PRIu32
-         " sensors restored in %.2f s, and its log is read "
-         "from message %" PRIu64 " on",
+         "[cluster] partition %" PRIu32 " is scored here now (epoch %" PRIu64 "): %" PRIu32
+         " sensors restored in %.2f s; its log is read from message %" PRIu64 " on",
          l->part.partition, t.epoch, t.sensors, (double)(hk_now() - begun) * 1e-9, t.at / HK_LOG_POINTS_MAX);
   if (t.anew > 0 || t.gone > 0)
     hk_log(c->net->log, HK_LOG_WARNING,
-           "[cluster] partition %" PRIu32 ": %" PRIu32 " of its sensors start over, %" PRIu32
-           " are not there: detectors differ from its last holder's, or there is no room",
+           "[cluster] partition %" PRIu32 ": %" PRIu32 " of its sensors warm up again, %" PRIu32
+           " were not restored: detectors differ from those of its last scorer, or there is no room",
            l->part.partition, t.anew, t.gone);
   return 0;
 }
@@ -195,7 +194,7 @@ static void wait_for_lease(struct hk_cluster *c, struct lease *l)
   const uint32_t broker = (c->broker + c->rule.n_brokers - 1) % c->rule.n_brokers; /* the connected one */
   int status = c->kind->open(&e, &c->rule, broker, why);
   if (status != 0) {
-    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "partition %" PRIu32 " is not waited for: %s",
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "partition %" PRIu32 ": cannot wait for its lease: %s",
                 l->part.partition, why);
     l->retry = hk_now() + TROUBLE;
     return;
@@ -207,8 +206,8 @@ static void wait_for_lease(struct hk_cluster *c, struct lease *l)
     status = hk_part_fail(&l->part, strerror(errno));
   if (status == 0)
     return;
-  hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "partition %" PRIu32 " is not waited for: %s", l->part.partition,
-              e->why);
+  hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "partition %" PRIu32 ": cannot wait for its lease: %s",
+              l->part.partition, e->why);
   go_away(c, l, TROUBLE);
 }
 

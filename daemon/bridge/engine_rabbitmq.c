@@ -443,9 +443,9 @@ static int method_came(struct rabbitmq *r, const amqp_method_t *method, struct h
   case AMQP_BASIC_NACK_METHOD:
     return lost(r, "", "it has refused a message", 24);
   case AMQP_BASIC_RETURN_METHOD:
-    return lost(r, "", "a stream is gone, and is made anew", 34);
+    return lost(r, "", "a stream was deleted, and is created again", 34);
   case AMQP_BASIC_CANCEL_METHOD:
-    return lost(r, "", "a stream that is read is gone, or moves to another broker", 57);
+    return lost(r, "", "a stream that is read was deleted, or moves to another broker", 57);
   default:
     return closed(r, "", method);
   }

@@ -358,8 +358,8 @@ static void refused(struct hk_mqtt_link *link, int reason)
   struct hk_bridge *b = link->bridge;
   char who[HK_CONFIG_NAME_MAX + 16];
   snprintf(who, sizeof who, "[mqtt %s]", b->rule.name);
-  hk_log_peer(b->net->log, &b->quota, HK_LOG_WARNING, who, "the broker refuses what is published under %s: %s", b->rule.prefix,
-              mosquitto_reason_string(reason));
+  hk_log_peer(b->net->log, &b->quota, HK_LOG_WARNING, who, "the broker refuses messages that are published under %s: %s",
+              b->rule.prefix, mosquitto_reason_string(reason));
 }
 
 static const struct hk_mqtt_link_kind link_kind = { .suffix = "-out",

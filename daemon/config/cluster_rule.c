@@ -140,7 +140,7 @@ static const char *look_at_partitions(const struct hk_cluster_rule *r)
     if (!(r->read.bits[i / 8] >> i % 8 & 1))
       continue;
     if (i >= r->partitions)
-      return "read names a partition that there is none of: they are counted from 0 on, and there are `partitions`";
+      return "read names a partition that does not exist: partitions are counted from 0 to `partitions` - 1";
     any = true;
   }
   return any ? NULL : "read names no partition";

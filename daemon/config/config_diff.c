@@ -36,7 +36,7 @@ static void compare_listeners(const struct hk_config *running, struct hk_config 
   }
   for (uint32_t i = 0; i < running->n_listeners; i++)
     if (!listener_of(read, running->listeners[i].name))
-      hk_buffer_print(told, "[listen %s] is gone: needs a restart; it stays\n", running->listeners[i].name);
+      hk_buffer_print(told, "[listen %s] was removed: needs a restart; it stays\n", running->listeners[i].name);
   free(read->listeners);
   read->listeners = running->listeners;
   read->n_listeners = running->n_listeners;
@@ -66,13 +66,13 @@ static void compare_groups(const struct hk_config *running, const struct hk_conf
     if (!before)
       hk_buffer_print(told, "[group %s] is new\n", after->name);
     else if (!same_rule(before, after))
-      hk_buffer_print(told, "[group %s] is changed: its machines start over\n", after->name);
+      hk_buffer_print(told, "[group %s] is changed: its machines warm up again\n", after->name);
     if (before && strcmp(before->match, after->match) != 0)
       hk_buffer_print(told, "[group %s]: match = %s -> %s\n", after->name, before->match, after->match);
   }
   for (uint32_t i = 0; i < running->n_groups; i++)
     if (!config_diff_group_of(read, running->groups[i].name))
-      hk_buffer_print(told, "[group %s] is gone\n", running->groups[i].name);
+      hk_buffer_print(told, "[group %s] was removed\n", running->groups[i].name);
 }
 
 static const struct hk_config_field *field_of(const struct hk_config *c, const char *name, size_t length)
@@ -118,7 +118,7 @@ static void compare_fields(const struct hk_config *running, const struct hk_conf
   }
   for (uint32_t i = 0; i < running->n_fields; i++)
     if (!field_of(read, running->fields[i].name, strlen(running->fields[i].name)))
-      hk_buffer_print(told, "[field %s] is gone\n", running->fields[i].name);
+      hk_buffer_print(told, "[field %s] was removed\n", running->fields[i].name);
 }
 
 static bool same_fields(const struct hk_config *a, const struct hk_config *b)
@@ -209,13 +209,13 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
     if (!before)
       hk_buffer_print(told, "[detector %s] is new\n", after->name);
     else if (!same)
-      hk_buffer_print(told, "[detector %s] is changed (%s): its sensors start over\n", after->name, differences);
+      hk_buffer_print(told, "[detector %s] is changed (%s): its sensors warm up again\n", after->name, differences);
     if (before && !after->derived && strcmp(before->match, after->match) != 0)
       hk_buffer_print(told, "[detector %s]: match = %s -> %s\n", after->name, before->match, after->match);
   }
   for (uint32_t i = 0; i < running->n_detectors; i++)
     if (!running->detectors[i].group && !config_diff_detector_of(read, running->detectors[i].name))
-      hk_buffer_print(told, "[detector %s] is gone\n", running->detectors[i].name);
+      hk_buffer_print(told, "[detector %s] was removed\n", running->detectors[i].name);
   if (reordered(running, read))
     hk_buffer_print(told, "detectors or groups stand in another order\n");
 }
@@ -237,7 +237,7 @@ static void compare_maintenance(const struct hk_config *running, const struct hk
   }
   for (uint32_t i = 0; i < running->n_maintenance; i++)
     if (!maintenance_of(read, running->maintenance[i].name))
-      hk_buffer_print(told, "[maintenance %s] is gone\n", running->maintenance[i].name);
+      hk_buffer_print(told, "[maintenance %s] was removed\n", running->maintenance[i].name);
 }
 
 /* The budget changes at once; all other keys need a restart. */
@@ -273,7 +273,7 @@ static void compare_notify(const struct hk_config *running, const struct hk_conf
   }
   for (uint32_t i = 0; i < running->n_notify; i++)
     if (!notify_of(read, running->notify[i].name))
-      hk_buffer_print(told, "[notify %s] is gone\n", running->notify[i].name);
+      hk_buffer_print(told, "[notify %s] was removed\n", running->notify[i].name);
 }
 
 static const struct hk_mqtt_rule *mqtt_of(const struct hk_config *c, const char *name)
@@ -293,7 +293,7 @@ static void compare_mqtt(const struct hk_config *running, const struct hk_config
   }
   for (uint32_t i = 0; i < running->mqtt.n; i++)
     if (!mqtt_of(read, running->mqtt.rule[i].name))
-      hk_buffer_print(told, "[mqtt %s] is gone\n", running->mqtt.rule[i].name);
+      hk_buffer_print(told, "[mqtt %s] was removed\n", running->mqtt.rule[i].name);
 }
 
 /* The logs that points go to, and their readers, are fixed at the start. */

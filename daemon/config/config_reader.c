@@ -151,15 +151,15 @@ static void find_state(struct hk_config_reading *r)
     hk_config_complain(r, 0, "durability = %s needs state = FOLDER (or StateDirectory= of the service)",
                        hk_durability_name(c->durability));
   if (c->durability != HK_DURABILITY_NONE && c->cluster.role == HK_CLUSTER_GATEWAY)
-    hk_config_complain(r, 0, "[cluster] role = gateway keeps nothing on a disk, the broker does: it needs durability = none");
+    hk_config_complain(r, 0, "[cluster] role = gateway needs durability = none: the broker keeps its points");
   if (c->durability != HK_DURABILITY_NONE && c->cluster.state[0])
-    hk_config_complain(r, 0, "[cluster] state = shared:%s keeps the state, for whoever goes on: it needs durability = none",
+    hk_config_complain(r, 0, "[cluster] state = shared:%s needs durability = none: the shared folder keeps the state",
                        c->cluster.state);
   if (c->durability == HK_DURABILITY_NONE && c->incidents.wanted && !hk_cluster_shares_events(&c->cluster))
     hk_config_complain(r, 0, "[incidents] needs the event log: durability = snapshot or journal");
   for (uint32_t i = 0; i < c->n_notify && c->n_groups == 0; i++)
     if (c->notify[i].group == HK_NOTIFY_MACHINE)
-      hk_config_complain(r, 0, "[notify %s]: group_by = machine goes by [group NAME], and there is none", c->notify[i].name);
+      hk_config_complain(r, 0, "[notify %s]: group_by = machine needs a [group NAME] section", c->notify[i].name);
   if (c->durability == HK_DURABILITY_NONE && c->n_notify > 0 && !hk_cluster_shares_events(&c->cluster))
     hk_config_complain(r, 0, "[notify %s] needs the event log: durability = snapshot or journal, and state = FOLDER",
                        c->notify[0].name);

@@ -202,7 +202,8 @@ static void make_companions(struct hk_config_reading *r, struct hk_config_detect
   for (int i = 1; i < n; i++) {
     const char *algorithm = hk_algorithm_name(made[i].algorithm);
     if (c->n_detectors == HK_CONFIG_DETECTORS_MAX) {
-      hk_config_complain(r, r->section_line, "over %d detectors, with those of further algorithms", HK_CONFIG_DETECTORS_MAX);
+      hk_config_complain(r, r->section_line, "more than %d detectors, including those of further algorithms",
+                         HK_CONFIG_DETECTORS_MAX);
       return;
     }
     struct hk_config_detector *companion = &c->detectors[c->n_detectors];
@@ -293,7 +294,7 @@ static bool notify_begin(struct hk_config_reading *r, const char *name)
   if (!hk_config_one_more(r, there, name, made.name))
     return false;
   if (name[strspn(name, PLAIN)]) {
-    hk_config_complain(r, r->line, "[notify %s]: its name has letters, digits, - and _ only: it is part of names of files", name);
+    hk_config_complain(r, r->line, "[notify %s]: a name has letters, digits, - and _ only, because file names contain it", name);
     return false;
   }
 #ifndef HK_HAVE_NOTIFY
@@ -333,7 +334,7 @@ static bool mqtt_begin(struct hk_config_reading *r, const char *name)
   if (!hk_config_one_more(r, there, name, made.name))
     return false;
   if (name[strspn(name, PLAIN)]) {
-    hk_config_complain(r, r->line, "[mqtt %s]: its name has letters, digits, - and _ only: it is part of names of files", name);
+    hk_config_complain(r, r->line, "[mqtt %s]: a name has letters, digits, - and _ only, because file names contain it", name);
     return false;
   }
 #ifndef HK_HAVE_MQTT
@@ -362,9 +363,10 @@ static void mqtt_end(struct hk_config_reading *r)
     hk_config_complain(r, r->section_line, "[mqtt %s]: %s", rule->name, error);
   for (uint32_t i = 0; i + 1 < r->config->mqtt.n; i++)
     if (strcmp(r->config->mqtt.rule[i].client_id, rule->client_id) == 0 && strcmp(r->config->mqtt.rule[i].url, rule->url) == 0)
-      hk_config_complain(r, r->section_line,
-                         "[mqtt %s]: client_id is that of [mqtt %s] at the same broker: they would cut each other off",
-                         rule->name, r->config->mqtt.rule[i].name);
+      hk_config_complain(
+          r, r->section_line,
+          "[mqtt %s]: client_id is also that of [mqtt %s] at the same broker, which would disconnect one for the other",
+          rule->name, r->config->mqtt.rule[i].name);
 }
 
 /* --- [cluster] ----------------------------------------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ bool hk_config_field_begin(struct hk_config_reading *r, const char *name)
   else if (taken)
     hk_config_complain(r, r->line, "there is a [field %s] already", name);
   else if (c->n_fields == HK_CONFIG_FIELDS_MAX)
-    hk_config_complain(r, r->line, "over %d fields", HK_CONFIG_FIELDS_MAX);
+    hk_config_complain(r, r->line, "more than %d fields", HK_CONFIG_FIELDS_MAX);
   else
     memcpy(made.name, name, strlen(name) + 1);
   if (!made.name[0])
@@ -88,7 +88,7 @@ static struct hk_config_detector *field_section_add(struct hk_config_reading *r,
 {
   struct hk_config *c = r->config;
   if (c->n_detectors == HK_CONFIG_DETECTORS_MAX) {
-    hk_config_complain(r, 0, "over %d detectors, with those of fields", HK_CONFIG_DETECTORS_MAX);
+    hk_config_complain(r, 0, "more than %d detectors, including those of fields", HK_CONFIG_DETECTORS_MAX);
     return NULL;
   }
   struct hk_config_detector *d = &c->detectors[c->n_detectors];

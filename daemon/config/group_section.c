@@ -71,7 +71,7 @@ static void add_seconds(struct hk_config_reading *r)
     for (uint32_t k = 0; k < c->n_groups; k++)
       taken |= strcmp(c->groups[k].name, second.name) == 0;
     if (c->n_groups == HK_CONFIG_GROUPS_MAX)
-      hk_config_complain(r, 0, "over %d groups, with a second one for each statistic = both", HK_CONFIG_GROUPS_MAX);
+      hk_config_complain(r, 0, "more than %d groups; each statistic = both counts as two", HK_CONFIG_GROUPS_MAX);
     else if (taken)
       hk_config_complain(r, 0,
                          "[group %s]: statistic = both also makes %.40s" HK_SECOND_SUFFIX ", a name that is taken or too long",
@@ -88,7 +88,7 @@ void hk_config_add_groups(struct hk_config_reading *r)
   add_seconds(r);
   for (uint32_t i = 0; i < c->n_groups; i++) {
     if (c->n_detectors == HK_CONFIG_DETECTORS_MAX) {
-      hk_config_complain(r, 0, "over %d detectors, with those of groups", HK_CONFIG_DETECTORS_MAX);
+      hk_config_complain(r, 0, "more than %d detectors, including those of groups", HK_CONFIG_DETECTORS_MAX);
       return;
     }
     struct hk_config_detector *d = &c->detectors[c->n_detectors];

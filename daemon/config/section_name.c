@@ -13,7 +13,7 @@ bool hk_config_one_more(struct hk_config_reading *r, struct hk_config_sections s
   else if (taken)
     hk_config_complain(r, r->line, "there is a [%s %s] already", s.kind, name);
   else if (s.n == s.most)
-    hk_config_complain(r, r->line, "over %u %s", s.most, s.plural);
+    hk_config_complain(r, r->line, "more than %u %s", s.most, s.plural);
   else
     return snprintf(out, HK_CONFIG_NAME_MAX, "%s", name) > 0;
   return false;

@@ -31,8 +31,8 @@ static void degrade(struct hk_durable *d, const char *why, const char *remedy)
   for (uint32_t i = 0; i < d->shards; i++)
     hk_wake_up(d->wake[i], HK_WAKE_WORK);
   hk_log(d->log, HK_LOG_ERROR,
-         "durability is lost: %s. Results go on without it: nothing is acknowledged, and a crash would lose what comes from now "
-         "on; %s",
+         "durability is lost: %s. Scoring continues without it: no points are acknowledged, and a crash would lose those that "
+         "arrive from now on; %s",
          why, remedy);
 }
 
@@ -145,7 +145,7 @@ void hk_condition_works(struct hk_durable *d)
   d->health.resumed = hk_now();
   become(d, HK_DURABLE_RECOVERING, "the disk works again, and a snapshot is being made of what came meanwhile");
   d->health.wants_snapshot = UINT64_MAX;
-  hk_log(d->log, HK_LOG_NOTICE, "%s works again: the journal goes on, and durability is back once a snapshot is made", d->path);
+  hk_log(d->log, HK_LOG_NOTICE, "%s works again: the journal continues; durability is back after the next snapshot", d->path);
   pthread_mutex_unlock(&d->health.lock);
 }
 

@@ -159,8 +159,8 @@ static void remove_all(const struct hk_durable *d, int folder, const char *stem,
     char name[HK_DISK_NAME_MAX];
     hk_disk_name(name, stem, numbers[i], suffix);
     if (hk_disk_remove(&d->disk, folder, name) != 0)
-      hk_log(d->log, HK_LOG_WARNING, "state = %s: %s is of an earlier run, no longer needed, and could not be removed", d->path,
-             name);
+      hk_log(d->log, HK_LOG_WARNING, "state = %s: %s is left from an earlier run, no longer needed, and could not be removed",
+             d->path, name);
   }
   free(numbers);
 }

@@ -333,7 +333,7 @@ static void event_log_on_damage(void *arg, const struct hk_journal_damaged *d)
   if (d->missing)
     hk_log(o->log, HK_LOG_WARNING, "event log: %s is intact, but %s; its events are missing", d->file, d->why);
   else if (d->tail && d->bytes < RECORD_MOST)
-    hk_log(o->log, HK_LOG_NOTICE, "event log: %s: its last %llu bytes are cut: %s", d->file, (unsigned long long)d->bytes,
+    hk_log(o->log, HK_LOG_NOTICE, "event log: %s: its last %llu bytes were cut off: %s", d->file, (unsigned long long)d->bytes,
            d->why);
   else
     hk_log(o->log, HK_LOG_WARNING, "event log: %s: %llu bytes from %llu on are left out, with the events there: %s", d->file,

@@ -168,10 +168,10 @@ static void mend_marks(const struct hk_state_folder *f)
   const int made = hk_marks_mend(f->marks);
   if (made > 0)
     hk_log(f->log, HK_LOG_WARNING,
-           "the file " HK_MARKS_FILE " of the state folder was removed, replaced or cut, and is made again");
+           "the file " HK_MARKS_FILE " of the state folder was removed, replaced or cut, and was created again");
   else if (made < 0)
     hk_log(f->log, HK_LOG_WARNING,
-           "the file " HK_MARKS_FILE " of the state folder was removed, replaced or cut, and cannot be made again: %s",
+           "the file " HK_MARKS_FILE " of the state folder was removed, replaced or cut, and cannot be created again: %s",
            strerror(-made));
 }
 

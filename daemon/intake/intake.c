@@ -128,7 +128,7 @@ void hk_intake_refused(struct hk_intake *in, int refusal, const char *name, size
   char why[HK_REGISTRY_FULL_MAX];
   hk_count(&in->counters->names_refused, 1);
   if (refusal == HANKEL_FULL && !hk_log_spent(in->log, &in->full, HK_LOG_WARNING))
-    hk_log_peer(in->log, &in->full, HK_LOG_WARNING, "sensors", "no room for %.*s beside %u sensors: %s", (int)length, name,
+    hk_log_peer(in->log, &in->full, HK_LOG_WARNING, "sensors", "no room for %.*s after %u sensors: %s", (int)length, name,
                 hk_registry_count(in->registry), hk_registry_full(in->registry, why));
   else if (refusal == HANKEL_NO_DETECTOR)
     hk_log_peer(in->log, &in->no_detector, HK_LOG_WARNING, "sensors", "no detector matches %.*s; its points are dropped",

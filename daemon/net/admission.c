@@ -98,7 +98,7 @@ void hk_admission_forbidden(struct hk_connection *c, const char *what)
   char scopes[HK_SCOPES_TEXT];
   hk_scopes_format(c->identity.scopes, scopes);
   hk_count(&c->loop->counters.forbidden, 1);
-  hk_audit_refused(&c->net->audit, &c->identity.audit, c->peer, c->identity.gate->name, "%s by %s needs another scope than %s",
+  hk_audit_refused(&c->net->audit, &c->identity.audit, c->peer, c->identity.gate->name, "%s by %s needs a scope other than %s",
                    what, c->identity.shown.name[0] ? c->identity.shown.name : "a peer without a name", scopes);
 }
 
@@ -117,7 +117,7 @@ bool hk_admission_feed(struct hk_connection *c, struct hk_string name)
       return true;
   }
   hk_count(&c->loop->counters.forbidden, 1);
-  hk_audit_refused(&c->net->audit, &c->identity.audit, c->peer, c->identity.gate->name, "feed %.*s is not one of %s",
+  hk_audit_refused(&c->net->audit, &c->identity.audit, c->peer, c->identity.gate->name, "feed %.*s is not allowed for %s",
                    (int)name.length, name.data, c->identity.shown.name);
   return false;
 }
@@ -216,7 +216,7 @@ static bool admit(struct hk_connection *c, const struct hk_token *token, const c
   else
     snprintf(c->identity.shown.name, sizeof c->identity.shown.name, "%s", name);
   if (!hk_admission_allows(c, c->identity.scopes)) {
-    admission_refuse(c, HANKEL_FORBIDDEN, "its credentials do not allow what this listener is for");
+    admission_refuse(c, HANKEL_FORBIDDEN, "its credentials have no scope that this listener accepts");
     return false;
   }
   if (c->identity.newcomer && hk_gate_shut(c->identity.gate)) {

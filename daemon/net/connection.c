@@ -155,7 +155,7 @@ int hk_connection_settle(struct hk_connection *c)
   if (c->kind->settle(c) == 0)
     return 0;
   if (c->state == HK_OPEN) {
-    hk_log_peer(c->net->log, &c->quota, HK_LOG_ERROR, c->peer, "closed: no memory to hold the rest of what it sent");
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_ERROR, c->peer, "closed: no memory for its unread bytes");
     hk_connection_close(c);
   }
   return -ENOMEM;
@@ -431,9 +431,9 @@ static void tell_gone(struct hk_connection *c)
   const size_t unread = hk_peer_unread(&c->tcp) + c->kind->left(c);
   if (unread > 0)
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer,
-                "connection lost while reading was paused: its peer is gone, and %zu bytes that it had sent with it", unread);
+                "connection lost while reading was paused: %zu bytes that the peer had sent are lost", unread);
   else
-    hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "connection lost while reading was paused: its peer is gone");
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "connection lost while reading was paused");
 }
 
 void hk_connection_tick(struct hk_connection *c, int64_t now)

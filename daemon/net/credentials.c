@@ -40,7 +40,7 @@ static void gate_watch(const struct hk_gate *g, const char *path, mode_t mask, c
          about.st_mode & mask & S_IWOTH ? "change" : "read", path, (unsigned)about.st_mode & 07777, what_now);
 }
 
-bool hk_commit_gate_left(struct hk_gate *g, int64_t *left)
+bool hk_gate_left(struct hk_gate *g, int64_t *left)
 {
   struct hk_credentials *c = hk_gate_credentials(g);
   const bool any = c->tls != NULL;
@@ -53,12 +53,12 @@ bool hk_commit_gate_left(struct hk_gate *g, int64_t *left)
 bool hk_gate_expires(struct hk_gate *g, char *line, size_t size)
 {
   int64_t left;
-  if (!hk_commit_gate_left(g, &left) || left >= SOON * DAY)
+  if (!hk_gate_left(g, &left) || left >= SOON * DAY)
     return false;
   if (left <= 0)
     snprintf(line, size, "[listen %s]: the certificate in %s has expired: clients refuse it", g->name, g->rules.certificate);
   else
-    snprintf(line, size, "[listen %s]: the certificate in %s is good for %d days more", g->name, g->rules.certificate,
+    snprintf(line, size, "[listen %s]: the certificate in %s expires in %d days", g->name, g->rules.certificate,
              (int)(left / DAY));
   return true;
 }
@@ -111,8 +111,8 @@ static void gate_tell(struct hk_gate *g, struct hk_log *log)
   int64_t left;
   if (hk_gate_expires(g, line, sizeof line))
     hk_log(log, HK_LOG_WARNING, "%s", line);
-  else if (hk_commit_gate_left(g, &left))
-    hk_log(log, HK_LOG_INFO, "[listen %s]: the certificate is good for %d days more", g->name, (int)(left / DAY));
+  else if (hk_gate_left(g, &left))
+    hk_log(log, HK_LOG_INFO, "[listen %s]: the certificate expires in %d days", g->name, (int)(left / DAY));
   if (hk_gate_crl_expired(g, line, sizeof line))
     hk_log(log, HK_LOG_WARNING, "%s", line);
   if (c->tokens)

@@ -53,9 +53,9 @@ struct hk_credentials *hk_gate_credentials(struct hk_gate *gate);
 void hk_credentials_release(struct hk_credentials *credentials); /* NULL is allowed */
 
 /* hk_gate_expires: writes a warning that a gate's certificate has expired, or expires within two weeks; false: no warning.
- * hk_commit_gate_left: gets the s until the certificate expires; false: no certificate. */
+ * hk_gate_left: gets the s until the certificate expires; false: no certificate. */
 bool hk_gate_expires(struct hk_gate *gate, char *line, size_t size);
-bool hk_commit_gate_left(struct hk_gate *gate, int64_t *left);
+bool hk_gate_left(struct hk_gate *gate, int64_t *left);
 /* Likewise for its revocation list: a warning that it has expired; the s until it expires. */
 bool hk_gate_crl_expired(struct hk_gate *gate, char *line, size_t size);
 bool hk_gate_crl_left(struct hk_gate *gate, int64_t *left);

@@ -139,8 +139,8 @@ static void loop_flush(struct hk_loop *l, bool give_up)
       continue;
     }
     if (unread > 0)
-      hk_log_peer(l->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: the daemon ends, and %zu bytes were not read in time",
-                  unread);
+      hk_log_peer(l->net->log, &c->quota, HK_LOG_WARNING, c->peer,
+                  "closed: the daemon is shutting down, and %zu bytes were not read in time", unread);
     hk_connection_close(c);
   }
 }

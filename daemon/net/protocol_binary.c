@@ -142,7 +142,7 @@ static enum hk_turn binary_feed(struct hk_connection *c, const struct hk_frame *
   const int status =
       hk_feeds_take(c->net->durable->feeds, name, hk_admission_owner(c), &c->loop->wake, &c->feeding.feed, &c->feeding.turn);
   if (status == -ENOSPC)
-    return hk_binary_fault(c, f, HANKEL_LIMIT, "there are too many feeds; use the names of those that there are");
+    return hk_binary_fault(c, f, HANKEL_LIMIT, "too many feeds; reuse the names of existing ones");
   if (status == -EDQUOT) {
     char why[192];
     snprintf(why, sizeof why, "%.64s has %u feeds, the limit of one peer (max_feeds_per_peer); reuse their names",
@@ -340,7 +340,7 @@ static bool points_next(const struct hk_inbox *in)
 static enum hk_turn binary_step(struct hk_connection *c)
 {
   static const char *const messages[] = {
-    [HANKEL_BAD_MAGIC] = "not a frame of this protocol, or out of step",
+    [HANKEL_BAD_MAGIC] = "not the beginning of a frame of this protocol",
     [HANKEL_BAD_VERSION] = "unsupported protocol version",
     [HANKEL_TOO_LONG] = "the payload is longer than max_frame",
     [HANKEL_BAD_CHECKSUM] = "the frame was damaged: its checksum does not match",

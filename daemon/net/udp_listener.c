@@ -77,7 +77,7 @@ static void take_binary(struct hk_listener *l, const struct sockaddr *peer, uint
   struct hk_peer_feed *peer_feed = hk_peer_feed_enter(&net->peer_feeds, p.feed);
   if (!peer_feed) {
     hk_count(&l->loop->counters.strangers, 1);
-    hk_log_peer(net->log, &l->quota, HK_LOG_NOTICE, l->address, "points of no open feed dropped");
+    hk_log_peer(net->log, &l->quota, HK_LOG_NOTICE, l->address, "points dropped: no open connection has their feed number");
     return;
   }
   /* A feed with a key accepts no datagrams without one, on any listener: its number is readable in every datagram. */

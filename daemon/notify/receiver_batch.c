@@ -299,7 +299,7 @@ static bool receiver_batch_settle(struct hk_receiver *r, const struct hk_eventlo
     return true;
   hk_log(r->log, HK_LOG_WARNING,
          "[notify %s]: the event log has deleted %llu events before they were read (event_log is too small for so long an "
-         "outage): alerts among them are not delivered",
+         "outage): alerts among them were not delivered",
          r->rule.name, (unsigned long long)c->missed);
   pthread_mutex_lock(&r->lock);
   r->look.lost += c->missed;

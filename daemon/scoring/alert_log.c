@@ -201,7 +201,7 @@ static void go_on_numbering(struct hk_shard *s, uint32_t slot, uint32_t number)
   }
   pthread_mutex_unlock(&s->lock);
   if (status != 0)
-    hk_log(s->all->log, HK_LOG_WARNING, "the numbers of alerts start over: %s", strerror(-status));
+    hk_log(s->all->log, HK_LOG_WARNING, "alert numbers start again from 1: %s", strerror(-status));
 }
 
 static void take_event(void *arg, const struct hk_logged *l)

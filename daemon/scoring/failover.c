@@ -150,7 +150,7 @@ static void move(struct hk_shard *s, struct hk_device *device)
   }
   pthread_mutex_unlock(&device->calls);
   if (status != 0)
-    hk_log(s->all->log, HK_LOG_WARNING, "the numbers of alerts start over: %s", strerror(-status));
+    hk_log(s->all->log, HK_LOG_WARNING, "alert numbers start again from 1: %s", strerror(-status));
 }
 
 /* Opens the CPU's backend, if it is to replace the device; else NULL. */
@@ -214,9 +214,8 @@ void hk_shard_lose(struct hk_shard *s, const char *format, ...)
            "continuing on the CPU: %u sensors warm up again, %u alerts were cleared. %s, then restart hankeld to use it again",
            hk_registry_count(s->all->registry), alerts, look);
   } else {
-    hk_log(log, HK_LOG_ERROR, "exiting, to be restarted: %s. %s",
-           s->config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "nothing is left to compute with" : "on_device_failure = stop",
-           look);
+    hk_log(log, HK_LOG_ERROR, "exiting so that the service restarts: %s. %s",
+           s->config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "no device is left" : "on_device_failure = stop", look);
     s->all->ended(s->all->arg);
   }
   pthread_mutex_lock(&s->lock);

@@ -86,7 +86,7 @@ static void complete(struct hk_groups *g, struct hk_machine *m, uint32_t member,
       m->field.tried[member] = replaying ? g->registered : g->era;
     if (!there && length > 0 && !replaying)
       hk_log_peer(g->shard->all->log, &g->refused, HK_LOG_WARNING, "fields",
-                  "there is no room for %.*s, or that is another sensor's name", (int)length, name);
+                  "%.*s cannot be added: there is no room, or another sensor has the name", (int)length, name);
   }
 }
 

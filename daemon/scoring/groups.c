@@ -267,13 +267,13 @@ void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool 
   const uint32_t slot = hk_slot_outside(s, within);
   struct hk_machine_name name = { 0 };
   char series[HK_NAME_MAX];
-  const char *why = "has as many `members` already, or no memory";
+  const char *why = "has `members` sensors already, or there is no memory";
   empty(g, p);
   *p = (struct hk_groups_place){ .handle = handle, .era = g->era };
   g->used = within < g->used ? g->used : within + 1;
   const size_t length = hk_registry_holds(s->all->registry, slot) ? hk_groups_name(g, g->sections, slot, series, &name) : 0;
   if (name.group && length == 0 && !replaying)
-    hk_log_peer(s->all->log, &g->refused, HK_LOG_WARNING, "groups", "a sensor is in none: the name of its machine is too long");
+    hk_log_peer(s->all->log, &g->refused, HK_LOG_WARNING, "groups", "a sensor joins no machine: the machine's name is too long");
   if (length == 0)
     return;
   struct hk_machine_name stays;
@@ -294,8 +294,8 @@ void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool 
     return;
   }
   if (!replaying)
-    hk_log_peer(s->all->log, &g->refused, HK_LOG_WARNING, "groups", "a sensor is in none: its machine, %.*s, %s", (int)length,
-                series, why);
+    hk_log_peer(s->all->log, &g->refused, HK_LOG_WARNING, "groups", "a sensor joins no machine: %.*s %s", (int)length, series,
+                why);
 }
 
 /* --- a chunk --------------------------------------------------------------------------------------------------------- */

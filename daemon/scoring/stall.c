@@ -109,7 +109,7 @@ void hk_stall_look(struct hk_shard *s, int64_t since)
   if (memcmp(&now, &stall->progress, sizeof now) != 0 || !hk_stall_why(s, why)) {
     stall->progress = now;
     if (stall->told)
-      hk_log(s->all->log, HK_LOG_NOTICE, "shard %u goes on, after %.1f s without progress", s->number,
+      hk_log(s->all->log, HK_LOG_NOTICE, "shard %u continues after %.1f s without progress", s->number,
              (double)stall->lasts * 1e-9);
     if (stall->told)
       stall_put(s, "");

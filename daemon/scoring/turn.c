@@ -185,8 +185,7 @@ static void failed(struct hk_shard *s, struct hk_delivery *p, int status)
     hk_shard_lose(s, "%s", why);
     return;
   }
-  hk_log_peer(s->all->log, &s->quotas.failures, HK_LOG_ERROR, name, "a batch of %u points was refused, they are dropped: %s", n,
-              why);
+  hk_log_peer(s->all->log, &s->quotas.failures, HK_LOG_ERROR, name, "a batch of %u points was refused and dropped: %s", n, why);
   drop(s, p, false);
 }
 

@@ -94,7 +94,7 @@ static int choose_snapshots_check(struct hk_snapshot_choice *c, const struct hk_
     hk_snapshot_read_close(reader);
   }
   if (status == -EBADMSG || status == -EIO)
-    hk_log(c->durable->log, HK_LOG_ERROR, "shard-%u/%s is damaged: %s. The snapshot before it is taken", f->folder, f->name, why);
+    hk_log(c->durable->log, HK_LOG_ERROR, "shard-%u/%s is damaged: %s. The previous snapshot is used", f->folder, f->name, why);
   else if (status != 0)
     snprintf(error, size, "shard-%u/%s: %s", f->folder, f->name, why);
   return status == -EIO ? -EBADMSG : status;
@@ -166,7 +166,7 @@ static void tell_passed_over(const struct hk_snapshot_choice *c)
     if (about->epoch > chosen && good != 0)
       hk_log(c->durable->log, HK_LOG_NOTICE,
              "snapshots of %d of %u shards, of epoch %" PRIu64
-             ", are not used: the other shards have no good one, so the state before them is restored",
+             ", are not used, because the other shards have no undamaged one; the state before them is restored",
              __builtin_popcountll(good), about->shards, about->epoch);
     good = 0;
   }

@@ -123,7 +123,7 @@ static void tell_short(const struct hk_journal_source *s, uint64_t *all)
   const uint64_t lost = s->mark.position > s->reached ? s->mark.position - s->reached : 0;
   *all += lost;
   hk_log(s->log, HK_LOG_ERROR,
-         "shard %u: the end of the journal is gone: it went to position %" PRIu64 ", at byte %" PRIu64 " of file %" PRIu64
+         "shard %u: the end of the journal is missing: it reached position %" PRIu64 ", at byte %" PRIu64 " of file %" PRIu64
          ", and ends at position %" PRIu64 ": %" PRIu64
          " points that may have been acknowledged are lost, and sensors that came or went since",
          s->shard, s->mark.position, s->mark.bytes, s->mark.segment, s->reached, lost);

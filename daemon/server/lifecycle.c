@@ -81,7 +81,7 @@ static void lifecycle_on_signal(uv_signal_t *handle, int number)
     return;
   }
   hk_server_sum(s, &sum);
-  hk_log(&s->log, HK_LOG_INFO, "signal %d: scoring what waits (%" PRIu64 " points), then ending", number,
+  hk_log(&s->log, HK_LOG_INFO, "signal %d: scoring the points that wait (%" PRIu64 "), then exiting", number,
          hk_counters_pending(&sum));
   hk_server_end(s);
 }

@@ -65,7 +65,7 @@ int hk_server_listen(struct hk_server *s, char *error, size_t size)
   for (uint32_t i = 0; i < s->net.sockets.n_passed && status == 0; i++) {
     if (s->net.sockets.passed[i].fd < 0)
       continue;
-    hk_log(&s->log, HK_LOG_WARNING, "a socket that was passed (`%s`, %s) is no listener's, by name or address: it is closed",
+    hk_log(&s->log, HK_LOG_WARNING, "an activated socket (`%s`, %s) is closed: no [listen NAME] section has its name or address",
            s->net.sockets.passed[i].name, s->net.sockets.passed[i].text);
     close(s->net.sockets.passed[i].fd);
     s->net.sockets.passed[i].fd = -1;

@@ -293,13 +293,13 @@ static void snapshots_tell(const struct work *w, int64_t began)
          (double)(hk_now() - began) * 1e-9);
   if (o->anew > 0)
     hk_log(o->durable->log, HK_LOG_WARNING,
-           "%" PRIu64 " of them start over: their detector is gone, or has another algorithm, window, gap, resident, neighbours, "
-           "level or stride",
+           "%" PRIu64 " of them warm up again: their detector was removed, or its algorithm, window, gap, resident, neighbours, "
+           "level or stride changed",
            o->anew);
   if (o->machines_anew > 0)
     hk_log(o->durable->log, HK_LOG_WARNING,
            "%" PRIu64 " of %" PRIu64
-           " machines warm up again: interval, resident or wait of their group is another one, or it has fewer members",
+           " machines warm up again: their group's interval, resident or wait changed, or it has fewer members",
            o->machines_anew, o->machines);
   if (o->gone > 0)
     hk_log(o->durable->log, HK_LOG_WARNING, "%" PRIu64 " sensors were not restored: no detector matches them any more", o->gone);
@@ -317,7 +317,7 @@ static int snapshots_restore(struct work *w, char *error, size_t size)
   int status = hk_snapshots_choose(&w->choice, o->durable, error, size);
   if (status != 0 || !hk_snapshot_chosen(&w->choice)) {
     if (status == 0 && hk_snapshot_any_bad(&w->choice))
-      hk_log(o->durable->log, HK_LOG_ERROR, "none of the snapshots is good: every sensor that no journal has starts over");
+      hk_log(o->durable->log, HK_LOG_ERROR, "all snapshots are damaged: sensors that are in no journal warm up again");
     snapshots_settle(w);
     return status;
   }
@@ -339,7 +339,8 @@ static int snapshots_restore(struct work *w, char *error, size_t size)
   for (uint32_t i = 0; i < o->restored.shards; i++) {
     if (!w->choice.chosen[i])
       hk_log(o->durable->log, HK_LOG_ERROR,
-             "there is no good snapshot of shard %u (of %u): its sensors that no journal has start over", i, o->restored.shards);
+             "there is no undamaged snapshot of shard %u (of %u): its sensors that are in no journal warm up again", i,
+             o->restored.shards);
   }
   snapshots_tell(w, began);
   return 0;

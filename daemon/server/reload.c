@@ -42,7 +42,7 @@ static void log_lines(struct hk_server *s, enum hk_level level)
     at += length + 1;
   }
   if (more > 0)
-    hk_log(&s->log, level, "reload: and %u lines more", more);
+    hk_log(&s->log, level, "reload: %u more lines", more);
 }
 
 /* Logs the reload among the operations: as much as fits, in one line. */
@@ -350,9 +350,9 @@ static void retire_old(struct hk_server *s)
   s->config = s->reload.next;
   reload_discard(&s->reload, old);
   if (evicted > 0)
-    hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors now have another detector, or none: they start over\n", evicted);
+    hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors have another detector now, or none: they warm up again\n", evicted);
   if (machines > 0)
-    hk_buffer_print(&s->reload.told, "%" PRIu64 " machines are gone, or start over\n", machines);
+    hk_buffer_print(&s->reload.told, "%" PRIu64 " machines were removed, or warm up again\n", machines);
   if (joined > 0)
     hk_buffer_print(&s->reload.told, "%" PRIu64 " series of further algorithms were added to sensors that are there\n", joined);
   if (alone > 0) {

@@ -163,7 +163,7 @@ static int replay_journals_points(struct replay *r, struct hk_journal_source *s,
   struct hk_record_points p;
   const uint64_t end = record->position + record->count;
   if (hk_record_points_read(record, &p) != 0) {
-    hk_log(r->log, HK_LOG_ERROR, "a record of shard %u's journal, at position %" PRIu64 ", is not understood and left out",
+    hk_log(r->log, HK_LOG_ERROR, "a record of shard %u's journal, at position %" PRIu64 ", cannot be read and is skipped",
            s->shard, record->position);
     return 0;
   }
@@ -364,7 +364,7 @@ static int replay_journals_advance(struct replay *r, struct hk_journal_source *s
       feed_gone(r, &record);
       break;
     default:
-      hk_log(r->log, HK_LOG_ERROR, "shard %u's journal has a record of type %u, which this version does not know and leaves out",
+      hk_log(r->log, HK_LOG_ERROR, "shard %u's journal has a record of type %u, which this version does not know and skips",
              s->shard, record.type);
     }
   }

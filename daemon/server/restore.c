@@ -98,9 +98,8 @@ static void await_snapshots(struct hk_server *s)
   }
   if (fails)
     hk_log(s->durable.log, HK_LOG_WARNING,
-           "there are no snapshots yet of what was restored from another number of devices, or behind a hole in a journal: until "
-           "there are, a crash may cost "
-           "points of feeds");
+           "the state was restored from another number of devices, or after a gap in a journal, and is in no snapshot yet: until "
+           "it is, a crash may lose points of feeds");
 }
 
 int hk_server_restore(struct hk_server *s, char *error, size_t size)

@@ -260,7 +260,7 @@ static void certificates(struct hk_buffer *out, const struct hk_gates *gates)
   int64_t left;
   hk_buffer_print(out, ",\"certificates\":[");
   for (uint32_t i = 0; i < gates->n; i++) {
-    if (!hk_commit_gate_left(&gates->gate[i], &left))
+    if (!hk_gate_left(&gates->gate[i], &left))
       continue;
     hk_buffer_print(out, "%s{\"name\":", comma);
     hk_json_string(out, gates->gate[i].name, strlen(gates->gate[i].name));

@@ -218,7 +218,7 @@ class Reload(Case):
             self.send(c, handle, points[third:2 * third])
             c.wait_results(3 * third)
             lines = reload(one)
-            self.assertIn('[detector all#graph] is gone', lines)
+            self.assertIn('[detector all#graph] was removed', lines)
             self.send(c, handle, points[2 * third:])
             c.wait_results(3 * third + len(points) - 2 * third)
             c.drain(0.1)

@@ -179,7 +179,7 @@ class TestFaults(Cluster):
             self.broker.tool('amqp-delete-queue', '-q', f'{self.name}.points.{i}')
         f.send(1200)
         f.wait(1200)
-        until(lambda: any('a stream is gone' in line for line in gateway.log), 'the log to say it')
+        until(lambda: any('a stream was deleted' in line for line in gateway.log), 'the log to say it')
         scorer = self.scorer('a')
         self.scored(scorer, 600)
         f.client.close()
@@ -287,7 +287,7 @@ class TestLeases(Cluster):
             alone = self.alone(values, detector)
             until(lambda: shown(len(f.points)) and self.rows_of(seen) == self.rows_of([alone]), 'the scores of machines', rabbit.START)
             f.client.close()
-        self.assertTrue(any(re.search(r'is ours .* [1-9]\d* sensors restored .* message [1-9]', line) for line in third.log), third.log)
+        self.assertTrue(any(re.search(r'is scored here now .* [1-9]\d* sensors restored .* message [1-9]', line) for line in third.log), third.log)
         self.same(alone, seen)
 
     def rows_of(self, clients):

@@ -280,7 +280,7 @@ class DeviceLost(Faulty):
             self.assertEqual(standing(c.events), {})
         self.assertEqual(d.process.wait(harness.WAIT), 1)
         self.log(d, f'error: the cuda device is lost: {why}')
-        self.log(d, f'error: exiting, to be restarted: {ending}')
+        self.log(d, f'error: exiting so that the service restarts: {ending}')
         return d
 
     def test_error_stops(self):
@@ -293,7 +293,7 @@ class DeviceLost(Faulty):
         self.stops('eio', 'fault on order', 'auto', 'on_device_failure = stop\n')
 
     def test_nothing_to_go_on_with(self):
-        d = self.stops('eio', 'fault on order', 'auto', ending='nothing is left to compute with', environment={'HANKELD_NO_CPU': '1'})
+        d = self.stops('eio', 'fault on order', 'auto', ending='no device is left', environment={'HANKELD_NO_CPU': '1'})
         self.log(d, 'error: the CPU cannot take over: no memory, on order')
 
     def test_cuda_goes_on_when_told(self):
@@ -321,7 +321,7 @@ class DeviceLost(Faulty):
             status = self.settle(c)
             self.assertEqual((status['backend'], status['device']['state']), ('cuda', 'ok'))
             self.assertEqual((status['dropped']['backend_failed'], status['dropped']['device_lost']), (1, 0))
-        self.log(d, r'error: cuda: a batch of 1 points was refused, they are dropped: fault on order')
+        self.log(d, r'error: cuda: a batch of 1 points was refused and dropped: fault on order')
 
     def test_batch_refused(self):
         self.refused('einval')
@@ -424,7 +424,7 @@ class DeviceLost(Faulty):
             sensors = c.status()['sensors']
             self.assertEqual((sensors['count'], sensors['refused']), (3, 1))
             self.assertIn('4096 more bytes do not fit on the device', sensors['refused_because'])
-        self.log(d, r'no room for d beside 3 sensors: 4096 more bytes do not fit on the device; .*memory =')
+        self.log(d, r'no room for d after 3 sensors: 4096 more bytes do not fit on the device; .*memory =')
 
     def test_alert_of_an_evicted_sensor(self):
         """An alert does not stay open for ever because nobody watches its sensor any more."""

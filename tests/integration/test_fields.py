@@ -185,7 +185,7 @@ class Reload(Case):
                 self.assertTrue(r.reload()[0])
             feed(530, 535)
             self.assertEqual(count(), ({'fields': 1, 'members': N}, 2 * N + 1))
-            reload('', '[field roofs] is gone')
+            reload('', '[field roofs] was removed')
             feed(535, 540)
             self.assertEqual(count(), ({'fields': 0, 'members': 0}, N))
             self.balanced(d.status())

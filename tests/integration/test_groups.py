@@ -249,9 +249,9 @@ class Changed(Case):
         self.reload(GROUP + other, '[group other] is new')
         self.feed(300)
         self.assertEqual(self.d.status()['groups'], {'machines': 2, 'members': 8})  # it stands behind the first, which has all
-        self.reload(GROUP + other.replace('hop = 1', 'hop = 2'), '[group other] is changed: its machines start over')
+        self.reload(GROUP + other.replace('hop = 1', 'hop = 2'), '[group other] is changed: its machines warm up again')
         self.feed(CHANGE + 40)
-        self.reload(GROUP, '[group other] is gone')
+        self.reload(GROUP, '[group other] was removed')
         self.feed(ROWS)
         scores, told = self.said(self.subscriber)
         self.assertEqual(scores, expected)
@@ -275,7 +275,7 @@ class Changed(Case):
         self.balanced(status)
 
     def test_added_changed_and_gone(self):
-        self.reload('', '[group press] is gone')
+        self.reload('', '[group press] was removed')
         self.feed(100)
         self.assertEqual(self.d.status()['groups'], {'machines': 0, 'members': 0})
         self.assertEqual(self.times('press#a'), [])
@@ -285,13 +285,13 @@ class Changed(Case):
         self.assertGreaterEqual(first[0], 100 + 4 + 12)
         self.assertLess(first[0], 125)
         self.assertEqual(self.d.status()['groups'], {'machines': 2, 'members': 8})
-        self.reload(GROUP + 'hop = 1\n', '[group press] is changed: its machines start over', '2 machines are gone, or start over')
+        self.reload(GROUP + 'hop = 1\n', '[group press] is changed: its machines warm up again', '2 machines were removed, or warm up again')
         self.assertEqual(self.d.status()['sensors']['count'], 8)
         self.feed(300)
         again = self.times('press#a')[len(first):]
         self.assertGreaterEqual(again[0], 200 + 4 + 12)
         self.assertEqual(again, list(range(again[0], 300 - (again[-1] < 299))))
-        self.reload('', '[group press] is gone', '2 machines are gone, or start over')
+        self.reload('', '[group press] was removed', '2 machines were removed, or warm up again')
         self.assertEqual(self.d.status()['sensors']['count'], 8)
         self.feed(400)
         self.assertEqual(self.times('press#a')[-1], again[-1])
@@ -307,7 +307,7 @@ class Changed(Case):
         self.assertEqual(self.d.status()['groups'], {'machines': 2, 'members': 8})
         went_on = self.times('press#a')[before[0]:]
         self.assertEqual(went_on[:3], [self.times('press#a')[before[0] - 1] + 3 * k for k in (1, 2, 3)])
-        self.reload('[group press]\nmatch = plant/(a)/*\n'.replace('(a)', 'a(*)'), '2 machines are gone, or start over')
+        self.reload('[group press]\nmatch = plant/(a)/*\n'.replace('(a)', 'a(*)'), '2 machines were removed, or warm up again')
         self.assertEqual(self.d.status()['groups']['members'], 0)  # the machines are called otherwise
         self.reload('[group press]\nmatch = plant/(*)/*o*\n')  # noise and flow
         self.feed(400)

@@ -261,7 +261,7 @@ class TestConnection(Mqtt):
         until(lambda: self.names(d) == {'a/1': 1, 'b/1': 2, 'c/1': 3}, 'points by both')
         d.configure(DETECTOR)
         with d.client() as c:
-            self.assertIn('[mqtt plant] is gone', c.reload()[1])
+            self.assertIn('[mqtt plant] was removed', c.reload()[1])
         until(lambda: d.status()['mqtt'] == [], 'none to be left')
 
 

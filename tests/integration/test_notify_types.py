@@ -183,7 +183,7 @@ class Groups(Case):
         self.assertTrue(any(b['text'].startswith(('hall#m1: 2 alerts of 2 sensors\n', 'yard: 2 alerts of 2 sensors\n')) for _, b in people.got), people.got)
         with self.assertRaises(harness.NotReady) as e:
             self.start(self.webhook(r, 'group_by = machine\n'))
-        self.assertIn('group_by = machine goes by [group NAME], and there is none', '\n'.join(e.exception.log))
+        self.assertIn('group_by = machine needs a [group NAME] section', '\n'.join(e.exception.log))
 
 
 class PagerDuty(Case):

@@ -111,10 +111,10 @@ class Reload(harness.Case):
             c.wait_results(160)
             lines = self.reload(d, detector('one', 'one*', 8) + detector('two', 'two*', 9, 'stride = 2\n') +
                                 detector('new', 'four*', 8) + ANY)
-            self.assertEqual(lines[:4], ['[detector two] is changed (window, gap, krylov, stride, cooldown): its sensors start '
-                                         'over',
-                                         '[detector new] is new', '[detector three] is gone',
-                                         '3 sensors now have another detector, or none: they start over'], lines)
+            self.assertEqual(lines[:4], ['[detector two] is changed (window, gap, krylov, stride, cooldown): its sensors warm up '
+                                         'again',
+                                         '[detector new] is new', '[detector three] was removed',
+                                         '3 sensors have another detector now, or none: they warm up again'], lines)
             self.assertRegex(lines[4], 'in force, after ')
             counts = {x['name']: (x['sensors'], x['window']) for x in d.status()['detectors']}
             self.assertEqual(counts, {'one': (1, 8), 'two': (0, 9), 'new': (0, 8), 'any': (0, 8)})
@@ -217,7 +217,7 @@ class Reload(harness.Case):
         d.listeners = d.listeners.replace('[listen text]', '[listen other]').replace('protocol = line\naddress',
                                                                                      'protocol = line\nprecision = s\naddress')
         lines = self.reload(d, ANY)
-        for word in ['[listen line] is changed', '[listen other] is new', '[listen text] is gone']:
+        for word in ['[listen line] is changed', '[listen other] is new', '[listen text] was removed']:
             self.assertTrue(any(line.startswith(word) and 'restart' in line for line in lines), (word, lines))
 
     def test_memory_and_eviction(self):

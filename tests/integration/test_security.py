@@ -185,7 +185,7 @@ class TestTokens(Secured):
             self.assertEqual(status['security']['forbidden'], 14)
             self.assertEqual(len(status['maintenance']), 2)  # of those who may
         for what in ('REGISTER', 'OPERATE'):
-            self.assertTrue(any(f'{what} by viewer needs another scope than subscribe' in line for line in d.log), d.log)
+            self.assertTrue(any(f'{what} by viewer needs a scope other than subscribe' in line for line in d.log), d.log)
 
     def test_wrong_and_missing_tokens(self):
         d = self.secured(tls=False)
@@ -229,7 +229,7 @@ class TestTokens(Secured):
                 c.ping()  # a name that is another's does not end the connection
         with self.client(d, token_of('viewer'), tls=False) as c:
             self.assertEqual(c.status()['security']['forbidden'], 3)
-        until(lambda: any('feed pump-8/a is not one of pump-7' in line for line in d.log), 'the audit')
+        until(lambda: any('feed pump-8/a is not allowed for pump-7' in line for line in d.log), 'the audit')
         path = os.path.join(self.folder.name, 'other.token')
         with open(path, 'w') as f:
             f.write(token_of('other'))

@@ -132,7 +132,7 @@ class TestReload(Secured):
             told = c.status()['security']['certificates']
             self.assertEqual([(x['name'], x['state']) for x in told], [(name, 'good') for name in ('binary', 'line', 'text')])
             self.assertLess(abs(calendar.timegm(time.strptime(told[0]['expires'], '%Y-%m-%dT%H:%M:%SZ')) - time.time() - 5 * 86400), 600)
-            self.assertTrue([x for x in d.log if f'warning: [listen line]: the certificate in {self.cert} is good for ' in x], d.log)
+            self.assertTrue([x for x in d.log if f'warning: [listen line]: the certificate in {self.cert} expires in ' in x], d.log)
             for path, late in zip((self.cert, self.key), self.ca.sign('late', names='IP:127.0.0.1', days=-1)):
                 os.replace(late, path)
             taken, lines = c.reload()

@@ -186,7 +186,7 @@ class WithoutJournal(Snapshots):
         self.assertRegex(bad.stdout, r'DAMAGED: section \d+ \(SENSORS, at byte \d+\)')
         self.assertEqual(self.state_command('verify', self.state).returncode, 1)
         daemon = self.start()
-        self.logged(daemon, os.path.basename(new) + ' is damaged: section .*snapshot before it is taken')
+        self.logged(daemon, os.path.basename(new) + ' is damaged: section .*previous snapshot is used')
         results, _ = self.run_part(daemon, 0, 140)
         # with a journal what is missing comes from there
         missing = {r[1] for r in results if r[4] != 'late'}
@@ -197,7 +197,7 @@ class WithoutJournal(Snapshots):
             with open(path, 'r+b') as f:
                 f.truncate(os.path.getsize(path) - 1)
         daemon = self.start()
-        self.logged(daemon, 'none of the snapshots is good')
+        self.logged(daemon, 'all snapshots are damaged')
         self.run_part(daemon, 0, 20, exact=False)
 
     def test_another_version_is_refused(self):
@@ -265,7 +265,7 @@ class WithoutJournal(Snapshots):
         daemon.stop()
         name, match, keys = DETECTORS[1]
         daemon = self.start(detectors=[DETECTORS[0], (name, match, keys.replace('window=20', 'window=24'))])
-        self.logged(daemon, f'{SENSORS - 10} of them start over')
+        self.logged(daemon, f'{SENSORS - 10} of them warm up again')
         results, events = self.run_part(daemon, 140, 200, exact=False)
         for sensor, at, _, score, state in results:
             if len(sensor) == 2:
@@ -276,7 +276,7 @@ class WithoutJournal(Snapshots):
         self.assertFalse({f'{s}:{n}' for s, n in numbers} & stood.keys())  # an id never means two alerts
         daemon.stop()
         daemon = self.start(detectors=[(n + 'er', m, k) for n, m, k in DETECTORS])
-        self.logged(daemon, f'{SENSORS} of them start over')
+        self.logged(daemon, f'{SENSORS} of them warm up again')
         daemon.stop()
         daemon = self.start(detectors=[(name, 's?', keys)])
         self.logged(daemon, f'{SENSORS - 10} sensors were not restored: no detector')

@@ -39,8 +39,8 @@ static void test_change(void **state)
                                  "[listen in] is changed: needs a restart; it stays as it was\n"
                                  "[detector d] is new\n"
                                  "[detector b]: match = b* -> x*\n"
-                                 "[detector a] is changed (window, gap, krylov, cooldown): its sensors start over\n"
-                                 "[detector c] is gone\n"
+                                 "[detector a] is changed (window, gap, krylov, cooldown): its sensors warm up again\n"
+                                 "[detector c] was removed\n"
                                  "detectors or groups stand in another order\n");
   assert_int_equal(read.detectors[0].number, 4);
   assert_int_equal(read.detectors[1].number, 1);
@@ -107,8 +107,9 @@ static void test_change_of_algorithms(void **state)
   assert_int_equal(after.detectors[1].number, 3);
   assert_int_equal(after.detectors[2].number, 4);
   hk_buffer_put(&told, "", 1);
-  assert_string_equal(told.data, "[detector all#svd] is new\n[detector all#shift] is changed (stride): its sensors start over\n"
-                                 "[detector all#graph] is gone\n");
+  assert_string_equal(told.data,
+                      "[detector all#svd] is new\n[detector all#shift] is changed (stride): its sensors warm up again\n"
+                      "[detector all#graph] was removed\n");
   hk_buffer_free(&told);
   after.listeners = NULL; /* the other's */
   hk_config_free(&before);
@@ -137,8 +138,8 @@ static void test_change_of_groups(void **state)
   assert_true(hk_change_make(&running, &read, taken, &told));
   hk_buffer_put(&told, "", 1);
   assert_string_equal(told.data,
-                      "[group j] is new\n[group h] is changed: its machines start over\n[group g]: match = (*).x -> (*).xx\n"
-                      "[group i] is gone\ndetectors or groups stand in another order\n");
+                      "[group j] is new\n[group h] is changed: its machines warm up again\n[group g]: match = (*).x -> (*).xx\n"
+                      "[group i] was removed\ndetectors or groups stand in another order\n");
   assert_int_equal(read.n_detectors, 4);
   assert_int_equal(read.detectors[0].number, 0);
   assert_int_equal(read.detectors[1].number, 4); /* j */
