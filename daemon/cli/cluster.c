@@ -19,9 +19,10 @@
 
 static const char help_text[] =
     "usage: hankel cluster status [OPTION...]\n\n"
-    "Shows the machines of a cluster ([cluster] of the configuration), which partitions each scores, since when,\n"
-    "in which epoch, how far behind it is, and which machine sends the alerts of all. Asks each machine that --from\n"
-    "names. Exits with 3 if one does not answer or has no broker, or if a partition is scored by none of them.\n\n"
+    "Asks the machines of a cluster ([cluster] of the configuration). Shows for each whether it is connected to the\n"
+    "broker and which one is the leader, and for each partition its scorer, since when, its epoch and how far\n"
+    "behind it is. Exits with 3 if a machine does not answer or is not connected, or if none of them scores a\n"
+    "partition.\n\n"
     "  --from HOST:PORT,...  their binary listeners (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
     "example:\n"
     "  hankel cluster status --from gateway:7410,scorer1:7410,scorer2:7410\n";

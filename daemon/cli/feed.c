@@ -28,24 +28,24 @@
 static const char help_text[] =
     "usage: hankel feed [OPTION...] FILE.csv...|FOLDER|-\n\n"
     "Sends a recording, or standard input, to the daemon. Each value column is a sensor.\n"
-    "Exits with 0 when the daemon has taken over every point, and most were neither late (not after the sensor's\n"
-    "last one) nor rejected; prints how many were.\n\n"
+    "Prints how many points were late (not after the sensor's last one) or rejected. Exits with 0 if the daemon has\n"
+    "confirmed every point, and most were neither late nor rejected.\n\n"
     "  --to HOST:PORT     the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_INPUT_HELP
-    "  --now              the time of a line is when it is read, whatever the file says: for live data\n"
-    "  --rate X           X points a second, or with an x (60x) X times as fast as the times in the file say\n"
+    "  --now              use the time of reading instead of the file's times: for live data\n"
+    "  --rate X           send X points a second; with an x (60x), X times as fast as the times in the file\n"
     "  --host             no file: this machine's processor, memory, disks, network and pressure, once a second, as\n"
     "                     HOST.cpu.busy, HOST.memory.used and so on; --prefix gives another name than the machine's\n"
-    "  --fast             as fast as the daemon takes them: the default\n"
+    "  --fast             send as fast as the daemon takes the points (default)\n"
     "  --feed NAME        each point counts once, even if feed or the daemon restarts: points of this feed that\n"
     "                     the daemon has, counted from the first point of FILE, are skipped\n" HK_SECURE_HELP "\n"
     "FILE has a header, a time column and value columns, or is one number a line; it may be packed (.gz, .zst).\n"
-    "Of several files the sensors are FILE.COLUMN. - is standard input.\n\n"
+    "With several files, sensors are named FILE.COLUMN. - is standard input.\n\n"
     "examples:\n"
     "  hankel feed machine.csv\n"
-    "  hankel feed --host                            what this machine does, live\n"
+    "  hankel feed --host                            this machine's figures, live\n"
     "  hankel feed --rate 60x machine.csv            an hour's recording in a minute\n"
     "  my-logger | hankel feed --now --sensor boiler -\n"
-    "                                                numbers are sent as they come\n";
+    "                                                numbers, sent as they arrive\n";
 
 struct feed {
   char **argv;

@@ -44,7 +44,7 @@ static void help(FILE *out)
         "  hankel replay machine.csv                score every point of a CSV file\n"
         "  hankel feed machine.csv                  send it to the daemon on this machine\n"
         "  hankel tail --events                     show alerts as they are raised\n"
-        "\n`hankel COMMAND --help` says more, and so does the manual: man hankel.\n",
+        "\nSee `hankel COMMAND --help`, and the manual: man hankel.\n",
         out);
 }
 

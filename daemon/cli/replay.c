@@ -44,7 +44,7 @@ static const char help_text[] =
     "  --interval SECONDS with --budget: time between points of a sensor; otherwise taken from the first lines\n" HK_INPUT_HELP
     "\n"
     "FILE has a header, a time column and value columns, or one number a line; it may be packed (.gz, .zst).\n"
-    "Sensors of several files are FILE.COLUMN. - is standard input.\n\n"
+    "With several files, sensors are named FILE.COLUMN. - is standard input.\n\n"
     "examples:\n"
     "  hankel replay machine.csv > scores.csv\n"
     "  hankel replay --detector window=48,alert=0.8 --format jsonl machine.csv | grep '\"event\"'\n"

@@ -24,7 +24,7 @@ static const char help_text[] =
     "usage: hankel status [OPTION...]\n\n"
     "Shows whether the daemon is healthy, its sensors, incoming points, what is refused and why, and standing\n"
     "alerts. Exits with 3 if the daemon answers and something is WRONG.\n\n"
-    "  --all              then all counters; PROTOCOL.md (STATUS) describes each\n"
+    "  --all              also show all counters; PROTOCOL.md (STATUS) describes each\n"
     "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n"
     "  --json             one JSON object, as the daemon sends it\n" HK_SECURE_HELP "\n"
     "examples:\n"

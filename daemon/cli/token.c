@@ -15,10 +15,10 @@ static const char help_text[] =
     "Makes a token and prints it. SCOPES: feed, subscribe, admin, or several with commas.\n\n"
     "  --add FILE    append its line to the daemon's token file; otherwise the line is printed\n"
     "                on standard error, to be copied there\n"
-    "  --feeds GLOB  names of its own feeds: it may use no others, and no other token may use these\n\n"
+    "  --feeds GLOB  reserve feeds for this token: it may use no others, and no other token may use these\n\n"
     "examples:\n"
     "  hankel token --add /etc/hankeld/tokens pump-7 feed >pump-7.token\n"
-    "  chgrp hankeld /etc/hankeld/tokens      if root has just made it, so that the service can read it\n"
+    "  chgrp hankeld /etc/hankeld/tokens      if root has created it: the service must be able to read it\n"
     "  systemctl reload hankeld\n"
     "  hankel feed --to daemon.example:7410 --tls --token-file pump-7.token pump.csv\n";
 

@@ -26,8 +26,8 @@
 
 static const char help_text[] =
     "usage: hankel top [OPTION...]\n\n"
-    "Shows standing alerts, the gravest first, and the daemon's health, live. q ends it. If standard output is not\n"
-    "a terminal, prints them once, as plain text.\n\n"
+    "Shows standing alerts, the most severe first, and the daemon's health, live. q ends it. If standard output is\n"
+    "not a terminal, prints them once, as plain text.\n\n"
     "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
     "examples:\n"
     "  hankel top\n"
