@@ -1,5 +1,6 @@
 /* The process model: see model.h. */
 #include "cpu/model/model_internal.h"
+#include "cpu/model/pipelines_network.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,6 +19,9 @@
 static bool make_columns(struct hk_model *m)
 {
   const struct hk_model_plan *p = m->plan;
+  m->drive = calloc(p->boundaries, sizeof *m->drive);
+  m->is = calloc(p->boundaries, sizeof *m->is);
+  m->slope = p->network ? calloc(p->sensors, sizeof *m->slope) : NULL;
   m->line = calloc(p->lines, sizeof *m->line);
   m->step = calloc(p->lines, sizeof *m->step);
   m->turn = calloc(p->lines, sizeof *m->turn);
@@ -28,8 +32,8 @@ static bool make_columns(struct hk_model *m)
   m->reading = calloc(p->sensors, sizeof *m->reading);
   m->seen.value = calloc(p->sensors, sizeof *m->seen.value);
   m->seen.flow = calloc(p->lines, 2 * sizeof *m->seen.flow);
-  return m->line && m->step && m->turn && m->singular && m->lesson && m->check && m->nu && m->reading && m->seen.value &&
-         m->seen.flow;
+  return m->drive && m->is && (m->slope || !p->network) && m->line && m->step && m->turn && m->singular && m->lesson &&
+         m->check && m->nu && m->reading && m->seen.value && m->seen.flow;
 }
 
 int hk_model_new(struct hk_model **out, const struct hk_model_plan *plan, const struct hk_model_rule *rule,
@@ -42,11 +46,11 @@ int hk_model_new(struct hk_model **out, const struct hk_model_plan *plan, const 
   }
   m->plan = hk_model_plan_hold(plan);
   m->rule = *rule;
-  m->place = *place;
+  m->place = plan->network ? (struct hk_pipelines_place){ &hk_pipelines_network, 1 } : *place;
   m->now = (struct hk_model_head){ .sensors = plan->sensors, .points = hk_model_all_points(plan), .lines = plan->lines };
   int status = -ENOMEM;
   if (make_columns(m))
-    status = place->kind->open(&m->pipes, plan, place->number, error, size);
+    status = m->place.kind->open(&m->pipes, plan, m->place.number, error, size);
   else
     snprintf(error, size, "out of memory");
   if (status != 0) {
@@ -68,6 +72,9 @@ void hk_model_free(struct hk_model *m)
   if (m->pipes)
     m->place.kind->close(m->pipes);
   hk_model_plan_release(m->plan);
+  free(m->drive);
+  free(m->is);
+  free(m->slope);
   free(m->line);
   free(m->step);
   free(m->turn);
@@ -85,6 +92,7 @@ uint64_t hk_model_need(const struct hk_model_plan *plan)
 {
   return sizeof(struct hk_model) + hk_pipelines_need(plan) +
          plan->sensors * (sizeof(struct hk_model_check) + 3 * sizeof(double)) +
+         plan->boundaries * (sizeof(struct hk_model_drive) + sizeof(double)) +
          plan->lines *
              (sizeof(struct hk_model_course) + sizeof(struct hk_pipelines_line) + 2 * sizeof(uint32_t) + 2 * sizeof(double));
 }
@@ -98,7 +106,7 @@ const struct hk_model_plan *hk_model_plan_of(const struct hk_model *m)
 double hk_model_silence(const struct hk_model *m, uint32_t i)
 {
   const struct hk_model_line *l = &m->plan->line[i];
-  const double flow = m->plan->heat ? m->line[i].at[1] * m->plan->sensor[l->boundary[1]].unit : 0;
+  const double flow = m->plan->heat ? m->drive[l->drive + 1].at * m->plan->sensor[l->boundary[1]].unit : 0;
   return m->plan->heat ? SILENT_WATER * l->transit / fmax(flow, 1e-9) : SILENT * l->transit;
 }
 
@@ -108,6 +116,8 @@ double hk_model_silence(const struct hk_model *m, uint32_t i)
 static double slope_of(const struct hk_model *m, const struct hk_model_sensor *s)
 {
   const struct hk_model_line *l = &m->plan->line[s->line];
+  if (m->plan->network)
+    return m->slope[s - m->plan->sensor];
   const bool first = m->plan->sensor[l->boundary[0]].flow, last = m->plan->sensor[l->boundary[1]].flow;
   const double q = (m->seen.flow[2 * s->line] + m->seen.flow[2 * s->line + 1]) / 2, drop = q * fabs(q);
   if (m->plan->heat) /* the excess over the ground falls exponentially */
@@ -127,6 +137,9 @@ static double within(double value, double bound)
 static void learn(const struct hk_model *m)
 {
   memset(m->lesson, 0, m->plan->lines * sizeof *m->lesson);
+  if (m->plan->network && m->rule.adapt > 0 && m->step->active && m->step->status == 0 &&
+      hk_pipelines_slopes(m->pipes, m->line->friction, m->slope) != 0)
+    return;
   for (uint32_t i = 0; i < m->plan->sensors; i++) {
     const double c = m->check[i].error;
     struct hk_model_lesson *l = &m->lesson[m->plan->sensor[i].line];
@@ -174,7 +187,7 @@ static void model_count(struct hk_model_check *c, double y, double nu)
 static struct hk_pipeline_end end_of(const struct hk_model *m, uint32_t line, uint32_t k)
 {
   const struct hk_model_sensor *s = &m->plan->sensor[m->plan->line[line].boundary[k]];
-  return (struct hk_pipeline_end){ !s->flow, s->flow, 0, m->line[line].at[k] * s->unit };
+  return (struct hk_pipeline_end){ !s->flow, s->flow, 0, m->drive[m->plan->line[line].drive + k].at * s->unit };
 }
 
 /* The device failed: all lines are lost, and begin again on the host. */
@@ -193,6 +206,13 @@ static void leave_device(struct hk_model *m)
   }
 }
 
+/* The values of a network's boundaries in Pa and m^3/s. */
+static void take_drives(struct hk_model *m)
+{
+  for (uint32_t k = 0; k < m->plan->boundaries; k++)
+    m->is[k] = m->drive[k].at * m->plan->sensor[m->plan->line->boundary[k]].unit;
+}
+
 /* Makes a step of all active lines. */
 static void step(struct hk_model *m)
 {
@@ -200,8 +220,13 @@ static void step(struct hk_model *m)
   for (uint32_t i = 0; i < m->plan->lines; i++) {
     struct hk_pipelines_line *s = &m->step[i];
     active += s->active;
-    s->end[0] = end_of(m, i, 0);
-    s->end[1] = end_of(m, i, 1);
+    if (m->plan->network) {
+      take_drives(m);
+      s->drive = m->is;
+    } else {
+      s->end[0] = end_of(m, i, 0);
+      s->end[1] = end_of(m, i, 1);
+    }
     s->friction = m->line[i].friction;
   }
   if (active == 0)
@@ -220,8 +245,12 @@ static void step(struct hk_model *m)
 }
 
 /* Computes the steady state of a line; state: of its points, zero. Returns 0 or a negative errno. */
-static int model_settle(const struct hk_model *m, uint32_t i, double *state)
+static int model_settle(struct hk_model *m, uint32_t i, double *state)
 {
+  if (m->plan->network) {
+    take_drives(m);
+    return hk_pipelines_settle(m->plan, m->is, m->line[i].friction, state);
+  }
   const struct hk_model_line *of = &m->plan->line[i];
   const struct hk_pipeline_end end[2] = { end_of(m, i, 0), end_of(m, i, 1) };
   struct hk_pipeline pipe = { .cell = m->plan->heat ? NULL : m->plan->cell + of->cell,
@@ -242,13 +271,23 @@ static int model_settle(const struct hk_model *m, uint32_t i, double *state)
   return status;
 }
 
+/* Number of rows for which a boundary of a line has had no value: of the worst. */
+static uint32_t longest_held(const struct hk_model *m, uint32_t i)
+{
+  const struct hk_model_line *of = &m->plan->line[i];
+  uint32_t most = 0;
+  for (uint32_t k = of->drive; k < of->drive + of->boundaries; k++)
+    most = m->drive[k].held > most ? m->drive[k].held : most;
+  return most;
+}
+
 static void model_begin(struct hk_model *m, uint32_t i)
 {
   struct hk_model_course *l = &m->line[i];
   m->turn[i] = HK_MODEL_WAITS;
-  if (l->held[0] > 0 || l->held[1] > 0 || !m->pipes)
+  if (longest_held(m, i) > 0 || !m->pipes)
     return;
-  double *state = calloc(2 * (size_t)hk_model_points(&m->plan->line[i]), sizeof *state);
+  double *state = calloc(hk_model_numbers(m->plan, i), sizeof *state);
   if (state && model_settle(m, i, state) == 0) {
     if (m->place.kind->put(m->pipes, i, state) != 0) {
       leave_device(m);
@@ -270,14 +309,15 @@ static void model_lose(struct hk_model *m, uint32_t i, enum hk_model_turn why)
 
 static void take_boundaries(struct hk_model *m, uint32_t i, const double *y, uint32_t missed)
 {
-  struct hk_model_course *l = &m->line[i];
-  for (uint32_t k = 0; k < 2; k++) {
-    const double value = y[m->plan->line[i].boundary[k]];
-    l->held[k] = isnan(value) ? l->held[k] + missed + 1 : 0;
-    if (l->held[k] > HK_MODEL_HOLD_MAX + 1)
-      l->held[k] = HK_MODEL_HOLD_MAX + 1;
+  const struct hk_model_line *of = &m->plan->line[i];
+  for (uint32_t k = 0; k < of->boundaries; k++) {
+    const double value = y[of->boundary[k]];
+    struct hk_model_drive *d = &m->drive[of->drive + k];
+    d->held = isnan(value) ? d->held + missed + 1 : 0;
+    if (d->held > HK_MODEL_HOLD_MAX + 1)
+      d->held = HK_MODEL_HOLD_MAX + 1;
     if (!isnan(value))
-      l->at[k] = value;
+      d->at = value;
   }
 }
 
@@ -307,7 +347,7 @@ static bool model_look_at(struct hk_model *m, uint32_t i, const double *y, uint3
     return false;
   if (!l->running)
     model_begin(m, i);
-  else if (missed > m->rule.hold || l->held[0] > m->rule.hold || l->held[1] > m->rule.hold)
+  else if (missed > m->rule.hold || longest_held(m, i) > m->rule.hold)
     model_lose(m, i, HK_MODEL_MISSED);
   else if (l->failing >= HK_MODEL_FAILURES)
     model_lose(m, i, HK_MODEL_UNSOLVED);
@@ -411,7 +451,7 @@ double hk_model_seen(const struct hk_model *m, uint32_t sensor)
 
 bool hk_model_points_of(const struct hk_model *m, uint32_t line, double *state)
 {
-  const size_t all = 2 * (size_t)hk_model_all_points(m->plan) * sizeof *state;
+  const size_t all = hk_model_all_numbers(m->plan) * sizeof *state;
   if (!m->line[line].running || !m->pipes)
     return false;
   if (m->place.kind->get_line)
@@ -419,10 +459,14 @@ bool hk_model_points_of(const struct hk_model *m, uint32_t line, double *state)
   double *whole = all <= GET_MAX ? malloc(all) : NULL;
   const bool got = whole && m->place.kind->get(m->pipes, whole) == 0;
   if (got)
-    memcpy(state, whole + 2 * (size_t)hk_model_first_point(m->plan, line),
-           2 * (size_t)hk_model_points(&m->plan->line[line]) * sizeof *state);
+    memcpy(state, whole + hk_model_first_number(m->plan, line), hk_model_numbers(m->plan, line) * sizeof *state);
   free(whole);
   return got;
+}
+
+struct hk_network *hk_model_network(const struct hk_model *m)
+{
+  return m->plan->network && m->pipes ? hk_pipelines_network_of(m->pipes) : NULL;
 }
 
 double hk_model_explains(const struct hk_model *m, uint32_t sensor)
@@ -433,7 +477,12 @@ double hk_model_explains(const struct hk_model *m, uint32_t sensor)
 
 uint32_t hk_model_missing(const struct hk_model *m, uint32_t line)
 {
-  return m->line[line].held[1] > m->line[line].held[0];
+  const struct hk_model_line *of = &m->plan->line[line];
+  uint32_t worst = 0;
+  for (uint32_t k = 1; k < of->boundaries; k++)
+    if (m->drive[of->drive + k].held > m->drive[of->drive + worst].held)
+      worst = k;
+  return of->boundary[worst];
 }
 
 const struct hk_model_pipe *hk_model_fault(const struct hk_model *m, uint32_t line)

@@ -5,9 +5,10 @@
  *
  *   nu = y - the value of the line at the place of the check
  *
- * in the sensor's unit. A line begins in the steady state, when both boundaries have a value, and gives no output for three times
- * the transit. A boundary without a value keeps its last one for `hold` rows, and so do both in missing rows; then the line is
- * lost and begins again. A row whose step fails has no output; after three in succession the line is lost.
+ * in the sensor's unit. A line begins in the steady state, when all its boundaries have a value, and gives no output for three
+ * times the transit. A boundary without a value keeps its last one for `hold` rows, and so do all in missing rows; then the line
+ * is lost and begins again. What follows holds for a network (network.h), too, which is one line. A row whose step fails has no
+ * output; after three in succession the line is lost.
  *
  * A heat line is silent for one and a half times as long as its water takes from end to end. In what follows its friction is the
  * loss of heat.
@@ -90,10 +91,13 @@ double hk_model_seen(const struct hk_model *model, uint32_t sensor);
 /* Copies the s and q of all points of a line that runs. False: it does not run, its device failed, or has over 64 MiB of
  * lines. */
 bool hk_model_points_of(const struct hk_model *model, uint32_t line, double *state);
+/* The network of a model, whose work memory questions about its derivatives use; NULL: it has lines. */
+struct hk_network *hk_model_network(const struct hk_model *model);
 bool hk_model_runs(const struct hk_model *model, uint32_t line);
 /* Share of the variance of a check that the model explains: 1: all; <= 0: none; NaN: no output yet. */
 double hk_model_explains(const struct hk_model *model, uint32_t sensor);
-/* Why a line was lost: which of its boundaries, 0 or 1, had no value; and the pipe at which the equations were singular. */
+/* Why a line was lost: which sensor of the plan, one of its boundaries, had no value; and the pipe at which the equations were
+ * singular. */
 uint32_t hk_model_missing(const struct hk_model *model, uint32_t line);
 const struct hk_model_pipe *hk_model_fault(const struct hk_model *model, uint32_t line);
 

@@ -7,8 +7,8 @@
 #define HK_MODEL_FRICTION_MIN 0.2 /* phi */
 #define HK_MODEL_FRICTION_MAX 5.0
 
-/* The state of a model: this head, its lines, its checks, and the states of all points. All numbers have their form in memory,
- * which is little-endian. */
+/* The state of a model: this head, its lines, their boundaries, its checks, and the states of all points. All numbers have their
+ * form in memory, which is little-endian. */
 struct hk_model_head {
   uint32_t sensors, points, lines, unused;
   int64_t last; /* row */
@@ -18,14 +18,19 @@ _Static_assert(sizeof(struct hk_model_head) == 24, "no padding");
 struct hk_model_course {
   uint32_t running; /* 0 or 1 */
   uint32_t silent;  /* rows left */
-  uint32_t held[2]; /* rows without a value, by boundary */
   uint32_t failing; /* successive failed steps */
   uint32_t unused;
-  double at[2];    /* last values of the boundaries */
   double friction; /* phi */
   uint64_t taught; /* number of rows from which friction was learned */
 };
-_Static_assert(sizeof(struct hk_model_course) == 56, "no padding");
+_Static_assert(sizeof(struct hk_model_course) == 32, "no padding");
+
+struct hk_model_drive {
+  double at;     /* last value */
+  uint32_t held; /* rows without one */
+  uint32_t unused;
+};
+_Static_assert(sizeof(struct hk_model_drive) == 16, "no padding");
 
 /* Sums over the checks of a line, from which its friction is learned. */
 struct hk_model_lesson {
@@ -38,13 +43,15 @@ struct hk_model {
   struct hk_pipelines_place place;
   struct hk_pipelines *pipes; /* NULL: the device failed, and there was no memory to continue on the host */
   struct hk_model_head now;
+  struct hk_model_drive *drive; /* by boundary, as */
+  double *is;                   /* their values in Pa and m^3/s, as hk_network_step takes them */
   struct hk_model_course *line; /* by line, as */
   struct hk_pipelines_line *step;
   enum hk_model_turn *turn;
   uint32_t *singular;             /* point at which a step failed last */
   struct hk_model_lesson *lesson; /* of the current row */
   struct hk_model_check *check;   /* by sensor, as */
-  double *nu, *reading;
+  double *nu, *reading, *slope;   /* slope: of a network, derivatives by phi */
   struct hk_pipelines_seen seen;
 };
 

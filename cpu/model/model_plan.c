@@ -1,5 +1,6 @@
 /* Model files: see model_plan.h. */
 #include "cpu/model/plan_lines.h"
+#include "cpu/model/plan_network.h"
 #include "cpu/state_mark.h"
 #include "cpu/whole_file.h"
 
@@ -23,6 +24,8 @@ struct owned {
   struct hk_model_sensor *sensor;
   struct hk_pipeline_cell *cell;
   struct hk_heat_cell *heat;
+  uint32_t *boundary;
+  struct hk_plan_network network;         /* empty: lines */
   const struct hk_model_sensor **by_name; /* sorted by name */
 };
 
@@ -69,7 +72,7 @@ static int take_heights(const struct hk_plan_lines *r, double *rise)
     uint32_t node;
     status = find_node(r, r->height[i].line, &r->height[i].node, &node);
     if (status == 0)
-      height[r->line[r->height[i].line].edge + r->height[i].line + node] = r->height[i].height;
+      height[r->line[r->height[i].line].edge + r->height[i].line + node] = r->height[i].value;
   }
   for (uint32_t line = 0; line < r->lines && status == 0; line++)
     for (uint32_t i = pipes_of(r, line).from; i < pipes_of(r, line).to; i++)
@@ -132,9 +135,12 @@ static int make_line(struct owned *o, const struct hk_plan_lines *r, uint32_t li
   *l = (struct hk_model_line){ .name = r->line[line].name.is,
                                .pipe = pipes.from,
                                .cell = o->plan.cells,
-                               .boundary = { HK_MODEL_NONE, HK_MODEL_NONE },
+                               .boundary = o->boundary + 2 * (size_t)line,
+                               .boundaries = r->network ? 0 : 2,
+                               .drive = 2 * line,
                                .shortest = INFINITY };
-  const int status = check_nodes(r, line);
+  o->boundary[2 * line] = o->boundary[2 * line + 1] = HK_MODEL_NONE;
+  const int status = r->network ? 0 : check_nodes(r, line);
   for (uint32_t i = pipes.from; i < pipes.to && status == 0; i++)
     make_pipe(o, r, l, i, rise[i]);
   o->plan.longest = l->cells > o->plan.longest ? l->cells : o->plan.longest;
@@ -147,15 +153,18 @@ static int make_lines(struct owned *o, const struct hk_plan_lines *r)
   double *rise = calloc(r->edges, sizeof *rise);
   o->line = calloc(r->lines, sizeof *o->line);
   o->pipe = calloc(r->edges, sizeof *o->pipe);
+  o->boundary = calloc(2 * (size_t)r->lines + r->sensors, sizeof *o->boundary);
   if (r->hot)
     o->heat = calloc(r->cells, sizeof *o->heat);
   else
     o->cell = calloc(r->cells, sizeof *o->cell);
-  int status = rise && o->line && o->pipe && (o->cell || o->heat) ? 0 : hk_plan_no_memory(r);
+  int status = rise && o->line && o->pipe && o->boundary && (o->cell || o->heat) ? 0 : hk_plan_no_memory(r);
   if (status == 0)
-    status = take_heights(r, rise);
+    status = r->network ? hk_plan_network_nodes(&o->network, r, rise) : take_heights(r, rise);
   for (uint32_t line = 0; line < r->lines && status == 0; line++)
     status = make_line(o, r, line, rise);
+  if (status == 0 && r->network)
+    status = hk_plan_network_points(&o->network, r, o->pipe, o->cell, o->plan.cells);
   free(rise);
   return status;
 }
@@ -192,7 +201,7 @@ static int make_sensor(struct owned *o, const struct hk_plan_lines *r, uint32_t 
   if (fault)
     return hk_plan_complain(r, &s->name, fault);
   if (s->boundary)
-    l->boundary[r->hot ? s->flow : node != 0] = i;
+    o->boundary[2 * s->line + (r->hot ? s->flow : node != 0)] = i;
   o->sensor[i] = (struct hk_model_sensor){ s->name.is,
                                            s->line,
                                            before ? before->first + before->cells : 0,
@@ -202,6 +211,20 @@ static int make_sensor(struct owned *o, const struct hk_plan_lines *r, uint32_t 
                                            before ? before->loss : 0 };
   o->plan.sensors++;
   return 0;
+}
+
+/* The same of a network. */
+static int place_sensor(struct owned *o, const struct hk_plan_lines *r, uint32_t i)
+{
+  const struct hk_plan_sensor *s = &r->sensor[i];
+  o->sensor[i] = (struct hk_model_sensor){
+    .name = s->name.is, .flow = s->flow, .boundary = s->boundary, .unit = s->flow ? r->flow : r->pressure
+  };
+  const int status = hk_plan_network_sensor(&o->network, r, o->pipe, i, &o->sensor[i]);
+  if (status == 0 && s->boundary)
+    o->boundary[o->line->boundaries++] = i;
+  o->plan.sensors += status == 0;
+  return status;
 }
 
 static int compare_names(const struct hk_model_word *a, const struct hk_model_word *b)
@@ -252,12 +275,16 @@ static int model_plan_make_sensors(struct owned *o, const struct hk_plan_lines *
   o->by_name = calloc(r->sensors + 1, sizeof *o->by_name);
   int status = o->sensor && o->by_name ? 0 : hk_plan_no_memory(r);
   for (uint32_t i = 0; i < r->sensors && status == 0; i++) {
-    status = make_sensor(o, r, i);
+    status = r->network ? place_sensor(o, r, i) : make_sensor(o, r, i);
     checks += !r->sensor[i].boundary;
   }
   status = status ? status : make_names(o, r);
-  for (uint32_t line = 0; line < r->lines && status == 0; line++)
+  if (status == 0 && r->network)
+    status = hk_plan_network_end(&o->network, r, &o->line->transit);
+  for (uint32_t line = 0; line < r->lines && status == 0 && !r->network; line++)
     status = check_ends(o, r, line);
+  for (uint32_t line = 0; line < r->lines && status == 0; line++)
+    o->plan.boundaries += o->line[line].boundaries;
   if (status == 0 && checks == 0) {
     snprintf(r->error, r->size, "no sensor is a check: there is nothing to compare the model with");
     return -EINVAL;
@@ -272,6 +299,10 @@ static uint32_t mark_of(const struct hk_model_plan *p)
                           : hk_state_mark_mix(HK_STATE_MARK_BEGIN, p->cell, p->cells * sizeof *p->cell);
   if (p->heat)
     hash = hk_state_mark_mix(hash, &p->ground, sizeof p->ground);
+  if (p->network) {
+    hash = hk_state_mark_mix(hash, p->network->end, p->cells * sizeof *p->network->end);
+    hash = hk_state_mark_mix(hash, p->network->demand, p->network->points * sizeof *p->network->demand);
+  }
   for (uint32_t i = 0; i < p->lines; i++)
     hash = hk_state_mark_mix(hk_state_mark_mix(hash, &p->line[i].impedance, sizeof p->line[i].impedance), &p->line[i].cells,
                              sizeof p->line[i].cells);
@@ -282,6 +313,8 @@ static uint32_t mark_of(const struct hk_model_plan *p)
                                                &s->point, sizeof s->point),
                              &s->unit, sizeof s->unit);
     hash = hk_state_mark_mix(hash, &s->line, sizeof s->line);
+    if (p->network)
+      hash = hk_state_mark_mix(hash, &p->place[i], sizeof p->place[i]);
   }
   return hk_state_mark_of(hash);
 }
@@ -305,6 +338,12 @@ static int model_plan_make(struct owned *o, struct hk_plan_lines *r, size_t leng
   o->plan.cell = o->cell;
   o->plan.heat = o->heat;
   o->plan.ground = r->ground;
+  if (r->network) {
+    o->plan.network = &o->network.shape;
+    o->plan.place = o->network.place;
+    o->plan.node = o->network.node;
+    o->plan.nodes = o->network.nodes;
+  }
   return status;
 }
 
@@ -368,6 +407,8 @@ void hk_model_plan_release(const struct hk_model_plan *plan)
   free(o->sensor);
   free(o->cell);
   free(o->heat);
+  free(o->boundary);
+  hk_plan_network_free(&o->network);
   free((void *)o->by_name);
   free(o);
 }

@@ -1,6 +1,6 @@
-/* The contents of a model file: the pipes of one line or several, and the sensors on them.
+/* The contents of a model file: the pipes of one line or several, or of a network, and the sensors on them.
  *
- *   kind   pipes|heat                                the first of all; default pipes
+ *   kind   pipes|heat|network                        the first of all; default pipes
  *   fluid  DENSITY                                   kg/m^3; default 1000
  *   units  Pa|kPa|bar|psi m3/s|m3/h|l/s              units of all sensors; default Pa and m3/s
  *   line   NAME                                      begins a line of pipes
@@ -16,17 +16,26 @@
  *   edge   A B LENGTH DIAMETER LOSS CELLS            m, m, W/(m K), a whole number
  *   sensor NAME t|q NODE boundary|check              a temperature, or the flow, which is the same along the line
  *
+ *   Of networks (network.h), fluid, units, edge and height as above, and:
+ *
+ *   demand NODE FLOW                                 what leaves there at all times, in the unit of flows; default 0
+ *   sensor NAME p NODE boundary|check                a pressure
+ *   sensor NAME in|out NODE boundary|check           a flow into or out of the network
+ *   sensor NAME q A B check                          the flow from A to B in the pipe between these two, at A
+ *
  * Words are separated by blanks and tabs; # begins a comment. A file with only one line need not name it. The pipes of a line are
  * in series, each begins where the previous one ends, and flows are positive from the first node to the last; names of nodes are
  * local to the line. Each end of a line has one boundary; at least one of the two is a pressure. A heat line has a temperature at
- * its first node and a flow anywhere as its boundaries, in this order.
+ * its first node and a flow anywhere as its boundaries, in this order. The pipes of a network join nodes in any way; each of its
+ * connected parts has a pressure as a boundary, and no node has two boundaries of which one is a pressure. What leaves where a
+ * pressure is a boundary may be a check. For the rest of the program a network is one unnamed line.
  *
  * A plan is immutable. Thread: any. */
 #ifndef HK_MODEL_PLAN_H
 #define HK_MODEL_PLAN_H
 
 #include "cpu/model/heat.h"
-#include "cpu/model/pipeline.h"
+#include "cpu/model/network.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,9 +43,10 @@
 #define HK_MODEL_BYTES ((size_t)1 << 24) /* maximum size of a file */
 #define HK_MODEL_LINES_MAX 65536
 #define HK_MODEL_PIPES_MAX 65536
-#define HK_MODEL_LINE_PIPES_MAX 4096    /* of a line */
-#define HK_MODEL_CELLS_MAX 100000       /* of a line */
-#define HK_MODEL_ALL_CELLS_MAX 16777216 /* of all of them */
+#define HK_MODEL_LINE_PIPES_MAX 4096 /* of a line */
+#define HK_MODEL_CELLS_MAX 100000    /* of a line */
+#define HK_MODEL_NETWORK_CELLS_MAX 1000000
+#define HK_MODEL_ALL_CELLS_MAX 16777216 /* of all lines */
 #define HK_MODEL_SENSORS_MAX 65536
 #define HK_MODEL_NONE UINT32_MAX
 
@@ -56,33 +66,40 @@ struct hk_model_pipe {
 struct hk_model_sensor {
   struct hk_model_word name;
   uint32_t line;
-  uint32_t point; /* of the line */
+  uint32_t point; /* of the line; of a network: the node, or the first one of a flow in a pipe */
   bool flow;      /* else a pressure, or a temperature */
   bool boundary;  /* else a check */
-  double unit;    /* one unit of the sensor in Pa or m^3/s */
-  double loss;    /* loss of the line's pipes before it, as in struct hk_model_line */
+  double unit;    /* one unit of the sensor in Pa or m^3/s; negative if it counts against hk_network_place or hk_network_drive */
+  double loss;    /* loss of the line's pipes before it, as in struct hk_model_line; of networks 0 */
 };
 
 struct hk_model_line {
   struct hk_model_word name; /* length 0: unnamed */
   uint32_t pipe, pipes;      /* the first in the plan, and their number */
   uint32_t cell, cells;      /* likewise */
-  uint32_t boundary[2];      /* sensors at the first and at the last node; of heat lines a temperature and a flow */
+  const uint32_t *boundary;  /* sensors at the first and at the last node; of heat lines a temperature and a flow; of networks all
+                              * that are boundaries */
+  uint32_t boundaries;       /* their number */
+  uint32_t drive;            /* number of boundaries of all lines before */
   double impedance;          /* pipeline.h */
   double loss;               /* Pa of friction loss of the whole line at 1 m^3/s; proportional to the square of the flow. Of heat
                               * lines the sum of hk_heat_cell's loss */
-  double transit;            /* s of a wave from end to end; of heat lines m^3 of water in it */
-  double shortest;           /* the same of the shortest cell */
+  double transit;  /* s of a wave from end to end, of networks twice that from a given pressure to the farthest node; of heat
+                    * lines m^3 of water in it */
+  double shortest; /* the same of the shortest cell */
 };
 
 struct hk_model_plan {
   const struct hk_model_line *line;
   const struct hk_model_pipe *pipe;
-  const struct hk_model_sensor *sensor; /* in the order of the file */
-  const struct hk_pipeline_cell *cell;  /* NULL: heat lines */
-  const struct hk_heat_cell *heat;      /* NULL: pipes */
-  double ground;                        /* of heat lines */
-  uint32_t lines, pipes, sensors, cells;
+  const struct hk_model_sensor *sensor;   /* in the order of the file */
+  const struct hk_pipeline_cell *cell;    /* NULL: heat lines */
+  const struct hk_heat_cell *heat;        /* NULL: pipes */
+  double ground;                          /* of heat lines */
+  const struct hk_network_shape *network; /* NULL: lines; else also: */
+  const struct hk_network_place *place;   /* where a sensor is, by sensor; */
+  const struct hk_model_word *node;       /* and the names of the first `nodes` points */
+  uint32_t lines, pipes, sensors, cells, boundaries, nodes;
   uint32_t longest;    /* cells of the line with most cells */
   double in[2];        /* the units of pressure and flow of all sensors, in Pa and m^3/s; */
   const char *unit[2]; /* their names; static */
@@ -110,12 +127,28 @@ static inline uint32_t hk_model_points(const struct hk_model_line *line)
 
 static inline uint32_t hk_model_all_points(const struct hk_model_plan *plan)
 {
-  return plan->cells + plan->lines;
+  return plan->network ? plan->network->points : plan->cells + plan->lines;
 }
 
 static inline uint32_t hk_model_first_point(const struct hk_model_plan *plan, uint32_t line)
 {
   return plan->line[line].cell + line;
+}
+
+/* Numbers of the state of a line, of all lines, and of all before a line: s and q by point, or as in network.h. */
+static inline size_t hk_model_numbers(const struct hk_model_plan *plan, uint32_t line)
+{
+  return plan->network ? hk_network_numbers(plan->network) : 2 * (size_t)hk_model_points(&plan->line[line]);
+}
+
+static inline size_t hk_model_all_numbers(const struct hk_model_plan *plan)
+{
+  return plan->network ? hk_network_numbers(plan->network) : 2 * (size_t)hk_model_all_points(plan);
+}
+
+static inline size_t hk_model_first_number(const struct hk_model_plan *plan, uint32_t line)
+{
+  return plan->network ? 0 : 2 * (size_t)hk_model_first_point(plan, line);
 }
 
 #endif

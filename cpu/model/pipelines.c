@@ -1,5 +1,5 @@
 /* The lines of a plan on the host: see pipelines.h. A thread has the memory that a step of the longest line needs. */
-#include "cpu/model/pipelines.h"
+#include "cpu/model/pipelines_network.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MEASURED 9 /* steps */
+#define MEASURED 9  /* steps, */
+#define MEASURE 1.0 /* or so many s of them, of a network */
 
 struct worker {
   struct hk_pipelines *all;
@@ -72,6 +73,9 @@ static int open_host(struct hk_pipelines **out, const struct hk_model_plan *plan
 
 uint64_t hk_pipelines_need(const struct hk_model_plan *plan)
 {
+  struct hk_sparse_facts facts;
+  if (plan->network)
+    return hk_pipelines_facts(plan, &facts) == 0 ? facts.bytes : 0;
   return sizeof(struct hk_pipelines) + sizeof(struct worker) + hk_pipeline_need(plan->longest) +
          2 * (uint64_t)hk_model_all_points(plan) * sizeof(double);
 }
@@ -161,7 +165,7 @@ static int get_line_host(struct hk_pipelines *p, uint32_t line, double *state)
   return 0;
 }
 
-const struct hk_pipelines_kind hk_pipelines_host = { open_host, close_host, step_host, put_host, get_host, get_line_host };
+const struct hk_pipelines_kind hk_pipelines_host = { open_host, close_host, step_host, put_host, get_host, get_line_host, false };
 
 /* --- how long it takes -------------------------------------------------------------------------------------------------- */
 
@@ -192,8 +196,37 @@ static int measure_warm(const struct hk_model_plan *plan, const struct hk_model_
   return status;
 }
 
+/* Steps of a network that begins at rest. */
+static int measure_network(const struct hk_model_plan *plan, double interval, double *seconds)
+{
+  const struct hk_network_shape *shape = plan->network;
+  double *is = calloc(shape->drives, sizeof *is), took[MEASURED], all = 0;
+  struct hk_network network;
+  uint32_t n = 0;
+  int status = is ? hk_network_open(&network, shape, plan->line->impedance, NULL) : -ENOMEM;
+  if (status != 0) {
+    free(is);
+    return status;
+  }
+  for (; n < MEASURED && all < MEASURE && status == 0; n++) {
+    const double from = pipelines_now();
+    for (uint32_t i = 0; i < shape->drives; i++)
+      is[i] = shape->drive[i].flow ? 0 : 1e6 * (1 + 0.01 * n); /* so that something moves */
+    status = hk_network_step(&network, is, NULL, interval, 1);
+    took[n] = pipelines_now() - from;
+    all += took[n];
+  }
+  hk_network_close(&network);
+  free(is);
+  qsort(took, n, sizeof *took, compare_times);
+  *seconds = took[n / 2];
+  return status;
+}
+
 int hk_pipelines_measure(const struct hk_model_plan *plan, double interval, double *seconds)
 {
+  if (plan->network)
+    return measure_network(plan, interval, seconds);
   const struct hk_model_line *l = plan->line;
   double took[MEASURED];
   struct hk_pipeline pipe;

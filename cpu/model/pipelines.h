@@ -15,6 +15,7 @@ struct hk_pipelines_line {
   int32_t status;    /* 0; -EDOM, -ERANGE: as hk_pipeline_step, and the line is unchanged */
   uint32_t singular; /* point, after -EDOM */
   uint32_t unused;
+  const double *drive; /* of a network, in place of `end`: values of its boundaries, as hk_network_step takes them */
 };
 
 /* Values of the lines after a step. */
@@ -36,6 +37,7 @@ struct hk_pipelines_kind {
   int (*put)(struct hk_pipelines *lines, uint32_t line, const double *state);
   int (*get)(struct hk_pipelines *lines, double *state);
   int (*get_line)(struct hk_pipelines *lines, uint32_t line, double *state); /* as `put` sets them; NULL: it cannot */
+  bool on_device;                                                            /* a GPU computes */
 };
 
 /* The kind of the host. number: threads, at most one for each line; 0: one for each core. */
@@ -46,7 +48,8 @@ extern const struct hk_pipelines_kind
 uint64_t hk_pipelines_need(const struct hk_model_plan *plan);
 
 /* Estimates the seconds of a step of all lines on one thread of this machine: measures the median of some steps of the longest
- * line, and scales it to all cells. Returns 0 or a negative errno: the line cannot be solved. */
+ * line, and scales it to all cells; of a network, measures its steps. Returns 0 or a negative errno: the line cannot be solved;
+ * -E2BIG: the network is too large for its solver. */
 int hk_pipelines_measure(const struct hk_model_plan *plan, double interval, double *seconds);
 
 /* Least number of lines for which a GPU is faster; a single line takes it several times as long as a core. */

@@ -115,11 +115,12 @@ static const struct hk_plan_unit *find_unit(const struct hk_plan_unit *units, si
 
 static int take_kind(struct hk_plan_lines *r, const struct hk_plan_word *w)
 {
-  if (r->edges > 0 || r->lines > 0 || r->sensors > 0 || r->heights > 0 || r->fluid || r->units || r->hot)
+  if (r->edges > 0 || r->lines > 0 || r->sensors > 0 || r->heights > 0 || r->fluid || r->units || r->hot || r->network)
     return hk_plan_complain(r, w, "the kind comes before all else, and once");
-  if (!is(&w[1], "pipes") && !is(&w[1], "heat"))
-    return hk_plan_complain(r, &w[1], "neither pipes, which is the default, nor heat");
+  if (!is(&w[1], "pipes") && !is(&w[1], "heat") && !is(&w[1], "network"))
+    return hk_plan_complain(r, &w[1], "neither pipes, which is the default, nor heat, nor network");
   r->hot = is(&w[1], "heat");
+  r->network = is(&w[1], "network");
   if (r->hot)
     r->unit[0] = "C";
   return 0;
@@ -194,7 +195,9 @@ static int take_cells(const struct hk_plan_lines *r, const struct hk_plan_word *
   const int status = take_number(r, w, "a number of cells", 1, HK_MODEL_CELLS_MAX, cells);
   if (status == 0 && *cells != floor(*cells))
     return hk_plan_complain(r, w, "not a whole number");
-  if (status == 0 && before + *cells > HK_MODEL_CELLS_MAX)
+  if (status == 0 && r->network && before + *cells > HK_MODEL_NETWORK_CELLS_MAX)
+    return hk_plan_complain(r, w, "the network has over 1000000 cells with these");
+  if (status == 0 && !r->network && before + *cells > HK_MODEL_CELLS_MAX)
     return hk_plan_complain(r, w, "the line has over 100000 cells with these");
   if (status == 0 && r->cells + *cells > HK_MODEL_ALL_CELLS_MAX)
     return hk_plan_complain(r, w, "the lines have over 16777216 cells with these");
@@ -216,11 +219,14 @@ static int plan_lines_take_edge(struct hk_plan_lines *r, const struct hk_plan_wo
   double cells = 0;
   if (r->edges == HK_MODEL_PIPES_MAX)
     return hk_plan_complain(r, w, "there are 65536 pipes already");
-  if (r->edges - line->edge == HK_MODEL_LINE_PIPES_MAX)
+  if (r->network && hk_plan_same(&pipe->from.is, &pipe->to.is))
+    return hk_plan_complain(r, &w[2], "the pipe begins at this node, too");
+  if (!r->network && r->edges - line->edge == HK_MODEL_LINE_PIPES_MAX)
     return hk_plan_complain(r, w, "the line has 4096 pipes already");
-  if (r->edges > line->edge && !hk_plan_same(&pipe->from.is, &pipe[-1].to.is))
+  if (!r->network && r->edges > line->edge && !hk_plan_same(&pipe->from.is, &pipe[-1].to.is))
     return hk_plan_complain(r, &w[1],
-                            "the pipe before ends at another node; pipes of a line stand one after the other, without branches");
+                            "the pipe before ends at another node; pipes of a line stand one after the other, without branches "
+                            "(kind network has them)");
   status = take_number(r, &w[3], "a length in m", 0.01, 1e7, &pipe->length);
   status = status ? status : take_number(r, &w[4], "a diameter in m", 1e-4, 50, &pipe->diameter);
   if (status == 0 && r->hot)
@@ -237,17 +243,65 @@ static int plan_lines_take_edge(struct hk_plan_lines *r, const struct hk_plan_wo
   return status;
 }
 
+/* Adds what is said of a node to a column. Returns the new element, or NULL with a message. */
+static struct hk_plan_node *add_node(const struct hk_plan_lines *r, const struct hk_plan_word *w, struct hk_plan_node **column,
+                                     uint32_t n)
+{
+  struct hk_plan_node *node = one_more(*column, n, sizeof *node);
+  if (!node) {
+    (void)hk_plan_no_memory(r);
+    return NULL;
+  }
+  *column = node;
+  node[n] = (struct hk_plan_node){ .node = w[1], .line = this_line(r) };
+  return &node[n];
+}
+
 static int take_height(struct hk_plan_lines *r, const struct hk_plan_word *w)
 {
-  struct hk_plan_height *height = one_more(r->height, r->heights, sizeof *height);
-  if (!height)
-    return hk_plan_no_memory(r);
-  r->height = height;
   if (r->heights > HK_MODEL_PIPES_MAX)
     return hk_plan_complain(r, w, "there are 65537 heights already");
-  height[r->heights].node = w[1];
-  height[r->heights].line = this_line(r);
-  return take_number(r, &w[2], "a height in m", -12000, 12000, &height[r->heights++].height);
+  struct hk_plan_node *height = add_node(r, w, &r->height, r->heights);
+  if (!height)
+    return -ENOMEM;
+  r->heights++;
+  return take_number(r, &w[2], "a height in m", -12000, 12000, &height->value);
+}
+
+static int take_demand(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  if (r->demands > HK_MODEL_PIPES_MAX)
+    return hk_plan_complain(r, w, "there are 65537 demands already");
+  struct hk_plan_node *demand = add_node(r, w, &r->demand, r->demands);
+  if (!demand)
+    return -ENOMEM;
+  r->demands++;
+  return take_number(r, &w[2], "a flow that leaves there", -1e9, 1e9, &demand->value);
+}
+
+/* A sensor of a network: of four words behind its name where it is the flow in a pipe, else of three. */
+static int plan_lines_take_place(struct hk_plan_lines *r, const struct hk_plan_word *w, struct hk_plan_sensor *out)
+{
+  const bool within = is(&w[2], "q"), out_or_in = is(&w[2], "out") || is(&w[2], "in");
+  const struct hk_plan_word *role = &w[within ? 5 : 4];
+  if (!within && !out_or_in && !is(&w[2], "p"))
+    return hk_plan_complain(r, &w[2],
+                            "neither p, a pressure, nor in or out, a flow into or out of the network, nor q, one in a pipe");
+  if (role->is.length == 0 || (!within && w[5].is.length > 0))
+    return hk_plan_complain(
+        r, w, within ? "the form is: sensor NAME q FROM TO check" : "the form is: sensor NAME p|in|out NODE boundary|check");
+  if (!is(role, "boundary") && !is(role, "check"))
+    return hk_plan_complain(r, role, "neither boundary, what drives the model, nor check, what it is compared with");
+  if (within && is(role, "boundary"))
+    return hk_plan_complain(r, role, "a flow in a pipe cannot drive the model; make it a check");
+  *out = (struct hk_plan_sensor){ .name = w[1],
+                                  .node = w[3],
+                                  .to = within ? w[4] : (struct hk_plan_word){ .line = 0 },
+                                  .flow = !is(&w[2], "p"),
+                                  .boundary = is(role, "boundary"),
+                                  .in = is(&w[2], "in") };
+  r->sensors++;
+  return 0;
 }
 
 static int plan_lines_take_sensor(struct hk_plan_lines *r, const struct hk_plan_word *w)
@@ -258,12 +312,16 @@ static int plan_lines_take_sensor(struct hk_plan_lines *r, const struct hk_plan_
   r->sensor = sensor;
   if (r->sensors == HK_MODEL_SENSORS_MAX)
     return hk_plan_complain(r, &w[1], "there are 65536 sensors already");
+  if (r->network)
+    return plan_lines_take_place(r, w, &sensor[r->sensors]);
   if (!is(&w[2], r->hot ? "t" : "p") && !is(&w[2], "q"))
     return hk_plan_complain(r, &w[2],
                             r->hot ? "neither t, a temperature, nor q, a flow" : "neither p, a pressure, nor q, a flow");
   if (!is(&w[4], "boundary") && !is(&w[4], "check"))
     return hk_plan_complain(r, &w[4], "neither boundary, what drives the model, nor check, what it is compared with");
-  sensor[r->sensors++] = (struct hk_plan_sensor){ w[1], w[3], this_line(r), is(&w[2], "q"), is(&w[4], "boundary") };
+  sensor[r->sensors++] = (struct hk_plan_sensor){
+    .name = w[1], .node = w[3], .line = this_line(r), .flow = is(&w[2], "q"), .boundary = is(&w[4], "boundary")
+  };
   return 0;
 }
 
@@ -273,27 +331,34 @@ static int plan_lines_take_line(struct hk_plan_lines *r, const struct hk_plan_wo
     const char *name, *form;
     uint32_t words;
     int (*take)(struct hk_plan_lines *r, const struct hk_plan_word *w);
-    enum { BOTH, PIPES, HEAT } of;
+    enum { PIPES = 1, HEAT = 2, NETWORK = 4, LINES = PIPES | HEAT, LIQUID = PIPES | NETWORK, ALL = LINES | NETWORK } of;
   } kinds[] = {
-    { "kind", "the form is: kind pipes|heat", 2, take_kind, BOTH },
-    { "fluid", "the form is: fluid DENSITY", 2, take_fluid, PIPES },
+    { "kind", "the form is: kind pipes|heat|network", 2, take_kind, ALL },
+    { "fluid", "the form is: fluid DENSITY", 2, take_fluid, LIQUID },
     { "fluid", "the form is: fluid DENSITY HEAT", 3, take_water, HEAT },
     { "ground", "the form is: ground TEMPERATURE", 2, take_ground, HEAT },
-    { "units", "the form is: units Pa|kPa|bar|psi m3/s|m3/h|l/s", 3, take_units, PIPES },
+    { "units", "the form is: units Pa|kPa|bar|psi m3/s|m3/h|l/s", 3, take_units, LIQUID },
     { "units", "the form is: units C|K|F m3/s|m3/h|l/s", 3, take_units, HEAT },
-    { "line", "the form is: line NAME", 2, take_name, BOTH },
-    { "edge", "the form is: edge A B LENGTH DIAMETER FRICTION WAVE CELLS", 8, plan_lines_take_edge, PIPES },
+    { "line", "the form is: line NAME", 2, take_name, LINES },
+    { "edge", "the form is: edge A B LENGTH DIAMETER FRICTION WAVE CELLS", 8, plan_lines_take_edge, LIQUID },
     { "edge", "the form is: edge A B LENGTH DIAMETER LOSS CELLS", 7, plan_lines_take_edge, HEAT },
-    { "height", "the form is: height NODE HEIGHT", 3, take_height, PIPES },
+    { "height", "the form is: height NODE HEIGHT", 3, take_height, LIQUID },
+    { "demand", "the form is: demand NODE FLOW", 3, take_demand, NETWORK },
     { "sensor", "the form is: sensor NAME p|q NODE boundary|check", 5, plan_lines_take_sensor, PIPES },
     { "sensor", "the form is: sensor NAME t|q NODE boundary|check", 5, plan_lines_take_sensor, HEAT },
+    { "sensor", "the form is: sensor NAME p|in|out NODE boundary|check, or sensor NAME q FROM TO check", 0,
+      plan_lines_take_sensor, NETWORK },
   };
+  const uint32_t of = r->hot ? HEAT : r->network ? NETWORK : PIPES;
   for (size_t i = 0; i < COUNT(kinds); i++)
-    if (is(&w[0], kinds[i].name) && kinds[i].of != (r->hot ? PIPES : HEAT))
-      return n == kinds[i].words ? kinds[i].take(r, w) : hk_plan_complain(r, &w[0], kinds[i].form);
+    if (is(&w[0], kinds[i].name) && (kinds[i].of & of) != 0)
+      return n == kinds[i].words || (kinds[i].words == 0 && (n == 5 || n == 6)) ? kinds[i].take(r, w)
+                                                                                : hk_plan_complain(r, &w[0], kinds[i].form);
   return hk_plan_complain(r, &w[0],
                           r->hot ? "a line of the file of heat lines begins with kind, fluid, ground, units, line, edge or sensor"
-                                 : "a line of the file begins with kind, fluid, units, line, edge, height or sensor");
+                          : r->network
+                              ? "a line of the file of a network begins with kind, fluid, units, edge, height, demand or sensor"
+                              : "a line of the file begins with kind, fluid, units, line, edge, height or sensor");
 }
 
 int hk_plan_lines_read(struct hk_plan_lines *r, const char *text, size_t length)
@@ -306,7 +371,7 @@ int hk_plan_lines_read(struct hk_plan_lines *r, const char *text, size_t length)
   r->unit[0] = "Pa";
   r->unit[1] = "m3/s";
   while (cursor.at < cursor.end && status == 0) {
-    struct hk_plan_word words[WORDS];
+    struct hk_plan_word words[WORDS] = { 0 };
     const uint32_t n = plan_lines_next_line(&cursor, words);
     status = n > 0 ? plan_lines_take_line(r, words, n) : 0;
   }
@@ -329,4 +394,5 @@ void hk_plan_lines_close(struct hk_plan_lines *r)
   free(r->edge);
   free(r->sensor);
   free(r->height);
+  free(r->demand);
 }

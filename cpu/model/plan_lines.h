@@ -24,27 +24,30 @@ struct hk_plan_edge {
 
 struct hk_plan_sensor {
   struct hk_plan_word name, node;
+  struct hk_plan_word to; /* of a flow in a pipe of a network; else its length is 0 */
   uint32_t line;
   bool flow, boundary; /* no flow: a pressure, or a temperature */
+  bool in;             /* a flow into a network; else out of it, or in a pipe */
 };
 
-struct hk_plan_height {
+/* Of a node: its height in m, or its demand in the unit of flows. */
+struct hk_plan_node {
   struct hk_plan_word node;
   uint32_t line;
-  double height; /* m */
+  double value;
 };
 
 struct hk_plan_lines {
   struct hk_plan_line *line; /* owned, like the other columns */
   struct hk_plan_edge *edge;
   struct hk_plan_sensor *sensor;
-  struct hk_plan_height *height;
-  uint32_t lines, edges, sensors, heights;
+  struct hk_plan_node *height, *demand;
+  uint32_t lines, edges, sensors, heights, demands;
   uint32_t cells;                 /* of all edges */
   double density, pressure, flow; /* kg/m^3, and the units of pressure and flow in Pa and m^3/s */
   const char *unit[2];            /* their names; static */
   double heat, ground;            /* of heat lines: specific heat, J/(kg K), and temperature of the ground */
-  bool hot;                       /* heat lines */
+  bool hot, network;              /* heat lines, or a network */
   bool fluid, units, grounded;    /* whether the file gives them */
   char *error;                    /* buffer of the caller, `size` bytes, for the error message */
   size_t size;

@@ -1,28 +1,15 @@
 /* Profiles of lines: see profile.h. */
-#include "cpu/model/profile.h"
+#include "cpu/model/profile_network.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #define PLACES 1000u /* of a leak that are tried, at most */
-#define NEARLY 4.0   /* by which sum of squares an explanation may be worse than the best, in squares of the noise */
-#define NOISE 0.25   /* least noise of a departure, c */
 
 /* What the steady state depends on. */
 struct steady {
   const struct hk_model_line *line;
   bool flow[2]; /* the boundaries: flows, else pressures */
   double slope; /* k */
-};
-
-/* What is compared: the checks that have departures. */
-struct departures {
-  uint32_t n;
-  const struct hk_model_sensor **is;
-  uint32_t *sensor;  /* of the plan */
-  double *d, *c, *g; /* d: in c; g: of a hypothesis, likewise */
-  double sum;        /* of squares of d */
-  double largest;
 };
 
 /* --- what would follow from what, in Pa and m^3/s ---------------------------------------------------------------------- */
@@ -55,18 +42,17 @@ static double by_boundary(const struct steady *s, const struct hk_model_sensor *
 /* --- hypotheses --------------------------------------------------------------------------------------------------------- */
 
 /* The share of the departures that the hypothesis g explains, and its size. */
-static double share_of(const struct departures *of, double *size)
+static double share_of(const struct hk_departures *of, double *size)
 {
   double with = 0, own = 0;
   for (uint32_t i = 0; i < of->n; i++) {
     with += of->g[i] * of->d[i];
     own += of->g[i] * of->g[i];
   }
-  *size = own > 0 ? with / own : 0;
-  return own > 0 && isfinite(*size) ? with * with / (own * of->sum) : 0;
+  return hk_departures_share(of, with, own, size);
 }
 
-static double leak_at(const struct departures *of, const struct steady *s, double at, double *size)
+static double leak_at(const struct hk_departures *of, const struct steady *s, double at, double *size)
 {
   for (uint32_t i = 0; i < of->n; i++)
     of->g[i] = by_leak(s, of->is[i], at) / of->is[i]->unit / of->c[i];
@@ -92,7 +78,7 @@ static struct where where_of(const struct hk_model_plan *plan, uint32_t line, ui
   return w;
 }
 
-static void consider_leaks(struct hk_profile *p, const struct departures *of, const struct steady *s)
+static void consider_leaks(struct hk_profile *p, const struct hk_departures *of, const struct steady *s)
 {
   const uint32_t steps = s->line->cells < PLACES / 4 ? 4 * s->line->cells : PLACES;
   struct hk_profile_cause best = { .kind = HK_CAUSE_NONE };
@@ -103,15 +89,15 @@ static void consider_leaks(struct hk_profile *p, const struct departures *of, co
     if (size > 0 && share > best.share)
       best = (struct hk_profile_cause){ .kind = HK_CAUSE_LEAK, .share = share, .size = size, .place = w.place };
   }
-  const double rest = (1 - best.share) * of->sum, free = of->n > 2 ? of->n - 2 : 1, noise = fmax(NOISE * NOISE, rest / free);
-  if (best.kind == HK_CAUSE_NONE || (best.share - p->cause.share) * of->sum <= NEARLY * noise)
+  const double noise = hk_departures_noise(of, best.share);
+  if (best.kind == HK_CAUSE_NONE || (best.share - p->cause.share) * of->sum <= HK_DEPARTURES_NEARLY * noise)
     return; /* a leak at a measured flow does what that sensor does */
   best.from = best.to = best.place;
   for (uint32_t k = 0; k <= steps; k++) {
     const struct where w = where_of(p->plan, p->line, k, steps);
     double size;
     const double share = leak_at(of, s, w.loss, &size);
-    if (size > 0 && (best.share - share) * of->sum <= NEARLY * noise) {
+    if (size > 0 && (best.share - share) * of->sum <= HK_DEPARTURES_NEARLY * noise) {
       best.from = fmin(best.from, w.place);
       best.to = fmax(best.to, w.place);
     }
@@ -119,7 +105,7 @@ static void consider_leaks(struct hk_profile *p, const struct departures *of, co
   p->cause = best;
 }
 
-static void consider_sensors(struct hk_profile *p, const struct departures *of, const struct steady *s)
+static void consider_sensors(struct hk_profile *p, const struct hk_departures *of, const struct steady *s)
 {
   double size;
   for (uint32_t i = 0; i < of->n; i++) {
@@ -129,7 +115,7 @@ static void consider_sensors(struct hk_profile *p, const struct departures *of, 
     if (share > p->cause.share)
       p->cause = (struct hk_profile_cause){ .kind = HK_CAUSE_SENSOR, .share = share, .size = size, .sensor = of->sensor[i] };
   }
-  for (uint32_t k = 0; k < 2 && !p->plan->heat; k++) {
+  for (uint32_t k = 0; k < 2 && !p->plan->heat && !p->plan->network; k++) {
     const struct hk_model_sensor *boundary = &p->plan->sensor[s->line->boundary[k]];
     for (uint32_t i = 0; i < of->n; i++)
       of->g[i] = by_boundary(s, of->is[i], k) * boundary->unit / of->is[i]->unit / of->c[i];
@@ -141,16 +127,18 @@ static void consider_sensors(struct hk_profile *p, const struct departures *of, 
 }
 
 /* Looks for the cause of the departures of the line's checks. flow: m^3/s. False: no memory. */
-static bool find_cause(struct hk_profile *p, double flow)
+static bool find_cause(struct hk_profile *p, const struct hk_model *m, double flow)
 {
   const struct hk_model_line *line = &p->plan->line[p->line];
+  const bool ends = !p->plan->network;
   const struct steady steady = { .line = line,
-                                 .flow = { p->plan->sensor[line->boundary[0]].flow, p->plan->sensor[line->boundary[1]].flow },
+                                 .flow = { ends && p->plan->sensor[line->boundary[0]].flow,
+                                           ends && p->plan->sensor[line->boundary[1]].flow },
                                  .slope = 2 * p->friction * fabs(flow) };
-  struct departures of = { .is = calloc(p->sensors, sizeof *of.is),
-                           .sensor = calloc(p->sensors, sizeof *of.sensor),
-                           .d = calloc(3 * (size_t)p->sensors, sizeof *of.d) };
-  const bool room = of.is && of.sensor && of.d;
+  struct hk_departures of = { .is = calloc(p->sensors, sizeof *of.is),
+                              .sensor = calloc(p->sensors, sizeof *of.sensor),
+                              .d = calloc(3 * (size_t)p->sensors, sizeof *of.d) };
+  bool room = of.is && of.sensor && of.d;
   for (uint32_t i = 0; i < p->sensors && room; i++) {
     const struct hk_profile_sensor *s = &p->sensor[i];
     if (isnan(s->recent) || !(s->error > 0))
@@ -168,11 +156,15 @@ static bool find_cause(struct hk_profile *p, double flow)
   }
   if (room && of.n > 1 && of.largest >= HK_PROFILE_DEPARTS && line->loss > 0) {
     consider_sensors(p, &of, &steady);
-    if (!p->plan->heat)
+    if (p->plan->network)
+      room = hk_departures_network(p, m, &of);
+    else if (!p->plan->heat)
       consider_leaks(p, &of, &steady);
   }
-  if (p->cause.share < HK_PROFILE_SHARE)
+  if (p->cause.share < HK_PROFILE_SHARE) {
     p->cause = (struct hk_profile_cause){ .kind = HK_CAUSE_NONE };
+    p->nodes = 0;
+  }
   free(of.is);
   free(of.sensor);
   free(of.d);
@@ -217,13 +209,14 @@ static bool profile_take_sensors(struct hk_profile *p, const struct hk_model *m)
       continue;
     const struct hk_model_check *c = hk_model_check_of(m, i);
     const bool known = !is->boundary && c->values > HK_MODEL_SETTLE;
-    p->sensor[p->sensors++] = (struct hk_profile_sensor){ .sensor = i,
-                                                          .place = where_of(p->plan, p->line, is->point, line->cells).place,
-                                                          .reading = hk_model_reading(m, i),
-                                                          .seen = hk_model_seen(m, i),
-                                                          .recent = known ? c->recent - c->past : NAN,
-                                                          .error = known ? c->error : NAN,
-                                                          .explained = hk_model_explains(m, i) };
+    p->sensor[p->sensors++] =
+        (struct hk_profile_sensor){ .sensor = i,
+                                    .place = p->plan->network ? 0 : where_of(p->plan, p->line, is->point, line->cells).place,
+                                    .reading = hk_model_reading(m, i),
+                                    .seen = hk_model_seen(m, i),
+                                    .recent = known ? c->recent - c->past : NAN,
+                                    .error = known ? c->error : NAN,
+                                    .explained = hk_model_explains(m, i) };
   }
   return p->sensor != NULL;
 }
@@ -231,7 +224,7 @@ static bool profile_take_sensors(struct hk_profile *p, const struct hk_model *m)
 struct hk_profile *hk_profile_new(const struct hk_model *m, uint32_t line)
 {
   struct hk_profile *p = calloc(1, sizeof *p);
-  double flow;
+  double flow = 0;
   if (!p)
     return NULL;
   p->plan = hk_model_plan_hold(hk_model_plan_of(m));
@@ -240,8 +233,10 @@ struct hk_profile *hk_profile_new(const struct hk_model *m, uint32_t line)
   p->friction = hk_model_friction(m, line);
   for (uint32_t i = p->plan->line[line].pipe; i < p->plan->line[line].pipe + p->plan->line[line].pipes; i++)
     p->length += p->plan->pipe[i].length;
-  if (take_points(p, m, &flow) && profile_take_sensors(p, m) && find_cause(p, flow)) {
+  if ((p->plan->network || take_points(p, m, &flow)) && profile_take_sensors(p, m) && find_cause(p, m, flow)) {
     p->cause.size /= p->cause.kind == HK_CAUSE_LEAK ? p->plan->in[1] : 1;
+    for (uint32_t i = 0; i < p->nodes; i++)
+      p->node[i].size /= p->plan->in[1];
     return p;
   }
   hk_profile_free(p);
@@ -255,5 +250,6 @@ void hk_profile_free(struct hk_profile *p)
   hk_model_plan_release(p->plan);
   free(p->point);
   free(p->sensor);
+  free(p->node);
   free(p);
 }

@@ -18,16 +18,20 @@
 static const char help_text[] =
     "usage: hankel model simulate [OPTION...] FILE.model\n"
     "       hankel model fit [OPTION...] FILE.model RECORDING...     (hankel model fit --help)\n\n"
-    "Simulates a line of pipes whose pump and valve are moved now and then, or a heat line whose flow and first\n"
-    "temperature change. Writes its sensors' readings as CSV for hankel feed and hankel replay. FILE.model is\n"
-    "that of [field NAME] with operator = model: see hankeld-model(7). Real lines are worse than simulated ones.\n\n"
+    "Simulates a line or network of pipes whose pumps and valves are moved now and then, or a heat line whose flow\n"
+    "and first temperature change. Writes its sensors' readings as CSV for hankel feed and hankel replay. FILE.model is\n"
+    "that of [field NAME] with operator = model: see hankeld-model(7). Real lines are worse than simulated\n"
+    "ones.\n\n"
     "  --hours H          length of the recording (default 24)\n"
     "  --interval D       time between readings (default 1s)\n"
     "  --from DATE        date of the first reading (default 2026-01-01)\n"
     "  --seed N           seed of the random numbers (default 1)\n"
-    "  --velocity V       initial velocity in the first pipe, m/s (default 1)\n"
+    "  --velocity V       initial velocity in the first pipe, m/s (default 1); of a network, in the narrowest pipe at\n"
+    "                     each node whose flow is a boundary\n"
     "  --noise SHARE      standard deviation of a sensor, as a share of its first reading (default 0.0005)\n"
     "  --moves D          average time between two moves of pump or valve (default 40m; 0: none)\n"
+    "  --unmetered SHARE  of a network: standard deviation of each `demand` of the file, as a share of it\n"
+    "                     (default 0.05)\n"
     "  --friction X       friction of the pipes, or loss of heat, as a multiple of the file's, so that the model is\n"
     "                     slightly wrong (default 1.03)\n"
     "  --wave X           wave speed, as a multiple of the file's (default 1)\n"
@@ -36,7 +40,8 @@ static const char help_text[] =
     "                                        (default: the middle), for the time FOR (default: to the end); AT:\n"
     "                                        time after the first reading. Of a heat line: heat lost there, as\n"
     "                                        a share of the whole line's loss. LINE: the line's name, if the\n"
-    "                                        file has several\n"
+    "                                        file has several. Of a network PLACE is needed: a node, or A:B for\n"
+    "                                        the middle of the pipe between two\n"
     "  --fault AT,SENSOR,KIND[,SIZE[,FOR]]   a sensor fails; KIND: bias (by SIZE, in its unit), drift (by SIZE an\n"
     "                                        hour), frozen, gap\n"
     "                     --leak and --fault may be given up to 16 times\n\n"
@@ -101,6 +106,32 @@ static int model_take_line(char **argv, const struct hk_model_plan *plan, const 
               : hk_usage(argv, "--leak %s: want AT,SHARE,PLACE,FOR,LINE, since the model has %u lines", text, plan->lines);
 }
 
+static bool model_is_named(const struct hk_model_word *is, const char *name, size_t length)
+{
+  return is->length == length && memcmp(is->text, name, length) == 0;
+}
+
+/* The place of a leak in a network. */
+static int take_node(char **argv, const char *text, const struct hk_model_plan *plan, const char *place,
+                     struct hk_simulated_leak *out)
+{
+  const char *colon = place ? strchr(place, ':') : NULL;
+  if (!place || !place[0])
+    return hk_usage(argv, "--leak %s: want AT,SHARE,PLACE, a node of the network, or A:B, a pipe between two", text);
+  out->pipe = HK_MODEL_NONE;
+  for (out->node = 0; out->node < plan->nodes; out->node++)
+    if (model_is_named(&plan->node[out->node], place, strlen(place)))
+      return 0;
+  for (out->pipe = 0; colon && out->pipe < plan->pipes; out->pipe++) {
+    const struct hk_model_pipe *p = &plan->pipe[out->pipe];
+    const size_t first = (size_t)(colon - place), second = strlen(colon + 1);
+    if ((model_is_named(&p->from, place, first) && model_is_named(&p->to, colon + 1, second)) ||
+        (model_is_named(&p->to, place, first) && model_is_named(&p->from, colon + 1, second)))
+      return 0;
+  }
+  return hk_usage(argv, "--leak: %s: the network has no such %s", place, colon ? "pipe" : "node");
+}
+
 static int take_leak(char **argv, const char *text, const struct hk_model_plan *plan, struct hk_simulated_leak *out)
 {
   char copy[256], *part[PARTS];
@@ -116,6 +147,8 @@ static int take_leak(char **argv, const char *text, const struct hk_model_plan *
     status = hk_option_real(argv, "--leak: SHARE", part[1], 0, 1, &out->share);
   if (status != 0)
     return status;
+  if (plan->network)
+    return take_node(argv, text, plan, n > 2 ? part[2] : NULL, out);
   for (uint32_t i = 0; i < plan->line[out->line].pipes; i++)
     length += plan->pipe[plan->line[out->line].pipe + i].length;
   out->place = length / 2;
@@ -166,6 +199,8 @@ static int take_option(char **argv, struct settings *s, int option)
     return hk_option_real(argv, "--velocity", optarg, 0.01, 20, &r->velocity);
   case 'n':
     return hk_option_real(argv, "--noise", optarg, 0, 1, &r->noise);
+  case 'u':
+    return hk_option_real(argv, "--unmetered", optarg, 0, 1, &r->unmetered);
   case 'm':
     return take_span(argv, "--moves", optarg, &r->moves);
   case 'x':
@@ -235,7 +270,8 @@ static int print_rows(char **argv, struct hk_simulation *const *simulation, cons
   free(value);
   if (status == -ENOMEM)
     return hk_failed(argv, "out of memory");
-  return status == 0 ? HK_EXIT_DONE : hk_failed(argv, "a line cannot be solved any more: its pipes or ends are too extreme");
+  return status == 0 ? HK_EXIT_DONE
+                     : hk_failed(argv, "a line or network cannot be solved any more: its pipes or boundaries are too extreme");
 }
 
 /* Begins the simulation of each line, with a course of chance of its own. */
@@ -250,7 +286,7 @@ static int model_open_all(char **argv, const struct settings *s, const char *pat
     if (status == -ENOMEM)
       return hk_failed(argv, "out of memory");
     if (status != 0)
-      return hk_failed(argv, "%s: the line %.*s has no steady state at %g m/s", path, (int)plan->line[i].name.length,
+      return hk_failed(argv, "%s: the line or network %.*s has no steady state at %g m/s", path, (int)plan->line[i].name.length,
                        plan->line[i].name.text ? plan->line[i].name.text : "", s->rule.velocity);
   }
   return 0;
@@ -283,13 +319,21 @@ static int simulate(char **argv, struct settings *s, const char *path)
 int hk_command_model(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "hours", required_argument, NULL, 'H' },    { "interval", required_argument, NULL, 'i' },
-    { "from", required_argument, NULL, 'f' },     { "seed", required_argument, NULL, 's' },
-    { "velocity", required_argument, NULL, 'v' }, { "noise", required_argument, NULL, 'n' },
-    { "moves", required_argument, NULL, 'm' },    { "friction", required_argument, NULL, 'x' },
-    { "wave", required_argument, NULL, 'w' },     { "finer", required_argument, NULL, 'N' },
-    { "leak", required_argument, NULL, 'l' },     { "fault", required_argument, NULL, 'b' },
-    { "help", no_argument, NULL, 'h' },           { 0 },
+    { "hours", required_argument, NULL, 'H' },
+    { "interval", required_argument, NULL, 'i' },
+    { "from", required_argument, NULL, 'f' },
+    { "seed", required_argument, NULL, 's' },
+    { "velocity", required_argument, NULL, 'v' },
+    { "noise", required_argument, NULL, 'n' },
+    { "moves", required_argument, NULL, 'm' },
+    { "friction", required_argument, NULL, 'x' },
+    { "wave", required_argument, NULL, 'w' },
+    { "finer", required_argument, NULL, 'N' },
+    { "unmetered", required_argument, NULL, 'u' },
+    { "leak", required_argument, NULL, 'l' },
+    { "fault", required_argument, NULL, 'b' },
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
   };
   if (argc > 1 && strcmp(argv[1], "fit") == 0)
     return hk_model_fit(argc, argv);

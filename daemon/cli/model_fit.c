@@ -241,6 +241,9 @@ static int model_fit_fit(int argc, char **argv, struct hk_input *input, struct t
   else if (t->plan->heat)
     status =
         hk_failed(argv, "%s: it has a heat line, and lines of pipes can be fitted; a [field] learns its loss by itself", path);
+  else if (t->plan->network)
+    status =
+        hk_failed(argv, "%s: it is a network, and lines of pipes can be fitted; a [field] learns its friction by itself", path);
   else if (t->plan->lines > 1)
     status = hk_failed(argv, "%s: it has %u lines, and one can be fitted", path, t->plan->lines);
   optind += 2;

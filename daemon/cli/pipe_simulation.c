@@ -1,6 +1,7 @@
 /* Simulated lines of pipes: see pipe_simulation.h. */
 #include "daemon/cli/pipe_simulation.h"
 #include "daemon/cli/heat_simulation.h"
+#include "daemon/cli/network_simulation.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #define STEPS_MAX 64     /* of an interval */
+#define NETWORK_STEPS 4  /* the same of networks */
 #define RAMP 30.0        /* s that a move takes */
 #define WANDER 300.0     /* s over which the pump's speed wanders, */
 #define WANDERS 5e-4     /* and by how much: its standard deviation */
@@ -27,7 +29,8 @@ struct hk_simulation {
   const struct hk_model_plan *plan;
   const struct hk_model_line *of; /* the line of the plan */
   struct hk_simulation_rule rule;
-  struct hk_heat_simulation *warm; /* of a heat line; NULL: pipes */
+  struct hk_heat_simulation *warm;       /* of a heat line, */
+  struct hk_network_simulation *network; /* or of a network; both NULL: pipes */
   struct hk_pipeline line;
   struct hk_pipeline_cell *cell;
   double *sink, *first, *frozen; /* by cell; by sensor: readings without a fault at first, and when it froze */
@@ -45,9 +48,15 @@ struct hk_simulation {
 
 struct hk_simulation_rule hk_simulation_default(void)
 {
-  return (struct hk_simulation_rule){
-    .interval = 1, .seed = 1, .velocity = 1, .noise = 5e-4, .moves = 2400, .friction = 1.03, .wave = 1, .finer = 2
-  };
+  return (struct hk_simulation_rule){ .interval = 1,
+                                      .seed = 1,
+                                      .velocity = 1,
+                                      .noise = 5e-4,
+                                      .unmetered = 0.05,
+                                      .moves = 2400,
+                                      .friction = 1.03,
+                                      .wave = 1,
+                                      .finer = 2 };
 }
 
 static double pipe_simulation_normal(struct hk_simulation *s)
@@ -129,6 +138,8 @@ static double reading(const struct hk_simulation *s, uint32_t sensor)
   const struct hk_model_sensor *is = &s->plan->sensor[sensor];
   if (s->warm)
     return hk_heat_simulation_reading(s->warm, sensor);
+  if (s->network)
+    return hk_network_simulation_reading(s->network, sensor);
   const uint32_t point = is->point * s->rule.finer;
   return (is->flow ? hk_pipeline_flow(&s->line, point) : hk_pipeline_pressure(&s->line, point)) / is->unit;
 }
@@ -161,13 +172,15 @@ int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *p
   s->of = &plan->line[rule->line];
   s->flow = rule->velocity * plan->pipe[s->of->pipe].area;
   const double crossed = plan->heat ? s->of->shortest / s->flow : s->of->shortest / rule->wave; /* s, of a cell */
-  s->steps = (uint32_t)fmin(STEPS_MAX, ceil(rule->interval / (crossed / rule->finer)));
+  s->steps = (uint32_t)fmin(plan->network ? NETWORK_STEPS : STEPS_MAX, ceil(rule->interval / (crossed / rule->finer)));
   memcpy(s->chance, &rule->seed, sizeof s->chance);
   for (uint32_t k = 0; k < 8; k++) /* neighbouring seeds begin alike */
     (void)erand48(s->chance);
   int status = pipe_simulation_make_sensors(s);
   if (status == 0)
-    status = plan->heat ? hk_heat_simulation_open(&s->warm, plan, &s->rule, s->chance) : make_pipes(s);
+    status = plan->network ? hk_network_simulation_open(&s->network, plan, &s->rule, s->chance)
+             : plan->heat  ? hk_heat_simulation_open(&s->warm, plan, &s->rule, s->chance)
+                           : make_pipes(s);
   if (status != 0) {
     hk_simulation_close(s);
     return status;
@@ -184,6 +197,7 @@ void hk_simulation_close(struct hk_simulation *s)
   if (!s)
     return;
   hk_heat_simulation_close(s->warm);
+  hk_network_simulation_close(s->network);
   hk_pipeline_close(&s->line);
   free(s->cell);
   free(s->sink);
@@ -217,6 +231,8 @@ static int pipe_simulation_step(struct hk_simulation *s, double dt)
   s->time = ((double)++s->count / s->steps - 1) * s->rule.interval;
   if (s->warm)
     return hk_heat_simulation_step(s->warm, s->time, dt);
+  if (s->network)
+    return hk_network_simulation_step(s->network, s->time, dt);
   pipe_simulation_move(s, &s->pump, dt);
   pipe_simulation_move(s, &s->valve, dt);
   if (s->rule.moves > 0)

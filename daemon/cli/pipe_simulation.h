@@ -1,5 +1,6 @@
-/* Simulated recordings of a line of pipes, or of a heat line (heat_simulation.h): the readings of a model file's sensors while a
- * pump at the first node and a valve at the last one are moved from time to time, pipes leak, and sensors fail.
+/* Simulated recordings of a line of pipes, of a heat line (heat_simulation.h) or a network (network_simulation.h): the readings
+ * of a model file's sensors while a pump at the first node and a valve at the last one are moved from time to time, pipes leak,
+ * and sensors fail.
  *
  * The simulated line is the model's (cpu/model/pipeline.h), but with a finer grid and another friction than in the file, so that
  * a model of the same file has errors like models of real lines. The same rule gives the same numbers. Thread: the caller's. */
@@ -24,6 +25,8 @@ struct hk_simulated_leak {
                   * place beside that of the file, as a share of the whole line's */
   double place;  /* m from the first node */
   uint32_t line; /* of the plan */
+  uint32_t node; /* of a network, in place of `place`: of the plan; */
+  uint32_t pipe; /* if it is not HK_MODEL_NONE: the middle of that pipe */
 };
 
 struct hk_simulated_bad_sensor {
@@ -34,15 +37,16 @@ struct hk_simulated_bad_sensor {
 };
 
 struct hk_simulation_rule {
-  uint32_t line;   /* of the plan, that is simulated */
-  double interval; /* s between readings */
-  uint64_t seed;   /* of all that happens by chance */
-  double velocity; /* m/s in the first pipe, at first */
-  double noise;    /* standard deviation of readings, as a share of what each sensor reads at first */
-  double moves;    /* s between two moves of pump or valve, on the average; 0: they stand still */
-  double friction; /* of the line, as a multiple of what the file says, */
-  double wave;     /* and its wave speed */
-  uint32_t finer;  /* cells that one of the file's is cut into */
+  uint32_t line;    /* of the plan, that is simulated */
+  double interval;  /* s between readings */
+  uint64_t seed;    /* of all that happens by chance */
+  double velocity;  /* m/s in the first pipe, at first */
+  double noise;     /* standard deviation of readings, as a share of what each sensor reads at first */
+  double unmetered; /* of a network: standard deviation of what leaves at a node without a meter, as a share of it */
+  double moves;     /* s between two moves of pump or valve, on the average; 0: they stand still */
+  double friction;  /* of the line, as a multiple of what the file says, */
+  double wave;      /* and its wave speed */
+  uint32_t finer;   /* cells that one of the file's is cut into */
   uint32_t leaks, faults;
   struct hk_simulated_leak leak[HK_SIMULATED_MAX];
   struct hk_simulated_bad_sensor bad[HK_SIMULATED_MAX];

@@ -154,7 +154,9 @@ static int measure_row(const struct hk_config *config, struct hk_config_field *f
   const int status = hk_pipelines_measure(f->file.plan, interval, &f->row);
   if (status != 0) {
     snprintf(error, size, "%s: %s", f->rule.file,
-             status == -ENOMEM ? "out of memory" : "its equations cannot be solved in double precision: are its numbers right?");
+             status == -ENOMEM  ? "out of memory"
+             : status == -E2BIG ? "the network is too large for its solver"
+                                : "its equations cannot be solved in double precision: are its numbers right?");
     return status;
   }
   f->row /= fmin(threads, f->file.plan->lines);

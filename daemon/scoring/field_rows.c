@@ -190,7 +190,7 @@ static void tell_lines(const struct hk_groups *g, const struct hk_machine *m, en
   struct hk_log *log = g->shard->all->log;
   const struct hk_model_plan *plan = hk_model_plan_of(model);
   const struct hk_model_line *l = &plan->line[line];
-  const struct hk_model_word sensor = plan->sensor[l->boundary[hk_model_missing(model, line)]].name;
+  const struct hk_model_word sensor = plan->sensor[hk_model_missing(model, line)].name;
   const struct hk_model_pipe *pipe = hk_model_fault(model, line);
   char which[HK_NAME_MAX + 64] = "";
   if (n > 1)
@@ -203,10 +203,10 @@ static void tell_lines(const struct hk_groups *g, const struct hk_machine *m, en
     hk_log(log, HK_LOG_INFO,
            "%.*s%s: the model begins steady; it is silent for %.0f s, until what was in the line is gone; computed by the %s",
            (int)name.length, name.data, which, hk_model_silence(model, line),
-           hk_model_place(model).kind == &hk_pipelines_host ? "processor" : "GPU");
+           hk_model_place(model).kind->on_device ? "GPU" : "processor");
   else if (turn == HK_MODEL_MISSED)
     hk_log(log, HK_LOG_WARNING,
-           "%.*s%s: model lost: its boundary %.*s has had no value for more than hold rows; it begins again when both have",
+           "%.*s%s: model lost: its boundary %.*s has had no value for more than hold rows; it begins again when all have",
            (int)name.length, name.data, which, (int)sensor.length, sensor.text);
   else if (turn == HK_MODEL_UNSOLVED)
     hk_log(log, HK_LOG_WARNING,

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #define NAMES_MAX 1000u /* lines of a model that are named */
+#define NODES_MAX 20u   /* nodes of a network where a leak may be, likewise */
 
 static void line_list_number(struct hk_buffer *out, const char *name, double value)
 {
@@ -25,6 +26,36 @@ static void line_list_word(struct hk_buffer *out, const char *name, const struct
 {
   hk_buffer_print(out, "\"%s\":", name);
   hk_json_string(out, word->text ? word->text : "", word->length);
+}
+
+/* Where a sensor of a network is: its node, or between which two nodes a flow in a pipe is. */
+static void line_list_node_of(struct hk_buffer *out, const struct hk_model_plan *plan, uint32_t sensor)
+{
+  const struct hk_network_place *place = &plan->place[sensor];
+  const bool within = place->what == HK_NETWORK_FROM || place->what == HK_NETWORK_INTO;
+  const struct hk_model_pipe *pipe = plan->pipe;
+  hk_buffer_put(out, ",", 1);
+  line_list_word(out, "node", &plan->node[plan->sensor[sensor].point]);
+  if (!within)
+    return;
+  while (place->at >= pipe->first + pipe->cells)
+    pipe++;
+  hk_buffer_put(out, ",", 1);
+  line_list_word(out, "to", place->what == HK_NETWORK_FROM ? &pipe->to : &pipe->from);
+}
+
+/* The nodes of a network where a leak may be. */
+static void nodes(struct hk_buffer *out, const struct hk_profile *p)
+{
+  hk_buffer_print(out, ",\"near\":%" PRIu32 ",\"nodes\":[", p->nodes);
+  for (uint32_t i = 0; i < p->nodes && i < NODES_MAX; i++) {
+    hk_buffer_print(out, i > 0 ? ",{" : "{");
+    line_list_word(out, "node", &p->plan->node[p->node[i].node]);
+    line_list_number(out, "share", p->node[i].share);
+    line_list_number(out, "size", p->node[i].size);
+    hk_buffer_put(out, "}", 1);
+  }
+  hk_buffer_put(out, "]", 1);
 }
 
 static void points(struct hk_buffer *out, const struct hk_profile *p)
@@ -57,7 +88,10 @@ static void line_list_sensors(struct hk_buffer *out, const struct hk_profile *p)
     line_list_word(out, "name", &is->name);
     hk_buffer_print(out, ",\"kind\":\"%s\",\"role\":\"%s\"", is->flow ? "flow" : line_list_level_of(p),
                     is->boundary ? "boundary" : "check");
-    line_list_number(out, "place", s->place);
+    if (p->plan->network)
+      line_list_node_of(out, p->plan, s->sensor);
+    else
+      line_list_number(out, "place", s->place);
     known(out, "value", s->reading);
     known(out, "model", s->seen);
     known(out, "departs", s->recent);
@@ -76,7 +110,9 @@ static void cause(struct hk_buffer *out, const struct hk_profile *p)
   hk_buffer_print(out, ",\"cause\":{\"kind\":\"%s\"", c->kind == HK_CAUSE_LEAK ? "leak" : "sensor");
   line_list_number(out, "share", c->share);
   line_list_number(out, "size", c->size);
-  if (c->kind == HK_CAUSE_LEAK) {
+  if (c->kind == HK_CAUSE_LEAK && p->plan->network) {
+    nodes(out, p);
+  } else if (c->kind == HK_CAUSE_LEAK) {
     line_list_number(out, "place", c->place);
     line_list_number(out, "from", c->from);
     line_list_number(out, "to", c->to);
@@ -100,6 +136,8 @@ void hk_line_json(struct hk_buffer *out, const struct hk_profile *p)
                   line_list_level_of(p), p->plan->unit[0], p->plan->unit[1]);
   line_list_number(out, "friction", p->friction);
   line_list_number(out, "length", p->length);
+  if (p->plan->network)
+    hk_buffer_print(out, ",\"network\":{\"nodes\":%" PRIu32 ",\"pipes\":%" PRIu32 "}", p->plan->nodes, p->plan->pipes);
   points(out, p);
   line_list_sensors(out, p);
   cause(out, p);

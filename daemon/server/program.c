@@ -1,6 +1,7 @@
 /* Options, configuration, and the server's life. */
 #include "daemon/server/program.h"
 #include "cpu/field/field.h"
+#include "cpu/model/pipelines_network.h"
 #include "cpu/provisional/provisional.h"
 #include "gpu/model/pipelines_gpu.h"
 
@@ -76,6 +77,26 @@ static void print_heat(const struct hk_config_field *f)
          (double)f->rule.interval / 1e9);
 }
 
+/* Prints the size and cost of the model of a network. */
+static void print_network(const struct hk_config_field *f)
+{
+  const struct hk_model_plan *p = f->file.plan;
+  const double interval = (double)f->rule.interval / 1e9;
+  struct hk_sparse_facts facts;
+  if (hk_pipelines_facts(p, &facts) != 0)
+    return; /* the row was measured with the same solver before */
+  printf(
+      "field %s: %s: a network of %u nodes, %u pipes, %u cells, %u sensors, %u of them checks; %u unknowns, solved by %s, whose "
+      "factor has %llu numbers; %.1f KiB\n",
+      f->name, f->rule.file, p->nodes, p->pipes, p->cells, p->sensors, p->sensors - p->boundaries, p->network->points,
+      facts.solver, (unsigned long long)facts.numbers, (double)(hk_model_need(p)) / 1024);
+  printf("field %s: a row takes %.3g ms on this machine's processor, %.2g %% of interval = %.6g s; a wave takes %.3g s from the "
+         "pressures to the farthest node and back\n",
+         f->name, 1e3 * f->row, 100 * f->row / interval, interval, p->line->transit);
+  if (!hk_sparse_ldl)
+    printf("field %s: this program was built without SuiteSparse, with which networks take a fraction of that\n", f->name);
+}
+
 /* Prints the size and cost of a model. */
 static void print_model(const struct hk_config_field *f)
 {
@@ -124,7 +145,7 @@ static void print_fields(const struct hk_config *config)
       printf("field %s: %s names %u sensors; %u of them have fewer than 2 neighbours, and get no residual\n", f->name,
              f->rule.file, hk_field_graph_nodes(f->file.graph), hk_field_graph_lonely(f->file.graph));
     if (f->file.plan)
-      (f->file.plan->heat ? print_heat : print_model)(f);
+      (f->file.plan->network ? print_network : f->file.plan->heat ? print_heat : print_model)(f);
   }
 }
 

@@ -269,4 +269,4 @@ static int get_gpu(struct hk_pipelines *p, double *state)
   return 0;
 }
 
-const struct hk_pipelines_kind hk_pipelines_gpu = { open_gpu, close_gpu, step_gpu, put_gpu, get_gpu, NULL };
+const struct hk_pipelines_kind hk_pipelines_gpu = { open_gpu, close_gpu, step_gpu, put_gpu, get_gpu, NULL, true };

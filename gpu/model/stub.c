@@ -41,4 +41,4 @@ uint64_t hk_pipelines_gpu_bytes(const struct hk_model_plan *plan)
   return 0;
 }
 
-const struct hk_pipelines_kind hk_pipelines_gpu = { stub_open_none, close_none, step_none, put_none, get_none, NULL };
+const struct hk_pipelines_kind hk_pipelines_gpu = { stub_open_none, close_none, step_none, put_none, get_none, NULL, true };

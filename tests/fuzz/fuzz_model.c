@@ -23,6 +23,41 @@ static void look_at_line(const struct hk_model_plan *p, uint32_t i)
   check(!p->sensor[l->boundary[0]].flow || !p->sensor[l->boundary[1]].flow);
 }
 
+static void look_at_network(const struct hk_model_plan *p)
+{
+  const struct hk_network_shape *n = p->network;
+  check(p->lines == 1 && p->nodes > 1 && n->points >= p->nodes && n->cells == p->cells && n->drives == p->boundaries);
+  check(p->line->transit >= 0 && p->line->shortest > 0 && isfinite(p->line->impedance) && p->sensors > p->boundaries &&
+        p->mark != 0);
+  for (uint32_t i = 0; i < p->cells; i++)
+    check(n->end[i][0] < n->points && n->end[i][1] < n->points && n->end[i][0] != n->end[i][1]);
+  for (uint32_t i = 0; i < n->drives; i++)
+    check(n->drive[i].point < p->nodes && p->sensor[p->line->boundary[i]].boundary &&
+          p->sensor[p->line->boundary[i]].point == n->drive[i].point);
+  for (uint32_t i = 0; i < p->sensors; i++)
+    check(p->sensor[i].point < p->nodes && hk_model_plan_find(p, p->sensor[i].name.text, p->sensor[i].name.length) == i &&
+          p->place[i].at < (p->place[i].what >= HK_NETWORK_FROM ? p->cells : p->nodes));
+}
+
+/* A network is steady, goes a few steps, and has derivatives. */
+static void go_network(const struct hk_model_plan *p)
+{
+  double by[64 + 2 * 64], is[64];
+  struct hk_network w;
+  if (p->cells > 64 || p->boundaries > 64)
+    return;
+  for (uint32_t i = 0; i < p->boundaries; i++)
+    is[i] = p->network->drive[i].flow ? 0.01 : 1e6;
+  check(hk_network_open(&w, p->network, p->line->impedance, NULL) == 0);
+  if (hk_network_steady(&w, is, 1) == 0)
+    for (uint32_t k = 0; k < 4; k++)
+      if (hk_network_step(&w, is, NULL, 1, 1) == 0)
+        check(w.error <= HK_BAND_ERROR && isfinite(w.state[0]));
+  if (hk_network_linearise(&w, 1) == 0 && hk_network_by_point(&w, &p->place[p->sensors - 1], by) == 0)
+    check(isfinite(by[0]));
+  hk_network_close(&w);
+}
+
 static void look(const struct hk_model_plan *p)
 {
   check(p->lines > 0 && p->pipes >= p->lines && p->sensors > 2 && p->cells >= p->pipes && p->mark != 0);
@@ -83,8 +118,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(error[0] != 0);
     return 0;
   }
-  look(plan);
-  for (uint32_t i = 0; i < plan->lines; i++)
+  if (plan->network) {
+    look_at_network(plan);
+    go_network(plan);
+  } else {
+    look(plan);
+  }
+  for (uint32_t i = 0; i < plan->lines && !plan->network; i++)
     (plan->heat ? go_warm : go)(plan, &plan->line[i]);
   hk_model_plan_release(plan);
   return 0;

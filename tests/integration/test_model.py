@@ -293,7 +293,7 @@ class Field(Case):
     def test_a_boundary_is_lost(self):
         rows = [[None if k == 0 and 400 <= t < 460 else v for k, v in enumerate(row)] for t, row in enumerate(self.rows)]
         results, _, log = self.part(rows, 0, 700, '', more='hold = 5\n')
-        self.assertIn('t#field: model lost: its boundary t/a/p has had no value for more than hold rows; it begins again when both have', log)
+        self.assertIn('t#field: model lost: its boundary t/a/p has had no value for more than hold rows; it begins again when all have', log)
         times = {(t - START) // SECOND for _, t, *_ in results}
         self.assertTrue({399, 404, 495} <= times, 'held for 5 rows, and back 30 s after the boundary')
         self.assertFalse(times & set(range(406, 489)))
@@ -362,6 +362,71 @@ class Heat(Field):
         self.assertIn('1 heat lines, 2 pipes, 4 sensors, 2 of them checks; 21 unknowns, matrices of 1 + 1 + 1 diagonals', done.stdout)
         done = hankel('model', 'fit', self.model, self.model)
         self.assertEqual((done.returncode, 'it has a heat line, and lines of pipes can be fitted' in done.stderr), (1, True), done.stderr)
+
+
+NETWORK = '''kind network
+units bar l/s
+edge west m1 800 0.30 0.02 1100 4
+edge m1 m2 600 0.20 0.022 1100 3
+edge m2 m3 500 0.15 0.025 1100 2
+edge m4 m3 400 0.20 0.02 1100 2
+edge m1 m4 700 0.20 0.02 1100 3
+edge m4 east 900 0.25 0.02 1100 4
+height west 55
+height east 52
+demand m2 4
+sensor t/west/p p west boundary
+sensor t/east/p p east boundary
+sensor t/m3/out out m3 boundary
+sensor t/west/in in west check
+sensor t/east/in in east check
+sensor t/m2/p p m2 check
+sensor t/m1/q q m1 m4 check
+'''
+
+
+class Network(Field):
+    """A network with a loop: what it says, in a daemon and in a replay, and over kills and ends."""
+    test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # of a line
+    ROWS, LEAK = 700, 400
+
+    def setUp(self):
+        super().setUp()
+        self.file('t.model', NETWORK)
+        values, _ = self.columns(self.simulated('--hours', str(self.ROWS / 3600), '--seed', '5', '--moves', '2m', '--leak', f'{self.LEAK}s,0.05,m2:m3'))
+        self.names = list(values)
+        self.rows = [[values[n][t] for n in self.names] for t in range(self.ROWS)]
+
+    def test_network(self):
+        keys = f'state = {self.state}\nsnapshot = 1h\ndurability = '
+        whole, events, log = self.part(self.rows, 0, self.ROWS, keys + 'journal\n')
+        self.assertRegex(log, r't#field: the model begins steady; it is silent for \d s, until what was in the line is gone; computed by the processor')
+        items, said = self.replay(self.rows)
+        self.assertEqual([(n, t, v) for n, t, v, _, _ in whole], sorted((i['sensor'], i['time'], i['value']) for i in items if 'value' in i))
+        self.assertEqual({n for n, *_ in whole}, {'t/west/in#model', 't/east/in#model', 't/m2/p#model', 't/m1/q#model'})
+        self.assertRegex(said, r'friction, as a multiple of what the model file says: 1\.[01]')
+        # the leak comes in and does not leave
+        inflow = {t: v for n, t, v, *_ in whole if n == 't/west/in#model'}
+        inflow = [inflow[t] + v for n, t, v, *_ in whole if n == 't/east/in#model']
+        self.assertAlmostEqual(statistics.mean(inflow[-100:]) - statistics.mean(inflow[200:350]), 0.05 * (4 + 1000 * 3.1416 / 4 * 0.15 ** 2), delta=0.4)
+        shutil.rmtree(self.state)
+        for durability, kill in (('journal', True), ('snapshot', False)):
+            cut = [self.part(self.rows, a, b, f'{keys}{durability}\n', kill and b < self.ROWS)[:2] for a, b in ((0, 9), (9, 500), (500, self.ROWS))]
+            self.assertEqual(sorted(r for results, _ in cut for r in results), whole)
+            self.assertEqual(sorted(e for _, told in cut for e in told), sorted(events))
+            shutil.rmtree(self.state)
+
+    def test_said(self):
+        path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + self.configured())
+        done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertRegex(done.stdout, r'a network of 6 nodes, 6 pipes, 18 cells, 7 sensors, 4 of them checks; 18 unknowns, solved by (sparse LDL\'|band Cholesky), whose factor has \d+ numbers')
+        self.assertRegex(done.stdout, r'a row takes [\d.]+ ms on this machine.s processor, [\d.e-]+ % of interval = 1 s')
+        for arguments, said in ((['fit', self.model, self.model], 'it is a network, and lines of pipes can be fitted'),
+                                (['simulate', '--leak', '1h,0.1', self.model], '--leak 1h,0.1: want AT,SHARE,PLACE, a node of the network, or A:B'),
+                                (['simulate', '--leak', '1h,0.1,m9', self.model], '--leak: m9: the network has no such node'),
+                                (['simulate', '--leak', '1h,0.1,m1:m3', self.model], '--leak: m1:m3: the network has no such pipe')):
+            done = hankel('model', *arguments)
+            self.assertEqual((done.returncode != 0, said in done.stderr), (True, True), done.stderr)
 
 
 class Lines(Field):

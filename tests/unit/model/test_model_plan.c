@@ -142,8 +142,8 @@ static void faults(void **state)
     { "edge a b 1 1x 1 1 1\n", "line 1, column 12: 1x: not a diameter in m, from 0.0001 to 50" },
     { "edge a b 1 1 1 1 1.5\n", "line 1, column 18: 1.5: not a whole number" },
     { "edge a b 1 1 1 1 60000\nedge b c 1 1 1 1 60000", "line 2, column 18: 60000: the line has over 100000 cells with these" },
-    { LINE "edge d e 1 1 1 1 1\n",
-      "line 3, column 6: d: the pipe before ends at another node; pipes of a line stand one after the other, without branches" },
+    { LINE "edge d e 1 1 1 1 1\n", "line 3, column 6: d: the pipe before ends at another node; pipes of a line stand one after "
+                                   "the other, without branches (kind network has them)" },
     { LINE "edge c a 1 1 1 1 1\n", "line 3, column 8: a: this node is on the line already; a line has no loops" },
     { "edge a a 1 1 1 1 1\n", "line 1, column 8: a: this node is on the line already; a line has no loops" },
     { LINE "height d 1\n", "line 3, column 8: d: no pipe begins or ends at this node" },
