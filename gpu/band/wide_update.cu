@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(SIDES_THREADS)
 /* A thread to a row of the border. */
 __global__ void __launch_bounds__(128) border(const __grid_constant__ hk_wide_layout all, uint32_t from)
 {
-  __shared__ double upper[WIDTH][WIDTH]; /* [row][column] */
+  __shared__ double upper[WIDTH][WIDTH], inverse[WIDTH]; /* upper[row][column] */
   const hk_wide_segment &s = all.segment[blockIdx.y];
   begin_next();
   wait_for_last();
@@ -180,6 +180,9 @@ __global__ void __launch_bounds__(128) border(const __grid_constant__ hk_wide_la
     upper[r][c] = r <= c && c < width ? value : 0;
   }
   __syncthreads();
+  if (threadIdx.x < WIDTH)
+    inverse[threadIdx.x] = 1 / upper[threadIdx.x][threadIdx.x];
+  __syncthreads();
   if (row >= s.border)
     return;
   double v[WIDTH], *const left = s.left + row + (size_t)from * s.border;
@@ -189,7 +192,7 @@ __global__ void __launch_bounds__(128) border(const __grid_constant__ hk_wide_la
 #pragma unroll
   for (uint32_t i = 0; i < WIDTH; i++)
     if (i < width) {
-      v[i] = upper[i][i] != 0 ? v[i] / upper[i][i] : 0;
+      v[i] = upper[i][i] != 0 ? quotient(v[i], upper[i][i], inverse[i]) : 0;
 #pragma unroll
       for (uint32_t c = i + 1; c < WIDTH; c++)
         v[c] -= v[i] * upper[i][c];
