@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,13 @@ static const char *at_fault(char **argv, int at)
   return argv[at];
 }
 
+/* Whether one is --to and the other --from: the daemon's address is the former where points are sent, and the latter elsewhere.
+ */
+static bool options_of_address(const char *a, const char *b)
+{
+  return (strcmp(a, "to") == 0 && strcmp(b, "from") == 0) || (strcmp(a, "from") == 0 && strcmp(b, "to") == 0);
+}
+
 /* Says so, with the option that may have been meant. */
 static void no_such_option(char **argv, const char *wrong, const struct option *options)
 {
@@ -47,8 +55,9 @@ static void no_such_option(char **argv, const char *wrong, const struct option *
   char name[32];
   unsigned nearest = HK_SUGGEST_FAR + 1;
   snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
-  for (; options->name && strlen(name) > 2; options++) {
-    const unsigned distance = hk_suggest_distance(name, options->name);
+  for (; options->name && strlen(name) >= 2; options++) {
+    const unsigned far = strlen(name) > 2 ? hk_suggest_distance(name, options->name) : HK_SUGGEST_FAR + 1;
+    const unsigned distance = options_of_address(name, options->name) ? 0 : far;
     if (distance < nearest) {
       nearest = distance;
       meant = options->name;

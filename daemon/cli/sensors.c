@@ -147,10 +147,11 @@ static void sensors_number_text(const cJSON *item, int digits, char *out, size_t
 static void state_text(const cJSON *sensor, char *out, size_t size)
 {
   const char *state = sensors_text_of(sensor, "state");
-  const cJSON *samples = cJSON_GetObjectItem(sensor, "samples"), *span = cJSON_GetObjectItem(sensor, "span");
+  const cJSON *samples = cJSON_GetObjectItem(sensor, "samples"), *first = cJSON_GetObjectItem(sensor, "first");
+  const cJSON *of = cJSON_IsNumber(first) && strcmp(state, "warming") == 0 ? first : cJSON_GetObjectItem(sensor, "span");
   const bool raised = cJSON_IsTrue(cJSON_GetObjectItem(sensor, "alert"));
-  if ((strcmp(state, "warming") == 0 || strcmp(state, "provisional") == 0) && cJSON_IsNumber(samples) && cJSON_IsNumber(span))
-    snprintf(out, size, "%s %.0f/%.0f", state, samples->valuedouble, span->valuedouble);
+  if ((strcmp(state, "warming") == 0 || strcmp(state, "provisional") == 0) && cJSON_IsNumber(samples) && cJSON_IsNumber(of))
+    snprintf(out, size, "%s %.0f/%.0f", state, samples->valuedouble, of->valuedouble);
   else
     snprintf(out, size, "%s%s", raised ? "alert" : state, raised && strcmp(state, "stale") == 0 ? " stale" : "");
 }

@@ -17,8 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WIDTH 34        /* columns of names */
-#define WHILE 500000000 /* ns between two reports */
+#define WIDTH 34          /* columns of names */
+#define WHILE 500000000   /* ns between two reports, */
+#define LONGER 1100000000 /* unless no point came meanwhile: many senders send once a second */
 
 static const char help_text[] =
     "usage: hankel status [OPTION...]\n\n"
@@ -127,19 +128,38 @@ static bool is_coloured(void)
   return isatty(STDOUT_FILENO) && !(no && *no) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
+/* Requests a report once `wait` ns have passed since `began`. NULL: none came. */
+static char *report_later(hankel *h, int64_t began, int64_t wait)
+{
+  char *text = NULL;
+  while (hk_clock() - began < wait)
+    poll(NULL, 0, (int)(wait - (hk_clock() - began)) / 1000000 + 1);
+  return hankel_status(h, &text, HK_LINK_WAIT) < 0 ? NULL : text;
+}
+
+static bool no_point_between(const cJSON *before, const cJSON *after)
+{
+  return cJSON_Compare(cJSON_GetObjectItem(cJSON_GetObjectItem(before, "points"), "in"),
+                       cJSON_GetObjectItem(cJSON_GetObjectItem(after, "points"), "in"), true);
+}
+
 /* Asks once more after a while, for the points a second of now. An exit code. */
 static int status_show(hankel *h, char **argv, const char *address, const char *first, bool all)
 {
-  char *text = NULL;
   const int64_t began = hk_clock();
-  while (hk_clock() - began < WHILE)
-    poll(NULL, 0, (int)(WHILE - (hk_clock() - began)) / 1000000 + 1);
-  if (hankel_status(h, &text, HK_LINK_WAIT) < 0)
-    return hk_failed(argv, "no report from the daemon at %s: %s", address, hk_link_error(h, address));
-  const double seconds = (double)(hk_clock() - began) * 1e-9;
+  char *text = report_later(h, began, WHILE);
   cJSON *before = cJSON_Parse(first), *report = cJSON_Parse(text);
+  if (text && no_point_between(before, report)) {
+    free(text);
+    cJSON_Delete(report);
+    text = report_later(h, began, LONGER);
+    report = cJSON_Parse(text);
+  }
+  const double seconds = (double)(hk_clock() - began) * 1e-9;
   int code = HK_EXIT_FAILED;
-  if (!before || !report) {
+  if (!text) {
+    hk_failed(argv, "no report from the daemon at %s: %s", address, hk_link_error(h, address));
+  } else if (!before || !report) {
     hk_failed(argv, "the daemon's report is not JSON");
   } else {
     code = hk_status_summary(stdout, report, before, seconds, is_coloured()) ? HK_EXIT_DONE : HK_EXIT_WRONG;

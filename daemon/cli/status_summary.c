@@ -184,8 +184,9 @@ bool hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, doub
   const double fed = status_summary_number(report, "points", "in") - status_summary_number(report, "derived", "points");
   const double earlier =
       before ? status_summary_number(before, "points", "in") - status_summary_number(before, "derived", "points") : 0;
-  const double over = before ? seconds : up;
-  snprintf(text, sizeof text, "%.0f a second as fed, %.0f since the start; %.0f wait", over > 0 ? (fed - earlier) / over : 0, fed,
+  const double over = before ? seconds : up, average = up > 0 ? fed / up : 0;
+  snprintf(text, sizeof text, "%.0f a second as fed, %.0f since the start (%.*f a second on average); %.0f wait",
+           over > 0 ? (fed - earlier) / over : 0, fed, average < 10 ? 2 : 0, average,
            status_summary_number(report, "points", "pending"));
   status_summary_line(&s, "points", NULL, text);
   tell_refused(&s, report);

@@ -57,6 +57,28 @@ static void acknowledge_shared(struct hk_operation *o, struct hk_eventlog *event
   hk_time_text(when / 1000000000, o->when);
 }
 
+/* An alert is also named by its id, SENSOR:NUMBER, as logs and messages have it: splits that, unless a sensor has it as its name.
+ */
+static struct hk_operate split_id(struct hk_registry *registry, struct hk_operate m)
+{
+  const struct hk_string id = m.subject;
+  size_t digits = 0;
+  uint32_t slot;
+  while (digits < id.length && digits < 9 && id.data[id.length - 1 - digits] >= '0' && id.data[id.length - 1 - digits] <= '9')
+    digits++;
+  if (m.number != 0 || digits == 0 || digits + 1 >= id.length || id.data[id.length - 1 - digits] != ':')
+    return m;
+  const size_t name = id.length - digits - 1;
+  hk_registry_read(registry);
+  if (hk_registry_find(registry, id.data, id.length, &slot) != 0 && hk_registry_find(registry, id.data, name, &slot) == 0) {
+    m.subject.length = name;
+    for (size_t i = name + 1; i < id.length; i++)
+      m.number = 10 * m.number + (uint32_t)(id.data[i] - '0');
+  }
+  hk_registry_read_end(registry);
+  return m;
+}
+
 static void operate_acknowledge(struct hk_connection *c, struct hk_operation *o, const struct hk_operate *m, const char *by)
 {
   struct hk_registry *registry = c->net->server->shards.registry;
@@ -156,11 +178,12 @@ struct hk_operation *hk_operate_begin(struct hk_connection *c, const struct hk_o
   char by[HK_WHO_MAX + 1];
   if (!o)
     return NULL;
+  const struct hk_operate split = m->what == HANKEL_ACKNOWLEDGE ? split_id(c->net->server->shards.registry, *m) : *m;
   o->what = m->what;
-  snprintf(o->subject, sizeof o->subject, "%.*s", (int)m->subject.length, m->subject.data);
+  snprintf(o->subject, sizeof o->subject, "%.*s", (int)split.subject.length, split.subject.data);
   name_peer(c, m->by, by);
   if (m->what == HANKEL_ACKNOWLEDGE)
-    operate_acknowledge(c, o, m, by);
+    operate_acknowledge(c, o, &split, by);
   else if (m->what >= HANKEL_EXPECTED)
     say_word(c, o, m, by);
   else

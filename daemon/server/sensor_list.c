@@ -167,7 +167,7 @@ static void sensor_list_sensor(struct hk_buffer *out, const struct hk_server *se
   if (!isnan(one->explained))
     sensor_list_number(out, "explained", one->explained, 4);
   if (one->held) {
-    hk_buffer_print(out, ",\"samples\":%" PRIu32 ",\"span\":%" PRIu32, one->window.count, hk_detector_span(&one->detector));
+    hk_sensor_window(out, &one->detector, &one->window);
     hk_sensor_threshold(out, &one->detector, &one->alert);
   }
   sensor_list_alert(out, server, slot);

@@ -1,6 +1,7 @@
 /* See web_sensor.h. Samples have no times of their own: they are counted back from the last point in intervals. */
 #include "daemon/server/web_sensor.h"
 
+#include "cpu/backend/warmup.h"
 #include "cpu/rules/state.h"
 #include "daemon/scoring/look.h"
 #include "daemon/scoring/score_log.h"
@@ -78,6 +79,14 @@ static void keys(struct hk_buffer *out, const struct hk_detector *d)
   hk_buffer_put(out, "}", 1);
 }
 
+void hk_sensor_window(struct hk_buffer *out, const struct hk_detector *d, const struct hk_window *w)
+{
+  const struct hk_warmup warmup = hk_warmup(d);
+  hk_buffer_print(out, ",\"samples\":%" PRIu32 ",\"span\":%" PRIu32, w->count, hk_detector_span(d));
+  if (warmup.time == 0)
+    hk_buffer_print(out, ",\"first\":%" PRIu32, warmup.most);
+}
+
 void hk_sensor_threshold(struct hk_buffer *out, const struct hk_detector *d, const struct hk_alert *a)
 {
   const bool adaptive = d->alert == HK_ALERT_ADAPTIVE, known = !adaptive || a->blocks >= HK_ALERT_LEARN;
@@ -132,7 +141,7 @@ static void series(struct hk_buffer *out, struct hk_registry *registry, const st
   keys(out, &part->detector);
   if (seen->ring) {
     const struct hk_window *w = &seen->window;
-    hk_buffer_print(out, ",\"samples\":%" PRIu32 ",\"span\":%" PRIu32, w->count, hk_detector_span(&part->detector));
+    hk_sensor_window(out, &part->detector, w);
     web_sensor_number(out, "baseline", w->reference + w->mean, 9);
     hk_sensor_threshold(out, &part->detector, &seen->alert);
     if (seen->alert.number > 0)

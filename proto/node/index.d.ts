@@ -135,12 +135,13 @@ export interface Sensor {
   detector?: string;
   algorithm?: string;
   derived: boolean;
-  state: 'ok' | 'warming' | 'gap' | 'stale' | 'waiting' | 'unknown';
+  state: 'ok' | 'warming' | 'provisional' | 'gap' | 'stale' | 'waiting' | 'unknown';
   time?: number;
   value?: number | null;
   score: number | null;
   samples?: number;
   span?: number;
+  first?: number;
   threshold?: { mode: 'fixed' | 'adaptive' | 'off'; of: 'score' | 'evidence'; value?: number; blocks?: number };
   alert?: boolean;
   [further: string]: unknown;

@@ -53,7 +53,7 @@ class Usage(unittest.TestCase):
 
     def test_what_may_have_been_meant_is_told(self):
         for arguments, meant in ((('hlep',), 'did you mean help?'), (('staus',), 'did you mean status?'), (('feed', '--skipbad', 'x'), 'did you mean --skip-bad?'),
-                                 (('replay', '--detectr', 'x', 'x'), 'did you mean --detector?'),
+                                 (('replay', '--detectr', 'x', 'x'), 'did you mean --detector?'), (('status', '--to', 'x'), 'did you mean --from?'), (('feed', '--from', 'x', 'x'), 'did you mean --to?'),
                                  (('maintenance', 'begn', 'x', '1h'), 'begn: want one of begin, end; did you mean begin?'), (('state', 'verfy', 'x'), 'did you mean verify?'),
                                  (('model', 'simulat', 'x'), 'did you mean simulate?'), (('tail', '--format', 'jsno'), 'want one of text, jsonl, csv; did you mean jsonl?')):
             self.assertIn(meant, hankel(*arguments).stderr)

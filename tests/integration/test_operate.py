@@ -130,7 +130,9 @@ class Operate(harness.Case):
             self.assertEqual((told.position, told.sequence), (raised.position + 1, raised.sequence))
         line = until(lambda: next((e for e in map(json.loads, lines) if e.get('event') == 'acknowledged'), None), 'the line')
         self.assertEqual((line['id'], line['by'], line['time']), (f'press:{raised.number}', 'anna', told.time))
-        code, said = self.command('ack', 'press')
+        self.assertEqual(self.command('ack', 'press:99')[0], 1)
+        self.assertEqual(self.command('ack', f'nobody:{raised.number}'), (1, f'there is no sensor nobody:{raised.number}\n'))
+        code, said = self.command('ack', f'press:{raised.number}')  # by the id of the alert
         self.assertEqual(code, 1)
         self.assertRegex(said, r'^the alert of press was acknowledged before, by \S+ at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n$')
         self.assertEqual(self.standing('press')[0]['by'], 'anna')

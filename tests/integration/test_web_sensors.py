@@ -190,7 +190,7 @@ class Sensors(web.Api):
         self.assertEqual({s['sensor']: s['scores'] for s in got}, expected)
         self.assertGreater(len(expected['pump']), 60)  # its window has 23 samples
         self.assertGreater(len(expected['pump#graph']), 20)
-        self.assertEqual([(s['state'], s['samples'] < s['span']) for s in self.listed(d, 'glob=pump*')[0]], [('ok', False), ('ok', True)])  # it scores
+        self.assertEqual([(s['state'], s['samples'] < s['span'], s['first'] <= s['samples']) for s in self.listed(d, 'glob=pump*')[0]], [('ok', False, True), ('ok', True, True)])
         for query, last in ('?scores=3', 3), ('?scores=0', 0), ('?scores=10000', n):
             self.assertEqual([s['scores'] for s in self.ask(d, 'sensors/pump' + query)[2]['series']], [scores[-last:] if last else [] for scores in expected.values()])
         for wrong in '10001', '-1', 'x':

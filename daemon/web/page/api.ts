@@ -110,6 +110,7 @@ export interface Series {
   keys: Record<string, string>;
   samples?: number;
   span?: number;
+  first?: number;
   baseline?: Nullable;
   threshold?: { mode: 'adaptive' | 'fixed' | 'off'; of: 'score' | 'evidence'; value?: Nullable; blocks?: number };
   alert?: { raised: boolean; number: number };

@@ -48,7 +48,7 @@ function joined(known: Scores, has: Scores): Scores {
 function threshold(s: Series, scored: boolean): string {
   const t = s.threshold;
   if (!t) return 'waits for its first point';
-  if (!scored && (s.samples ?? 0) < (s.span ?? 0) && t.mode !== 'off' && !s.alert) return `warming up: ${s.samples} of ${s.span} samples`;
+  if (!scored && (s.samples ?? 0) < (s.span ?? 0) && t.mode !== 'off' && !s.alert) return `warming up: ${s.samples} of ${s.first ?? s.span} samples`;
   if (s.keys.provisional === 'yes' && (s.samples ?? 0) < (s.span ?? 0)) return `provisional, by a window of 12: ${s.samples} of ${s.span} samples`;
   if (t.mode === 'off') return 'no alerts (alert = off)';
   if (t.mode === 'fixed') return `alerts from a score of ${number(t.value)} on`;
