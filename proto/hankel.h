@@ -107,7 +107,10 @@ enum hankel_operation {
   HANKEL_END_MAINTENANCE = 3,
   HANKEL_EXPECTED = 4,
   HANKEL_FALSE = 5,
-  HANKEL_UNDO = 6
+  HANKEL_UNDO = 6,
+  HANKEL_DRAIN = 7,   /* of a machine of a cluster: its partitions go to others, and it takes none */
+  HANKEL_UNDRAIN = 8, /* that is over */
+  HANKEL_MOVE = 9     /* it is to have a partition */
 };
 
 /* Data that survives a restart of the daemon. */
@@ -386,6 +389,11 @@ int hankel_feedback(hankel *h, const char *sensor, uint32_t incident, int what, 
  * windows that were begun with exactly this glob. An empty glob begins nothing and returns 1; "*" matches every sensor. The
  * rest as hankel_acknowledge. */
 int hankel_maintain(hankel *h, const char *glob, uint64_t duration, const char *by, char **text, int timeout);
+
+/* Asks a machine of a cluster to give its partitions to others (HANKEL_DRAIN), to take its share again (HANKEL_UNDRAIN), or to
+ * take over a partition (HANKEL_MOVE). Done once it has begun; the status report says how far it is. The rest as
+ * hankel_acknowledge. */
+int hankel_cluster(hankel *h, int what, uint32_t partition, const char *by, char **text, int timeout);
 
 /* Ends the session: waits until the daemon has scored all sent points and the subscription has received all results and events
  * due. Afterwards the handle can only be closed. Returns 0, -ETIMEDOUT, ... */

@@ -1,6 +1,9 @@
 #include "daemon/bridge/cluster_internal.h"
 
 #include "daemon/base/thread.h"
+#include "daemon/durable/event_copy.h"
+#include "daemon/net/tcp_listener.h"
+#include "daemon/scoring/partition_of.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -170,6 +173,26 @@ static void *turns(void *arg)
 
 /* --- start and end --------------------------------------------------------------------------------------------------------- */
 
+/* HOST:PORT as configured, or of the first listener of the binary protocol. */
+static void name_machine(struct hk_cluster *c)
+{
+  const struct hk_net_sockets *sockets = &c->net->sockets;
+  const char *port = "0";
+  char host[200] = "";
+  if (c->rule.address[0]) {
+    snprintf(c->self.machine, sizeof c->self.machine, "%s", c->rule.address);
+    return;
+  }
+  for (uint32_t i = sockets->n_listeners; i-- > 0;) {
+    const char *colon = strrchr(sockets->listeners[i].address, ':');
+    if (sockets->listeners[i].config->protocol == HK_PROTOCOL_BINARY && colon)
+      port = colon + 1;
+  }
+  if (gethostname(host, sizeof host - 1) != 0 || !host[0])
+    snprintf(host, sizeof host, "localhost");
+  snprintf(c->self.machine, sizeof c->self.machine, "%s:%s", host, port);
+}
+
 static int start(struct hk_cluster **out, struct hk_net *net, const struct hk_cluster_work *work)
 {
   const struct hk_cluster_rule *rule = &net->config->cluster;
@@ -182,15 +205,19 @@ static int start(struct hk_cluster **out, struct hk_net *net, const struct hk_cl
   c->work = work;
   c->pause = PAUSE;
   c->fd = -1;
+  name_machine(c);
   c->look.role = work->scores || rule->role == HK_CLUSTER_SCORER ? HK_CLUSTER_SCORER : HK_CLUSTER_GATEWAY;
   c->look.of = rule->partitions;
   snprintf(c->look.name, sizeof c->look.name, "%s", rule->name);
+  snprintf(c->look.machine, sizeof c->look.machine, "%s", c->self.machine);
   c->peers.listener.precision = 1;
   snprintf(c->peers.gate.name, sizeof c->peers.gate.name, "cluster");
   pthread_mutex_init(&c->lock, NULL);
   c->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   c->part = calloc(rule->partitions, sizeof *c->part);
-  int status = c->wake < 0 ? -errno : c->part ? c->work->begin(c) : -ENOMEM;
+  int status = c->wake < 0 ? -errno : c->part ? hk_sections_new(&c->self.sections, net->config) : -ENOMEM;
+  if (status == 0)
+    status = c->work->begin(c);
   if (status == 0)
     status = -pthread_create(&c->thread, NULL, turns, c);
   c->running = status == 0;
@@ -262,8 +289,60 @@ void hk_cluster_free(struct hk_cluster *c)
   if (c->wake >= 0)
     close(c->wake);
   pthread_mutex_destroy(&c->lock);
+  hk_sections_release(c->self.sections);
   free(c->part);
   free(c);
+}
+
+uint32_t hk_cluster_partition(const struct hk_cluster *c, const char *name)
+{
+  return c ? hk_partition_of(c->self.sections, hk_string(name), c->rule.partitions) : UINT32_MAX;
+}
+
+bool hk_cluster_is_us(const struct hk_cluster *c, const struct hk_holder *holder)
+{
+  return strcmp(c->self.machine, holder->machine) == 0;
+}
+
+struct hk_event_shared *hk_cluster_shared(const struct hk_cluster *c)
+{
+  return hk_eventlog_shared(c->net->shards->events);
+}
+
+int hk_cluster_drain(struct hk_cluster *c, bool drains)
+{
+  if (!c || !c->work->leases)
+    return -ENOTSUP;
+  atomic_store(&c->self.drains, drains);
+  pthread_mutex_lock(&c->lock);
+  c->look.draining = drains;
+  pthread_mutex_unlock(&c->lock);
+  hk_log(c->net->log, HK_LOG_NOTICE, "[cluster] %s",
+         drains ? "draining: the partitions of this machine go to others, and it takes none"
+                : "this machine takes its share of the partitions again");
+  return 0;
+}
+
+int hk_cluster_want(struct hk_cluster *c, uint32_t partition)
+{
+  if (!c || !c->work->leases)
+    return -ENOTSUP;
+  if (partition >= c->rule.partitions)
+    return -EINVAL;
+  if (atomic_load(&c->self.drains))
+    return -EBUSY;
+  pthread_mutex_lock(&c->lock);
+  const bool ours = c->part[partition].since != 0;
+  pthread_mutex_unlock(&c->lock);
+  if (ours)
+    return -EALREADY;
+  return hk_shared_append_holder(hk_cluster_shared(c), partition, 0, NULL) != 0 ? 0 : -ENOMEM;
+}
+
+bool hk_cluster_machine(struct hk_cluster *c, uint32_t partition, struct hk_holder *out)
+{
+  struct hk_event_shared *shared = c ? hk_cluster_shared(c) : NULL;
+  return shared && hk_holders_find(hk_shared_holders(shared), partition, out);
 }
 
 void hk_cluster_look(struct hk_cluster *c, struct hk_cluster_look *out)

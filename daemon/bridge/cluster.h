@@ -9,6 +9,7 @@
 #define HK_CLUSTER_H
 
 #include "daemon/bridge/bridge_look.h"
+#include "daemon/durable/event_holders.h"
 #include "daemon/net/net.h"
 
 struct hk_cluster;
@@ -17,6 +18,7 @@ struct hk_cluster;
 struct hk_cluster_look {
   uint32_t role;              /* enum hk_cluster_role; HK_CLUSTER_NONE: there is no cluster */
   char name[HK_SECTION_TEXT]; /* of the cluster */
+  char machine[256];          /* the name of this machine, HOST:PORT */
   uint32_t of;                /* number of partitions of the cluster */
   enum hk_bridge_state state;
   bool blocked;        /* the broker accepts no messages at present */
@@ -34,6 +36,7 @@ struct hk_cluster_look {
   uint64_t moves;      /* and of partitions that have come to this one */
   uint32_t waiting;    /* gateway: messages that the broker has not confirmed; events: what it has not */
   bool leads;          /* events: this machine does */
+  bool draining;       /* scorer with `state`: it gives its partitions away, and takes none */
 };
 
 /* A partition that it scores now. */
@@ -57,6 +60,19 @@ bool hk_cluster_ended(const struct hk_cluster *cluster); /* whether a scorer no 
 /* Stops the thread. False: it hangs. May be called again. */
 bool hk_cluster_stop(struct hk_cluster *cluster);
 void hk_cluster_free(struct hk_cluster *cluster); /* once stopped, and when all connections are closed */
+/* From now on gives its partitions away, each behind a snapshot, and takes none; or, with false, takes its share again. Returns
+ * 0, or -ENOTSUP: it has no leases. Thread: any, also of the next one. */
+int hk_cluster_drain(struct hk_cluster *cluster, bool drains);
+/* Has the partition moved to this machine: its holder gives it up. Returns 0; -ENOTSUP: it has no leases; -EALREADY: it has this
+ * one; -EINVAL: there is no such partition; -EBUSY: it is draining; -ENOMEM. */
+int hk_cluster_want(struct hk_cluster *cluster, uint32_t partition);
+/* The machine that has a partition, HOST:PORT, as far as the shared log says. False: none is known. Thread: any. */
+bool hk_cluster_machine(struct hk_cluster *cluster, uint32_t partition, struct hk_holder *out);
+/* The partition of a sensor of such a name, by the groups and fields of the start. UINT32_MAX: there is no cluster. Thread: any.
+ */
+uint32_t hk_cluster_partition(const struct hk_cluster *cluster, const char *name);
+/* Whether the holder is this machine. Thread: any. */
+bool hk_cluster_is_us(const struct hk_cluster *cluster, const struct hk_holder *holder);
 /* Copies its state and counters. Thread: any. */
 void hk_cluster_look(struct hk_cluster *cluster, struct hk_cluster_look *out);
 /* Copies its partitions, with room for HK_PARTITIONS_MAX; returns their number. Thread: any. */

@@ -5,6 +5,7 @@
 #include "daemon/bridge/bridge_thread.h"
 #include "daemon/bridge/cluster.h"
 #include "daemon/bridge/engine.h"
+#include "daemon/durable/event_shared.h"
 
 struct pollfd;
 
@@ -12,6 +13,7 @@ struct pollfd;
 struct hk_cluster_work {
   const char *thread;                 /* its name */
   const char *as;                     /* what it is to the broker, for the log */
+  bool leases;                        /* it shares partitions with others */
   bool scores;                        /* points come from it; so it ends before the loops do */
   int (*begin)(struct hk_cluster *c); /* once; 0 or -ENOMEM */
   void (*finish)(struct hk_cluster *c);
@@ -24,6 +26,13 @@ struct hk_cluster_work {
 };
 extern const struct hk_cluster_work hk_cluster_gateway, hk_cluster_scorer, hk_cluster_leases, hk_cluster_events;
 
+/* This machine, for others. */
+struct hk_cluster_self {
+  char machine[HK_MACHINE_MAX + 1]; /* its name */
+  atomic_bool drains;               /* hk_cluster_drain */
+  struct hk_sections *sections;     /* of the configuration at the start */
+};
+
 struct hk_cluster {
   struct hk_net *net;
   struct hk_cluster_rule rule;
@@ -35,6 +44,7 @@ struct hk_cluster {
   bool running;
   int wake; /* eventfd, readable when the thread is to end */
   atomic_bool stop, over;
+  struct hk_cluster_self self;
 
   pthread_mutex_t lock; /* protects the following: */
   struct hk_cluster_look look;
@@ -55,6 +65,8 @@ struct hk_cluster {
 int hk_cluster_pump(struct hk_cluster *c);
 /* Sends signs of life to the broker; to call every second while waiting for the daemon. */
 void hk_cluster_alive(struct hk_cluster *c);
+/* What it has of the shared log of events; NULL: it shares none. Thread: any. */
+struct hk_event_shared *hk_cluster_shared(const struct hk_cluster *c);
 /* Whether the thread is to end. Thread: any. */
 static inline bool hk_cluster_stops(const struct hk_cluster *c)
 {

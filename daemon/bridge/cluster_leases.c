@@ -2,9 +2,10 @@
  *     away -> (connected) waiting -> LEASED: held -> lost, or shed -> away
  * Every scorer waits for the lease of every partition, each over a connection of its own, so that a dead scorer is replaced at
  * once, and a failure of one partition does not affect another. A scorer takes an offered lease while it has fewer than the
- * fair share: partitions by scorers, rounded up; else it closes that connection, and the next in line gets the lease. A scorer
- * with more than the share, because another one came, sheds the rest: stops reading them, makes a snapshot, and closes their
- * connections.
+ * fair share: partitions by scorers, rounded up, or down while any scorer has fewer than that; else it closes that connection,
+ * and the next in line gets the lease. A scorer with more than the share, because another one came, sheds the rest: stops reading
+ * them, makes a snapshot, and closes their connections. So does one that drains, with all, and one that has a partition that an
+ * operator has moved to another (event_holders.h).
  * A partition is restored from the folder, and its log is read from the end of that state on. Until the next snapshot only the
  * log has later points: the next holder reads them again, with the same scores, events and numbers. */
 #include "daemon/bridge/cluster_part.h"
@@ -28,6 +29,7 @@
 #define SHED (10 * SECOND)    /* for a snapshot before partitions are shed without one, */
 #define LAST (3 * SECOND / 2) /* and before the daemon ends */
 #define TOGETHER 8u           /* connections made in one turn */
+#define JITTER (2 * SECOND)   /* longest wait before a partition is shed for one that has too few: others may do so, too */
 #define TURN (SECOND / 10)    /* for a partition before the next one has its turn */
 _Static_assert(HK_ENGINE_SILENCE *SECOND > SHED + HK_ENGINE_WAIT * SECOND, "who sheds is not taken for dead");
 
@@ -35,6 +37,7 @@ struct lease {
   struct hk_part part; /* its engine is NULL while away */
   int64_t retry;       /* ns: when to wait again */
   bool held, shed;
+  bool moved;     /* here by an operator: it is the last one to be shed for a fair share */
   uint64_t epoch; /* while held */
 };
 
@@ -43,7 +46,9 @@ struct leases {
   int state;           /* the folder; -1: not open yet */
   int epoll;           /* for their connections */
   uint32_t held;
-  uint32_t share;                /* maximum number that it may hold */
+  uint32_t share, most;          /* maximum number that it may hold; and if none had too few */
+  int64_t patience;              /* ns: until when more than `share`, and not than `most`, are kept */
+  int64_t told;                  /* ns: when others were last told what it has */
   uint32_t next;                 /* the next one to connect */
   int64_t spoken;                /* ns: when all feeds last had a sign of life, and members were counted */
   int64_t shed;                  /* ns: since when partitions are being shed; 0: none */
@@ -123,11 +128,23 @@ static void lose(struct hk_cluster *c, struct lease *l, const char *why)
     hk_cluster_leaves(c, l->part.partition);
     count_held(c, -1);
   }
-  l->held = l->shed = false;
+  l->held = l->shed = l->moved = false;
   go_away(c, l, AGAIN);
 }
 
 /* --- taking a partition ---------------------------------------------------------------------------------------------------- */
+
+static enum hk_holders_wish lease_wish(const struct hk_cluster *c, const struct lease *l)
+{
+  return hk_holders_wish(hk_shared_holders(hk_cluster_shared(c)), l->part.partition, hk_now());
+}
+
+static bool may_take(const struct hk_cluster *c, const struct lease *l)
+{
+  const struct leases *s = c->state;
+  const enum hk_holders_wish wish = lease_wish(c, l);
+  return !atomic_load(&c->self.drains) && (wish == HK_WISH_OURS || (wish == HK_WISH_NONE && s->held < s->share));
+}
 
 static int hold(struct hk_cluster *c, struct lease *l, const struct hk_cluster_taken *t)
 {
@@ -170,8 +187,11 @@ static int take(struct hk_cluster *c, struct lease *l)
   }
   l->held = true;
   l->epoch = t.epoch;
+  l->moved = lease_wish(c, l) == HK_WISH_OURS;
   hk_cluster_begins(c, l->part.partition, t.epoch, l->part.wanted);
   count_held(c, 1);
+  (void)hk_shared_append_holder(hk_cluster_shared(c), l->part.partition, t.epoch,
+                                c->self.machine); /* without memory it is told later */
   hk_log(c->net->log, HK_LOG_NOTICE,
          "[cluster] partition %" PRIu32 " is scored here now (epoch %" PRIu64 "): %" PRIu32
          " sensors restored in %.2f s; its log is read from message %" PRIu64 " on",
@@ -214,7 +234,6 @@ static void wait_for_lease(struct hk_cluster *c, struct lease *l)
 /* Processes the events of a partition. */
 static void pump(struct hk_cluster *c, struct lease *l)
 {
-  struct leases *s = c->state;
   struct hk_broker_engine_event e;
   int status = 0;
   const int64_t until = hk_now() + TURN;
@@ -230,7 +249,7 @@ static void pump(struct hk_cluster *c, struct lease *l)
       break;
     if (e.what == HK_ENGINE_MESSAGE && l->held)
       status = hk_part_came(c, &l->part, &e);
-    else if (e.what == HK_ENGINE_LEASED && s->held >= s->share)
+    else if (e.what == HK_ENGINE_LEASED && !may_take(c, l))
       go_away(c, l, AGAIN);
     else if (e.what == HK_ENGINE_LEASED)
       status = take(c, l);
@@ -239,14 +258,18 @@ static void pump(struct hk_cluster *c, struct lease *l)
     lose(c, l, l->part.engine->why);
 }
 
-/* The number of scorers that share the partitions. */
+/* The number of scorers that share the partitions, and this one's share. */
 static int count_members(struct hk_cluster *c)
 {
   struct leases *s = c->state;
-  uint32_t n = 1;
-  const int status = c->kind->members(c->engine, &n);
+  const bool drains = atomic_load(&c->self.drains);
+  uint32_t n = 1, lacking = 0;
+  int status = c->kind->count(c->engine, HK_ENGINE_MEMBERS, !drains, &n);
+  const uint32_t all = c->rule.partitions, of = n > 0 ? n : 1;
   if (status == 0)
-    s->share = (c->rule.partitions + n - 1) / n;
+    status = c->kind->count(c->engine, HK_ENGINE_LACKING, !drains && s->held < all / of, &lacking);
+  s->most = drains ? 0 : (all + of - 1) / of;
+  s->share = drains ? 0 : lacking > 0 ? all / of : s->most;
   pthread_mutex_lock(&c->lock);
   c->look.members = n;
   pthread_mutex_unlock(&c->lock);
@@ -270,18 +293,46 @@ static bool have_snapshots(const struct hk_cluster *c)
   return have;
 }
 
-/* Sheds partitions above the share: their last messages are taken, then a snapshot has them, then they are given up. */
+/* Whether a number of held partitions is too many, and has been for long enough. */
+static bool too_many(struct hk_cluster *c, uint32_t held)
+{
+  struct leases *s = c->state;
+  if (held <= s->share)
+    s->patience = 0;
+  else if (s->patience == 0)
+    s->patience = hk_now() + random() % JITTER;
+  return held > s->most || (held > s->share && hk_now() > s->patience);
+}
+
+/* Chooses the partitions to shed: those that an operator has moved to another machine, then those above the share. Returns their
+ * number. */
+static uint32_t mark_to_shed(struct hk_cluster *c)
+{
+  struct leases *s = c->state;
+  uint32_t left = s->held;
+  for (uint32_t i = 0; i < c->rule.partitions; i++)
+    if (s->lease[i].held && lease_wish(c, &s->lease[i]) == HK_WISH_OTHERS) {
+      s->lease[i].shed = true;
+      left--;
+    }
+  const uint32_t target = too_many(c, left) ? s->share : left;
+  for (int moved = 0; moved < 2; moved++)
+    for (uint32_t i = c->rule.partitions; i-- > 0 && left > target;) {
+      struct lease *l = &s->lease[i];
+      if (!l->held || l->shed || l->moved != (bool)moved)
+        continue;
+      l->shed = true;
+      left--;
+    }
+  return s->held - left;
+}
+
+/* Sheds partitions: their last messages are taken, then a snapshot has them, then they are given up. */
 static void shed(struct hk_cluster *c)
 {
   struct leases *s = c->state;
   const int64_t now = hk_now();
-  if (s->shed == 0 && s->held > s->share) {
-    uint32_t left = s->held - s->share;
-    for (uint32_t i = c->rule.partitions; i-- > 0 && left > 0;)
-      if (s->lease[i].held) {
-        s->lease[i].shed = true;
-        left--;
-      }
+  if (s->shed == 0 && mark_to_shed(c) > 0) {
     s->shed = now;
     ask_for_snapshots(c);
   }
@@ -289,8 +340,20 @@ static void shed(struct hk_cluster *c)
     return;
   for (uint32_t i = 0; i < c->rule.partitions; i++)
     if (s->lease[i].shed)
-      lose(c, &s->lease[i], "the scorers' shares have changed");
+      lose(c, &s->lease[i], atomic_load(&c->self.drains) ? "this machine is draining" : "the scorers' shares have changed");
   s->shed = 0;
+}
+
+/* Tells others again what this machine has, since what the log has is not kept for ever. */
+static void tell_others(struct hk_cluster *c)
+{
+  struct leases *s = c->state;
+  if (hk_now() - s->told < c->rule.retention / 4)
+    return;
+  s->told = hk_now();
+  for (uint32_t i = 0; i < c->rule.partitions; i++)
+    if (s->lease[i].held)
+      (void)hk_shared_append_holder(hk_cluster_shared(c), i, s->lease[i].epoch, c->self.machine);
 }
 
 static int leases_turn(struct hk_cluster *c)
@@ -303,15 +366,21 @@ static int leases_turn(struct hk_cluster *c)
   if (speak) {
     s->spoken = now;
     status = count_members(c);
+    tell_others(c);
   }
+  const bool drains = atomic_load(&c->self.drains);
   for (uint32_t i = 0; i < c->rule.partitions && status == 0 && !hk_cluster_stops(c); i++) {
     struct lease *l = &s->lease[(s->next + i) % c->rule.partitions];
-    if (!l->part.engine && now >= l->retry && connect > 0) {
+    if (drains && l->part.engine && !l->held)
+      go_away(c, l, 0);
+    if (!l->part.engine && !drains && now >= l->retry && connect > 0) {
       connect--;
       wait_for_lease(c, l);
     }
     if (l->part.engine && !l->shed)
       pump(c, l);
+    if (l->held && l->part.owed && hk_part_settle(c, &l->part) != 0)
+      lose(c, l, l->part.engine->why);
     if (l->held && speak && hk_part_sign(c, &l->part) != 0)
       lose(c, l, l->part.engine->why);
   }
@@ -371,6 +440,7 @@ static int fd(const struct hk_cluster *c)
 const struct hk_cluster_work hk_cluster_leases = { .thread = "scorer",
                                                    .as = "a scorer",
                                                    .scores = true,
+                                                   .leases = true,
                                                    .begin = begin,
                                                    .finish = finish,
                                                    .greeted = greeted,

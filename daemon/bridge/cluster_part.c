@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define NAMES (64u << 10) /* bytes of names in a frame: these and PIECE points both fit into the least max_frame */
+#define EVENTS 65536u     /* of ours that wait for the broker, from which on it is to send no more points */
 #define ANSWER 30         /* s for the daemon to answer */
 #define PIECE HK_PART_PIECE
 #define FRAME HK_PART_FRAME
@@ -33,7 +34,7 @@ void hk_part_close(struct hk_part *part)
     close(part->fd);
   hk_inbox_free(&part->inbox);
   part->fd = -1;
-  part->followed = false;
+  part->followed = part->owed = false;
 }
 
 int hk_part_fail(const struct hk_part *part, const char *why)
@@ -304,8 +305,9 @@ int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_bro
     if (status == 0)
       status = feed(c, part, &points, e->offset * HK_LOG_POINTS_MAX);
   }
+  part->owed = true;
   if (status == 0)
-    status = c->kind->took(part->engine);
+    status = hk_part_settle(c, part);
   pthread_mutex_lock(&c->lock);
   c->look.messages += status == 0;
   c->look.points += status == 0 ? points.n : 0;
@@ -319,6 +321,15 @@ int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_bro
     hk_cluster_reached(c, part->partition, part->wanted, lag > 0 ? lag : 0);
   }
   return status;
+}
+
+int hk_part_settle(struct hk_cluster *c, struct hk_part *part)
+{
+  const struct hk_event_shared *shared = hk_cluster_shared(c);
+  if (!part->owed || (shared && hk_shared_waiting(shared) > EVENTS))
+    return 0;
+  part->owed = false;
+  return c->kind->took(part->engine);
 }
 
 void hk_part_rests(struct hk_cluster *c, struct hk_part *part)

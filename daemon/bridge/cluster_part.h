@@ -40,6 +40,7 @@ struct hk_part {
   uint64_t wanted; /* minimum offset of the next message */
   bool followed;   /* a message has come since hk_part_follow */
   bool behind;     /* and more may wait */
+  bool owed;       /* the last message is not acknowledged to the broker: it sends only a few more */
 };
 
 void hk_part_init(struct hk_part *part, uint32_t partition, struct hk_part_room *room);
@@ -49,6 +50,9 @@ int hk_part_open(struct hk_cluster *c, struct hk_part *part, const char *feed, u
 int hk_part_follow(struct hk_cluster *c, struct hk_part *part, uint64_t at);
 /* A message of the partition has come. */
 int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_broker_engine_event *event);
+/* While too many of our events wait for the broker, which may take nothing and send all the same, messages are not acknowledged
+ * to it: so it stops sending, and what waits is bounded. Acknowledges what is owed once that is over. */
+int hk_part_settle(struct hk_cluster *c, struct hk_part *part);
 /* No message of the partition waits. */
 void hk_part_rests(struct hk_cluster *c, struct hk_part *part);
 /* Sends a sign of life to the daemon, which may close silent connections, and reads its replies. To call every second. */

@@ -53,6 +53,12 @@ enum hk_engine_what {
   HK_ENGINE_UNBLOCKED  /* the broker accepts messages again */
 };
 
+enum hk_engine_group {
+  HK_ENGINE_MEMBERS, /* scorers that share the partitions */
+  HK_ENGINE_LACKING, /* those that have fewer than their share */
+  HK_ENGINE_GROUPS
+};
+
 struct hk_broker_engine_event {
   enum hk_engine_what what;
   uint64_t number;
@@ -82,15 +88,15 @@ struct hk_broker_engine_kind {
   /* Waits for the lease of a partition, after earlier requests; LEASED reports it. Once on a connection, which is used for no
    * other partition. */
   int (*lease)(struct hk_broker_engine *engine, uint32_t partition);
-  /* From the first call until the connection is closed, counts this connection as a member that shares the partitions. *out:
-   * number of members, including this one. */
-  int (*members)(struct hk_broker_engine *engine, uint32_t *out);
+  /* Counts the connections of a group. in: whether this one belongs to it from now on; it does not at first. *out: their number,
+   * including this one. */
+  int (*count)(struct hk_broker_engine *engine, enum hk_engine_group group, bool in, uint32_t *out);
   /* Sends a sign of life to the broker, regardless of data to read: for callers that cannot call `next` for seconds. May wait
    * for the broker only. */
   int (*alive)(struct hk_broker_engine *engine);
   /* Returns the next event; never waits. This, or `alive`, must be called at least every few seconds. */
   int (*next)(struct hk_broker_engine *engine, struct hk_broker_engine_event *out);
-  /* The last message was processed: lets the broker send as many more. */
+  /* The last message was processed, and all before it: lets the broker send as many more. Without it few more come. */
   int (*took)(struct hk_broker_engine *engine);
   void (*close)(struct hk_broker_engine *engine);
 };

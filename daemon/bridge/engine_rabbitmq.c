@@ -13,6 +13,7 @@
  *  - A broker without memory or disk stops reading. It reports that to clients that support it (connection.blocked), once
  *    something was sent. */
 #include "daemon/bridge/engine.h"
+#include "daemon/bridge/engine_rabbitmq_socket.h"
 
 #include "daemon/base/log.h"
 
@@ -20,12 +21,8 @@
 
 #include <amqp.h>
 #include <amqp_framing.h>
-#include <amqp_ssl_socket.h>
-#include <amqp_tcp_socket.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +34,6 @@
 #define AHEAD 16                               /* messages of a partition that are sent before the first of them is processed */
 #define SEGMENT (64ll << 20)                   /* bytes of a stream that are removed at a time, when older than the retention */
 #define PASSWORD_MOST 4096
-#define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
 
 struct rabbitmq {
   struct hk_broker_engine engine;
@@ -55,7 +51,9 @@ struct rabbitmq {
   bool waits;    /* for a lease, of `partition` */
   bool leased;   /* we hold the lease */
   bool token;    /* the message is the token of a lease */
-  bool member;
+  bool in[HK_ENGINE_GROUPS];
+  uint64_t owed[AHEAD]; /* tags of messages that are not acknowledged, except the token's */
+  uint32_t n_owed;
 };
 
 static struct rabbitmq *of(struct hk_broker_engine *e)
@@ -117,42 +115,6 @@ static int reply_of(struct rabbitmq *r, const char *what, amqp_rpc_reply_t reply
 
 /* --- connecting ------------------------------------------------------------------------------------------------------------ */
 
-/* Requires a valid certificate: the library would compare names only, and no address. */
-static bool expect(amqp_socket_t *s, const char *host)
-{
-  X509_VERIFY_PARAM *p = SSL_CTX_get0_param(amqp_ssl_socket_get_context(s));
-  X509_VERIFY_PARAM_set_hostflags(p, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  amqp_ssl_socket_set_verify_hostname(s, 0);
-  return X509_VERIFY_PARAM_set1_ip_asc(p, host) == 1 || X509_VERIFY_PARAM_set1_host(p, host, 0) == 1;
-}
-
-/* Makes an unconnected socket. NULL, with why. */
-static amqp_socket_t *prepare(struct rabbitmq *r, const struct hk_broker_address *broker)
-{
-  const struct hk_cluster_rule *rule = r->rule;
-  if (!broker->tls)
-    return amqp_tcp_socket_new(r->amqp);
-  amqp_socket_t *s = amqp_ssl_socket_new(r->amqp);
-  if (!s)
-    return NULL;
-  amqp_ssl_socket_set_verify_peer(s, 1);
-  if (!expect(s, broker->host)) {
-    say_why(r, "", "no memory", 9);
-    return NULL;
-  }
-  const char *ca = rule->ca[0] ? rule->ca : SYSTEM_CA;
-  if (amqp_ssl_socket_set_ssl_versions(s, AMQP_TLSv1_2, AMQP_TLSvLATEST) != AMQP_STATUS_OK ||
-      amqp_ssl_socket_set_cacert(s, ca) != AMQP_STATUS_OK) {
-    say_why(r, "ca", ca, strlen(ca));
-    return NULL;
-  }
-  if (rule->certificate[0] && amqp_ssl_socket_set_key(s, rule->certificate, rule->key) != AMQP_STATUS_OK) {
-    say_why(r, "certificate or key cannot be read", rule->certificate, strlen(rule->certificate));
-    return NULL;
-  }
-  return s;
-}
-
 static int log_in(struct rabbitmq *r)
 {
   const struct hk_cluster_rule *rule = r->rule;
@@ -198,7 +160,7 @@ static int rabbitmq_open(struct hk_broker_engine **out, const struct hk_cluster_
   r->engine.kind = &hk_engine_rabbitmq;
   r->rule = rule;
   r->amqp = amqp_new_connection();
-  amqp_socket_t *s = r->amqp ? prepare(r, b) : NULL;
+  amqp_socket_t *s = r->amqp ? hk_rabbitmq_socket(r->amqp, rule, b, why) : NULL;
   if (s && amqp_set_handshake_timeout(r->amqp, &wait) == AMQP_STATUS_OK && amqp_set_rpc_timeout(r->amqp, &wait) == AMQP_STATUS_OK)
     status = status_of(r, "", amqp_socket_open_noblock(s, b->host, b->port, &wait));
   if (status == 0)
@@ -253,6 +215,13 @@ static amqp_table_entry_t number(const char *key, int64_t value)
   return (amqp_table_entry_t){ amqp_cstring_bytes(key), { .kind = AMQP_FIELD_KIND_I64, .value.i64 = value } };
 }
 
+/* Makes a queue, if there is none; NULL: the connection's error says why not. */
+static const amqp_queue_declare_ok_t *declare(struct rabbitmq *r, amqp_bytes_t queue, amqp_table_entry_t *entries, int n)
+{
+  amqp_maybe_release_buffers(r->amqp);
+  return amqp_queue_declare(r->amqp, CHANNEL, queue, 0, 1, 0, 0, (amqp_table_t){ n, entries });
+}
+
 static int rabbitmq_log(struct hk_broker_engine *e, uint32_t partition)
 {
   struct rabbitmq *r = of(e);
@@ -260,10 +229,7 @@ static int rabbitmq_log(struct hk_broker_engine *e, uint32_t partition)
   snprintf(age, sizeof age, "%" PRId64 "s", r->rule->retention / 1000000000);
   amqp_table_entry_t entries[] = { rabbitmq_word("x-queue-type", "stream"), rabbitmq_word("x-max-age", age),
                                    number("x-stream-max-segment-size-bytes", SEGMENT) };
-  const amqp_table_t arguments = { 3, entries };
-  const amqp_bytes_t queue = name_of(r, partition, name);
-  amqp_maybe_release_buffers(r->amqp);
-  if (amqp_queue_declare(r->amqp, CHANNEL, queue, 0, 1, 0, 0, arguments) != NULL)
+  if (declare(r, name_of(r, partition, name), entries, 3) != NULL)
     return 0;
   snprintf(what, sizeof what, "stream %s", name);
   return reply_of(r, what, amqp_get_rpc_reply(r->amqp));
@@ -300,48 +266,44 @@ static int rabbitmq_follow(struct hk_broker_engine *e, uint32_t partition, uint6
 /* --- leases ---------------------------------------------------------------------------------------------------------------- */
 
 #define LEASE "lease" /* tag of its consumer; those of streams are numbers */
-
-/* Makes a queue of NAME that every broker of a cluster has, and its consumer. */
-static int wait_at(struct rabbitmq *r, const char *name, const char *tag, bool one)
-{
-  amqp_table_entry_t entries[] = { rabbitmq_word("x-queue-type", "quorum"),
-                                   number("x-max-length", 1),
-                                   { amqp_cstring_bytes("x-single-active-consumer"),
-                                     { .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 } } };
-  const amqp_table_t arguments = { one ? 3 : 2, entries };
-  const amqp_bytes_t queue = amqp_cstring_bytes(name);
-  if (amqp_queue_declare(r->amqp, CHANNEL, queue, 0, 1, 0, 0, arguments) != NULL &&
-      amqp_basic_consume(r->amqp, CHANNEL, queue, amqp_cstring_bytes(tag), 0, 0, 0, amqp_empty_table) != NULL)
-    return 0;
-  return reply_of(r, name, amqp_get_rpc_reply(r->amqp));
-}
-
 static int rabbitmq_lease(struct hk_broker_engine *e, uint32_t partition)
 {
   struct rabbitmq *r = of(e);
   char name[NAME_MOST], tag[16];
+  amqp_table_entry_t entries[] = { rabbitmq_word("x-queue-type", "quorum"),
+                                   number("x-max-length", 1),
+                                   { amqp_cstring_bytes("x-single-active-consumer"),
+                                     { .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 } } };
   snprintf(name, sizeof name, "%s.lease.%s", r->rule->name, tag_of(partition, tag));
+  const amqp_bytes_t queue = amqp_cstring_bytes(name), lease = amqp_cstring_bytes(LEASE);
   r->waits = true;
   r->partition = partition;
-  const int status = wait_at(r, name, LEASE, true);
-  return status != 0 ? status : send_to(r, amqp_cstring_bytes(name), amqp_cstring_bytes(LEASE));
+  if (declare(r, queue, entries, 3) == NULL ||
+      amqp_basic_consume(r->amqp, CHANNEL, queue, lease, 0, 0, 0, amqp_empty_table) == NULL)
+    return reply_of(r, name, amqp_get_rpc_reply(r->amqp));
+  return send_to(r, queue, lease);
 }
 
-static int rabbitmq_members(struct hk_broker_engine *e, uint32_t *out)
+/* The consumers of a queue, which has no messages. */
+static int rabbitmq_count(struct hk_broker_engine *e, enum hk_engine_group group, bool in, uint32_t *out)
 {
+  static const char *const names[] = { "members", "lacking" };
   struct rabbitmq *r = of(e);
   char name[NAME_MOST];
-  snprintf(name, sizeof name, "%s.members", r->rule->name);
-  const int status = r->member ? 0 : wait_at(r, name, "member", false);
-  if (status != 0)
-    return status;
-  r->member = true;
-  amqp_maybe_release_buffers(r->amqp);
-  const amqp_queue_declare_ok_t *there =
-      amqp_queue_declare(r->amqp, CHANNEL, amqp_cstring_bytes(name), 1, 0, 0, 0, amqp_empty_table);
+  snprintf(name, sizeof name, "%s.%s", r->rule->name, names[group]);
+  amqp_table_entry_t entries[] = { rabbitmq_word("x-queue-type", "quorum"), number("x-max-length", 1) };
+  const amqp_bytes_t queue = amqp_cstring_bytes(name), tag = amqp_cstring_bytes(names[group]);
+  const amqp_queue_declare_ok_t *there = declare(r, queue, entries, 2);
   if (!there)
     return reply_of(r, name, amqp_get_rpc_reply(r->amqp));
-  *out = there->consumer_count > 0 ? there->consumer_count : 1;
+  *out = there->consumer_count - r->in[group] + in;
+  if (in == r->in[group])
+    return 0;
+  const bool done = in ? amqp_basic_consume(r->amqp, CHANNEL, queue, tag, 0, 0, 0, amqp_empty_table) != NULL
+                       : amqp_basic_cancel(r->amqp, CHANNEL, tag) != NULL;
+  if (!done)
+    return reply_of(r, name, amqp_get_rpc_reply(r->amqp));
+  r->in[group] = in;
   return 0;
 }
 
@@ -411,6 +373,8 @@ static int end_message(struct rabbitmq *r, struct hk_broker_engine_event *out)
   if (r->token && r->leased)
     return status_of(r, "", amqp_basic_ack(r->amqp, CHANNEL, r->tag, 0));
   out->what = r->token ? HK_ENGINE_LEASED : HK_ENGINE_MESSAGE;
+  if (!r->token && r->n_owed < AHEAD)
+    r->owed[r->n_owed++] = r->tag;
   out->offset = r->offset;
   out->sent = r->sent;
   out->data = r->body;
@@ -483,7 +447,11 @@ static int rabbitmq_alive(struct hk_broker_engine *e)
 
 static int rabbitmq_took(struct hk_broker_engine *e)
 {
-  return status_of(of(e), "", amqp_basic_ack(of(e)->amqp, CHANNEL, of(e)->tag, 0));
+  struct rabbitmq *r = of(e);
+  int status = 0; /* each by itself: with `multiple` the token of a lease would be acknowledged, too */
+  for (; r->n_owed > 0 && status == 0; r->n_owed--)
+    status = status_of(r, "", amqp_basic_ack(r->amqp, CHANNEL, r->owed[r->n_owed - 1], 0));
+  return status;
 }
 
 const struct hk_broker_engine_kind hk_engine_rabbitmq = { .name = "rabbitmq",
@@ -493,7 +461,7 @@ const struct hk_broker_engine_kind hk_engine_rabbitmq = { .name = "rabbitmq",
                                                           .publish = rabbitmq_publish,
                                                           .follow = rabbitmq_follow,
                                                           .lease = rabbitmq_lease,
-                                                          .members = rabbitmq_members,
+                                                          .count = rabbitmq_count,
                                                           .alive = rabbitmq_alive,
                                                           .next = rabbitmq_next,
                                                           .took = rabbitmq_took,

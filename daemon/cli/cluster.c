@@ -1,4 +1,4 @@
-/* hankel cluster: what the machines of a cluster have, by their reports. */
+/* hankel cluster: what the machines of a cluster have, by their reports; and who is to have what. */
 #include "daemon/cli/cluster.h"
 
 #include "daemon/cli/daemon_link.h"
@@ -13,19 +13,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define NODES 256u
 #define PARTITIONS 1024u
+#define PATIENCE 90 /* s for partitions to move */
 
 static const char help_text[] =
-    "usage: hankel cluster status [OPTION...]\n\n"
+    "usage: hankel cluster status [OPTION...]\n"
+    "       hankel cluster drain [--undo] [OPTION...] MACHINE\n"
+    "       hankel cluster move [OPTION...] PARTITION MACHINE\n\n"
     "Asks the machines of a cluster ([cluster] of the configuration). Shows for each whether it is connected to the\n"
     "broker and which one is the leader, and for each partition its scorer, since when, its epoch and how far\n"
     "behind it is. Exits with 3 if a machine does not answer or is not connected, or if none of them scores a\n"
     "partition.\n\n"
-    "  --from HOST:PORT,...  their binary listeners (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
+    "drain: before maintenance, MACHINE (HOST:PORT of its binary listener) gives its partitions to other machines,\n"
+    "each after a snapshot, and takes none until it is restarted. The command waits until MACHINE has none.\n"
+    "move: MACHINE takes over a partition; the command waits until it has it. Shares stay even, so MACHINE may give\n"
+    "another partition away.\n\n"
+    "  --undo                with drain: MACHINE takes its share again\n"
+    "  --from HOST:PORT,...  with status: binary listeners (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
     "example:\n"
-    "  hankel cluster status --from gateway:7410,scorer1:7410,scorer2:7410\n";
+    "  hankel cluster status --from gateway:7410,scorer1:7410,scorer2:7410\n"
+    "  hankel cluster drain scorer1:7410\n"
+    "  hankel cluster move 17 scorer2:7410\n";
 
 /* Of a partition. */
 struct row {
@@ -89,6 +100,8 @@ static void print_node(struct table *t, const char *address, const cJSON *cluste
            cluster_number_of(publishing, "waiting"));
   const bool leads = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(cluster, "leads"));
   printf("%s\n", leads ? "; leads: sends the alerts of all" : "");
+  if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(cluster, "draining")))
+    printf("%-28s draining: its partitions go to others, and it takes none\n", "");
   if (!connected)
     printf("%-28s %s\n", "", cluster_text_of(scores ? publishing : cluster, "why"));
   t->wrong |= !connected;
@@ -158,22 +171,79 @@ static int cluster_show(struct table *t, char **argv, char *addresses)
   return t->wrong ? HK_EXIT_WRONG : HK_EXIT_DONE;
 }
 
+/* --- moving partitions ------------------------------------------------------------------------------------------------------ */
+
+/* Whether a machine is as was asked for: has the partition; or, UINT32_MAX, none. */
+static bool cluster_is_done(const cJSON *cluster, uint32_t partition)
+{
+  const cJSON *held;
+  if (partition == UINT32_MAX)
+    return cluster_number_of(cluster, "partitions") == 0;
+  cJSON_ArrayForEach(held, cJSON_GetObjectItemCaseSensitive(cluster, "held")) if (cluster_number_of(held, "partition") ==
+                                                                                  partition) return true;
+  return false;
+}
+
+/* Waits until it is. */
+static int cluster_await(struct table *t, char **argv, const char *machine, uint32_t partition)
+{
+  const struct timespec moment = { 0, 300000000 };
+  const time_t until = time(NULL) + PATIENCE;
+  for (bool done = false; !done && time(NULL) < until;) {
+    cJSON *report = cluster_ask(t, argv, machine);
+    const cJSON *cluster = report ? cJSON_GetObjectItemCaseSensitive(report, "cluster") : NULL;
+    const double others = cluster_number_of(cluster, "scorers");
+    done = cluster_is_done(cluster, partition);
+    cJSON_Delete(report);
+    if (!report)
+      return HK_EXIT_FAILED;
+    if (done && partition == UINT32_MAX)
+      printf("%s has no partitions%s\n", machine,
+             others > 0 ? ": it may be stopped" : "; there is no other scorer, so points wait at the broker");
+    else if (done)
+      printf("partition %u is scored by %s\n", partition, machine);
+    if (done)
+      return HK_EXIT_DONE;
+    (void)nanosleep(&moment, NULL);
+  }
+  return hk_failed(argv, "not done within %d s; hankel cluster status and the log of %s say more", PATIENCE, machine);
+}
+
+static int cluster_move(struct table *t, char **argv, const char *machine, int what, uint32_t partition)
+{
+  hankel *h;
+  char *text = NULL;
+  int code = hk_link_open(&h, argv, machine, &t->link);
+  if (code != 0)
+    return code;
+  const int status = hankel_cluster(h, what, partition, "", &text, HK_LINK_WAIT);
+  code = hk_link_answered(h, argv, machine, status, text);
+  if (code != 0 || what == HANKEL_UNDRAIN)
+    return code;
+  (void)fflush(stdout);
+  return cluster_await(t, argv, machine, what == HANKEL_MOVE ? partition : UINT32_MAX);
+}
+
 int hk_command_cluster(int argc, char **argv)
 {
   static const struct option options[] = {
     { "from", required_argument, NULL, 'f' },
+    { "undo", no_argument, NULL, 'u' },
     HK_SECURE_OPTIONS,
     { "help", no_argument, NULL, 'h' },
     { 0 },
   };
   static struct table table;
   const char *from = HK_LINK_ADDRESS;
+  bool undo = false;
   int option;
   table.link = (struct hankel_options)HANKEL_OPTIONS_DEFAULT;
   table.link.once = 1;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     if (option == 'f') {
       from = optarg;
+    } else if (option == 'u') {
+      undo = true;
     } else if (option == HK_OPTION_HELP) {
       fputs(help_text, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
@@ -181,8 +251,25 @@ int hk_command_cluster(int argc, char **argv)
       return HK_EXIT_USAGE;
     }
   }
-  if (optind + 1 != argc || strcmp(argv[optind], "status") != 0)
-    return hk_usage(argv, "%s: `status` is what there is to ask", optind < argc ? argv[optind] : "nothing is asked");
+  const char *what = optind < argc ? argv[optind] : "";
+  const int left = argc - optind - 1;
+  uint64_t partition = 0;
+  if (undo && strcmp(what, "drain") != 0)
+    return hk_usage(argv, "--undo is of `drain`");
+  if (strcmp(what, "drain") == 0 && left == 1)
+    return hk_finish_output(argv, cluster_move(&table, argv, argv[optind + 1], undo ? HANKEL_UNDRAIN : HANKEL_DRAIN, 0));
+  if (strcmp(what, "move") == 0 && left == 2) {
+    const int code = hk_option_whole(argv, "the partition", argv[optind + 1], 0, PARTITIONS - 1, &partition);
+    return code != 0 ? code
+                     : hk_finish_output(argv, cluster_move(&table, argv, argv[optind + 2], HANKEL_MOVE, (uint32_t)partition));
+  }
+  if (strcmp(what, "drain") == 0 || strcmp(what, "move") == 0)
+    return hk_usage(argv, "%s",
+                    what[0] == 'd' ? "drain wants one MACHINE, HOST:PORT"
+                                   : "move wants PARTITION and MACHINE, as in: move 17 scorer2:7410");
+  if (strcmp(what, "status") != 0 || left != 0)
+    return hk_usage(argv, "%s: there are `status`, `drain` and `move`",
+                    optind < argc ? argv[optind + (left > 0 && strcmp(what, "status") == 0)] : "nothing is asked");
   char *addresses = strdup(from);
   if (!addresses)
     return hk_failed(argv, "no memory");

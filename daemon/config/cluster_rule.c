@@ -90,6 +90,7 @@ static const struct hk_section_key keys[] = {
   { "retention", TAKES(DURATION, retention), .min = HOUR, .max = 10000.0 * 24 * HOUR,
     .wrong = "not a duration from 1h to 10000d" },
   { "read", TAKES(OTHER, read), .take = cluster_rule_take_read },
+  { "address", TAKES(TEXT, address) },
   { "state", TAKES(OTHER, state), .take = take_state },
 };
 
@@ -146,6 +147,17 @@ static const char *look_at_partitions(const struct hk_cluster_rule *r)
   return any ? NULL : "read names no partition";
 }
 
+/* HOST:PORT, of printable characters. */
+static bool address_valid(const char *text)
+{
+  const char *colon = strrchr(text, ':');
+  for (const char *at = text; *at; at++)
+    if (*at <= ' ' || *at > '~' || *at == '"' || *at == '\\')
+      return false;
+  return colon && colon > text && strspn(colon + 1, "0123456789") == strlen(colon + 1) && atoi(colon + 1) > 0 &&
+         atoi(colon + 1) < 65536 && strlen(text) <= 255;
+}
+
 int hk_cluster_rule_finish(struct hk_cluster_rule *r, char *error, size_t size)
 {
   const char *why = take_urls(r);
@@ -162,6 +174,8 @@ int hk_cluster_rule_finish(struct hk_cluster_rule *r, char *error, size_t size)
     why = "the password would go unencrypted, where everybody on the way can read it: take url = amqps://, or insecure = yes";
   if (!why && (strlen(r->name) > 100 || strncmp(r->name, "amq.", 4) == 0))
     why = "name has at most 100 bytes, and does not begin with `amq.`, which is the broker's";
+  if (!why && r->address[0] && !address_valid(r->address))
+    why = "address is HOST:PORT, where others reach the binary listener of this machine";
   if (!why)
     why = look_at_partitions(r);
   if (why)

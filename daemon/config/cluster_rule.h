@@ -39,6 +39,7 @@ struct hk_cluster_rule {
   uint32_t partitions;                                                          /* 1..HK_PARTITIONS_MAX */
   int64_t retention;                                                            /* minimum time that logs keep points, ns */
   struct hk_cluster_read read;
+  char address[HK_SECTION_TEXT]; /* of this machine, for others: HOST:PORT; "": by its name and first binary listener */
   char state[HK_SECTION_TEXT]; /* of one that scores: folder shared by all scorers, with leased partitions; "": it reads `read` */
 };
 

@@ -52,6 +52,7 @@ struct hk_event_shared {
   struct hk_shared_message *first, **last;
   atomic_uint_fast64_t appended;
   struct known_place *places;
+  struct hk_holders *holders; /* has a lock of its own */
 };
 
 int hk_shared_open(struct hk_event_shared **out)
@@ -65,6 +66,9 @@ int hk_shared_open(struct hk_event_shared **out)
   c->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (c->fd < 0)
     return -errno;
+  const int status = hk_holders_new(&c->holders);
+  if (status != 0)
+    return status;
   return getrandom(&c->node, sizeof c->node, 0) == (ssize_t)sizeof c->node ? 0 : -EIO;
 }
 
@@ -80,6 +84,7 @@ void hk_shared_free(struct hk_event_shared *c)
     next = p->next;
     free(p);
   }
+  hk_holders_free(c->holders);
   if (c->fd >= 0)
     close(c->fd);
   pthread_mutex_destroy(&c->lock);
@@ -223,6 +228,10 @@ bool hk_shared_read(struct hk_event_shared *c, const void *message, size_t size,
     event_shared_take_place(c, out->payload, out->size);
   if (!*why && head.type == HK_SHARED_MARK)
     take_mark(c, head.node, out->payload, out->size);
+  if (!*why && head.type == HK_SHARED_HOLDS)
+    hk_holders_take(c->holders, out->payload, out->size);
+  if (!*why && head.type == HK_SHARED_WISH && c->ready) /* those of before the start are old */
+    hk_holders_take_wish(c->holders, head.node == c->node, hk_now(), out->payload, out->size);
   return !*why;
 }
 
@@ -320,5 +329,18 @@ uint64_t hk_shared_append_place(struct hk_event_shared *c, const char *name, con
     memcpy(hk_shared_payload(m), &place, sizeof place);
     memcpy(hk_shared_payload(m) + sizeof place, name, strlen(name));
   }
+  return hk_shared_put(c, m);
+}
+
+struct hk_holders *hk_shared_holders(struct hk_event_shared *c)
+{
+  return c->holders;
+}
+
+uint64_t hk_shared_append_holder(struct hk_event_shared *c, uint32_t partition, uint64_t epoch, const char *machine)
+{
+  struct hk_shared_message *m = hk_shared_message(machine ? HK_SHARED_HOLDS : HK_SHARED_WISH, hk_holders_size(machine));
+  if (m)
+    hk_holders_write(hk_shared_payload(m), partition, epoch, machine);
   return hk_shared_put(c, m);
 }

@@ -9,6 +9,7 @@
 #ifndef HK_EVENT_SHARED_H
 #define HK_EVENT_SHARED_H
 
+#include "daemon/durable/event_holders.h"
 #include "daemon/durable/place.h"
 
 #include <stdbool.h>
@@ -32,7 +33,7 @@ struct hk_shared_record {
   const uint8_t *payload;
   size_t size;
 };
-enum { HK_SHARED_PLACE = 100, HK_SHARED_MARK };
+enum { HK_SHARED_PLACE = 100, HK_SHARED_MARK, HK_SHARED_HOLDS, HK_SHARED_WISH };
 
 /* Returns 0 or a negative errno; to free in either case, if *out is not NULL. Thread: main. */
 int hk_shared_open(struct hk_event_shared **out);
@@ -93,5 +94,10 @@ bool hk_shared_leads(const struct hk_event_shared *shared);
 bool hk_shared_place(struct hk_event_shared *shared, const char *name, struct hk_place *out);
 /* Appends a place; returns its number, for hk_shared_safe; 0: no memory. Thread: any. */
 uint64_t hk_shared_append_place(struct hk_event_shared *shared, const char *name, const struct hk_place *place);
+
+/* Who has which partition. Thread: any. */
+struct hk_holders *hk_shared_holders(struct hk_event_shared *shared);
+/* Appends that this machine has a partition, or, with machine = NULL, that it is to have it; returns its number; 0: no memory. */
+uint64_t hk_shared_append_holder(struct hk_event_shared *shared, uint32_t partition, uint64_t epoch, const char *machine);
 
 #endif

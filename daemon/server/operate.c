@@ -114,6 +114,18 @@ static void say_word(struct hk_connection *c, struct hk_operation *o, const stru
     o->status = -ENOMEM;
 }
 
+/* Which partitions this machine of a cluster is to have. */
+static void operate_cluster(struct hk_connection *c, struct hk_operation *o, const struct hk_operate *m, const char *by)
+{
+  struct hk_server *s = c->net->server;
+  static const char *const what[] = { "has it drained", "ends its draining", "has a partition moved to it" };
+  o->number = m->number;
+  o->status =
+      m->what == HANKEL_MOVE ? hk_cluster_want(s->cluster, m->number) : hk_cluster_drain(s->cluster, m->what == HANKEL_DRAIN);
+  if (o->status == 0)
+    hk_log(&s->log, HK_LOG_NOTICE, "[cluster] %s (%s) %s", by, c->peer, what[m->what - HANKEL_DRAIN]);
+}
+
 static void on_save(uv_work_t *work)
 {
   struct hk_operation *o = work->data;
@@ -184,6 +196,8 @@ struct hk_operation *hk_operate_begin(struct hk_connection *c, const struct hk_o
   name_peer(c, m->by, by);
   if (m->what == HANKEL_ACKNOWLEDGE)
     operate_acknowledge(c, o, &split, by);
+  else if (m->what >= HANKEL_DRAIN)
+    operate_cluster(c, o, m, by);
   else if (m->what >= HANKEL_EXPECTED)
     say_word(c, o, m, by);
   else
@@ -210,6 +224,25 @@ static void say_of_incident(const struct hk_operation *o, struct hk_buffer *text
   else
     hk_buffer_print(text, "the incident %s %s%s\n", which, done[o->what - HANKEL_EXPECTED],
                     o->what == HANKEL_UNDO ? "" : ": its sensors are silent for a week, unless they are graver by 1");
+}
+
+static void say_of_cluster(const struct hk_operation *o, struct hk_buffer *text)
+{
+  if (o->status == -ENOTSUP)
+    hk_buffer_print(text, "this machine shares no partitions: its configuration has no [cluster] with state = shared:DIR\n");
+  else if (o->status == -EINVAL)
+    hk_buffer_print(text, "there is no partition %u: they are counted from 0 on\n", o->number);
+  else if (o->status == -EALREADY)
+    hk_buffer_print(text, "partition %u is scored here already\n", o->number);
+  else if (o->status == -EBUSY)
+    hk_buffer_print(text, "this machine is draining, and takes no partition\n");
+  else if (o->status != 0)
+    hk_buffer_print(text, "the request failed: %s\n", strerror(-o->status));
+  else if (o->what == HANKEL_MOVE)
+    hk_buffer_print(text, "partition %u is asked for\n", o->number);
+  else
+    hk_buffer_print(text, o->what == HANKEL_DRAIN ? "its partitions go to others, and it takes none\n"
+                                                  : "it takes its share of the partitions again\n");
 }
 
 static void operate_say(const struct hk_operation *o, struct hk_buffer *text)
@@ -262,7 +295,7 @@ bool hk_operate_result(struct hk_operation *o, bool *taken, struct hk_buffer *te
     if (o->status == HK_WORD_WAITS)
       return false;
   }
-  (o->what >= HANKEL_EXPECTED ? say_of_incident : operate_say)(o, text);
+  (o->what >= HANKEL_DRAIN ? say_of_cluster : o->what >= HANKEL_EXPECTED ? say_of_incident : operate_say)(o, text);
   *taken = o->status == 0;
   hk_operate_abandon(o);
   return true;

@@ -116,6 +116,21 @@ static void cluster_publishes(struct hk_buffer *out, const struct hk_cluster_loo
                   l->waiting);
 }
 
+/* Who scores which partition, by the shared log. */
+static void cluster_where(struct hk_buffer *out, struct hk_cluster *cluster, uint32_t of)
+{
+  struct hk_holder holder;
+  bool any = false;
+  hk_buffer_print(out, ",\"where\":[");
+  for (uint32_t i = 0; i < of; i++)
+    if (hk_cluster_machine(cluster, i, &holder)) {
+      hk_buffer_print(out, "%s{\"partition\":%" PRIu32 ",\"epoch\":%" PRIu64 ",\"machine\":\"%s\"}", any ? "," : "", i,
+                      holder.epoch, holder.machine);
+      any = true;
+    }
+  hk_buffer_put(out, "]", 1);
+}
+
 static void cluster_status(struct hk_buffer *out, const struct hk_outside *from)
 {
   struct hk_cluster *cluster = from->cluster;
@@ -142,15 +157,19 @@ static void cluster_status(struct hk_buffer *out, const struct hk_outside *from)
   if (l.role == HK_CLUSTER_GATEWAY)
     hk_buffer_print(out, ",\"waiting\":%" PRIu32, l.waiting);
   else
-    hk_buffer_print(
-        out, ",\"bad\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"scorers\":%" PRIu32 ",\"moves\":%" PRIu64,
-        l.bad, l.refused, l.lost, l.members, l.moves);
+    hk_buffer_print(out,
+                    ",\"bad\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"scorers\":%" PRIu32 ",\"moves\":%" PRIu64
+                    ",\"draining\":%s",
+                    l.bad, l.refused, l.lost, l.members, l.moves, l.draining ? "true" : "false");
   if (p.role != HK_CLUSTER_NONE)
     cluster_publishes(out, &p);
   hk_cluster_look(from->events, &e);
   if (e.role != HK_CLUSTER_NONE)
     hk_buffer_print(out, ",\"events\":\"%s\",\"events_waiting\":%" PRIu32 ",\"leads\":%s", cluster_states[e.state], e.waiting,
                     e.leads ? "true" : "false");
+  hk_buffer_print(out, ",\"machine\":");
+  hk_json_string(out, l.machine, strlen(l.machine));
+  cluster_where(out, cluster, l.of);
   if (l.role == HK_CLUSTER_SCORER)
     partitions(out, cluster);
   hk_buffer_put(out, "}", 1);

@@ -55,6 +55,7 @@ int hk_server_open_web(struct hk_server *s, char *error, size_t size)
                                           .feedback = hk_list_feedback,
                                           .maintenance = hk_list_maintenance,
                                           .look = hk_sensor_look,
+                                          .elsewhere = hk_sensor_elsewhere,
                                           .seen = hk_sensor_seen,
                                           .unlook = hk_sensor_unlook,
                                           .list = hk_sensor_list_ask,

@@ -12,6 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool hk_sensor_elsewhere(void *arg, const char *name, char machine[HK_WEB_MACHINE])
+{
+  struct hk_server *s = arg;
+  struct hk_holder holder;
+  _Static_assert(sizeof holder.machine <= HK_WEB_MACHINE, "there is room for a machine's name");
+  if (!hk_cluster_machine(s->cluster, hk_cluster_partition(s->cluster, name), &holder) || hk_cluster_is_us(s->cluster, &holder))
+    return false;
+  memcpy(machine, holder.machine, sizeof holder.machine);
+  return true;
+}
+
 int hk_sensor_look(void *arg, const char *name, uint32_t scores, void (*ready)(void *arg), void *ready_arg, struct hk_look **out)
 {
   struct hk_server *s = arg;
@@ -22,7 +33,7 @@ int hk_sensor_look(void *arg, const char *name, uint32_t scores, void (*ready)(v
   if (there)
     handle = hk_registry_handle(registry, slot);
   hk_registry_read_end(registry);
-  if (!there)
+  if (!there || s->shards.relays) /* a gateway knows names only */
     return -ENOENT;
   *out = hk_look_new(handle, ready, ready_arg);
   if (!*out)

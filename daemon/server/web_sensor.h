@@ -3,6 +3,7 @@
 #define HK_WEB_SENSOR_H
 
 #include "daemon/base/buffer.h"
+#include "daemon/web/web_source.h"
 
 #include <stdint.h>
 
@@ -21,6 +22,8 @@ int hk_sensor_seen(void *arg, const struct hk_look *look, struct hk_buffer *out)
 void hk_sensor_window(struct hk_buffer *out, const struct hk_detector *d, const struct hk_window *w);
 /* Appends a comma and the member `threshold`, which a score, or its evidence, must reach. Thread: any. */
 void hk_sensor_threshold(struct hk_buffer *out, const struct hk_detector *d, const struct hk_alert *a);
+/* Whether another machine of a cluster scores the sensors of such a name. Thread: any. */
+bool hk_sensor_elsewhere(void *arg, const char *name, char machine[HK_WEB_MACHINE]);
 /* The look is no longer needed. NULL is allowed. */
 void hk_sensor_unlook(struct hk_look *look);
 

@@ -15,8 +15,14 @@ static void web_look_wake(void *arg)
   lws_cancel_service(web->lws);
 }
 
-static int web_look_fail(struct lws *wsi, struct hk_web_peer *p, int status)
+static int web_look_fail(struct lws *wsi, struct hk_web_peer *p, int status, const char *name)
 {
+  char machine[HK_WEB_MACHINE], words[HK_WEB_MACHINE + 64];
+  const struct hk_web_answers *a = &p->web->answers;
+  if (status == -ENOENT && a->elsewhere(a->arg, name, machine)) {
+    snprintf(words, sizeof words, "this machine of the cluster does not score the sensor; ask %s", machine);
+    return hk_web_fault(wsi, p, 404, words, NULL);
+  }
   return status == -ENOENT   ? hk_web_fault(wsi, p, 404, "no sensor has this name", NULL)
          : status == -ENOMEM ? hk_web_fault(wsi, p, 503, "no memory", NULL)
                              : hk_web_fault(wsi, p, 503, "no backend is computing at the moment", NULL);
@@ -45,7 +51,9 @@ int hk_web_look(struct lws *wsi, struct hk_web_peer *p)
     status = -E2BIG;
   if (status == 0)
     status = a->look(a->arg, name, (uint32_t)scores, web_look_wake, p->web, &p->look);
-  return status != 0 ? web_look_fail(wsi, p, status == -E2BIG ? -ENOENT : status) : web_look_wait_for(wsi, p);
+  return status == -E2BIG ? hk_web_fault(wsi, p, 404, "no sensor has this name", NULL)
+         : status != 0    ? web_look_fail(wsi, p, status, name)
+                          : web_look_wait_for(wsi, p);
 }
 
 /* The status of the answer, which is in the body; 0: not yet. */

@@ -10,6 +10,8 @@
 /* Phase of the daemon. */
 enum hk_web_phase { HK_WEB_RESTORING, HK_WEB_SERVING, HK_WEB_ENDING };
 
+#define HK_WEB_MACHINE 256 /* bytes of a machine's name, with the 0 */
+
 struct hk_look;
 struct hk_sensor_list;
 
@@ -48,6 +50,8 @@ struct hk_web_answers {
    * called on another thread when the answer is available, seen appends it, unlook frees it. As in server/web_sensor.h. */
   int (*look)(void *arg, const char *name, uint32_t scores, void (*ready)(void *arg), void *ready_arg, struct hk_look **out);
   int (*seen)(void *arg, const struct hk_look *look, struct hk_buffer *out);
+  /* Whether another machine of a cluster scores the sensors of such a name; *machine: which, HOST:PORT. */
+  bool (*elsewhere)(void *arg, const char *name, char machine[HK_WEB_MACHINE]);
   void (*unlook)(struct hk_look *look);
   /* A page of the list of sensors. list starts the request, and returns NULL or the error of the request; NULL with *out NULL:
    * out of memory. `ready` is called on another thread, perhaps several times. listed: whether the request is done; then the

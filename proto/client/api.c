@@ -230,6 +230,16 @@ int hankel_maintain(hankel *h, const char *glob, uint64_t duration, const char *
   return api_operate(h, &m, text, timeout);
 }
 
+int hankel_cluster(hankel *h, int what, uint32_t partition, const char *by, char **text, int timeout)
+{
+  if (what < HANKEL_DRAIN || what > HANKEL_MOVE) {
+    snprintf(h->error, sizeof h->error, "a machine of a cluster drains, does so no longer, or takes a partition");
+    return -EINVAL;
+  }
+  const struct hk_operate m = { (uint8_t)what, partition, 0, hk_string(""), hk_string(by) };
+  return api_operate(h, &m, text, timeout);
+}
+
 int hankel_sensors(hankel *h, const char *glob, uint32_t limit, uint64_t after, char **text, int timeout)
 {
   const struct hk_sensors_asked m = { after, limit, hk_string(glob) };

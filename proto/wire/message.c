@@ -317,7 +317,7 @@ int hk_operate_read(const struct hk_frame *f, struct hk_operate *m)
   m->duration = hk_get_u64(&r);
   m->subject = hk_get_string(&r);
   m->by = hk_get_string(&r);
-  const bool good = zero == 0 && m->what >= HANKEL_ACKNOWLEDGE && m->what <= HANKEL_UNDO &&
+  const bool good = zero == 0 && m->what >= HANKEL_ACKNOWLEDGE && m->what <= HANKEL_MOVE &&
                     hk_text_valid(m->subject, HK_GLOB_MAX) && hk_text_valid(m->by, HK_WHO_MAX) &&
                     (m->what != HANKEL_BEGIN_MAINTENANCE || m->duration > 0);
   return good ? hk_reader_verdict(&r) : HANKEL_BAD_PAYLOAD;

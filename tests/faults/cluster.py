@@ -2,16 +2,19 @@
 """Scorers that share partitions over a broker ([cluster] state = shared:DIR), under faults at random: looks whether anything was lost,
 scored otherwise or told otherwise.
 
-    tests/faults/cluster.py SECONDS [--seed SEED] [--scorers N] [--sensors COUNT] [--rate POINTS] [--broker]
+    tests/faults/cluster.py SECONDS [--seed SEED] [--scorers N] [--sensors COUNT] [--rate POINTS] [--broker] [--all]
 
-One RabbitMQ, one gateway at a time, N scorers, and a feeder with a named feed that sends again what was not acknowledged. A fault every
-few seconds: a scorer gets SIGKILL and another one is started, or SIGSTOP, for seconds or until others have what it had, or
-is ended in good order; the gateway gets SIGKILL, or SIGSTOP; with --broker the broker is stopped with SIGSTOP, and killed. A subscriber at
-each scorer takes results and events. In the end everything is held against `hankel replay` of the same points:
+One RabbitMQ, a gateway that is fed, another one that would lead in its place, N scorers (with --all, N machines with role = all, of which one
+is fed), and a feeder with a named feed that sends again what was not acknowledged. A fault every few seconds: a scorer gets SIGKILL and
+another one is started, or SIGSTOP, for seconds or until others have what it had, or is ended in good order, or drained and brought back, or
+joined by one more, or has a partition moved to it; the gateway gets SIGKILL, or SIGSTOP; so does the machine that leads; with --broker the
+broker is stopped with SIGSTOP, killed, and short of memory and of disk. A subscriber at each machine takes results and events. In the end
+everything is held against `hankel replay` of the same points:
 
     - every acknowledged point was scored: all sensors' last scores are there, and each score that was seen is that of the run without
       faults, bit for bit, as is what was said twice;
-    - the events that were seen are those of that run, with the same numbers, and none is missing.
+    - the events that were seen are those of that run, with the same numbers, and none is missing;
+    - a subscriber that comes in the end is told the whole shared log: each event once, none missing.
 
 A result that a scorer had not written to its subscriber when it was killed, and that is in its last snapshot, is seen by nobody: such are
 counted, as `unseen`. The points behind them have the right scores, which they would not have without these.
@@ -24,6 +27,7 @@ import random
 import shutil
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -36,6 +40,7 @@ from harness import SECOND, START
 
 FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
 DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
+INCIDENTS = '[incidents]\ninterval = 1s\n'  # so that somebody leads
 KEYS = 'threads = 1\nloops = 1\nmax_ahead = off\nsnapshot = 2s\n'
 PATIENCE = 120  # s for a recovery
 
@@ -134,10 +139,11 @@ class Rig:
         self.folder = tempfile.mkdtemp(prefix='hankeld-rig-')
         self.broker, self.watch, self.daemons = rabbit.Broker(), Watch(), []
         self.values = harness.waves(options.seed, options.sensors, int(options.seconds * options.rate / options.sensors) + 1000, (50, 1000))
-        self.gateway = self.start('gateway')
+        self.gateway = None if options.all else self.start('gateway', INCIDENTS)
+        self.other = None if options.all else self.start('gateway', INCIDENTS)
         self.scorers = [self.scorer() for _ in range(options.scorers)]
-        self.feeder = Feeder(self.values, options.rate, lambda: self.gateway)
-        self.took = {}
+        self.feeder = Feeder(self.values, options.rate, lambda: self.gateway or self.scorers[0])
+        self.took, self.log = {}, []
 
     def start(self, role, keys='', daemon_keys='threads = 1\nloops = 1\nmax_ahead = off\n'):
         d = harness.Daemon(harness.section('all', '*', DETECTOR) + f'[cluster]\nurl = {self.broker.url}\nname = rig\npartitions = 8\nrole = {role}\n{keys}', keys=daemon_keys)
@@ -145,7 +151,8 @@ class Rig:
         return d
 
     def scorer(self):
-        d = self.start('scorer', f'state = shared:{self.folder}\n', KEYS)
+        state = f'state = shared:{self.folder}\n'
+        d = self.start('all', state + INCIDENTS, KEYS) if self.options.all else self.start('scorer', state, KEYS)
         self.watch.follow(d)
         return d
 
@@ -191,9 +198,69 @@ class Rig:
             process.send_signal(signal.SIGCONT)
         return took
 
+    def scorer_drained(self):
+        """Before maintenance; it comes back as another process."""
+        i = self.random.randrange(len(self.scorers))
+        self.cluster('drain', self.address(self.scorers[i]))
+        self.end(self.scorers[i], signal.SIGTERM)
+        self.scorers[i] = self.scorer()
+
+    def drained_and_back(self):
+        d = self.random.choice(self.scorers)
+        self.cluster('drain', self.address(d))
+        self.cluster('drain', '--undo', self.address(d))
+
+    def scorer_added(self):
+        """One more, and then one less."""
+        self.scorers.append(self.scorer())
+        took = self.recovered(self.feeder.row + 1, time.monotonic())
+        time.sleep(self.random.uniform(0, 5))
+        self.end(self.scorers.pop(self.random.randrange(len(self.scorers))), signal.SIGTERM)
+        return took
+
+    def partition_moved(self):
+        self.cluster('move', str(self.random.randrange(8)), self.address(self.random.choice(self.scorers)), check=False)  # it may be there
+
+    def cluster(self, *what, check=True):
+        subprocess.run([harness.HANKEL, 'cluster', *what], check=check, capture_output=True, timeout=PATIENCE)
+
+    def address(self, d):
+        return f"127.0.0.1:{d.port['binary tcp']}"
+
+    def leader(self):
+        """It sends alerts and makes incidents; None: none does now."""
+        return next((d for d in self.daemons if d.status()['cluster'].get('leads')), None)
+
+    def leader_killed(self):
+        d = self.leader()
+        if d in self.scorers:
+            self.end(d, signal.SIGKILL)
+            self.scorers[self.scorers.index(d)] = self.scorer()
+        elif d:
+            self.end(d, signal.SIGKILL)
+            self.replace_gateway(d)
+
+    def replace_gateway(self, d):
+        if d is self.gateway:
+            self.gateway = self.start('gateway', INCIDENTS)
+        else:
+            self.other = self.start('gateway', INCIDENTS)
+
+    def leader_stopped(self):
+        d = self.leader()
+        if d:
+            self.stopped(d.process, self.random.uniform(0.5, 5))
+
+    def broker_short(self):
+        """Of memory, or of disk: it takes nothing."""
+        what, wants, usual = self.random.choice((('set_vm_memory_high_watermark', '0.00001', '0.9'), ('set_disk_free_limit', '900000GB', '1MB')))
+        self.broker.control(what, wants)
+        time.sleep(self.random.uniform(1, 8))
+        self.broker.control(what, usual)
+
     def gateway_killed(self):
         self.end(self.gateway, signal.SIGKILL)
-        self.gateway = self.start('gateway')
+        self.gateway = self.start('gateway', INCIDENTS)
 
     def gateway_stopped(self):
         self.stopped(self.gateway.process, self.random.uniform(0.5, 4))
@@ -218,8 +285,10 @@ class Rig:
         return time.monotonic() - begin
 
     def run(self):
-        kinds = [self.scorer_killed] * 4 + [self.scorer_ended, self.all_scorers_killed, self.scorer_stopped, self.scorer_stopped_long, self.gateway_killed, self.gateway_stopped]
-        kinds += [self.broker_stopped, self.broker_killed] * self.options.broker
+        kinds = [self.scorer_killed] * 4 + [self.scorer_ended, self.all_scorers_killed, self.scorer_stopped, self.scorer_stopped_long, self.leader_killed, self.leader_stopped]
+        kinds += [self.scorer_drained, self.drained_and_back, self.scorer_added, self.partition_moved]
+        kinds += [self.gateway_killed, self.gateway_stopped] * (not self.options.all)
+        kinds += [self.broker_stopped, self.broker_killed, self.broker_short] * self.options.broker
         end = time.monotonic() + self.options.seconds
         self.feeder.start()
         self.recovered(20, time.monotonic())
@@ -236,6 +305,14 @@ class Rig:
         self.feeder.join(PATIENCE)
         self.recovered(self.feeder.row - 1, time.monotonic())
         time.sleep(2)
+        self.log = self.shared_log()
+
+    def shared_log(self):
+        """What a subscriber to events hears who comes now and wants all."""
+        with self.daemons[0].client() as c:
+            c.request(harness.SUBSCRIBE, struct.pack('<If', harness.ALERTS | harness.POSITIONS, 0) + harness.text('') + struct.pack('<Q', 0), harness.DONE)
+            c.drain(2)
+            return [(f'{e[0]}:{e[1]}', e[2]) for _, _, e in c.placed if e[2] != 'acknowledged']
 
     def judge(self):
         """The faults found."""
@@ -245,6 +322,8 @@ class Rig:
         wrong = list(self.watch.wrong) + [('score', k, v, expected.get(k)) for k, v in seen.items() if expected.get(k) != v]
         wrong += [('event', k, v, events.get(k)) for k, v in told.items() if events.get(k) != v]
         missing = [k for k in events if k not in told]
+        wrong += [('shared log has more than once', k) for k in set(self.log) if self.log.count(k) > 1]
+        wrong += [('shared log lacks', k) for k in events if k not in self.log] + [('shared log has', k) for k in self.log if k not in events]
         for name, took in sorted(self.took.items()):
             took.sort()
             print(f'{name}: {len(took)} times, next score of all sensors after {took[len(took) // 2]:.1f} s (median), {took[-1]:.1f} s (worst)')
@@ -270,6 +349,7 @@ def main():
     parser.add_argument('--scorers', type=int, default=3)
     parser.add_argument('--sensors', type=int, default=48)
     parser.add_argument('--rate', type=float, default=480, help='points a second')
+    parser.add_argument('--all', action='store_true', help='machines with role = all')
     parser.add_argument('--broker', action='store_true', help='the broker is stopped and killed, too')
     rig = Rig(parser.parse_args())
     try:

@@ -323,6 +323,55 @@ class TestLeases(Cluster):
         self.assertEqual(said(seen), wanted)
 
 
+class TestShares(TestLeases):
+    """Who has how many partitions, and which: an even share, and what operators say."""
+    test_scorers_come_and_go = None  # is above
+
+    def cluster(self, *what):
+        out = subprocess.run([harness.HANKEL, 'cluster', *what], check=False, capture_output=True, text=True, timeout=2 * rabbit.START)
+        self.assertEqual(out.returncode, 0, out)
+        return out.stdout
+
+    def address(self, d):
+        return f"127.0.0.1:{d.port['binary tcp']}"
+
+    def test_even_shares(self):
+        """Three scorers of four partitions: nobody is without one. One drains, and takes its share again; a partition is moved."""
+        d = [self.sharing() for _ in range(3)]
+
+        def shares():
+            return [self.of(x)['partitions'] for x in d]
+        until(lambda: sorted(shares()) == [1, 1, 2], 'even shares', rabbit.START)
+        seen = [self.subscriber(x) for x in d]
+        f, gateway = Feeder('f', self.values), self.start('gateway')
+        f.connect(gateway)
+        f.send(len(f.points) // 2)
+        f.wait(len(f.points) // 2)
+        self.assertIn('has no partitions: it may be stopped', self.cluster('drain', self.address(d[0])))
+        until(lambda: sorted(shares()) == [0, 2, 2], 'the others to have all', rabbit.START)
+        f.send(len(f.points))
+        f.wait(len(f.points))
+        of = [self.of(x) for x in d]
+        self.assertEqual([x['draining'] for x in of], [True, False, False])
+        moved = of[1]['held'][0]['partition']
+        self.assertIn(f'partition {moved} is scored by', self.cluster('move', str(moved), self.address(d[2])))
+        until(lambda: sorted(shares()) == [0, 2, 2] and moved in [h['partition'] for h in self.of(d[2])['held']], 'shares to be even again', rabbit.START)
+        self.cluster('drain', '--undo', self.address(d[0]))
+        until(lambda: sorted(shares()) == [1, 1, 2], 'even shares again', rabbit.START)
+        names = {self.of(x)['machine'] for x in d}
+        until(lambda: [w['partition'] for w in self.of(gateway)['where']] == list(range(PARTITIONS)) and {w['machine'] for w in self.of(gateway)['where']} == names, 'the gateway to know', rabbit.START)
+        until(lambda: [c.drain(0.05) for c in seen] and len(self.rows_of(seen)) == len(f.points), 'all scores', rabbit.START)
+        for c in seen:
+            self.assertLessEqual({(s, t): (score, state) for s, t, _, score, state in c.results if state != 'late'}.items(), self.rows.items())
+        f.client.close()
+
+    def subscriber(self, d):
+        c = d.client()
+        self.addCleanup(c.socket.close)
+        c.subscribe()
+        return c
+
+
 class TestAll(TestLeases):
     """Machines with the same configuration, role = all: each takes points and scores a share."""
     test_scorers_come_and_go = None  # that is of scorers
