@@ -307,7 +307,7 @@ static void operations(void **state)
     { { HANKEL_FALSE, 35, 0, text(""), text("anna") }, 0, 0 },
     { { HANKEL_BEGIN_MAINTENANCE, 0, 0, text("press*"), text("") }, 0, HANKEL_BAD_PAYLOAD },
     { { 0, 0, 0, text("press"), text("") }, 0, HANKEL_BAD_PAYLOAD },
-    { { HANKEL_UNDO + 1, 0, 0, text("press"), text("") }, 0, HANKEL_BAD_PAYLOAD },
+    { { HANKEL_MOVE + 1, 0, 0, text("press"), text("") }, 0, HANKEL_BAD_PAYLOAD },
     { { HANKEL_ACKNOWLEDGE, 0, 0, text("press\n"), text("") }, 0, HANKEL_BAD_PAYLOAD },
     { { HANKEL_ACKNOWLEDGE, 0, 0, text("press"), text("\t") }, 0, HANKEL_BAD_PAYLOAD },
     { { HANKEL_ACKNOWLEDGE, 0, 0, { glob, HK_GLOB_MAX + 1 }, text("") }, -EINVAL, 0 },
