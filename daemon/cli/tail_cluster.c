@@ -1,5 +1,6 @@
 #include "daemon/cli/tail_cluster.h"
 
+#include "daemon/cli/daemon_link.h"
 #include "daemon/cli/options.h"
 
 #include <poll.h>
@@ -67,7 +68,10 @@ static void tail_cluster_connect(struct hk_tail_cluster *c, const char *name)
     return;
   }
   c->n++;
-  fprintf(stderr, "hankel tail: scores of %s, too\n", name);
+  if (hankel_sync(m->h, HK_LINK_WAIT) == 0)
+    fprintf(stderr, "hankel tail: scores of %s, too\n", name);
+  else
+    (void)hk_failed(c->argv, "%s is not connected, and is tried again: %s", name, hankel_error(m->h));
 }
 
 void hk_tail_cluster_look(struct hk_tail_cluster *c, const cJSON *report)

@@ -81,8 +81,8 @@ class Cluster(harness.Case):
         self.folder = tempfile.mkdtemp(prefix='hankeld-state-')
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def start(self, role, keys='', daemon_keys='', ends=0, url=None, detector=None):
-        return self.daemon(self.sections(role, keys, url, detector), keys=f'threads = 1\nloops = 2\nmax_ahead = off\n{daemon_keys}', ends=ends)
+    def start(self, role, keys='', daemon_keys='', ends=0, url=None, detector=None, **how):
+        return self.daemon(self.sections(role, keys, url, detector), keys=f'threads = 1\nloops = 2\nmax_ahead = off\n{daemon_keys}', ends=ends, **how)
 
     def sections(self, role, keys='', url=None, detector=None):
         return (detector or harness.section('all', '*', DETECTOR)) + f'[cluster]\nurl = {url or self.broker.url}\nname = {self.name}\npartitions = {PARTITIONS}\nrole = {role}\n{keys}'

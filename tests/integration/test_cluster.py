@@ -8,10 +8,13 @@ import signal
 import struct
 import subprocess
 import time
+import urllib.error
+import urllib.request
 
 import certificates
 import harness
 import rabbit
+import web
 from cluster_events import TestEvents
 from cluster_machines import DETECTOR, FEED, PARTITIONS, POINTS, Cluster, Feeder, authority
 from harness import SECOND, START, until
@@ -377,7 +380,30 @@ class TestAll(TestLeases):
     test_scorers_come_and_go = None  # that is of scorers
 
     def node(self, **how):
-        return self.start('all', f'state = shared:{self.folder}\n', 'snapshot = 1s\n', **how)
+        """With an address that others can tell people."""
+        port = harness.free_port()
+        listeners = harness.LISTENERS.replace('address = 127.0.0.1:0', f'address = 127.0.0.1:{port}', 1) + web.LISTENER
+        return self.start('all', f'state = shared:{self.folder}\naddress = 127.0.0.1:{port}\n', 'snapshot = 1s\n', listeners=listeners, **how)
+
+    def tail(self, d):
+        """Scores of all machines, from one; begun when it has connected to the other."""
+        tail = subprocess.Popen([harness.HANKEL, 'tail', '--cluster', '--format', 'csv', '--from', f"127.0.0.1:{d.port['binary tcp']}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(tail.stderr.close)
+        self.addCleanup(tail.stdout.close)
+        self.addCleanup(tail.wait)
+        self.addCleanup(tail.kill)
+        while 'scores of' not in (line := tail.stderr.readline()):
+            self.assertTrue(line, 'tail has ended')
+        return tail
+
+    def asked(self, d, sensor):
+        """What the API says of a sensor: 200, or the machine to ask."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{d.port['http tcp']}/api/v1/sensors/{sensor}", timeout=harness.WAIT) as answer:
+                return answer.status
+        except urllib.error.HTTPError as e:
+            with e:
+                return json.load(e)['detail'].rpartition(' ')[2]
 
     def test_reload(self):
         """Another detector is in force for the sensors that peers feed, and for those that are scored."""
@@ -414,9 +440,13 @@ class TestAll(TestLeases):
                 f.wait(n)
                 f.client.close()
             half = len(f.points) // 2
+            tail = self.tail(nodes[0])
             feed(nodes[1], half)
             until(lambda: [c.drain(0.05) for c in seen] and len(self.rows_of(seen)) == half, 'the scores', rabbit.START)
             self.assertTrue(all(c.results for c in seen))
+            self.assertEqual({tail.stdout.readline().split(',')[0] for _ in range(half)} - {'sensor'}, set(self.values))
+            sensor = seen[1].results[0][0]
+            self.assertEqual((self.asked(nodes[0], sensor), self.asked(nodes[1], sensor)), (self.of(nodes[1])['machine'], 200))
             nodes[1].process.kill()
             nodes[1].process.wait()
             feed(nodes[0], len(f.points))
