@@ -239,13 +239,74 @@ static void test_acknowledged_anywhere(void **state)
   tear_down(&b);
 }
 
+/* A machine says that it has a partition, or, with NULL, that it is to have it; all hear of it. */
+static void say_holder(struct broker *b, int node, uint64_t epoch, const char *machine)
+{
+  assert_true(hk_shared_append_holder(hk_eventlog_shared(b->node[node]), 7, epoch, machine) > 0);
+  publish(b, node, true);
+  read_all(b);
+}
+
+static void is_held(struct broker *b, uint64_t epoch, const char *machine)
+{
+  struct hk_holder holder;
+  for (int i = 0; i < NODES; i++) {
+    assert_true(hk_holders_find(hk_shared_holders(hk_eventlog_shared(b->node[i])), 7, &holder));
+    assert_true(holder.epoch == epoch && strcmp(holder.machine, machine) == 0);
+  }
+}
+
+static enum hk_holders_wish wish_of(struct broker *b, int node, int64_t later)
+{
+  return hk_holders_wish(hk_shared_holders(hk_eventlog_shared(b->node[node])), 7, hk_now() + later);
+}
+
+/* The holder of the latest epoch has a partition, whoever says what later. */
+static void test_who_has_a_partition(void **state)
+{
+  struct broker b;
+  struct hk_holder holder;
+  (void)state;
+  set_up(&b);
+  assert_false(hk_holders_find(hk_shared_holders(hk_eventlog_shared(b.node[0])), 7, &holder));
+  say_holder(&b, 0, 3, "a:7410");
+  is_held(&b, 3, "a:7410");
+  say_holder(&b, 1, 4, "b:7410");
+  say_holder(&b, 0, 3, "a:7410"); /* it does not know yet */
+  is_held(&b, 4, "b:7410");
+  say_holder(&b, 2, 5, "c d"); /* no name */
+  say_holder(&b, 2, 0, "c:1"); /* no epoch */
+  is_held(&b, 4, "b:7410");
+  tear_down(&b);
+}
+
+/* A machine is to have a partition: until it has it, or for 30 s; what was wished before a start is old. */
+static void test_who_is_to_have_a_partition(void **state)
+{
+  struct broker b;
+  (void)state;
+  set_up(&b);
+  say_holder(&b, 1, 0, NULL); /* they have not read all that there was */
+  assert_true(wish_of(&b, 0, 0) == HK_WISH_NONE && wish_of(&b, 1, 0) == HK_WISH_NONE);
+  say_holder(&b, 0, 3, "a:7410");
+  say_holder(&b, 1, 0, NULL);
+  assert_int_equal(wish_of(&b, 0, 0), HK_WISH_OTHERS);
+  assert_int_equal(wish_of(&b, 1, 0), HK_WISH_OURS);
+  assert_true(wish_of(&b, 0, HK_HOLDERS_WISH) == HK_WISH_NONE);
+  say_holder(&b, 0, 3, "a:7410"); /* again, as every few hours */
+  assert_int_equal(wish_of(&b, 0, 0), HK_WISH_OTHERS);
+  say_holder(&b, 1, 4, "b:7410");
+  assert_true(wish_of(&b, 0, 0) == HK_WISH_NONE && wish_of(&b, 1, 0) == HK_WISH_NONE);
+  is_held(&b, 4, "b:7410");
+  tear_down(&b);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_each_event_once),
-    cmocka_unit_test(test_what_cannot_be_read),
-    cmocka_unit_test(test_who_leads),
-    cmocka_unit_test(test_acknowledged_anywhere),
+    cmocka_unit_test(test_each_event_once),     cmocka_unit_test(test_what_cannot_be_read),
+    cmocka_unit_test(test_who_leads),           cmocka_unit_test(test_acknowledged_anywhere),
+    cmocka_unit_test(test_who_has_a_partition), cmocka_unit_test(test_who_is_to_have_a_partition),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
