@@ -6,8 +6,10 @@
 #ifndef HK_EMULATED_WARP_H
 #define HK_EMULATED_WARP_H
 
+#undef _FORTIFY_SOURCE /* which forbids jumps from one stack to another */
 #include <algorithm>
 #include <cmath>
+#include <csetjmp>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -128,12 +130,10 @@ public:
   static void run(const std::function<void()> &body)
   {
     emulated_warp warp(body);
-    for (warp.ended = 0; warp.ended < lanes;)
-      for (uint32_t lane = 0; lane < lanes; lane++)
-        if (!warp.over[lane]) {
-          threadIdx.x = lane;
-          swapcontext(&warp.scheduler, &warp.context[lane]);
-        }
+    threadIdx.x = lanes - 1;
+    while (warp.ended < lanes)
+      if (!_setjmp(warp.idle))
+        warp.go_on(warp.next());
   }
 
   /* What all lanes brought, once they have: until the next but one. */
@@ -142,7 +142,8 @@ public:
     emulated_warp *const warp = running;
     const uint32_t lane = threadIdx.x, turn = warp->turn[lane]++ % 2; /* the one before may still be read */
     warp->brought[turn][lane] = mine;
-    swapcontext(&warp->context[lane], &warp->scheduler);
+    if (!_setjmp(warp->left[lane]))
+      warp->go_on(warp->next());
     return warp->brought[turn];
   }
 
@@ -155,7 +156,6 @@ private:
       getcontext(&context[lane]);
       context[lane].uc_stack.ss_sp = &stacks[lane * stack_bytes];
       context[lane].uc_stack.ss_size = stack_bytes;
-      context[lane].uc_link = &scheduler;
       makecontext(&context[lane], enter, 0);
     }
   }
@@ -165,15 +165,38 @@ private:
     running->body();
     running->over[threadIdx.x] = true;
     running->ended++;
+    _longjmp(running->idle, 1);
+  }
+
+  /* The lane behind the one that runs, of those that have not ended. */
+  uint32_t next() const
+  {
+    uint32_t lane = threadIdx.x;
+    do
+      lane = (lane + 1) % lanes;
+    while (over[lane]);
+    return lane;
+  }
+
+  /* Contexts begin a lane; then jumps change over, which ask the system for nothing. */
+  [[noreturn]] void go_on(uint32_t lane)
+  {
+    threadIdx.x = lane;
+    if (begun[lane])
+      _longjmp(left[lane], 1);
+    begun[lane] = true;
+    setcontext(&context[lane]);
+    abort();
   }
 
   static inline emulated_warp *running;
   const std::function<void()> &body;
   std::vector<char> stacks;
-  ucontext_t scheduler, context[lanes];
+  ucontext_t context[lanes];
+  jmp_buf idle, left[lanes];
   uint64_t brought[2][lanes];
   uint32_t turn[lanes] = {}, ended = 0;
-  bool over[lanes] = {};
+  bool begun[lanes] = {}, over[lanes] = {};
 };
 
 static inline void __syncwarp()
