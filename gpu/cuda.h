@@ -24,8 +24,8 @@ int hk_cuda_open(struct hk_backend **out, const struct hk_backend_config *config
  * shard's. */
 const char *hk_cuda_failure(struct hk_backend *b);
 
-/* The residual of large fields on a GPU; in a build without nvcc `open` returns -ENODEV. */
-extern const struct hk_residual_kind hk_cuda_residual;
+/* Large fields on a GPU; in a build without nvcc `open` returns -ENODEV. */
+extern const struct hk_offload_kind hk_cuda_residual, hk_cuda_focus;
 
 #ifdef __cplusplus
 }

@@ -17,10 +17,11 @@ static struct hk_field_count count_checks(const struct hk_field *f)
 static struct hk_field_count count_line(const struct hk_field *f)
 {
   struct hk_field_count count = { 0 };
+  hk_offload_look(f->offload);
   for (uint32_t i = 0; i < f->top; i++) {
     const uint32_t j = hk_field_place_of(f, i);
     count.settled += j != HK_FOCUS_NONE && f->line.is->f.errors[j] >= HK_FOCUS_SETTLE;
-    count.explained += j != HK_FOCUS_NONE && f->line.is->f.any && !isnan(f->line.is->f.value[j]);
+    count.explained += j != HK_FOCUS_NONE && f->line.is->f.any && !isnan(f->line.is->f.now.value[j]);
   }
   return count;
 }
@@ -45,7 +46,7 @@ struct hk_field_count hk_field_count(const struct hk_field *f)
     return count_checks(f);
   if (hk_field_filters(&f->rule))
     return count_filters(f);
-  hk_offload_look(f->offload, &f->residual);
+  hk_offload_look(f->offload);
   for (uint32_t i = 0; i < f->top; i++) {
     count.settled += f->residual.settled[i] == HK_RESIDUAL_SETTLE;
     count.explained += f->residual.made[i];

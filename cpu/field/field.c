@@ -1,5 +1,5 @@
 /* Fields: see field.h. */
-#include "cpu/field/choose.h"
+#include "cpu/field/compute.h"
 #include "cpu/field/field_internal.h"
 
 #include <errno.h>
@@ -77,8 +77,9 @@ const struct hk_model *hk_field_model_of(const struct hk_field *f)
 
 void hk_field_compute_at(struct hk_field *f, const struct hk_field_place *place)
 {
-  hk_offload_grow(f->offload, &f->residual);
+  hk_offload_grow(f->offload);
   f->offload->place = *place;
+  f->offload->kind = !place->kinds ? NULL : f->rule.kind == HK_FIELD_FOCUS ? place->kinds->focus : place->kinds->residual;
 }
 
 uint64_t hk_field_need(const struct hk_field_rule *r, uint32_t members)
@@ -149,7 +150,8 @@ static int grow(struct hk_field *f, uint32_t nodes)
     for (size_t k = before; k < room && fine; k++)
       f->open[i].value[k] = NAN;
   }
-  hk_offload_grow(f->offload, &f->residual);
+  if (f->rule.kind == HK_FIELD_RESIDUAL)
+    hk_offload_grow(f->offload);
   if (!fine || (f->rule.kind == HK_FIELD_RESIDUAL && hk_residual_grow(&f->residual, (uint32_t)room) != 0))
     return -ENOMEM;
   f->room = (uint32_t)room;
@@ -211,9 +213,10 @@ void hk_field_leave(struct hk_field *f, uint32_t number)
   }
   for (size_t row = 0; f->ring && row < HK_FIELD_RESIDENT; row++)
     f->ring[row * f->residual.room + number] = NAN;
-  hk_offload_change(f->offload, &f->residual);
-  if (f->rule.kind == HK_FIELD_RESIDUAL)
+  if (f->rule.kind == HK_FIELD_RESIDUAL) {
+    hk_offload_change(f->offload);
     hk_residual_forget(&f->residual, number);
+  }
   if (f->filter)
     f->filter[number] = (struct hk_filter){ 0 };
   f->member[number].status = HK_FIELD_LEFT;
@@ -235,14 +238,14 @@ bool hk_field_has(const struct hk_field *f, uint32_t number)
 void hk_field_bind(struct hk_field *f, uint32_t i, uint32_t k, uint32_t j)
 {
   sweep(f);
-  hk_offload_change(f->offload, &f->residual);
+  hk_offload_change(f->offload);
   hk_residual_bind(&f->residual, i, k, j);
 }
 
 /* The member to blame for what a member sees; HK_RESIDUAL_NONE: none. */
 static uint32_t blamed_by(const struct hk_field *f, uint32_t member)
 {
-  const uint32_t j = hk_field_place_of(f, member), blamed = j == HK_FOCUS_NONE ? j : f->line.is->f.blamed[j];
+  const uint32_t j = hk_field_place_of(f, member), blamed = j == HK_FOCUS_NONE ? j : f->line.is->f.now.blamed[j];
   return blamed == HK_FOCUS_NONE ? HK_RESIDUAL_NONE : f->line.member[blamed];
 }
 
@@ -335,113 +338,6 @@ static void settle_in(struct hk_field *f)
   f->coming.is = false;
 }
 
-/* Keeps z of the last row. */
-static void keep(struct hk_field *f)
-{
-  memcpy(f->ring + (size_t)f->at * f->residual.room, f->residual.now.z, f->residual.room * sizeof *f->ring);
-  f->at = f->at + 1 < HK_FIELD_RESIDENT ? f->at + 1 : 0;
-  f->kept += f->kept < HK_FIELD_RESIDENT;
-}
-
-/* Computes the residuals of a row. */
-static void compute_residuals(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
-{
-  hk_offload_row(f->offload, &f->residual, f->n_members, open->value, f->value);
-  if (f->ring) {
-    keep(f);
-    hk_field_choose(f);
-  }
-  for (uint32_t i = 0; i < f->top; i++) {
-    const float c = f->residual.errors[i] > HK_RESIDUAL_SETTLE ? f->residual.error[i] : 0;
-    out->said += !isnan(f->value[i]);
-    out->out += !isnan(f->value[i]) && c > 0 && fabsf(f->residual.now.off[i]) > f->residual.rule.clip * c;
-  }
-}
-
-/* Computes the model's output for a row, the one before `next`. */
-static void compute_model(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
-{
-  const uint32_t sensors = f->model.is ? hk_model_plan_of(f->model.is)->sensors : 0;
-  const double *nu = NULL;
-  for (uint32_t k = 0; k < sensors; k++)
-    f->model.value[k] = NAN;
-  for (uint32_t i = 0; i < f->top; i++)
-    if (hk_field_sensor_of(f, i) != HK_MODEL_NONE)
-      f->model.value[hk_field_sensor_of(f, i)] = open->value[i];
-  if (f->model.is)
-    nu = hk_model_row(f->model.is, f->next - 1, f->model.value);
-  for (uint32_t i = 0; i < f->top; i++) {
-    const uint32_t k = hk_field_sensor_of(f, i);
-    f->value[i] = k != HK_MODEL_NONE && nu && !isnan(nu[k]) ? hk_residual_tag(nu[k], 0) : NAN; /* no neighbour is to blame */
-    if (isnan(f->value[i]))
-      continue;
-    const struct hk_model_check *check = hk_model_check_of(f->model.is, k);
-    out->said++;
-    out->out += check->values > HK_MODEL_SETTLE && fabs(nu[k] - check->mean) > f->rule.clip * check->error;
-  }
-}
-
-/* Computes the strengths of a row, the one before `next`. */
-static void compute_focus(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
-{
-  struct hk_field_line *l = &f->line;
-  const uint32_t sensors = l->is ? l->is->f.n : 0;
-  int64_t time = 0;
-  hk_field_line_begin(l);
-  for (uint32_t i = 0; i < f->top; i++) {
-    f->value[i] = NAN;
-    const uint32_t j = hk_field_place_of(f, i);
-    if (j == HK_FOCUS_NONE)
-      continue;
-    l->value[j] = open->value[i];
-    l->member[j] = i;
-  }
-  if (!l->is)
-    return;
-  hk_focus_row(l->is, f->next - 1, l->value);
-  if (!hk_field_line_began(l, f->next - 1, f->rule.interval, &time))
-    return;
-  for (uint32_t j = 0; j < sensors; j++) {
-    const uint32_t i = l->member[j];
-    if (i == HK_FOCUS_NONE || isnan(l->is->f.value[j]))
-      continue;
-    f->value[i] = hk_residual_tag((double)l->is->f.value[j], l->is->f.blamed[j] != HK_FOCUS_NONE);
-    f->time[i] = out->latest = time;
-    out->said++;
-  }
-  const double strongest = (double)l->is->found.strongest;
-  out->own = out->said > 0 ? strongest / (strongest + f->rule.focus.threshold) : NAN;
-}
-
-/* Filters a row, the one before `next`. */
-static void compute_filters(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
-{
-  const struct hk_filter_rule rule = hk_field_filter_rule(&f->rule);
-  for (uint32_t i = 0; i < f->top; i++) {
-    bool spike = false;
-    const double value = isnan(open->value[i]) ? NAN : hk_filter_put(&f->filter[i], &rule, f->next - 1, open->value[i], &spike);
-    f->value[i] = isnan(value) ? NAN : hk_residual_tag(value, 0); /* no neighbour is to blame */
-    out->said += !isnan(value);
-    out->out += spike;
-  }
-  out->spikes = out->out;
-}
-
-static void compute(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
-{
-  if (f->rule.kind == HK_FIELD_FOCUS) {
-    compute_focus(f, open, out);
-    return;
-  }
-  if (f->rule.kind == HK_FIELD_MODEL)
-    compute_model(f, open, out);
-  else if (f->filter)
-    compute_filters(f, open, out);
-  else
-    compute_residuals(f, open, out);
-  out->own = out->said > 0 ? (double)out->out / out->said : NAN;
-}
-
 /* Closes the next row. False: it has no sample, and does not count as a row. */
 static bool close_row(struct hk_field *f, struct hk_field_row *out)
 {
@@ -461,7 +357,7 @@ static bool close_row(struct hk_field *f, struct hk_field_row *out)
   sweep(f);
   memcpy(f->time, open->time, f->top * sizeof *f->time);
   *out = (struct hk_field_row){ .n = f->top, .time = f->time, .value = f->value, .latest = latest, .own = NAN };
-  compute(f, open, out);
+  hk_field_compute(f, open, out);
   for (uint32_t i = 0; i < f->top; i++)
     open->value[i] = NAN;
   return true;

@@ -26,10 +26,9 @@
 #ifndef HK_FIELD_H
 #define HK_FIELD_H
 
+#include "cpu/field/correlate.h"
 #include "cpu/field/offload.h"
 #include "cpu/field/rule.h"
-
-#define HK_FIELD_RESIDENT 512u /* rows kept for the choice of neighbours */
 
 struct hk_field;
 
@@ -61,7 +60,7 @@ const struct hk_focus_line *hk_field_line_of(const struct hk_field *field); /* N
 /* The member at a sensor of the line in the last row; HK_RESIDUAL_NONE: none. */
 uint32_t hk_field_member_at(const struct hk_field *field, uint32_t sensor);
 const struct hk_model *hk_field_model_of(const struct hk_field *field); /* NULL: none */
-/* Sets where residuals are computed from now on, initially on the host; the bits do not depend on it. */
+/* Sets where the rows of a residual or a focus are computed from now on, initially on the host; the bits do not depend on it. */
 void hk_field_compute_at(struct hk_field *field, const struct hk_field_place *place);
 /* Approximate bytes of a field with `members` members. */
 uint64_t hk_field_need(const struct hk_field_rule *rule, uint32_t members);

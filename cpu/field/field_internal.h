@@ -1,5 +1,5 @@
-/* State of a field, for its own files: field.c computes rows, residuals and strengths, count.c counts, choose.c finds neighbours,
- * state.c writes and reads, rule.c has the keys. */
+/* State of a field, for its own files: field.c closes rows, compute.c computes them and finds neighbours, count.c counts, state.c
+ * writes and reads, rule.c has the keys. */
 #ifndef HK_FIELD_INTERNAL_H
 #define HK_FIELD_INTERNAL_H
 
@@ -43,7 +43,7 @@ struct hk_field {
   struct hk_field_rule rule;
   uint32_t room;                    /* capacity of all columns here, in nodes */
   struct hk_residual residual;      /* for operator residual; with the same room */
-  struct hk_field_offload *offload; /* computes the rows of the residual */
+  struct hk_field_offload *offload; /* computes rows on a device */
   struct hk_field_model model;      /* for operator model */
   struct hk_field_line line;        /* for operator focus */
   struct hk_filter *filter;         /* for operators despike and median, by member number; else NULL */

@@ -200,19 +200,21 @@ static uint32_t mark_of(const struct hk_focus_line *line)
 /* Columns of a line without points. */
 static int make_columns(struct hk_focus *f)
 {
-  const size_t samples = (size_t)f->n * f->past, changes = (size_t)f->n * f->room;
+  const size_t samples = (size_t)f->wide * f->past, changes = (size_t)f->wide * f->room;
   f->sample = malloc(samples * sizeof *f->sample);
   f->change = malloc(changes * sizeof *f->change);
   f->held = malloc(changes * sizeof *f->held);
   f->error = calloc(f->n, sizeof *f->error);
   f->errors = calloc(f->n, sizeof *f->errors);
   f->peak = calloc(f->n, sizeof *f->peak);
-  f->strength = calloc((size_t)f->n * f->places, sizeof *f->strength);
-  f->aimed = calloc((size_t)f->n * f->places, sizeof *f->aimed);
-  f->value = calloc(f->n, sizeof *f->value);
-  f->blamed = calloc(f->n, sizeof *f->blamed);
-  if (!f->sample || !f->change || !f->held || !f->error || !f->errors || !f->peak || !f->strength || !f->aimed || !f->value ||
-      !f->blamed)
+  f->now.strength = calloc((size_t)f->n * f->places, sizeof *f->now.strength);
+  f->now.aimed = calloc((size_t)f->n * f->places, sizeof *f->now.aimed);
+  f->now.top = calloc(f->n, sizeof *f->now.top);
+  f->now.top_at = calloc(f->n, sizeof *f->now.top_at);
+  f->now.value = calloc(f->n, sizeof *f->now.value);
+  f->now.blamed = calloc(f->n, sizeof *f->now.blamed);
+  if (!f->sample || !f->change || !f->held || !f->error || !f->errors || !f->peak || !f->now.strength || !f->now.aimed ||
+      !f->now.top || !f->now.top_at || !f->now.value || !f->now.blamed)
     return -ENOMEM;
   for (size_t i = 0; i < samples; i++)
     f->sample[i] = NAN;
@@ -220,7 +222,7 @@ static int make_columns(struct hk_focus *f)
     f->change[i] = f->held[i] = NAN;
   for (uint32_t j = 0; j < f->n; j++) {
     f->peak[j] = (struct hk_focus_peak){ .now_at = HK_FOCUS_NONE, .before_at = HK_FOCUS_NONE };
-    f->blamed[j] = HK_FOCUS_NONE;
+    f->now.blamed[j] = HK_FOCUS_NONE;
   }
   return 0;
 }
@@ -244,8 +246,10 @@ static int set_up_line(struct hk_focus_line *line, uint32_t n, const double *pos
   if (status != 0)
     return status;
   f->period = f->keep > 0 ? 2 * f->keep : 1;
-  f->room = power(f->keep + 3);
+  f->room = power(f->keep + 2 + HK_FOCUS_AT_ONCE);
   f->past = power(2 * f->block);
+  f->wide = ((n + 15) / 16 * 16) | 16; /* so that the rows of a column do not all fall on the same sets of a cache */
+  f->step = 1;
   line->mark = mark_of(line);
   return make_columns(f) == 0 ? 0 : refuse(error, size, -ENOMEM, "out of memory");
 }
@@ -283,10 +287,12 @@ void hk_focus_free(struct hk_focus_line *line)
   free(f->error);
   free(f->errors);
   free(f->peak);
-  free(f->strength);
-  free(f->aimed);
-  free(f->value);
-  free(f->blamed);
+  free(f->now.strength);
+  free(f->now.aimed);
+  free(f->now.top);
+  free(f->now.top_at);
+  free(f->now.value);
+  free(f->now.blamed);
   free(line->x);
   free(line->node);
   free(line->rank);
@@ -296,7 +302,7 @@ void hk_focus_free(struct hk_focus_line *line)
 /* Bytes of the columns of a sensor, and of the tables of a view. */
 static uint64_t sensor_bytes(uint32_t past, uint32_t room, uint32_t places)
 {
-  return past * sizeof(double) + 2 * room * sizeof(float) + sizeof(struct hk_focus_peak) + sizeof(struct hk_focus_near) + 40 +
+  return past * sizeof(double) + 2 * room * sizeof(float) + sizeof(struct hk_focus_peak) + sizeof(struct hk_focus_near) + 48 +
          8 * places;
 }
 
@@ -309,22 +315,28 @@ uint64_t hk_focus_bytes(const struct hk_focus_line *line)
 
 /* --- rows -------------------------------------------------------------------------------------------------------------- */
 
-/* Determines what the row has found. */
-static void find_change(struct hk_focus_line *line, int64_t row)
+static struct hk_focus_find focus_find(const struct hk_focus *f, int64_t row)
 {
-  const struct hk_focus *f = &line->f;
-  struct hk_focus_found found = { .strongest = NAN, .sensor = HK_FOCUS_NONE };
+  struct hk_focus_find found = { NAN, HK_FOCUS_NONE, HK_FOCUS_NONE };
   for (uint32_t j = 0; j < f->n; j++) {
-    if (!(f->value[j] <= found.strongest) && !isnan(f->value[j]))
-      found.strongest = f->value[j];
-    if (hk_focus_finds(f, row, j) && (found.sensor == HK_FOCUS_NONE || f->value[j] > f->value[found.sensor]))
+    if (!(f->now.value[j] <= found.strongest) && !isnan(f->now.value[j]))
+      found.strongest = f->now.value[j];
+    if (hk_focus_finds(f, row, j) && (found.sensor == HK_FOCUS_NONE || f->now.value[j] > f->now.value[found.sensor]))
       found.sensor = j;
   }
-  if (found.sensor != HK_FOCUS_NONE) {
-    const uint32_t at = hk_focus_top_at(&f->peak[found.sensor]);
+  if (found.sensor != HK_FOCUS_NONE)
+    found.at = f->now.top_at[found.sensor];
+  return found;
+}
+
+void hk_focus_conclude(struct hk_focus_line *line, int64_t row, const struct hk_focus_find *find)
+{
+  const struct hk_focus *f = &line->f;
+  struct hk_focus_found found = { .strongest = find->strongest, .sensor = find->sensor };
+  if (find->sensor != HK_FOCUS_NONE) {
     found.changed = line->stands = true;
-    found.position = hk_focus_position(line, at / f->aims);
-    found.speed = hk_focus_speed(line, at % f->aims);
+    found.position = hk_focus_position(line, find->at / f->aims);
+    found.speed = hk_focus_speed(line, find->at % f->aims);
     line->since = row;
   } else if (line->stands && row - line->since >= 2 * (int64_t)f->period) {
     found.settled = true;
@@ -344,7 +356,8 @@ void hk_focus_row(struct hk_focus_line *line, int64_t row, const double *x)
     hk_focus_gather(f, row, j);
   for (uint32_t j = 0; j < f->n; j++)
     hk_focus_judge(f, row, j);
-  find_change(line, row);
+  const struct hk_focus_find found = focus_find(f, row);
+  hk_focus_conclude(line, row, &found);
   f->any = true;
   f->row = row;
 }
@@ -377,12 +390,6 @@ static size_t rows_size(const struct hk_focus *f)
   return 2 * (f->keep + 1) * sizeof(float);
 }
 
-/* The place in a sensor's rings of the row `back` rows before the next one. */
-static size_t ring_at(const struct hk_focus *f, uint32_t j, int64_t row, uint32_t back)
-{
-  return (size_t)j * f->room + ((uint64_t)(row + 1 - back) & (f->room - 1));
-}
-
 size_t hk_focus_state_size(const struct hk_focus_line *line)
 {
   const struct hk_focus *f = &line->f;
@@ -405,11 +412,11 @@ void hk_focus_write(const struct hk_focus_line *line, void *state)
   for (uint32_t j = 0; j < f->n; j++) {
     const struct kept kept = { f->error[j], f->errors[j], f->peak[j] };
     for (uint32_t k = samples_of(f); k > 0; k--, at += sizeof(double))
-      memcpy(at, &f->sample[(size_t)j * f->past + ((uint64_t)(head.row + 1 - k) & (f->past - 1))], sizeof(double));
+      memcpy(at, &f->sample[hk_focus_at(f, f->past, head.row + 1 - k, j)], sizeof(double));
     for (uint32_t k = f->keep; k > 0; k--, at += sizeof(float))
-      memcpy(at, &f->change[ring_at(f, j, head.row, k)], sizeof(float));
+      memcpy(at, &f->change[hk_focus_at(f, f->room, head.row + 1 - k, j)], sizeof(float));
     for (uint32_t k = f->keep + 2; k > 0; k--, at += sizeof(float))
-      memcpy(at, &f->held[ring_at(f, j, head.row, k)], sizeof(float));
+      memcpy(at, &f->held[hk_focus_at(f, f->room, head.row + 1 - k, j)], sizeof(float));
     memcpy(at, &kept, sizeof kept);
     at += sizeof kept;
   }
@@ -425,14 +432,14 @@ static bool is_peak(const struct hk_focus *f, uint32_t j, float value, uint32_t 
 /* Whether a sensor's rows are possible. */
 static bool are_rows(const struct hk_focus *f, uint32_t j)
 {
-  const double *sample = f->sample + (size_t)j * f->past;
-  const float *change = f->change + (size_t)j * f->room, *held = f->held + (size_t)j * f->room;
   const float most = HK_FOCUS_BOUND * STRONGEST;
   bool good = true;
   for (uint32_t k = 0; k < f->past; k++)
-    good &= isnan(sample[k]) || fabs(sample[k]) <= VALUE_MAX;
-  for (uint32_t k = 0; k < f->room; k++)
-    good &= (isnan(change[k]) || fabsf(change[k]) <= HK_FOCUS_BOUND) && (isnan(held[k]) || (held[k] >= 0 && held[k] <= most));
+    good &= !(fabs(f->sample[hk_focus_at(f, f->past, k, j)]) > VALUE_MAX);
+  for (uint32_t k = 0; k < f->room; k++) {
+    const float change = f->change[hk_focus_at(f, f->room, k, j)], held = f->held[hk_focus_at(f, f->room, k, j)];
+    good &= !(fabsf(change) > HK_FOCUS_BOUND) && !(held < 0 || held > most);
+  }
   return good;
 }
 
@@ -464,11 +471,11 @@ int hk_focus_read(struct hk_focus_line *line, const void *state, size_t size)
   for (uint32_t j = 0; j < f->n; j++) {
     struct kept kept;
     for (uint32_t k = samples_of(f); k > 0; k--, at += sizeof(double))
-      memcpy(&f->sample[(size_t)j * f->past + ((uint64_t)(head.row + 1 - k) & (f->past - 1))], at, sizeof(double));
+      memcpy(&f->sample[hk_focus_at(f, f->past, head.row + 1 - k, j)], at, sizeof(double));
     for (uint32_t k = f->keep; k > 0; k--, at += sizeof(float))
-      memcpy(&f->change[ring_at(f, j, head.row, k)], at, sizeof(float));
+      memcpy(&f->change[hk_focus_at(f, f->room, head.row + 1 - k, j)], at, sizeof(float));
     for (uint32_t k = f->keep + 2; k > 0; k--, at += sizeof(float))
-      memcpy(&f->held[ring_at(f, j, head.row, k)], at, sizeof(float));
+      memcpy(&f->held[hk_focus_at(f, f->room, head.row + 1 - k, j)], at, sizeof(float));
     memcpy(&kept, at, sizeof kept);
     at += sizeof kept;
     if (!is_kept(f, j, &kept) || !are_rows(f, j))

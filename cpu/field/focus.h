@@ -33,8 +33,8 @@
  *
  *   1 hk_focus_sense    by sensor  reads x                         writes past, change, error
  *   2 hk_focus_aim      by place   reads change of the sensors     writes strength, aimed
- *   3 hk_focus_gather   by sensor  reads strength of its places    writes held, peak
- *   4 hk_focus_judge    by sensor  reads peak of those in reach    writes blamed, value
+ *   3 hk_focus_gather   by sensor  reads strength of its places    writes held, peak, top, top_at
+ *   4 hk_focus_judge    by sensor  reads top of those in reach     writes blamed, value
  *
  * Arithmetic, the same on every backend to the last bit: means in double, from the oldest row to the newest; all else in float,
  * each operation rounded separately, sums over sensors by their order on the line.
@@ -61,7 +61,8 @@ extern "C" {
 #define HK_FOCUS_LAG_MAX 4095    /* rows */
 #define HK_FOCUS_REACH_MAX 4096u /* sensors within reach of a place */
 #define HK_FOCUS_SETTLE 96u
-#define HK_FOCUS_LEAST 3u /* sensors */
+#define HK_FOCUS_LEAST 3u    /* sensors */
+#define HK_FOCUS_AT_ONCE 16u /* rows: pass 1 may be so many rows ahead of the others */
 #define HK_FOCUS_NONE UINT32_MAX
 #define HK_FOCUS_SPREAD 1.2533141f
 #define HK_FOCUS_BOUND 8.0f /* |d| is less */
@@ -91,7 +92,7 @@ struct hk_focus_rule {
   float forget;
 };
 
-/* The sensors of a place for an aim: `n` from `first` on, with lags from `at` on. */
+/* The sensors of a place for an aim: `n` from `first` on, with lags from `at` on, `step` apart. */
 struct hk_focus_view {
   uint32_t first, n, at;
 };
@@ -107,30 +108,38 @@ struct hk_focus_peak {
   uint32_t now_at, before_at; /* place * aims + aim; HK_FOCUS_NONE: none */
 };
 
+/* Columns of a row, all written anew by it. */
+struct hk_focus_now {
+  float *strength;  /* by place: the greatest F; NaN: none */
+  uint32_t *aimed;  /* by place: its aim */
+  float *top;       /* by sensor: the greatest remembered value */
+  uint32_t *top_at; /* and where it was, as in its peak */
+  float *value;     /* by sensor: its strength M rows before; NaN: none */
+  uint32_t *blamed; /* by sensor: the sensor that is to blame; HK_FOCUS_NONE: none */
+};
+
 /* Tables of a line, immutable, and columns of its state, in the memory of the host or of a device. Sensors are numbered by their
- * order on the line, places upwards. */
+ * order on the line, places upwards. Rings have a row of `wide` numbers after the other, by sensor. */
 struct hk_focus {
   uint32_t n, places; /* sensors, and places of each */
   uint32_t aims;
   uint32_t block, period; /* rows */
   uint32_t keep;          /* M, rows */
   uint32_t room, past;    /* rows of the rings: of `change` and `held`, and of `sample`; powers of 2 */
+  uint32_t wide, step;    /* numbers in a row of a ring; distance of a view's lags */
   float slowly, threshold;
   bool any;                         /* there was a row: */
   int64_t row;                      /* the last one */
   const struct hk_focus_view *view; /* by aim and place */
   const uint16_t *lag;
   const struct hk_focus_near *near;
-  double *sample; /* by sensor: ring of values, NaN: none */
-  float *change;  /* by sensor: ring of d, NaN: none */
-  float *held;    /* by sensor: ring of strengths, NaN: none */
+  double *sample; /* ring of values, NaN: none */
+  float *change;  /* ring of d, NaN: none */
+  float *held;    /* ring of strengths, NaN: none */
   float *error;   /* c */
   uint32_t *errors;
   struct hk_focus_peak *peak;
-  float *strength;  /* by place: the greatest F; NaN: none */
-  uint32_t *aimed;  /* by place: its aim */
-  float *value;     /* by sensor: its strength M rows before; NaN: none */
-  uint32_t *blamed; /* by sensor: the sensor that is to blame; HK_FOCUS_NONE: none */
+  struct hk_focus_now now;
 };
 
 /* Rows from the beginning of a change to its greatest F. */
@@ -144,13 +153,19 @@ HK_INLINE float hk_focus_nothing(void)
   return (float)NAN;
 }
 
-/* Mean of `block` rows from `from` on; NaN: fewer than half of them have a value. */
-HK_INLINE double hk_focus_mean(const struct hk_focus *f, const double *sample, int64_t from)
+/* The place in a ring of `rows` rows of a sensor's number. */
+HK_INLINE size_t hk_focus_at(const struct hk_focus *f, uint32_t rows, int64_t row, uint32_t j)
+{
+  return ((uint64_t)row & (rows - 1)) * f->wide + j;
+}
+
+/* Mean of a sensor's `block` rows from `from` on; NaN: fewer than half of them have a value. */
+HK_INLINE double hk_focus_mean(const struct hk_focus *f, int64_t from, uint32_t j)
 {
   double sum = 0;
   uint32_t n = 0;
   for (uint32_t k = 0; k < f->block; k++) {
-    const double x = sample[(uint64_t)(from + k) & (f->past - 1)];
+    const double x = f->sample[hk_focus_at(f, f->past, from + k, j)];
     sum += x == x ? x : 0;
     n += x == x;
   }
@@ -169,20 +184,17 @@ HK_INLINE void hk_focus_learn(const struct hk_focus *f, uint32_t j, float size)
 /* Pass 1, with the value of a row, NaN: none. Rows between the last one and `row` had no values. */
 HK_INLINE void hk_focus_sense(const struct hk_focus *f, int64_t row, double x, uint32_t j)
 {
-  double *sample = f->sample + (size_t)j * f->past;
-  float *change = f->change + (size_t)j * f->room, *held = f->held + (size_t)j * f->room;
   const uint32_t most = f->room > f->past ? f->room : f->past;
   int64_t missed = f->any ? f->row + 1 : row;
   for (missed = row - missed > most ? row - most : missed; missed < row; missed++) {
-    sample[(uint64_t)missed & (f->past - 1)] = (double)NAN;
-    change[(uint64_t)missed & (f->room - 1)] = held[(uint64_t)missed & (f->room - 1)] = hk_focus_nothing();
+    f->sample[hk_focus_at(f, f->past, missed, j)] = (double)NAN;
+    f->change[hk_focus_at(f, f->room, missed, j)] = f->held[hk_focus_at(f, f->room, missed, j)] = hk_focus_nothing();
   }
-  sample[(uint64_t)row & (f->past - 1)] = x;
-  const float e =
-      (float)(hk_focus_mean(f, sample, row - f->block + 1) - hk_focus_mean(f, sample, row - 2 * (int64_t)f->block + 1));
+  f->sample[hk_focus_at(f, f->past, row, j)] = x;
+  const float e = (float)(hk_focus_mean(f, row - f->block + 1, j) - hk_focus_mean(f, row - 2 * (int64_t)f->block + 1, j));
   const float spread = HK_FOCUS_SPREAD * f->error[j];
   const bool known = e == e && f->errors[j] >= HK_FOCUS_SETTLE && spread > 0;
-  change[(uint64_t)row & (f->room - 1)] = known ? e / (spread + fabsf(e) / HK_FOCUS_BOUND) : hk_focus_nothing();
+  f->change[hk_focus_at(f, f->room, row, j)] = known ? e / (spread + fabsf(e) / HK_FOCUS_BOUND) : hk_focus_nothing();
   if (e == e)
     hk_focus_learn(f, j, fabsf(e));
 }
@@ -190,13 +202,12 @@ HK_INLINE void hk_focus_sense(const struct hk_focus *f, int64_t row, double x, u
 /* F of a place and an aim; NaN: not known. */
 HK_INLINE float hk_focus_sum(const struct hk_focus *f, int64_t row, const struct hk_focus_view *view)
 {
-  const uint64_t from = (uint64_t)(row - f->keep);
+  const int64_t from = row - f->keep;
   const uint16_t *lag = f->lag + view->at;
-  const float *change = f->change + (size_t)view->first * f->room;
   float sum = 0;
   uint32_t n = 0;
   for (uint32_t k = 0; k < view->n; k++) {
-    const float d = change[(size_t)k * f->room + ((from + lag[k]) & (f->room - 1))];
+    const float d = f->change[hk_focus_at(f, f->room, from + lag[(size_t)k * f->step], view->first + k)];
     sum += d == d ? d : 0;
     n += d == d;
   }
@@ -216,8 +227,8 @@ HK_INLINE void hk_focus_aim(const struct hk_focus *f, int64_t row, uint32_t plac
       aimed = a;
     }
   }
-  f->strength[place] = best;
-  f->aimed[place] = aimed;
+  f->now.strength[place] = best;
+  f->now.aimed[place] = aimed;
 }
 
 /* Number of the period of a row. */
@@ -241,45 +252,37 @@ HK_INLINE void hk_focus_gather(const struct hk_focus *f, int64_t row, uint32_t j
     peak.now_at = HK_FOCUS_NONE;
   }
   for (uint32_t p = j * f->places; p < (j + 1) * f->places; p++) {
-    const float strength = f->strength[p];
+    const float strength = f->now.strength[p];
     if (strength != strength || strength <= best)
       continue;
     best = strength;
     if (strength > peak.now) {
       peak.now = strength;
-      peak.now_at = p * f->aims + f->aimed[p];
+      peak.now_at = p * f->aims + f->now.aimed[p];
     }
   }
+  const bool now = peak.now > peak.before;
   f->peak[j] = peak;
-  f->held[(size_t)j * f->room + ((uint64_t)row & (f->room - 1))] = best;
-}
-
-HK_INLINE float hk_focus_top(const struct hk_focus_peak *peak)
-{
-  return peak->now > peak->before ? peak->now : peak->before;
-}
-
-/* Where the greatest remembered value was; HK_FOCUS_NONE: there is none. */
-HK_INLINE uint32_t hk_focus_top_at(const struct hk_focus_peak *peak)
-{
-  return peak->now > peak->before ? peak->now_at : peak->before_at;
+  f->now.top[j] = now ? peak.now : peak.before;
+  f->now.top_at[j] = now ? peak.now_at : peak.before_at;
+  f->held[hk_focus_at(f, f->room, row, j)] = best;
 }
 
 /* Pass 4. */
 HK_INLINE void hk_focus_judge(const struct hk_focus *f, int64_t row, uint32_t j)
 {
   const struct hk_focus_near near = f->near[j];
-  float top = hk_focus_top(&f->peak[j]);
+  float top = f->now.top[j];
   uint32_t blamed = HK_FOCUS_NONE;
   for (uint32_t k = near.first; k < near.end; k++) {
-    const float other = hk_focus_top(&f->peak[k]);
+    const float other = f->now.top[k];
     if (other > top || (other == top && other > 0 && k < j && blamed == HK_FOCUS_NONE)) {
       top = other;
       blamed = k;
     }
   }
-  f->blamed[j] = blamed;
-  f->value[j] = f->held[(size_t)j * f->room + ((uint64_t)(row - f->keep) & (f->room - 1))];
+  f->now.blamed[j] = blamed;
+  f->now.value[j] = f->held[hk_focus_at(f, f->room, row - f->keep, j)];
 }
 
 /* Severity of a change by its strength in thresholds, as severity.h has it. It is a warning at the threshold, because the user
@@ -292,8 +295,8 @@ HK_INLINE float hk_focus_severity(float margin)
 /* Whether a sensor has found a change in the row, after pass 4. */
 HK_INLINE bool hk_focus_finds(const struct hk_focus *f, int64_t row, uint32_t j)
 {
-  const float value = f->value[j], last = f->held[(size_t)j * f->room + ((uint64_t)(row - f->keep - 1) & (f->room - 1))];
-  return value >= f->threshold && f->blamed[j] == HK_FOCUS_NONE && value == hk_focus_top(&f->peak[j]) && !(last >= value);
+  const float value = f->now.value[j], last = f->held[hk_focus_at(f, f->room, row - f->keep - 1, j)];
+  return value >= f->threshold && f->now.blamed[j] == HK_FOCUS_NONE && value == f->now.top[j] && !(last >= value);
 }
 
 /* --- focus.c: a line on the host ------------------------------------------------------------------------------------------ */
@@ -334,6 +337,14 @@ double hk_focus_speed(const struct hk_focus_line *line, uint32_t aim);
 
 /* Processes a row, later than the last one: x by sensor. The result is line->found, and value and blamed of line->f. */
 void hk_focus_row(struct hk_focus_line *line, int64_t row, const double *x);
+/* What the passes of a row have found: the greatest value, NaN: none; the sensor with the greatest value of those that find a
+ * change, of equal ones the lowest, HK_FOCUS_NONE: none; and its top_at. */
+struct hk_focus_find {
+  float strongest;
+  uint32_t sensor, at;
+};
+/* Sets line->found from what the passes of a row have found. */
+void hk_focus_conclude(struct hk_focus_line *line, int64_t row, const struct hk_focus_find *find);
 
 /* The sensor whose stretch a position is in. */
 uint32_t hk_focus_nearest(const struct hk_focus_line *line, double position);

@@ -1,38 +1,50 @@
-/* Computes the rows of a large field on a device that has a copy of the columns of its residual (residual.h). The host's columns
- * are as of the last hk_offload_look or hk_offload_change; what is read after each row (z, off, errors, error) is copied back
- * with the row.
+/* Computes the rows of a large field on a device that has a copy of the columns of the host: of a residual (residual.h), or of a
+ * line (focus.h). The host's columns are as of the last hk_offload_look or hk_offload_change; what is read after each row (z,
+ * off, errors and error of a residual; value and blamed of a line) is copied back with the row.
  *
- * The device gives the same bits as hk_residual_row, so it does not matter which rows it computed. A device that fails is not
- * used again: the field continues from the columns of the host. Thread: the field's. */
+ * The device gives the same bits as hk_residual_row and hk_focus_row, so it does not matter which rows it computed. A device that
+ * fails is not used again: the field continues from the columns of the host. Thread: the field's. */
 #ifndef HK_FIELD_OFFLOAD_H
 #define HK_FIELD_OFFLOAD_H
 
+#include "cpu/field/correlate.h"
 #include "cpu/field/residual.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define HK_OFFLOAD_LEAST 4096u /* members; for fewer the host takes about as long as the copies */
+#define HK_OFFLOAD_LEAST 4096u /* nodes; for fewer the host takes about as long as the copies */
+#define HK_OFFLOAD_ADDS                                                                                                          \
+  8u /* a focus of so many adds a row counts as a node: it is faster there from half of HK_OFFLOAD_LEAST on */
 
-/* Functions of a device. All except `close` may block for seconds, but not forever. */
-struct hk_residual_kind {
+/* Functions of a device for one operator. `host` is a struct hk_residual of a residual, a struct hk_focus_line of a focus. All
+ * except `close` may block for seconds, but not forever. */
+struct hk_offload_kind {
   /* Copies the columns of `host` to device `number`. Returns 0 and *out, or a negative errno with a message. */
-  int (*open)(void **out, const struct hk_residual *host, uint32_t number, char *error, size_t size);
+  int (*open)(void **out, const void *host, uint32_t number, char *error, size_t size);
   void (*close)(void *columns);
-  /* As hk_residual_row, without changing `rows` of `host`; also writes columns now.z, now.off, errors and error of `host`.
-   * Returns 0, or a negative errno with a message; then the columns are undefined. */
-  int (*row)(void *columns, const struct hk_residual *host, const double *x, double *r, char *error, size_t size);
-  /* Copies all columns to `host` (read) or from it (write), without changing its `rows`. Returns as row. */
-  int (*read)(void *columns, const struct hk_residual *host, char *error, size_t size);
-  int (*write)(void *columns, const struct hk_residual *host, char *error, size_t size);
+  /* As hk_residual_row (x, r; row is not looked at) or hk_focus_row (row, x; r is not). Of `host` it also writes what is read
+   * after each row, and counts the row. Returns 0, or a negative errno with a message; then the columns on the device are
+   * undefined. */
+  int (*row)(void *columns, void *host, int64_t row, const double *x, double *r, char *error, size_t size);
+  /* Copies all columns to `host` (read) or from it (write). Returns as row. */
+  int (*read)(void *columns, void *host, char *error, size_t size);
+  int (*write)(void *columns, const void *host, char *error, size_t size);
+  /* As hk_correlate, on device `number`; NULL: the host chooses. */
+  int (*correlate)(const struct hk_correlate_task *task, uint32_t number, char *error, size_t size);
+};
+
+/* The operators that a device computes; NULL: the host does. */
+struct hk_field_kinds {
+  const struct hk_offload_kind *residual, *focus;
 };
 
 /* Where a field is computed. All zero: the host. */
 struct hk_field_place {
-  const struct hk_residual_kind *kind; /* NULL: the host */
-  uint32_t number;                     /* number of the device */
-  uint32_t least;                      /* the host computes fields with fewer members */
+  const struct hk_field_kinds *kinds; /* NULL: the host */
+  uint32_t number;                    /* number of the device */
+  uint32_t least;                     /* the host computes fields with fewer nodes */
   /* Reports that the device now has the columns or, if why is not NULL, that the host computes from now on. NULL: no report. */
   void (*told)(void *arg, const char *why);
   void *arg;
@@ -40,19 +52,23 @@ struct hk_field_place {
 
 struct hk_field_offload {
   struct hk_field_place place;
-  void *columns; /* columns on the device; NULL: none */
-  bool ahead;    /* the device's columns are newer than the host's */
-  bool behind;   /* the host's columns are newer than the device's */
+  const struct hk_offload_kind *kind; /* NULL: the host computes */
+  void *columns;                      /* columns on the device; NULL: none */
+  void *host;                         /* those of the host, if there are `columns` */
+  bool ahead;                         /* the device's columns are newer than the host's */
+  bool behind;                        /* the host's columns are newer than the device's */
 };
 
-/* Computes a row of a field of `members` members, on the device or the host. */
-void hk_offload_row(struct hk_field_offload *offload, struct hk_residual *host, uint32_t members, const double *x, double *r);
+/* Computes a row of a field of `nodes` nodes on the device. False: the host has to. */
+bool hk_offload_row(struct hk_field_offload *offload, void *host, uint32_t nodes, int64_t row, const double *x, double *r);
+/* Chooses neighbours on the device that has the columns. False: the host has to. */
+bool hk_offload_correlate(struct hk_field_offload *offload, const struct hk_correlate_task *task);
 /* hk_offload_look: call before reading columns of the host other than those that come with a row. hk_offload_change: call before
  * writing to any. */
-void hk_offload_look(struct hk_field_offload *offload, const struct hk_residual *host);
-void hk_offload_change(struct hk_field_offload *offload, const struct hk_residual *host);
+void hk_offload_look(struct hk_field_offload *offload);
+void hk_offload_change(struct hk_field_offload *offload);
 /* Call before the host's columns are enlarged: as hk_offload_change, and frees the device's columns. */
-void hk_offload_grow(struct hk_field_offload *offload, const struct hk_residual *host);
+void hk_offload_grow(struct hk_field_offload *offload);
 /* Frees the device's columns. */
 void hk_offload_close(struct hk_field_offload *offload);
 

@@ -126,6 +126,7 @@ void hk_field_write(const struct hk_field *f, void *state)
     return;
   }
   if (f->rule.kind == HK_FIELD_FOCUS) {
+    hk_offload_look(f->offload);
     hk_field_line_write(&f->line, at);
     return;
   }
@@ -133,7 +134,7 @@ void hk_field_write(const struct hk_field *f, void *state)
     memcpy(at, f->filter, f->top * sizeof *f->filter);
   if (hk_field_filters(&f->rule))
     return;
-  hk_offload_look(f->offload, &f->residual);
+  hk_offload_look(f->offload);
   hk_residual_write(&f->residual, f->top, at);
   at += hk_residual_state_size(&f->residual.rule, f->top);
   for (uint32_t back = f->kept; back > 0; back--)

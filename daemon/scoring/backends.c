@@ -13,7 +13,7 @@ const struct hk_backend_kind hk_backend_kinds[] = {
   [HK_BACKEND_CUDA] = { .open = hk_cuda_open,
                         .failure = hk_cuda_failure,
                         .devices = hk_cuda_devices,
-                        .fields = &hk_cuda_residual,
+                        .fields = { &hk_cuda_residual, &hk_cuda_focus },
                         .pipelines = &hk_pipelines_gpu,
                         .batch = 262144,
                         .device = true },

@@ -15,7 +15,7 @@ struct hk_backend_kind {
   /* Describes the last failure of the backend; "": none. NULL: only the errno is known. */
   const char *(*failure)(struct hk_backend *b);
   uint32_t (*devices)(void);                 /* number of its devices, each with its own backend; NULL: one */
-  const struct hk_residual_kind *fields;     /* computes residuals of large fields on this device; NULL: the host does */
+  struct hk_field_kinds fields;              /* computes large fields on this device */
   const struct hk_pipelines_kind *pipelines; /* computes models of many lines; NULL: the host does */
   uint32_t batch;                            /* capacity of a batch, points */
   bool device; /* a separate device, which may be lost or hang while the rest of the machine works */

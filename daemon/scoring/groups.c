@@ -105,9 +105,9 @@ static void tell_offload(void *shard, const char *why)
 {
   const struct hk_shard *s = shard;
   if (why)
-    hk_log(s->all->log, HK_LOG_WARNING, "residuals of a large field are computed on the CPU from now on: %s", why);
+    hk_log(s->all->log, HK_LOG_WARNING, "a large field is computed on the CPU from now on: %s", why);
   else
-    hk_log(s->all->log, HK_LOG_INFO, "residuals of a large field are computed on the %s device", s->device->backend->ops->name);
+    hk_log(s->all->log, HK_LOG_INFO, "a large field is computed on the %s device", s->device->backend->ops->name);
 }
 
 /* Large fields are computed on the device of their sensors. */
@@ -116,7 +116,7 @@ static void place_field(const struct hk_groups *g, struct hk_machine *m)
   const struct hk_device *device = g->shard->device;
   if (!m->field.model || !device)
     return;
-  const struct hk_field_place place = { device->kind->fields, g->shard->number, HK_OFFLOAD_LEAST, tell_offload, g->shard };
+  const struct hk_field_place place = { &device->kind->fields, g->shard->number, HK_OFFLOAD_LEAST, tell_offload, g->shard };
   hk_field_compute_at(m->field.model, &place);
 }
 

@@ -1,5 +1,6 @@
 /* A build without nvcc: there is no GPU. */
 #include "gpu/cuda.h"
+#include "gpu/field/focus_gpu.h"
 #include "gpu/field/residual_gpu.h"
 
 #include <errno.h>
@@ -36,11 +37,62 @@ int hk_residual_gpu_read(struct hk_residual_gpu *g, struct hk_residual *host)
   return -ENODEV;
 }
 
-static int stub_device_open(void **out, const struct hk_residual *host, uint32_t number, char *error, size_t size)
+static int stub_residual_open(void **out, const void *host, uint32_t number, char *error, size_t size)
 {
   struct hk_residual_gpu *g;
   *out = NULL;
   return hk_residual_gpu_open(&g, host, number, error, size);
 }
 
-const struct hk_residual_kind hk_cuda_residual = { .open = stub_device_open }; /* and nothing more, where that always fails */
+int hk_focus_gpu_open(struct hk_focus_gpu **out, const struct hk_focus_line *line, uint32_t device, char *error, size_t size)
+{
+  (void)line;
+  *out = NULL;
+  return hk_residual_gpu_open(&(struct hk_residual_gpu *){ NULL }, NULL, device, error, size);
+}
+
+void hk_focus_gpu_close(struct hk_focus_gpu *g)
+{
+  (void)g;
+}
+
+int hk_focus_gpu_begin(struct hk_focus_gpu *g, int64_t row, const double *x, uint32_t rows)
+{
+  (void)g, (void)row, (void)x, (void)rows;
+  return -ENODEV;
+}
+
+int hk_focus_gpu_wait(struct hk_focus_gpu *g)
+{
+  (void)g;
+  return -ENODEV;
+}
+
+int hk_focus_gpu_row(struct hk_focus_gpu *g, uint32_t k, struct hk_focus_gpu_row *out)
+{
+  (void)g, (void)k, (void)out;
+  return -ENODEV;
+}
+
+int hk_focus_gpu_write(struct hk_focus_gpu *g, const struct hk_focus_line *line)
+{
+  (void)g, (void)line;
+  return -ENODEV;
+}
+
+int hk_focus_gpu_read(struct hk_focus_gpu *g, struct hk_focus_line *line)
+{
+  (void)g, (void)line;
+  return -ENODEV;
+}
+
+static int stub_focus_open(void **out, const void *line, uint32_t number, char *error, size_t size)
+{
+  struct hk_focus_gpu *g;
+  *out = NULL;
+  return hk_focus_gpu_open(&g, line, number, error, size);
+}
+
+/* And nothing more, where that always fails. */
+const struct hk_offload_kind hk_cuda_residual = { .open = stub_residual_open };
+const struct hk_offload_kind hk_cuda_focus = { .open = stub_focus_open };

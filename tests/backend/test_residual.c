@@ -3,6 +3,7 @@
  * members come and go. Skips where there is no GPU. */
 #include "cpu/field/state.h"
 #include "gpu/cuda.h"
+#include "gpu/field/correlate_gpu.h"
 #include "gpu/field/residual_gpu.h"
 
 #include <errno.h>
@@ -174,6 +175,48 @@ static void same_as_the_host(void **state)
     try(&shapes[i]);
 }
 
+/* Who is whose neighbour: the same as on the host, equal ones and those without values, too. */
+static void chooses_the_same(void **state)
+{
+  (void)state;
+  static const uint32_t sizes[][3] = { { 5, 4, 96 }, { 33, 16, 512 }, { 700, 5, 300 }, { 2049, 8, 511 } }; /* members, q, rows */
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    const uint32_t n = sizes[s][0], q = sizes[s][1], kept = sizes[s][2], room = (n + 63) / 32 * 32;
+    float *ring = malloc((size_t)kept * room * sizeof *ring);
+    uint32_t *due = malloc(n * sizeof *due), *want = malloc((size_t)n * q * sizeof *want),
+             *got = malloc((size_t)n * q * sizeof *got);
+    uint32_t n_due = 0, none = 0;
+    char error[256];
+    assert_true(ring && due && want && got);
+    seed = 21;
+    for (size_t row = 0; row < kept; row++) {
+      const double front[2] = { noise(), noise() };
+      for (uint32_t i = 0; i < room; i++) /* 3 and 4 are twins, 7 stands still, 11 is hardly ever there */
+        ring[row * room + i] = i == 4                                           ? ring[row * room + 3]
+                               : i == 7                                         ? 2.5f
+                               : uniform() < 0.05 || (i == 11 && row % 16 != 0) ? (float)NAN
+                                                                                : (float)(front[i % 2] + (0.1 + i % 9) * noise());
+    }
+    for (uint32_t i = 0; i < n; i++)
+      if (i < 20 || uniform() < 0.7)
+        due[n_due++] = i;
+    struct hk_correlate_task task = { ring, room, kept, n, q, due, n_due, want };
+    assert_int_equal(hk_correlate(&task), 0);
+    task.found = got;
+    if (hk_correlate_gpu(&task, 0, error, sizeof error) != 0)
+      fail_msg("%s", error);
+    assert_memory_equal(want, got, (size_t)n_due * q * sizeof *got);
+    for (size_t k = 0; k < (size_t)n_due * q; k++)
+      none += want[k] == HK_RESIDUAL_NONE;
+    print_message("# %u of %u choose %u of the others: %u places stay empty\n", n_due, n, q, none);
+    assert_true(none > 0 && none < n_due * q / 2 + 5 * q);
+    free(ring);
+    free(due);
+    free(want);
+    free(got);
+  }
+}
+
 /* ---- fields ---- */
 
 #define MEMBERS 4300u
@@ -279,8 +322,8 @@ static void live(uint32_t neighbours, uint32_t members, const struct hk_field_pl
 static void fields_that_live(void **state)
 {
   (void)state;
-  const struct hk_field_place large = { &hk_cuda_residual, 0, HK_OFFLOAD_LEAST, told, NULL },
-                              small = { &hk_cuda_residual, 0, 8, told, NULL };
+  const struct hk_field_kinds cuda = { .residual = &hk_cuda_residual };
+  const struct hk_field_place large = { &cuda, 0, HK_OFFLOAD_LEAST, told, NULL }, small = { &cuda, 0, 8, told, NULL };
   live(HK_FIELD_GRAPH, MEMBERS, &large, 330);
   live(HK_FIELD_AUTO, 60, &small, 900);
 }
@@ -313,8 +356,8 @@ static bool has_gpu(char *error, size_t size)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(same_as_the_host), cmocka_unit_test(fields_that_live),
-                                      cmocka_unit_test(says_what_is_missing) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(same_as_the_host), cmocka_unit_test(chooses_the_same),
+                                      cmocka_unit_test(fields_that_live), cmocka_unit_test(says_what_is_missing) };
   char error[256];
   if (has_gpu(error, sizeof error))
     return cmocka_run_group_tests_name("residual", tests, NULL, NULL);

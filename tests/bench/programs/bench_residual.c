@@ -140,14 +140,14 @@ static double copied_us(struct ours *o, const double *x, double *r, uint32_t row
 }
 
 /* As a field of the daemon has it: what is read of every row comes back as well, and nothing of it is pinned. */
-static double field_us(struct ours *o, const struct hk_residual *f, const double *x, double *r)
+static double field_us(struct ours *o, struct hk_residual *f, const double *x, double *r)
 {
   double t[RUNS];
   char error[256];
   for (uint32_t run = 0; run < RUNS; run++) {
     const double begin = now_us();
     for (uint32_t k = 0; k < X_ROWS; k++)
-      check("row", hk_cuda_residual.row(o->g, f, x + (size_t)k * f->room, r, error, sizeof error));
+      check("row", hk_cuda_residual.row(o->g, f, 0, x + (size_t)k * f->room, r, error, sizeof error));
     t[run] = (now_us() - begin) / X_ROWS;
   }
   return median(t);

@@ -82,7 +82,7 @@ static struct heard run(struct hk_focus_line *line, uint32_t from, uint32_t to)
     hk_focus_row(line, t, value[t]);
     h.settled += line->found.settled;
     for (uint32_t j = 0; j < SENSORS; j++)
-      h.values += !isnan(line->f.value[j]);
+      h.values += !isnan(line->f.now.value[j]);
     if (!line->found.changed)
       continue;
     h.changes++;
@@ -163,7 +163,7 @@ static void test_against_plain_loops(void **state)
   for (uint32_t t = 0; t < ROWS; t++) {
     hk_focus_row(line, t, value[t]);
     for (uint32_t j = 0; j < SENSORS; j++) {
-      const double want = strongest(line, (int64_t)t - line->f.keep, j, line->f.keep), got = (double)line->f.value[j];
+      const double want = strongest(line, (int64_t)t - line->f.keep, j, line->f.keep), got = (double)line->f.now.value[j];
       assert_int_equal(isnan(want), isnan(got));
       none += isnan(want);
       compared += !isnan(want);
@@ -269,7 +269,7 @@ static void test_missing(void **state)
   for (uint32_t t = ROWS; t < ROWS + 2000; t += 1000) { /* rows that nobody has: all must begin anew */
     hk_focus_row(line, t + 1000, value[0]);
     for (uint32_t j = 0; j < SENSORS; j++)
-      assert_true(isnan(line->f.value[j]));
+      assert_true(isnan(line->f.now.value[j]));
   }
   hk_focus_free(line);
 }
@@ -419,12 +419,12 @@ static void look(struct fielded *of, const struct hk_field_row *row)
   if (changed)
     assert_true(llabs(row->latest - (int64_t)BEGINS * 100000000) <= 200000000);
   for (uint32_t k = 0; k < SENSORS; k++) {
-    const double want = (double)of->line->f.value[sensor_of(k)], got = row->value[k];
+    const double want = (double)of->line->f.now.value[sensor_of(k)], got = row->value[k];
     assert_true(isnan(want) ? isnan(got) : fabs(got - want) <= 1e-12 * want);
     if (isnan(got) || hk_residual_blamed(got) == 0)
       continue;
     of->secondary++;
-    assert_int_equal(sensor_of(hk_field_neighbour(of->field, k, 0)), of->line->f.blamed[sensor_of(k)]);
+    assert_int_equal(sensor_of(hk_field_neighbour(of->field, k, 0)), of->line->f.now.blamed[sensor_of(k)]);
   }
 }
 

@@ -28,7 +28,7 @@ static double uniform(void)
 /* ---- the device ---- */
 
 static struct {
-  uint32_t opened, closed, rows, reads, writes, number;
+  uint32_t opened, closed, rows, reads, writes, number, chose;
   uint32_t fails_at; /* row; 0: never */
   bool full;         /* it has no room for any field */
 } device;
@@ -51,8 +51,9 @@ static void spoil(const struct hk_residual *host)
     memset(hk_residual_get(host, &column[c]), 0x4b, column[c].bytes * column[c].numbers * host->room);
 }
 
-static int device_open(void **out, const struct hk_residual *host, uint32_t number, char *error, size_t size)
+static int device_open(void **out, const void *columns, uint32_t number, char *error, size_t size)
 {
+  const struct hk_residual *host = columns;
   device.number = number;
   if (device.full) {
     snprintf(error, size, "no room");
@@ -75,14 +76,16 @@ static void device_close(void *columns)
   device.closed++;
 }
 
-static int device_row(void *columns, const struct hk_residual *host, const double *x, double *r, char *error, size_t size)
+static int device_row(void *columns, void *of, int64_t number, const double *x, double *r, char *error, size_t size)
 {
-  struct hk_residual *own = columns;
+  struct hk_residual *own = columns, *host = of;
+  (void)number;
   if (++device.rows == device.fails_at) {
     snprintf(error, size, "out of order");
     return -EIO;
   }
   hk_residual_row(own, x, r);
+  host->rows++;
   if (device.fails_at)
     return 0; /* the host goes on from what it has */
   spoil(host);
@@ -93,7 +96,7 @@ static int device_row(void *columns, const struct hk_residual *host, const doubl
   return 0;
 }
 
-static int device_read(void *columns, const struct hk_residual *host, char *error, size_t size)
+static int device_read(void *columns, void *host, char *error, size_t size)
 {
   (void)error, (void)size;
   copy(columns, host);
@@ -101,8 +104,9 @@ static int device_read(void *columns, const struct hk_residual *host, char *erro
   return 0;
 }
 
-static int device_write(void *columns, const struct hk_residual *host, char *error, size_t size)
+static int device_write(void *columns, const void *of, char *error, size_t size)
 {
+  const struct hk_residual *host = of;
   struct hk_residual *own = columns;
   (void)error, (void)size;
   copy(host, own);
@@ -111,7 +115,18 @@ static int device_write(void *columns, const struct hk_residual *host, char *err
   return 0;
 }
 
-static const struct hk_residual_kind elsewhere = { device_open, device_close, device_row, device_read, device_write };
+static int device_correlate(const struct hk_correlate_task *task, uint32_t number, char *error, size_t size)
+{
+  assert_int_equal(number, 3);
+  if (device.chose++ > 0)
+    return hk_correlate(task);
+  snprintf(error, size, "no room for that"); /* the host does it, and nobody is told */
+  return -ENOMEM;
+}
+
+static const struct hk_offload_kind residual = { device_open, device_close, device_row,
+                                                 device_read, device_write, device_correlate };
+static const struct hk_field_kinds elsewhere = { .residual = &residual };
 
 static char said[64];
 
@@ -242,6 +257,7 @@ static void gives_the_hosts_bits(void **state)
     assert_true(device.rows > ROWS - 80 && device.reads >= 5 && device.writes >= 2); /* it had all rows but the first */
     assert_true(device.opened == 4 && device.closed == 4 && device.number == 3);     /* grown once, read twice */
     assert_string_equal(said, "");
+    assert_true(neighbours == HK_FIELD_AUTO ? device.chose > 2 : device.chose == 0);
   }
 }
 

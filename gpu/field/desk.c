@@ -1,0 +1,90 @@
+/* Copies to a GPU and back: see desk.h. */
+#include "gpu/field/desk.h"
+
+#include <cuda_runtime_api.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+int hk_desk_open(struct hk_desk *d, int device, size_t size)
+{
+  d->device = device;
+  d->size = size > HK_DESK_LEAST ? size : HK_DESK_LEAST;
+  cudaError_t failed = cudaSetDevice(device);
+  if (!failed)
+    failed = cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking);
+  if (!failed)
+    failed = cudaMallocHost((void **)&d->memory, d->size);
+  return (int)failed;
+}
+
+void hk_desk_close(struct hk_desk *d, void *memory)
+{
+  if (d->hangs)
+    return;
+  (void)cudaSetDevice(d->device);
+  if (d->stream)
+    (void)cudaStreamDestroy(d->stream);
+  (void)cudaFree(memory);
+  (void)cudaFreeHost(d->memory);
+}
+
+static int64_t desk_now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int hk_desk_wait(struct hk_desk *d, int failed)
+{
+  const int64_t begin = desk_now();
+  cudaError_t waited;
+  while ((waited = cudaStreamQuery(d->stream)) == cudaErrorNotReady) {
+    const int64_t took = desk_now() - begin;
+    d->hangs = took > HK_DESK_PATIENCE * (int64_t)1000000000;
+    if (d->hangs)
+      return -ETIMEDOUT;
+    if (took > 2000000)
+      usleep(50);
+  }
+  if (!failed && !waited)
+    return 0;
+  (void)cudaGetLastError();
+  return -EIO;
+}
+
+int hk_desk_up(struct hk_desk *d, void *there, const void *here, size_t bytes)
+{
+  int status = hk_desk_wait(d, (int)cudaSetDevice(d->device));
+  for (size_t at = 0, n; status == 0 && at < bytes; at += n) {
+    n = bytes - at < d->size ? bytes - at : d->size;
+    memcpy(d->memory, (const char *)here + at, n);
+    status = hk_desk_wait(d, (int)cudaMemcpyAsync((char *)there + at, d->memory, n, cudaMemcpyHostToDevice, d->stream));
+  }
+  return status;
+}
+
+int hk_desk_down(struct hk_desk *d, void *here, const void *there, size_t bytes)
+{
+  int status = hk_desk_wait(d, (int)cudaSetDevice(d->device));
+  for (size_t at = 0, n; status == 0 && at < bytes; at += n) {
+    n = bytes - at < d->size ? bytes - at : d->size;
+    status = hk_desk_wait(d, (int)cudaMemcpyAsync(d->memory, (const char *)there + at, n, cudaMemcpyDeviceToHost, d->stream));
+    if (status == 0)
+      memcpy((char *)here + at, d->memory, n);
+  }
+  return status;
+}
+
+int hk_desk_tell(int status, char *error, size_t size)
+{
+  if (status == -ETIMEDOUT)
+    snprintf(error, size, "the GPU has not answered for %d s", HK_DESK_PATIENCE);
+  else if (status != 0)
+    snprintf(error, size, "the GPU failed");
+  return status;
+}
