@@ -122,16 +122,17 @@ int hk_band_wide_open(struct hk_band_wide **out, const struct hk_band_shape *s, 
   }
   w->device = (int)device;
   w->matrix = (struct hk_wide_matrix){ .n = s->n, .below = s->below, .above = s->above };
-  int generation = 0;
+  bool clusters = false;
   cudaError_t failed = cudaSetDevice(w->device);
   if (!failed)
-    failed = cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, w->device);
-  if (!failed && hk_wide_panel_blocks(s->below, generation >= 9) == 0) {
+    failed = (cudaError_t)hk_wide_has_clusters(&clusters);
+  if (!failed && hk_wide_panel_blocks(s->below, clusters) == 0) {
     hk_band_wide_close(w);
-    return wide_gpu_refuse(error, size, "this GPU has no clusters of thread blocks, which so many diagonals need");
+    return wide_gpu_refuse(error, size,
+                           "this GPU, or this build, has no clusters of thread blocks, which so many diagonals need");
   }
   if (!failed) {
-    make_plans(&w->parted, &w->whole, s, way, generation >= 9);
+    make_plans(&w->parted, &w->whole, s, way, clusters);
     failed = wide_gpu_set_up(w);
   }
   if (failed) {

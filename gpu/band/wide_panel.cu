@@ -59,6 +59,8 @@ __device__ void post(board &shared, uint32_t row, double value, bool may, uint32
 
 /* --- clusters ----------------------------------------------------------------------------------------------------------- */
 
+#if __CUDA_ARCH__ >= 900
+
 __device__ uint32_t shared_address(const void *p)
 {
   return (uint32_t)__cvta_generic_to_shared(p);
@@ -67,7 +69,6 @@ __device__ uint32_t shared_address(const void *p)
 /* The warp sends what `shared.best` has to all blocks of the cluster, whose barriers count the bytes: four lanes to each. */
 __device__ void send(board &shared, uint32_t turn)
 {
-#if __CUDA_ARCH__ >= 900
   const uint32_t lane = threadIdx.x % 32, to = shared_address(&shared.of_block[turn][blockIdx.x]),
                  barrier = shared_address(&shared.arrived[turn]);
   uint32_t there, barrier_there;
@@ -84,23 +85,19 @@ __device__ void send(board &shared, uint32_t turn)
                    "l"(pair.x), "l"(pair.y), "r"(barrier_there)
                    : "memory");
     }
-#endif
 }
 
 __device__ void open_barriers(board &shared)
 {
-#if __CUDA_ARCH__ >= 900
   if (threadIdx.x < 2)
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&shared.arrived[threadIdx.x])) : "memory");
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   cooperative_groups::this_cluster().sync();
-#endif
 }
 
 /* Waits for all blocks' offers of column j of a round. */
 __device__ void wait_for_offers(board &shared, int j)
 {
-#if __CUDA_ARCH__ >= 900
   const uint32_t barrier = shared_address(&shared.arrived[j % 2]), phase = j / 2 % 2;
   if (threadIdx.x == 0)
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
@@ -114,8 +111,14 @@ __device__ void wait_for_offers(board &shared, int j)
                  : "=r"(done)
                  : "r"(barrier), "r"(phase)
                  : "memory");
-#endif
 }
+#else /* hk_wide_has_clusters says that there are none */
+__device__ void send(board &, uint32_t) {}
+
+__device__ void open_barriers(board &) {}
+
+__device__ void wait_for_offers(board &, int) {}
+#endif
 
 /* --- the panel ---------------------------------------------------------------------------------------------------------- */
 
@@ -261,4 +264,12 @@ int hk_wide_panel(const hk_wide_layout *all, uint32_t row, CUstream_st *stream)
   const cudaError_t failed = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
   return failed ? failed
                 : launch_early(kernel, dim3(blocks, all->segments), threads, bytes, stream, all->clusters, blocks, *all, row);
+}
+
+int hk_wide_has_clusters(bool *has)
+{
+  cudaFuncAttributes built;
+  const cudaError_t failed = cudaFuncGetAttributes(&built, factorise<true>);
+  *has = !failed && built.ptxVersion >= 90 && built.binaryVersion >= 90;
+  return failed;
 }

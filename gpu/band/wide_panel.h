@@ -12,6 +12,8 @@ struct CUstream_st; /* cudaStream_t points to it */
 
 /* Factorises the panel of HK_WIDE_PANEL columns from `row` on. */
 int hk_wide_panel(const struct hk_wide_layout *layout, uint32_t row, struct CUstream_st *stream);
+/* Whether the current device has clusters of thread blocks and kernels that begin early, and these kernels were built for it. */
+int hk_wide_has_clusters(bool *has);
 
 #ifdef __cplusplus
 }
