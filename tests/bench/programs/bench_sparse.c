@@ -1,12 +1,16 @@
-/* A network of pipes solved as a wide band (on the GPU, and by LAPACK on the host) beside sparse LU on the host: SuiteSparse's
- * KLU and UMFPACK.
+/* A network of pipes solved as a wide band (on the GPU, and by LAPACK on the host) beside sparse LU on the host, SuiteSparse's
+ * KLU and UMFPACK, and sparse QR on the GPU, cuSOLVER's.
  *
  * bench_sparse SIDE LOOPS [cpu]: SIDE x SIDE nodes on a grid, joined by a random tree and LOOPS more pipes in a thousand of its
  * other edges; a pressure at each node, a flow at both ends of each pipe, implicit equations of continuity and momentum. Numbered
- * by reverse Cuthill-McKee for the band. Times are medians of some runs in ms. cpu: with LAPACK, which takes long. */
+ * by reverse Cuthill-McKee for the band. Times are medians of some runs in ms. cpu: with LAPACK, which takes long.
+ * bench_sparse band N HALF [cpu]: a random band of N equations instead, full within HALF diagonals on either side; once. */
 #include "gpu/band/wide_gpu.h"
 #include "tests/backend/band_cases.h"
 
+#include <cuda_runtime_api.h>
+#define DISABLE_CUSOLVER_DEPRECATED /* its own note names cuDSS, which is not in the toolkit */
+#include <cusolverSp.h>
 #include <klu.h>
 #include <stdio.h>
 #include <time.h>
@@ -20,6 +24,7 @@ struct network {
   int *from, *to;   /* of pipes */
   int *begin, *row; /* columns of A */
   double *value, *right;
+  uint32_t runs;
 };
 
 static void check(const char *what, int code)
@@ -51,10 +56,10 @@ static int by_value(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-static double median(double *t)
+static double median(double *t, uint32_t runs)
 {
-  qsort(t, RUNS, sizeof *t, by_value);
-  return t[RUNS / 2];
+  qsort(t, runs, sizeof *t, by_value);
+  return t[runs / 2];
 }
 
 /* --- the network -------------------------------------------------------------------------------------------------------- */
@@ -106,6 +111,7 @@ static struct network *make_network(int side, int loops)
 {
   struct network *w = room(sizeof *w);
   const int most = 2 * side * side;
+  w->runs = RUNS;
   w->nodes = side * side;
   w->from = room((size_t)most * sizeof(int));
   w->to = room((size_t)most * sizeof(int));
@@ -195,18 +201,31 @@ static int breadth_first(const struct network *w, const int *next, const int *co
   return order[end - 1];
 }
 
-/* The network's matrix and right side as a band of one system. */
-static struct hk_band_shape make_band(const struct network *w, double **a, double **b)
+/* place: of each unknown by reverse Cuthill-McKee, from an end of the network. */
+static void number(const struct network *w, int *place)
 {
   int *next = room((size_t)w->n * 2 * ROW_MAX * sizeof *next), *count = room((size_t)w->n * sizeof *count),
-      *order = room((size_t)w->n * sizeof *order), *place = room((size_t)w->n * sizeof *place);
-  struct hk_band_shape s = { 1, (uint32_t)w->n, 0, 0 };
+      *order = room((size_t)w->n * sizeof *order), start = 0;
   neighbours(w, next, count);
-  int start = 0;
   for (int k = 0; k < 4; k++)
     start = breadth_first(w, next, count, start, order);
   for (int i = 0; i < w->n; i++)
     place[order[i]] = w->n - 1 - i;
+  free(next);
+  free(count);
+  free(order);
+}
+
+/* The network's matrix and right side as a band of one system. */
+static struct hk_band_shape make_band(const struct network *w, double **a, double **b)
+{
+  int *place = room((size_t)w->n * sizeof *place);
+  struct hk_band_shape s = { 1, (uint32_t)w->n, 0, 0 };
+  if (w->from)
+    number(w, place);
+  else
+    for (int i = 0; i < w->n; i++)
+      place[i] = i;
   for (int c = 0; c < w->n; c++)
     for (int k = w->begin[c]; k < w->begin[c + 1]; k++) {
       const int down = place[w->row[k]] - place[c];
@@ -220,16 +239,13 @@ static struct hk_band_shape make_band(const struct network *w, double **a, doubl
     for (int k = w->begin[c]; k < w->begin[c + 1]; k++)
       (*a)[hk_band_at(&s, 0, (uint32_t)place[w->row[k]], (uint32_t)place[c])] = w->value[k];
   }
-  free(next);
-  free(count);
-  free(order);
   free(place);
   return s;
 }
 
 static void as_band(const struct network *w, bool cpu)
 {
-  double *a, *b, took[RUNS], again[RUNS];
+  double *a, *b, took[RUNS] = { 0 }, again[RUNS] = { 0 };
   const struct hk_band_shape s = make_band(w, &a, &b);
   double *x = room(s.n * sizeof *x);
   struct hk_band_wide *g;
@@ -240,7 +256,7 @@ static void as_band(const struct network *w, bool cpu)
     printf(" GPU: %s;", error);
   else {
     check("solve", hk_band_wide_solve(g, a, b, x, &o));
-    for (uint32_t k = 0; k < RUNS; k++) {
+    for (uint32_t k = 0; k < w->runs; k++) {
       double from = now_ms();
       check("solve", hk_band_wide_solve(g, a, b, x, &o));
       took[k] = now_ms() - from;
@@ -248,8 +264,8 @@ static void as_band(const struct network *w, bool cpu)
       check("solve", hk_band_wide_solve_with(g, b, x, &o));
       again[k] = now_ms() - from;
     }
-    printf(" GPU with the copy of A %.1f, with the factors %.1f (status %d, %.2f eps, refined %u, whole %u);", median(took),
-           median(again), o.status, o.error / 2.220446049250313e-16, o.refined, o.whole);
+    printf(" GPU with the copy of A %.1f, with the factors %.1f (status %d, %.2f eps, refined %u, whole %u);",
+           median(took, w->runs), median(again, w->runs), o.status, o.error / 2.220446049250313e-16, o.refined, o.whole);
     hk_band_wide_close(g);
   }
   if (cpu) {
@@ -283,7 +299,7 @@ static void by_klu(const struct network *w)
   klu_common common;
   double plan[RUNS], factor[RUNS], again[RUNS], solve[RUNS], *x = room((size_t)w->n * sizeof *x);
   klu_defaults(&common);
-  for (uint32_t k = 0; k < RUNS; k++) {
+  for (uint32_t k = 0; k < w->runs; k++) {
     const double t0 = now_ms();
     klu_symbolic *symbolic = klu_analyze(w->n, w->begin, w->row, &common);
     const double t1 = now_ms();
@@ -295,20 +311,20 @@ static void by_klu(const struct network *w)
     check("klu_solve", !klu_solve(symbolic, numeric, w->n, 1, x, &common));
     solve[k] = now_ms() - t3;
     plan[k] = t1 - t0, factor[k] = t2 - t1, again[k] = t3 - t2;
-    if (k + 1 == RUNS)
+    if (k + 1 == w->runs)
       printf("  KLU: %d numbers in the factors,", numeric->lnz + numeric->unz);
     klu_free_numeric(&numeric, &common);
     klu_free_symbolic(&symbolic, &common);
   }
-  printf(" analyse %.2f, factor %.2f, with the old pivots %.2f, solve %.2f; residual %.1e\n", median(plan), median(factor),
-         median(again), median(solve), largest_residual(w, x));
+  printf(" analyse %.2f, factor %.2f, with the old pivots %.2f, solve %.2f; residual %.1e\n", median(plan, w->runs),
+         median(factor, w->runs), median(again, w->runs), median(solve, w->runs), largest_residual(w, x));
   free(x);
 }
 
 static void by_umfpack(const struct network *w)
 {
   double plan[RUNS], factor[RUNS], solve[RUNS], *x = room((size_t)w->n * sizeof *x);
-  for (uint32_t k = 0; k < RUNS; k++) {
+  for (uint32_t k = 0; k < w->runs; k++) {
     void *symbolic, *numeric;
     const double t0 = now_ms();
     check("umfpack", umfpack_di_symbolic(w->n, w->n, w->begin, w->row, w->value, &symbolic, NULL, NULL));
@@ -321,23 +337,113 @@ static void by_umfpack(const struct network *w)
     umfpack_di_free_symbolic(&symbolic);
     umfpack_di_free_numeric(&numeric);
   }
-  printf("  UMFPACK: analyse %.2f, factor %.2f, solve %.2f; residual %.1e\n", median(plan), median(factor), median(solve),
-         largest_residual(w, x));
+  printf("  UMFPACK: analyse %.2f, factor %.2f, solve %.2f; residual %.1e\n", median(plan, w->runs), median(factor, w->runs),
+         median(solve, w->runs), largest_residual(w, x));
   free(x);
+}
+
+/* Rows of A: of the columns of `w`. */
+static void make_rows(const struct network *w, int *begin, int *column, double *value)
+{
+  for (int k = 0; k < w->begin[w->n]; k++)
+    begin[w->row[k] + 1]++;
+  for (int i = 0; i < w->n; i++)
+    begin[i + 1] += begin[i];
+  for (int c = 0; c < w->n; c++)
+    for (int k = w->begin[c]; k < w->begin[c + 1]; k++) {
+      const int at = begin[w->row[k]]++;
+      column[at] = c;
+      value[at] = w->value[k];
+    }
+  memmove(begin + 1, begin, (size_t)w->n * sizeof *begin);
+  begin[0] = 0;
+}
+
+static void *on_device(const void *from, size_t bytes)
+{
+  void *there;
+  check("cudaMalloc", (int)cudaMalloc(&there, bytes));
+  check("cudaMemcpy", (int)cudaMemcpy(there, from, bytes, cudaMemcpyHostToDevice));
+  return there;
+}
+
+/* Its routine orders (networks by nested dissection), analyses, factorises and solves in one: once, for it takes long. */
+static void by_qr(const struct network *w)
+{
+  const size_t all = (size_t)w->begin[w->n];
+  int *begin = room(((size_t)w->n + 1) * sizeof *begin), *column = room(all * sizeof *column), singular = -1;
+  double *value = room(all * sizeof *value), *x = room((size_t)w->n * sizeof *x);
+  cusolverSpHandle_t solver;
+  cusparseMatDescr_t kind;
+  if (cusolverSpCreate(&solver) != CUSOLVER_STATUS_SUCCESS) {
+    printf("  cuSOLVER: no GPU\n");
+    return;
+  }
+  make_rows(w, begin, column, value);
+  check("cusparseCreateMatDescr", (int)cusparseCreateMatDescr(&kind));
+  int *const begin_there = on_device(begin, ((size_t)w->n + 1) * sizeof *begin), *const column_there =
+                                                                                     on_device(column, all * sizeof *column);
+  double *const value_there = on_device(value, all * sizeof *value), *const b = on_device(w->right, (size_t)w->n * sizeof *b),
+                *const x_there = on_device(w->right, (size_t)w->n * sizeof *b);
+  const double start = now_ms();
+  const int failed = (int)cusolverSpDcsrlsvqr(solver, w->n, (int)all, kind, value_there, begin_there, column_there, b, 0,
+                                              w->from ? 3 : 0, x_there, &singular);
+  const double took = now_ms() - start;
+  check("cudaMemcpy", (int)cudaMemcpy(x, x_there, (size_t)w->n * sizeof *x, cudaMemcpyDeviceToHost));
+  if (failed)
+    printf("  cuSOLVER's QR: status %d\n", failed);
+  else
+    printf("  cuSOLVER's QR: all in one %.1f; residual %.1e, singular %d\n", took, largest_residual(w, x), singular);
+  check("free", (int)cudaFree(begin_there) | (int)cudaFree(column_there) | (int)cudaFree(value_there) | (int)cudaFree(b) |
+                    (int)cudaFree(x_there) | (int)cusparseDestroyMatDescr(kind) | (int)cusolverSpDestroy(solver));
+  free(begin);
+  free(column);
+  free(value);
+  free(x);
+}
+
+static struct network *make_full_band(int n, int half)
+{
+  struct network *w = room(sizeof *w);
+  const size_t width = 2 * (size_t)half + 1;
+  uint64_t seed = 1;
+  *w = (struct network){ .n = n, .runs = 1 };
+  w->begin = room(((size_t)n + 1) * sizeof *w->begin);
+  w->row = room((size_t)n * width * sizeof *w->row);
+  w->value = room((size_t)n * width * sizeof *w->value);
+  w->right = room((size_t)n * sizeof *w->right);
+  for (int c = 0; c < n; c++) {
+    int at = w->begin[c];
+    for (int r = c > half ? c - half : 0; r < n && r <= c + half; r++) {
+      w->row[at] = r;
+      w->value[at++] = band_uniform(&seed);
+    }
+    w->begin[c + 1] = at;
+    w->right[c] = sin(c);
+  }
+  return w;
 }
 
 int main(int argc, char **argv)
 {
-  const int side = argc > 1 ? atoi(argv[1]) : 141, loops = argc > 2 ? atoi(argv[2]) : 100;
-  if (side < 2 || side > 2000 || loops < 0 || loops > 1000) {
-    fprintf(stderr, "usage: bench_sparse SIDE LOOPS [cpu]\n");
+  const bool full = argc > 3 && strcmp(argv[1], "band") == 0;
+  const int side = full       ? atoi(argv[2])
+                   : argc > 1 ? atoi(argv[1])
+                              : 141,
+            loops = full       ? atoi(argv[3])
+                    : argc > 2 ? atoi(argv[2])
+                               : 100;
+  if (side < 2 || side > (full ? 100000 : 2000) || loops < 0 || loops > 1000) {
+    fprintf(stderr, "usage: bench_sparse SIDE LOOPS [cpu], or band N HALF [cpu]\n");
     return 1;
   }
-  struct network *w = make_network(side, loops);
+  setvbuf(stdout, NULL, _IOLBF, 0); /* what is done is seen if the rest takes too long */
+  struct network *w = full ? make_full_band(side, loops) : make_network(side, loops);
   printf("%d nodes, %d pipes, %d unknowns\n", w->nodes, w->pipes, w->n);
+  as_band(w, argc > (full ? 4 : 3));
   by_klu(w);
   by_umfpack(w);
-  as_band(w, argc > 3);
+  by_qr(w);
   free(w->from);
   free(w->to);
   free(w->begin);
