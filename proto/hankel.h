@@ -82,6 +82,9 @@ enum hankel_mark {
   HANKEL_MAINTENANCE = 1, /* the alert was raised in a maintenance window of its sensor */
   HANKEL_SECONDARY = 2,   /* in a field of sensors: another sensor, `by`, is the cause */
   HANKEL_PROVISIONAL = 4, /* raised by a small window while the wanted one was not full: most are false */
+  /* in a field of sensors along a line: a change that travels, which began at the position `after`, near the sensor `by`; its
+   * speed is spread_after, negative if it travels towards lower positions */
+  HANKEL_TRAVELS = 8,
 };
 
 /* What to subscribe to; a sum of these. */
@@ -226,10 +229,10 @@ struct hankel_event {
   uint8_t marks;   /* sum of enum hankel_mark */
   uint32_t held;   /* raised: number of the sensor's alerts held back since the last reported one */
   /* Channel change: the earlier segment of the sensor that is most like the new one. likeness 0: none is like it. */
-  float likeness;                /* 0..1 */
-  uint32_t similar;              /* number of the alert with which that segment began; 0: it is the first known segment */
-  int64_t similar_from;          /* ns: start of that segment */
-  const char *by;                /* acknowledged: by whom; HANKEL_SECONDARY: the sensor that is the cause */
+  float likeness;       /* 0..1 */
+  uint32_t similar;     /* number of the alert with which that segment began; 0: it is the first known segment */
+  int64_t similar_from; /* ns: start of that segment */
+  const char *by; /* acknowledged: by whom; HANKEL_SECONDARY: the sensor that is the cause; HANKEL_TRAVELS: the nearest one */
   struct hankel_novelty novelty; /* all 0 unless subscribed with HANKEL_NOTES */
   uint64_t incident;             /* incident of the event; 0: none, or not subscribed with HANKEL_INCIDENTS */
   struct hankel_limit limit;     /* all 0 unless subscribed with HANKEL_NOTES */

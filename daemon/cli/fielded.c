@@ -3,6 +3,7 @@
 #include "cpu/field/count.h"
 #include "daemon/base/grow.h"
 #include "daemon/cli/options.h"
+#include "proto/hankel.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -129,7 +130,8 @@ static void note_found(struct hk_fielded *f)
                                                .margin = margin,
                                                .severity = hk_focus_severity(margin),
                                                .after = line->found.position,
-                                               .spread_after = (float)line->found.speed };
+                                               .spread_after = (float)line->found.speed,
+                                               .marks = HANKEL_TRAVELS };
   f->n_changes++;
 }
 

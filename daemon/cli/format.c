@@ -1,5 +1,6 @@
 /* Results and events as text for people, JSON lines and CSV. */
 #include "daemon/cli/format.h"
+#include "daemon/base/focus_sentence.h"
 #include "daemon/base/limit_sentence.h"
 #include "daemon/base/novelty_sentence.h"
 #include "daemon/base/timestamp.h"
@@ -294,6 +295,8 @@ static void print_event_json(FILE *out, const struct hankel_event *event)
     fputs(",\"secondary\":true", out);
   if (event->marks & HANKEL_PROVISIONAL)
     fputs(",\"provisional\":true", out);
+  if (event->marks & HANKEL_TRAVELS)
+    fputs(",\"travels\":true", out);
   if (event->held > 0)
     fprintf(out, ",\"held\":%" PRIu32, event->held);
   if (event->likeness > 0)
@@ -312,6 +315,20 @@ static void print_event_json(FILE *out, const struct hankel_event *event)
   if (event->incident > 0)
     fprintf(out, ",\"incident\":%" PRIu64, event->incident);
   fputs("}\n", out);
+}
+
+/* A change on a line; only where it is raised `by` is the nearest sensor. */
+static void print_travelling(FILE *out, const struct hankel_event *event)
+{
+  char *near = NULL;
+  size_t size;
+  FILE *name = event->kind == HANKEL_RAISED && event->by[0] ? open_memstream(&near, &size) : NULL;
+  if (name) {
+    hk_print_name(name, event->by);
+    (void)fclose(name);
+  }
+  hk_focus_sentence(out, event, near ? near : "");
+  free(near);
 }
 
 static void print_event_text(FILE *out, const struct hankel_event *event)
@@ -335,6 +352,8 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
   fprintf(out, ":%" PRIu32 "  ", event->number);
   if (event->novelty.kind != HANKEL_NO_NOVELTY)
     hk_novelty_sentence(out, event);
+  else if (event->marks & HANKEL_TRAVELS)
+    print_travelling(out, event);
   else if (event->limit.blocks > 0 && event->kind != HANKEL_CLEARED)
     hk_limit_sentence(out, event);
   else if (event->limit.blocks > 0)
@@ -357,7 +376,7 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
     hk_timestamp_format(event->similar_from, instant);
     fprintf(out, ", now as from %s on (%.0f %%)", instant, 100 * (double)event->likeness);
   }
-  if (event->by[0]) {
+  if (event->by[0] && !((event->marks & HANKEL_TRAVELS) && event->kind == HANKEL_RAISED)) {
     fputs(", by ", out);
     hk_print_name(out, event->by);
   }

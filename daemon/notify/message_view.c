@@ -1,5 +1,6 @@
 #include "daemon/notify/message_view.h"
 
+#include "daemon/base/focus_sentence.h"
 #include "daemon/base/limit_sentence.h"
 #include "daemon/base/novelty_sentence.h"
 #include "daemon/sensors/limit_shown.h"
@@ -58,11 +59,18 @@ static void put_what(FILE *out, const struct hk_notice *n)
                                      .from = e->from,
                                      .before = e->before,
                                      .after = e->after,
+                                     .instant = e->instant,
                                      .spread_before = e->spread_before,
+                                     .spread_after = e->spread_after,
                                      .novelty = hk_novelty_shown(e),
                                      .limit = hk_limit_shown(e) };
   if (said.novelty.kind != HANKEL_NO_NOVELTY && !hk_notice_over(n)) {
     hk_novelty_sentence(out, &said);
+  } else if (e->marks & HANKEL_TRAVELS) {
+    char near[HK_NAME_MAX + 1] = "";
+    if (e->kind == HK_EVENT_RAISED && n->logged.by.length <= HK_NAME_MAX)
+      (void)shown(n->logged.by, near);
+    hk_focus_sentence(out, &said, near);
   } else if (said.limit.blocks > 0 && !hk_notice_over(n)) {
     hk_limit_sentence(out, &said);
   } else if (said.limit.blocks > 0) {

@@ -137,6 +137,8 @@ void hk_encode_remarks(struct hk_buffer *out, const struct hk_event *e)
     hk_buffer_print(out, ",\"secondary\":true");
   if (e->marks & HANKEL_PROVISIONAL)
     hk_buffer_print(out, ",\"provisional\":true");
+  if (e->marks & HANKEL_TRAVELS)
+    hk_buffer_print(out, ",\"travels\":true");
   if (e->held > 0)
     hk_buffer_print(out, ",\"held\":%" PRIu32, e->held);
   if (e->likeness > 0) {

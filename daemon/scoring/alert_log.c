@@ -33,11 +33,9 @@ static bool of_field(const struct hk_registry *registry, uint32_t slot, struct h
 }
 
 /* Whether an event is that of a change that a focus has found. */
-static bool is_focus(const struct hk_shard *s, const struct hk_event *e)
+static bool alert_log_travels(const struct hk_event *e)
 {
-  const struct hk_registry *registry = s->all->registry;
-  return e->kind == HK_EVENT_RAISED && e->channel == HK_CHANNEL_GROUP &&
-         hk_registry_detector_of(registry, hk_registry_detector(registry, hk_slot_outside(s, e->slot)))->field;
+  return e->kind == HK_EVENT_RAISED && (e->marks & HANKEL_TRAVELS);
 }
 
 /* The sensor to blame for an alert of a field's derived sensor, or the sensor where a focus has found a change; of a name that is
@@ -45,7 +43,7 @@ static bool is_focus(const struct hk_shard *s, const struct hk_event *e)
 static struct hk_string blamed(const struct hk_shard *s, const struct hk_delivery *p, const struct hk_event *e,
                                char name[HK_NAME_MAX])
 {
-  const bool focus = is_focus(s, e), secondary = (e->marks & HANKEL_SECONDARY) && e->kind == HK_EVENT_RAISED && p->batch;
+  const bool focus = alert_log_travels(e), secondary = (e->marks & HANKEL_SECONDARY) && e->kind == HK_EVENT_RAISED && p->batch;
   if (!focus && !secondary)
     return (struct hk_string){ "", 0 };
   struct hk_string of = focus ? hk_fields_nearest(s->machines.fields, e->slot, e->after, name)
@@ -110,7 +108,7 @@ static void say(struct hk_shard *s, const struct hk_event *e, struct hk_string b
                 by.length > 0 ? ", by " : "", (int)by.length, by.data);
     return;
   }
-  if (is_focus(s, e)) {
+  if (alert_log_travels(e)) {
     hk_log_some(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE, "alerts",
                 "alert %.300s:%" PRIu32 " raised (focus): a change began at %s at position %.6g, near %.*s, and travels at %.6g; "
                 "%.2f times its threshold%s",

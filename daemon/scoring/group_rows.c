@@ -122,7 +122,8 @@ static struct hk_event event_of(const struct hk_machine *m, const struct hk_mach
                             .before = c->before,
                             .after = c->after,
                             .spread_before = c->spread_before,
-                            .spread_after = is_novelty(m) ? 0 : c->spread_after };
+                            .spread_after = is_novelty(m) ? 0 : c->spread_after,
+                            .marks = m->field.model ? HANKEL_TRAVELS : 0 };
 }
 
 static bool raise_alert(struct hk_groups *g, struct hk_machine *m, const struct hk_machine_change *c, struct hk_event *e)

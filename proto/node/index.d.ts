@@ -90,6 +90,8 @@ export interface HankelEvent {
   maintenance?: boolean;
   /** Raised by a small window while the wanted one was not full: most such alerts are false. */
   provisional?: boolean;
+  /** A change that travels along a line: `after` is where it began, `spreadAfter` its speed, `by` the nearest sensor. */
+  travels?: boolean;
   held?: number;
   by?: string;
   likeness?: number;

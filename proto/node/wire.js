@@ -108,7 +108,7 @@ class Writer {
 
 /** What the marks of an event say. */
 function marksOf(marks) {
-  return { maintenance: (marks & 1) === 1, provisional: (marks & 4) === 4 };
+  return { maintenance: (marks & 1) === 1, provisional: (marks & 4) === 4, travels: (marks & 8) === 8 };
 }
 
 /** What a note says, { novelty } or { limit }; its kind says of what it is. */

@@ -1,6 +1,7 @@
 /* Focus on the GPU against the one of the host: every strength, who is to blame, what is found, and every column, bit by bit,
  * over many shapes of lines and numbers of rows at once; that a line goes from one to the other in its midst; and fields as the
  * daemon has them (cpu/field/field.h). Skips where there is no GPU. */
+#include "cpu/field/count.h"
 #include "cpu/field/state.h"
 #include "gpu/cuda.h"
 #include "gpu/field/focus_gpu.h"
@@ -62,7 +63,7 @@ static const struct shape shapes[] = {
     0.02,
     97,
     1 },
-  { 4099, { .speed = { 200 }, .speeds = 1, .reach = 3200, .threshold = 6, .block = 8, .places = 1 }, 0, 1, 0.01, 0, 2 },
+  { 4099, { .speed = { 200 }, .speeds = 1, .reach = 3200, .threshold = 6, .block = 8, .places = 1 }, 0, 1, 0.01, 0, 1 },
 };
 
 static double *positions(const struct shape *s)

@@ -73,7 +73,7 @@ function checkEvents(got, f) {
     assert.deepEqual(event.incident, f.with & 8 ? number(want.incident) : undefined);
     assert.equal('severity' in event, (f.with & 2) > 0);
     if (f.with & 2)
-      assert.deepEqual([event.maintenance, event.provisional], [(want.marks & 1) === 1, (want.marks & 4) === 4]);
+      assert.deepEqual([event.maintenance, event.provisional, event.travels], [(want.marks & 1) === 1, (want.marks & 4) === 4, (want.marks & 8) === 8]);
     assert.equal(event.limit !== undefined, want.blocks !== undefined);
     if (want.blocks) {
       assert.deepEqual([event.limit.earliest, event.limit.reached], [number(want.earliest), number(want.reached)]);

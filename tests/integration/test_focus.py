@@ -64,6 +64,7 @@ class Replay(Case):
             self.assertLess(abs(e['instant'] - START - begins * TENTH), 3 * TENTH)
             self.assertLess(abs(e['after'] - place), 150)
             self.assertEqual(e['by'], min(zip(NAMES, POSITIONS), key=lambda s: abs(s[1] - e['after']))[0])
+            self.assertTrue(e['travels'])
         strengths = [i for i in items if 'value' in i]
         self.assertEqual({i['sensor'] for i in strengths}, {n + '#focus' for n in NAMES})
         self.assertEqual(self.found(self.replay(rows(size=0))[0]), [])  # and nothing, where nothing travels
@@ -93,6 +94,18 @@ class Daemon(Case):
     def keys(self):
         return f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.folder}/state\nsnapshot = 1h\n'
 
+    def lines(self, d, n):
+        """What `hankel tail` says of the first n alerts of the line."""
+        tail = subprocess.Popen([harness.HANKEL, 'tail', '--from', f'127.0.0.1:{d.port["binary tcp"]}', '--events', '--since', '0', '--match', 'trunk#field'], stdout=subprocess.PIPE, text=True)
+        said = []
+        while len(said) < n:
+            line = tail.stdout.readline()
+            said += [line] if 'RAISED' in line else []
+        tail.terminate()
+        tail.wait()
+        tail.stdout.close()
+        return said
+
     def part(self, values, first, behind, kill=False):
         """A life of a daemon that gets these rows: what its derived sensors said, and its log of events."""
         d = self.daemon(DETECTORS + field(self.positions), keys=self.keys(), ends=-signal.SIGKILL if kill else 0)
@@ -106,6 +119,7 @@ class Daemon(Case):
             subscriber.drain(0.3)
             self.assertEqual(d.status()['fields'], {'fields': 1, 'members': N})
             events = d.events()
+            self.said = self.lines(d, sum(e[0] == 'trunk#field' and e[2] == 'raised' for e in events))
             if kill:
                 d.process.send_signal(signal.SIGKILL)
                 d.process.wait()
@@ -123,7 +137,9 @@ class Daemon(Case):
         raised = [e for e in events if e[0] == 'trunk#field' and e[2] == 'raised']
         self.assertEqual([e[5] for e in raised], [e['instant'] for e in self.found(items)])
         log = '\n'.join(d.log)
-        for e in self.found(items):
+        for e, line in zip(self.found(items), self.said, strict=True):
+            self.assertIn(f"a change began at position {e['after']:.6g}, near {e['by']}, at 20", line)
+            self.assertIn(' UTC and travels at 1000 a second, group by ', line)
             self.assertIn(f"at position {e['after']:.6g}, near {e['by']}, and travels at 1000", log)
 
     def test_goes_on(self):

@@ -21,6 +21,7 @@ interface Change {
   limit?: { limit: number; slope: number; earliest: number; reached: number; latest: Nullable };
   secondary?: boolean;
   provisional?: boolean;
+  travels?: boolean;
   by?: string;
   maintenance?: boolean;
 }

@@ -93,7 +93,7 @@ function card(group: Group, act: () => void, made: boolean, small: Spark): Card 
   const maintain = async (): Promise<string> => { let said = ''; for (const glob of globs) said = (await ask<Answered>('maintenance', { glob, seconds: HOUR })).text; return said; };
   const known = alerts.find(a => a.acknowledged);
   const row = make('article', { class: `card ${group.level}${open.length ? '' : ' known'}` },
-    make('p', {}, make('span', { class: 'badge' }, group.level), ' ', ...(incident ? about(incident, alerts) : sentence(lead))), small.root,
+    make('p', {}, make('span', { class: 'badge' }, group.level), ' ', ...(incident ? about(incident, alerts) : sentence(lead))), ...(lead.travels ? [] : [small.root]), // its levels are positions
     make('div', {}, make('div', { class: 'do' },
       ...(open.length ? [does('Acknowledge', 'Somebody looks after it', acknowledge)] : ['acknowledged by ', known?.by ?? '', ' at ', known?.acknowledged ? time(known.acknowledged) : '', ' ']),
       ...(incident ? words(incident, does, async word => { if (word !== 'undo') await acknowledge(); })

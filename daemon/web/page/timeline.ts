@@ -14,7 +14,8 @@ const seldom = (...children: Child[]): HTMLElement => make('td', { class: 'seldo
 /** A row of an alert's event. */
 function alert(e: Event): HTMLElement {
   const blame = e.secondary ? [', secondary', ...(e.by ? [' to ', link(e.by)] : [])] : [];
-  const levels = e.event === 'acknowledged' ? [`by ${e.by}`] : [`${number(e.before)} to ${number(e.after)}`, ...blame];
+  const line = [`position ${number(e.after)}`, ...(e.by ? [', near ', link(e.by)] : []), `, ${number(e.spread_after)} a second`];
+  const levels = e.event === 'acknowledged' ? [`by ${e.by}`] : e.travels ? line : [`${number(e.before)} to ${number(e.after)}`, ...blame];
   return make('tr', {}, make('td', {}, time(e.time, clock(e.time, true))), make('td', {}, link(primary(e.sensor))), make('td', {}, e.event), seldom(e.channel),
     make('td', { class: `${e.level}` }, make('span', { class: 'badge' }, e.level || '')), seldom(...levels));
 }

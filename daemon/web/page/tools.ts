@@ -109,11 +109,19 @@ function ahead(a: Alert | Event, { limit, slope, earliest, reached, latest }: No
   return reached <= a.time ? ['has reached its limit ', number(limit), ...rate] : [falls ? 'falls to ' : 'reaches ', number(limit), ' ', range, ', about ', time(reached), ...rate];
 }
 
+/** Where a change on a line began, when, and how fast it travels. */
+function travels(a: Alert | Event): Child[] {
+  const speed = a.spread_after ?? NaN, near = a.by && !('acknowledged' in a) ? [', near ', link(a.by), ','] : [];
+  return ['a change began at position ', number(a.after), ...near, ' at ', time(a.instant, clock(a.instant, true)), ', ', time(a.instant, ago(a.instant)), ', and travels at ',
+    number(Math.abs(speed)), ' a second', speed < 0 ? ' towards lower positions' : ''];
+}
+
 /** What an alert says, in a sentence of nodes. */
 export function sentence(a: Alert | Event): Child[] {
   const about: Child[] = [link(primary(a.sensor)), ': '];
   if (a.channel === 'novelty') about.push(...novelty(a));
   else if (a.limit) return [...about, ...ahead(a, a.limit)];
+  else if (a.travels) return [...about, ...travels(a)];
   else if (a.channel === 'group') about.push('its sensors, taken together, behave differently');
   else if (a.channel === 'score') about.push('looks unlike what it was; level ', number(a.before), ' before, ', number(a.after), ' after');
   else if (a.channel === 'change') about.push('behaves differently; level ', number(a.before), ' before, ', number(a.after), ' after');

@@ -117,6 +117,7 @@ class Event(NamedTuple):
     incident: int = 0  # that it belongs to; 0: to none, or not subscribed with incidents
     limit: Limit | None = None
     provisional: bool = False  # raised by a small window while the wanted one was not full: most such alerts are false
+    travels: bool = False  # a change that travels along a line: `after` is where it began, `spread_after` its speed, `by` the nearest sensor
 
 
 def _note(payload: bytes, at: int, expected: float) -> tuple[Novelty | None, Limit | None]:
@@ -410,7 +411,7 @@ class End:
                 novelty = novelty and novelty._replace(tolerance=spread_before)
             self._items.append(Event(self._names[handle], number, EVENTS[kind] or "", time, start, instant, score, before, after,
                                      *(place or (0, 0)), *more)._replace(incident=incident, novelty=novelty if more else None, limit=near,
-                                                       provisional=bool(marks & 4)))
+                                                       provisional=bool(marks & 4), travels=bool(marks & 8)))
             if place and place[0]:
                 self.event_position = place[0]
 

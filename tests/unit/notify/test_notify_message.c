@@ -236,10 +236,35 @@ static void test_pagerduty(void **state)
   hk_message_free(&m);
 }
 
+/* Of a change on a line: place, time and speed, and where it points to. */
+static void test_change_that_travels(void **state)
+{
+  (void)state;
+  const struct hk_notify_rule r = rule(HK_NOTIFY_SLACK, NULL);
+  for (int over = 0; over < 2; over++) {
+    struct hk_notice one = alert("trunk#field", 1, 3, over);
+    const struct hk_notice *list[] = { &one };
+    struct hk_notify_message m;
+    one.logged.event.channel = HANKEL_GROUP;
+    one.logged.event.marks = HANKEL_TRAVELS;
+    one.logged.event.after = 1450.5;
+    one.logged.event.spread_after = -1000;
+    one.logged.by = hk_string(over ? "" : "trunk/07/p");
+    const struct hk_told_of what = told(list, 1);
+    const char *text = body(&m, &r, &what);
+    assert_non_null(
+        strstr(text, over ? "over: a change began at position 1450.5 at 2025-12-31 23:59:00 UTC and travels at 1000 a second "
+                            "towards lower positions"
+                          : "a change began at position 1450.5, near trunk/07/p, at 2025-12-31 23:59:00 UTC and travels at "
+                            "1000 a second towards lower positions"));
+    hk_message_free(&m);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_names_of_templates), cmocka_unit_test(test_templates),
-                                      cmocka_unit_test(test_too_long), cmocka_unit_test(test_mqtt),
-                                      cmocka_unit_test(test_pagerduty) };
+                                      cmocka_unit_test(test_too_long),           cmocka_unit_test(test_mqtt),
+                                      cmocka_unit_test(test_pagerduty),          cmocka_unit_test(test_change_that_travels) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
