@@ -101,11 +101,11 @@ void hk_inbox_lend(struct hk_inbox *in, uint8_t *buffer, size_t size)
 
 int hk_inbox_settle(struct hk_inbox *in)
 {
+  if (!in->lent)
+    return 0;
   const uint8_t *left = in->data + in->start;
   const size_t n = in->end - in->start;
   int status = 0;
-  if (!in->lent)
-    return 0;
   if (n > in->own_capacity || n == 0) {
     free(in->own);
     in->own = n > 0 ? malloc(n) : NULL;

@@ -36,7 +36,10 @@ class OldState(harness.Case):
             client.wait_results(SENSORS * (behind - first))
             client.await_ack(SENSORS * behind)
             for sensor, time, _, score, what in client.results:
-                self.assertEqual((score, what), rows[sensor, time])
+                expected, said = rows[sensor, time]
+                self.assertEqual(what, said)
+                # another compiler's kernels round otherwise than those that made the folder
+                self.assertAlmostEqual(score, expected, delta=2e-6 if harness.SANITIZED else 0)
             if ends:
                 daemon.process.kill()
                 daemon.process.wait()

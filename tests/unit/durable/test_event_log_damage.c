@@ -74,7 +74,7 @@ static void test_cuts(void **state)
 }
 
 /* A sanitizer makes all of them take half a minute: it gets a bit of each byte, another one each time. */
-#ifdef __SANITIZE_ADDRESS__
+#ifdef HK_SANITIZED
 #define NEXT_FLIP 9
 #else
 #define NEXT_FLIP 1

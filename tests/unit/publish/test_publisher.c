@@ -24,6 +24,11 @@
 #include <cmocka.h>
 
 enum { SENSORS = 4000, POINTS = 70000, SUBSCRIBERS = 6, QUEUE = 4 << 20 };
+#ifdef HK_SANITIZED
+enum { ROUNDS = 40, ROUNDS_SLOW = 60 };
+#else
+enum { ROUNDS = 150, ROUNDS_SLOW = 300 };
+#endif
 
 /* One end is the publisher's, the other is read here: what came is compared with what was due. */
 struct peer {
@@ -332,7 +337,7 @@ static void everyone_gets_what_is_due(void **state)
   uint32_t sensors = 0;
   for (; sensors < 200; sensors++)
     add(f, sensors);
-  for (int round = 0; round < 150; round++) {
+  for (int round = 0; round < ROUNDS; round++) {
     for (int i = 0; i < SUBSCRIBERS; i++)
       if (round == i || number(f, 15) == 0) {
         const uint32_t k = number(f, sizeof wanted / sizeof *wanted);
@@ -375,7 +380,7 @@ static void who_reads_slowly_is_told_what_it_missed(void **state)
     add(f, i);
   for (int i = 0; i < SUBSCRIBERS; i++)
     subscribe(f, f->peer[i], i % 2 ? "m*" : "", all, 0);
-  for (int round = 0; round < 300; round++) {
+  for (int round = 0; round < ROUNDS_SLOW; round++) {
     make_batch(f, POINTS);
     for (int i = 0; i < SUBSCRIBERS; i++)
       note_due(f, f->peer[i]);

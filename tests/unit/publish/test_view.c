@@ -215,7 +215,12 @@ static void chosen_as_by_looking_at_everything(void **state)
   static const float least[] = { 0, 0.5f, 0.9f, 0.99f, 1 };
   struct hk_view *open[VIEWS];
   uint32_t n_open = 0, sensors = 0;
-  for (int round = 0; round < 300; round++) {
+#ifdef HK_SANITIZED
+  const int rounds = 150;
+#else
+  const int rounds = 300;
+#endif
+  for (int round = 0; round < rounds; round++) {
     /* Views come and go; sensors come, and go, and other ones take their slots. */
     if (n_open < VIEWS && number(f, 3) == 0)
       open[n_open++] = view(f, globs[number(f, 20)], 1 + number(f, 31), least[number(f, 5)]);
