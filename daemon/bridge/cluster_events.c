@@ -6,7 +6,7 @@
  * connection of its own. Its holder publishes a mark that says so, and leads once that is read back: by then it knows what its
  * predecessor has done. It leads no longer when either connection is lost. */
 #include "daemon/bridge/cluster_internal.h"
-
+#include "daemon/bridge/confirms.h"
 #include "daemon/durable/event_copy.h"
 #include "daemon/durable/event_shared.h"
 #include "daemon/net/loop.h"
@@ -21,10 +21,9 @@
 #include <unistd.h>
 
 #define SECOND 1000000000ll
-#define WINDOW 1024u          /* maximum number of unconfirmed messages */
-#define CONFIRM (10 * SECOND) /* without any confirmation, after which everything is published again: as cluster_gateway.c */
-#define TROUBLE (5 * SECOND)  /* before waiting for the lease again, after a failure */
-#define TOGETHER 256u         /* messages that are read before subscribers hear of them */
+#define WINDOW 1024u         /* maximum number of unconfirmed messages */
+#define TROUBLE (5 * SECOND) /* before waiting for the lease again, after a failure */
+#define TOGETHER 256u        /* messages that are read before subscribers hear of them */
 
 struct events {
   struct hk_eventlog *log;             /* the copy */
@@ -32,9 +31,7 @@ struct events {
   uint64_t next;                       /* offset of the next message; HK_ENGINE_FIRST: none was read */
   const struct hk_shared_message *out; /* the last one published on this connection; NULL: none */
   uint64_t base;                       /* number of the outgoing before this connection's first */
-  uint64_t sent, low;             /* numbers of the connection's messages: published so far; all before this one are confirmed */
-  bool confirmed[WINDOW];         /* for numbers from `low` on, modulo WINDOW */
-  int64_t progress;               /* ns: when a message was last confirmed, or none was unconfirmed */
+  struct hk_confirms confirms;
   uint64_t greeting;              /* number of our mark at the begin of the connection; 0: it is still to be appended */
   uint32_t fresh;                 /* messages read since subscribers heard of any */
   int epoll;                      /* for outgoing messages, and the lease */
@@ -160,29 +157,18 @@ static int events_greeted(struct hk_cluster *c)
   if (status == 0)
     status = c->kind->follow(c->engine, HK_ENGINE_EVENTS, s->next);
   s->out = NULL;
-  s->sent = 0;
-  s->low = 1;
-  s->progress = hk_now();
+  hk_confirms_begin(&s->confirms);
   s->greeting = 0;
-  memset(s->confirmed, 0, sizeof s->confirmed);
   return status;
 }
 
 static void events_confirm(struct events *s, const struct hk_broker_engine_event *e)
 {
-  if (e->number < s->low || e->number > s->sent)
-    return; /* confirmed before, or unexpected */
-  s->progress = hk_now();
-  for (uint64_t i = e->all ? s->low : e->number; i <= e->number; i++)
-    s->confirmed[i % WINDOW] = true;
-  const uint64_t low = s->low;
-  for (; s->low <= s->sent && s->confirmed[s->low % WINDOW]; s->low++)
-    s->confirmed[s->low % WINDOW] = false;
-  if (s->low == low)
+  if (!hk_confirms_take(&s->confirms, e, NULL, NULL))
     return;
-  if (s->low > s->sent)
+  if (hk_confirms_open(&s->confirms) == 0)
     s->out = NULL; /* the next one is the first of what is left */
-  hk_shared_confirmed(s->shared, s->base + s->low - 1);
+  hk_shared_confirmed(s->shared, s->base + s->confirms.low - 1);
   s->fresh++;
 }
 
@@ -222,12 +208,12 @@ static int events_publish(struct hk_cluster *c)
   struct events *s = c->state;
   const struct hk_shared_message *m;
   int status = 0;
-  while (status == 0 && !c->look.blocked && s->sent + 1 - s->low < WINDOW &&
+  while (status == 0 && !c->look.blocked && hk_confirms_open(&s->confirms) < WINDOW &&
          (m = hk_shared_outgoing(s->shared, s->out)) != NULL) {
-    if (s->sent == 0)
+    if (s->confirms.sent == 0)
       s->base = m->number - 1;
     s->out = m;
-    s->sent++;
+    s->confirms.sent++;
     status = c->kind->publish(c->engine, HK_ENGINE_EVENTS, m->message, m->size);
   }
   return status;
@@ -254,14 +240,9 @@ static int events_turn(struct hk_cluster *c)
   pthread_mutex_lock(&c->lock);
   c->look.waiting = (uint32_t)hk_shared_waiting(s->shared);
   pthread_mutex_unlock(&c->lock);
-  c->more = status == 0 && !c->look.blocked && s->sent + 1 - s->low < WINDOW && hk_shared_outgoing(s->shared, s->out) != NULL;
-  if (s->low > s->sent || c->look.blocked)
-    s->progress = hk_now();
-  if (status == 0 && hk_now() - s->progress > CONFIRM) {
-    snprintf(c->engine->why, sizeof c->engine->why, "it has confirmed nothing for 10 s of what was published");
-    status = -ETIMEDOUT;
-  }
-  return status;
+  c->more =
+      status == 0 && !c->look.blocked && hk_confirms_open(&s->confirms) < WINDOW && hk_shared_outgoing(s->shared, s->out) != NULL;
+  return status == 0 ? hk_confirms_check(&s->confirms, c->look.blocked, c->engine->why) : status;
 }
 
 static void events_lost(struct hk_cluster *c)

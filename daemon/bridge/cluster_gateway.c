@@ -2,7 +2,7 @@
  * messages of it and of earlier ones. A round stays here until then: after a loss of the connection all rounds are published
  * again, in order. So a message may be in its log twice; its points are late the second time, and change nothing. */
 #include "daemon/bridge/cluster_internal.h"
-
+#include "daemon/bridge/confirms.h"
 #include "daemon/scoring/relay.h"
 
 #include <errno.h>
@@ -10,12 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUT 16384u /* maximum number of unconfirmed messages: more than all rounds have */
-#define CONFIRM                                                                                                                  \
-  10000000000        /* ns without any confirmation of what was published, after which it is published again: RabbitMQ may       \
-                        forget what came while a stream was starting */
 #define TOGETHER 16u /* messages between two checks for events */
-_Static_assert(HK_RELAY_ROUNDS *(HK_PARTITIONS_MAX + HK_RELAY_CHUNKS * 64) < OUT,
+_Static_assert(HK_RELAY_ROUNDS *(HK_PARTITIONS_MAX + HK_RELAY_CHUNKS * 64) < HK_CONFIRMS_MAX,
                "all rounds fit, with what is cut in more than one");
 
 struct out {
@@ -28,10 +24,7 @@ struct out {
 struct gateway {
   struct out out[HK_RELAY_ROUNDS]; /* n of them, oldest first */
   uint32_t n;
-  uint64_t sent;       /* number of messages on this connection */
-  uint64_t low;        /* all before this one are confirmed */
-  int64_t progress;    /* ns: when a message was last confirmed, or none was unconfirmed */
-  bool confirmed[OUT]; /* for numbers from `low` on, modulo OUT */
+  struct hk_confirms confirms;
 };
 
 static int begin(struct hk_cluster *c)
@@ -59,19 +52,13 @@ static int greeted(struct hk_cluster *c)
     status = c->kind->log(c->engine, i);
   for (uint32_t i = 0; i < g->n; i++)
     g->out[i] = (struct out){ .round = g->out[i].round, .left = g->out[i].round->packed.n };
-  g->sent = 0;
-  g->low = 1;
-  g->progress = hk_now();
-  memset(g->confirmed, 0, sizeof g->confirmed);
+  hk_confirms_begin(&g->confirms);
   return status;
 }
 
-static void confirm(struct gateway *g, uint64_t number)
+static void confirm(void *arg, uint64_t number)
 {
-  bool *confirmed = &g->confirmed[number % OUT];
-  if (*confirmed)
-    return;
-  *confirmed = true;
+  struct gateway *g = arg;
   for (uint32_t i = 0; i < g->n; i++)
     if (g->out[i].first > 0 && number >= g->out[i].first && number < g->out[i].first + g->out[i].round->packed.n)
       g->out[i].left--;
@@ -92,20 +79,15 @@ static void give_back(struct hk_cluster *c)
   pthread_mutex_lock(&c->lock);
   c->look.messages += messages;
   c->look.points += points;
-  c->look.waiting = (uint32_t)(g->sent + 1 - g->low);
+  c->look.waiting = hk_confirms_open(&g->confirms);
   pthread_mutex_unlock(&c->lock);
 }
 
 static int came(struct hk_cluster *c, const struct hk_broker_engine_event *e)
 {
   struct gateway *g = c->state;
-  g->progress = hk_now();
-  if (e->what != HK_ENGINE_CONFIRMED || e->number < g->low || e->number > g->sent)
-    return 0; /* confirmed before, or unexpected */
-  for (uint64_t i = e->all ? g->low : e->number; i <= e->number; i++)
-    confirm(g, i);
-  for (; g->low <= g->sent && g->confirmed[g->low % OUT]; g->low++)
-    g->confirmed[g->low % OUT] = false;
+  if (e->what == HK_ENGINE_CONFIRMED)
+    (void)hk_confirms_take(&g->confirms, e, confirm, g); /* low: the rounds say what can be given back */
   return 0;
 }
 
@@ -116,12 +98,12 @@ static int publish(struct hk_cluster *c, struct out *out)
   const struct hk_packed *p = &out->round->packed;
   int status = 0;
   if (out->first == 0)
-    out->first = g->sent + 1;
+    out->first = g->confirms.sent + 1;
   while (out->sent < p->n && status == 0 && !c->look.blocked && !hk_cluster_stops(c)) {
     const struct hk_packed_message *m = &p->message[out->sent];
     status = c->kind->publish(c->engine, m->partition, p->bytes + m->at, m->size);
     out->sent++;
-    g->sent++;
+    g->confirms.sent++;
     if (status == 0 && out->sent % TOGETHER == 0)
       status = hk_cluster_pump(c);
   }
@@ -142,13 +124,7 @@ static int gateway_turn(struct hk_cluster *c)
   if (status == 0)
     status = hk_cluster_pump(c);
   give_back(c);
-  if (g->low > g->sent || c->look.blocked)
-    g->progress = hk_now();
-  if (status == 0 && hk_now() - g->progress > CONFIRM) {
-    snprintf(c->engine->why, sizeof c->engine->why, "it has confirmed nothing for 10 s of what was published");
-    status = -ETIMEDOUT;
-  }
-  return status;
+  return status == 0 ? hk_confirms_check(&g->confirms, c->look.blocked, c->engine->why) : status;
 }
 
 static int fd(const struct hk_cluster *c)
