@@ -1,10 +1,10 @@
 /* Band matrices on the host: see band.h. */
 #include "cpu/band/band.h"
+#include "cpu/workers.h"
 
 #include <errno.h>
 #include <lapacke.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,9 +220,9 @@ struct all {
 };
 
 struct worker {
+  struct hk_worker thread;
   struct all *all;
   struct hk_band_work work;
-  pthread_t thread;
 };
 
 static void *work_on(void *argument)
@@ -232,17 +232,6 @@ static void *work_on(void *argument)
   for (uint32_t i; (i = atomic_fetch_add_explicit(&all->next, 1, memory_order_relaxed)) < all->shape->systems;)
     all->outcome[i] = hk_band_solve_one(&w->work, all->shape, i, all->a, all->b, all->x);
   return NULL;
-}
-
-/* The calling thread is the first worker; if a thread cannot be started, the others do its part. */
-static void band_run(struct worker *worker, uint32_t workers)
-{
-  uint32_t begun = 1;
-  while (begun < workers && pthread_create(&worker[begun].thread, NULL, work_on, &worker[begun]) == 0)
-    begun++;
-  work_on(&worker[0]);
-  for (uint32_t i = 1; i < begun; i++)
-    (void)pthread_join(worker[i].thread, NULL); /* it was started, and is joined once */
 }
 
 int hk_band_solve(const struct hk_band_shape *s, const double *a, const double *b, double *x, struct hk_band_outcome *outcome,
@@ -259,7 +248,7 @@ int hk_band_solve(const struct hk_band_shape *s, const double *a, const double *
     status = hk_band_open(&worker[i].work, s);
   }
   if (status == 0)
-    band_run(worker, workers);
+    hk_workers_run(work_on, worker, sizeof *worker, workers);
   for (uint32_t i = 0; i < workers && worker; i++)
     hk_band_close(&worker[i].work);
   free(worker);

@@ -1,6 +1,7 @@
 /* The keys of a field: see field.h. */
 #include "cpu/field/rule.h"
 #include "cpu/duration.h"
+#include "cpu/rule_keys.h"
 #include "cpu/suggest.h"
 
 #include <errno.h>
@@ -22,31 +23,6 @@ struct hk_field_rule hk_field_default(void)
                                  .hold = 10,
                                  .spike = 4,
                                  .focus = { .block = 8, .places = 4, .threshold = 6 } };
-}
-
-static int set_whole(uint32_t *out, uint32_t least, uint32_t most, const char *key, const char *value, char *error, size_t size)
-{
-  char *end;
-  errno = 0;
-  const unsigned long number = strtoul(value, &end, 10);
-  if (*value < '0' || *value > '9' || *end || errno != 0 || number < least || number > most) {
-    snprintf(error, size, "%s = %s: not a whole number from %u to %u", key, value, least, most);
-    return -EINVAL;
-  }
-  *out = (uint32_t)number;
-  return 0;
-}
-
-static int set_real(double *out, double least, double most, const char *key, const char *value, char *error, size_t size)
-{
-  char *end;
-  const double number = strtod(value, &end);
-  if (end == value || *end || !(number >= least && number <= most)) {
-    snprintf(error, size, "%s = %s: not a number from %g to %g", key, value, least, most);
-    return -EINVAL;
-  }
-  *out = number;
-  return 0;
 }
 
 static int set_file(struct hk_field_rule *r, const char *key, const char *value, char *error, size_t size)
@@ -215,10 +191,10 @@ int hk_field_set(struct hk_field_rule *r, const char *key, const char *value, ch
   note_operator(r, key);
   for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++)
     if (strcmp(key, wholes[i].name) == 0)
-      return set_whole(wholes[i].out, wholes[i].least, wholes[i].most, key, value, error, size);
+      return hk_rule_whole(wholes[i].out, wholes[i].least, wholes[i].most, key, value, error, size);
   for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
     if (strcmp(key, reals[i].name) == 0)
-      return set_real(reals[i].out, reals[i].least, reals[i].most, key, value, error, size);
+      return hk_rule_real(reals[i].out, reals[i].least, reals[i].most, key, value, error, size);
   return set_other(r, key, value, error, size);
 }
 
@@ -300,36 +276,16 @@ int hk_field_check(const struct hk_field_rule *r, char *error, size_t size)
   return -EINVAL;
 }
 
-/* Removes leading and trailing blanks. */
-static char *trimmed(char *text)
+static int field_rule_set(void *rule, const char *key, const char *value, char *error, size_t size)
 {
-  while (*text == ' ')
-    text++;
-  for (size_t n = strlen(text); n > 0 && text[n - 1] == ' ';)
-    text[--n] = 0;
-  return text;
+  return hk_field_set(rule, key, value, error, size);
 }
 
 int hk_field_parse(const char *text, struct hk_field_rule *out, char *error, size_t size)
 {
-  char copy[2048], *rest = copy, *token;
   *out = hk_field_default();
-  if (strlen(text) >= sizeof copy) {
-    snprintf(error, size, "the keys are longer than %zu bytes", sizeof copy - 1);
-    return -EINVAL;
-  }
-  memcpy(copy, text, strlen(text) + 1);
-  while (*text && (token = strsep(&rest, ","))) {
-    char *value = strchr(token, '=');
-    if (!value) {
-      snprintf(error, size, "%s: not key=value", token);
-      return -EINVAL;
-    }
-    *value++ = 0;
-    if (hk_field_set(out, trimmed(token), trimmed(value), error, size) < 0)
-      return -EINVAL;
-  }
-  return hk_field_check(out, error, size);
+  const int status = hk_rule_parse(text, field_rule_set, out, error, size);
+  return status == 0 ? hk_field_check(out, error, size) : status;
 }
 
 struct hk_residual_rule hk_field_residual_rule(const struct hk_field_rule *r)

@@ -2,6 +2,7 @@
 #include "cpu/group/rule.h"
 #include "cpu/detector.h"
 #include "cpu/duration.h"
+#include "cpu/rule_keys.h"
 #include "cpu/rules/severity.h"
 #include "cpu/suggest.h"
 
@@ -33,20 +34,6 @@ double hk_group_unit(const struct hk_group_rule *rule, uint32_t members)
   return rule->threshold > 0 ? rule->threshold : 40 + 8.0 * members;
 }
 
-static int rule_set_whole(uint32_t *out, uint32_t least, uint32_t most, const char *key, const char *value, char *error,
-                          size_t size)
-{
-  char *end;
-  errno = 0;
-  const unsigned long number = strtoul(value, &end, 10);
-  if (*value < '0' || *value > '9' || *end || errno != 0 || number < least || number > most) {
-    snprintf(error, size, "%s = %s: not a whole number from %u to %u", key, value, least, most);
-    return -EINVAL;
-  }
-  *out = (uint32_t)number;
-  return 0;
-}
-
 static int set_statistic(struct hk_group_rule *r, const char *value, char *error, size_t size)
 {
   static const char *const words[] = { "joint", "novelty", "both" }; /* in the order of the enumeration */
@@ -73,7 +60,7 @@ int hk_group_set(struct hk_group_rule *r, const char *key, const char *value, ch
                  { "novelty.resident", &r->novelty_resident, NOVELTY_LEAST, HK_GROUP_RESIDENT_MAX - HK_GROUP_NOVELTY_AGE } };
   for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++)
     if (strcmp(key, wholes[i].name) == 0)
-      return rule_set_whole(wholes[i].out, wholes[i].least, wholes[i].most, key, value, error, size);
+      return hk_rule_whole(wholes[i].out, wholes[i].least, wholes[i].most, key, value, error, size);
   if (strcmp(key, "statistic") == 0)
     return set_statistic(r, value, error, size);
   if (strcmp(key, "novelty.threshold") == 0) {
@@ -130,34 +117,14 @@ int hk_group_check(const struct hk_group_rule *r, char *error, size_t size)
   return -EINVAL;
 }
 
-/* Removes leading and trailing blanks. */
-static char *rule_trimmed(char *text)
+static int rule_set(void *rule, const char *key, const char *value, char *error, size_t size)
 {
-  while (*text == ' ')
-    text++;
-  for (size_t n = strlen(text); n > 0 && text[n - 1] == ' ';)
-    text[--n] = 0;
-  return text;
+  return hk_group_set(rule, key, value, error, size);
 }
 
 int hk_group_parse(const char *text, struct hk_group_rule *out, char *error, size_t size)
 {
-  char copy[1024], *rest = copy, *token;
   *out = hk_group_default();
-  if (strlen(text) >= sizeof copy) {
-    snprintf(error, size, "the keys are longer than %zu bytes", sizeof copy - 1);
-    return -EINVAL;
-  }
-  memcpy(copy, text, strlen(text) + 1);
-  while (*text && (token = strsep(&rest, ","))) {
-    char *value = strchr(token, '=');
-    if (!value) {
-      snprintf(error, size, "%s: not key=value", token);
-      return -EINVAL;
-    }
-    *value++ = 0;
-    if (hk_group_set(out, rule_trimmed(token), rule_trimmed(value), error, size) < 0)
-      return -EINVAL;
-  }
-  return hk_group_check(out, error, size);
+  const int status = hk_rule_parse(text, rule_set, out, error, size);
+  return status == 0 ? hk_group_check(out, error, size) : status;
 }

@@ -1,8 +1,8 @@
 /* The lines of a plan on the host: see pipelines.h. A thread has the memory that a step of the longest line needs. */
 #include "cpu/model/pipelines_network.h"
+#include "cpu/workers.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 #define MEASURE 1.0 /* or so many s of them, of a network */
 
 struct worker {
+  struct hk_worker thread;
   struct hk_pipelines *all;
   struct hk_pipeline line; /* the current line, with memory for the longest one */
-  pthread_t thread;
 };
 
 struct hk_pipelines {
@@ -123,18 +123,12 @@ static void *work(void *argument)
   return NULL;
 }
 
-/* The calling thread is the first worker; if a thread cannot be started, the others do its part. */
 static int step_host(struct hk_pipelines *p, struct hk_pipelines_line *line, double dt, const struct hk_pipelines_seen *seen)
 {
-  uint32_t begun = 1;
   p->line = line;
   p->dt = dt;
   atomic_store_explicit(&p->next, 0, memory_order_relaxed);
-  while (begun < p->workers && pthread_create(&p->worker[begun].thread, NULL, work, &p->worker[begun]) == 0)
-    begun++;
-  work(&p->worker[0]);
-  for (uint32_t i = 1; i < begun; i++)
-    (void)pthread_join(p->worker[i].thread, NULL); /* it was started, and is joined once */
+  hk_workers_run(work, p->worker, sizeof *p->worker, p->workers);
   for (uint32_t i = 0; i < p->plan->sensors; i++) {
     const struct hk_model_sensor *s = &p->plan->sensor[i];
     const double *at = state_of(p, s->line) + 2 * (size_t)s->point;
