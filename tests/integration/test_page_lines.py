@@ -78,6 +78,32 @@ class Lines(test_page.Page):
         p.run("[...document.querySelectorAll('tbody a')].find(a => a.textContent === 't/b/p').click()")  # the table is made anew each 2 s
         p.until(f"{HEADING} === 't/b/p#model'")
 
+    def test_a_network_and_its_leak(self):
+        """No places to draw along: the sensors, those that depart most first, and the nodes where a leak may be."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        model = os.path.join(folder.name, 't.model')
+        with open(model, 'w', encoding='utf-8') as f:
+            f.write(test_model.NETWORK + 'sensor t/m1/p p m1 check\nsensor t/m4/p p m4 check\n')
+        d = self.web(f'[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
+                     f'[field town]\nmatch = t/*\noperator = model\nfile = {model}\ndetector = faults\nadapt = 0\n', durability='none', keys='max_ahead = off\n')
+        names, rows = self.recording(model, '--unmetered', '0', '--friction', '1', '--leak', f'{LEAK}s,0.1,m2')
+        self.put(d, names, rows, 0)
+        line = self.ask('lines')['models'][0]['line']
+        self.assertEqual((line['network'], line['points'], line['cause']['kind']), ({'nodes': 6, 'pipes': 6}, [], 'leak'))
+        self.assertIn('m2', [n['node'] for n in line['cause']['nodes']])
+        self.assertEqual({(s['node'], s.get('to')) for s in line['sensors'] if s['name'] == 't/m1/q'}, {('m1', 'm4')})
+        for dark, width in [(False, 1280), (True, 1280), (False, 390)] if PICTURES else [(False, 390)]:
+            p = self.page('#lines', width=width, height=900, dark=dark)
+            p.until(f"({SAID}).includes('{line['cause']['nodes'][0]['node']}') && /^A leak of about [\\d.]+ l.s at or near /.test({SAID})")
+            rank = [abs(s['departs']) / s['error'] if 'departs' in s else 0 for name in p.run("[...document.querySelectorAll('main table:not(.nodes) tbody tr')].map(r => r.cells[0].textContent)") for s in line['sensors'] if s['name'] == name]
+            self.assertEqual((len(rank), rank), (len(names), sorted(rank, reverse=True)))
+            self.assertEqual(p.run("document.querySelectorAll('table.nodes tbody tr').length"), len(line['cause']['nodes']))
+            self.assertEqual(p.run(test_page.Accessible.NAMELESS), [])
+            self.assertLessEqual(p.run('document.documentElement.scrollWidth'), width)
+            if PICTURES:
+                p.screenshot(os.path.join(PICTURES, f"network-{'dark' if dark else 'light'}-{width}.png"))
+
 
 if __name__ == '__main__':
     harness.main()

@@ -133,7 +133,9 @@ export interface LineSensor {
   name: string;
   kind: 'pressure' | 'temperature' | 'flow';
   role: 'boundary' | 'check';
-  place: number;
+  place?: number; // of lines
+  node?: string; // of networks
+  to?: string;
   value?: Nullable;
   model?: Nullable;
   departs?: Nullable;
@@ -150,7 +152,8 @@ export interface Line {
   length: number;
   points: [place: number, level: number, flow: number][]; // a level is a pressure or a temperature
   sensors: LineSensor[];
-  cause?: { kind: 'leak' | 'sensor'; share: number; size: number; place?: number; from?: number; to?: number; sensor?: string };
+  network?: { nodes: number; pipes: number };
+  cause?: { kind: 'leak' | 'sensor'; share: number; size: number; place?: number; from?: number; to?: number; sensor?: string; near?: number; nodes?: { node: string; share: number; size: number }[] };
 }
 
 /** A field that models lines of pipes, with one of them. */

@@ -15,10 +15,10 @@ const table = (columns: Column[]): uPlot.AlignedData => uPlot.join(columns.map(r
 }));
 
 const of = (line: Line, flow: boolean): LineSensor[] => line.sensors.filter(s => (s.kind === 'flow') === flow);
-const read = (line: Line, flow: boolean): Column => of(line, flow).map(s => [s.place, s.value ?? null]);
+const read = (line: Line, flow: boolean): Column => of(line, flow).map(s => [s.place ?? 0, s.value ?? null]);
 /** In multiples of the mean error; two at a place stand side by side. */
 const departs = (line: Line, flow: boolean): Column => of(line, flow).filter(s => s.role === 'check' && s.error).map((s): [number, number] =>
-  [s.place + (flow ? line.length / 200 : 0), (s.departs ?? 0) / (s.error ?? 1)]);
+  [(s.place ?? 0) + (flow ? line.length / 200 : 0), (s.departs ?? 0) / (s.error ?? 1)]);
 
 function leak(u: uPlot, line: Line): void {
   const c = line.cause, { left, top, width, height } = u.bbox;
@@ -99,6 +99,7 @@ export const profile = (): Profile => one('series profile', 'Pressure, or temper
 
 /** What checks depart by, in multiples of their mean errors. */
 export const residuals = (): Profile => one('series residuals', 'Departures of the checks along the line, in multiples of their mean errors.', shown => ({
+  padding: [10, 14 + 58, 0, 0], // the places stand below those of the profile, which has a second axis
   scales: { x: { time: false }, d: { range: (_, min, max) => { const most = Math.max(3, Math.abs(min ?? 0), Math.abs(max ?? 0)) * 1.15; return [-most, most]; } } },
   axes: [places(), values('d')], series: [{}, dots('d', TINTS.pressure), dots('d', TINTS.flow)],
   hooks: { drawClear: [back], drawAxes: [u => leak(u, shown())], drawSeries: [(u, i) => { if (i === 1) stems(u); }] },
