@@ -116,6 +116,32 @@ static void what_is_not_finite(void **state)
   band_drop(&c);
 }
 
+/* The last row of a triangular matrix has over a thousand numbers that are each too small to change its right side, and together
+ * are not: the solution lacks their sum, the residual must not, and the refined solution has it. */
+static void what_is_lost_is_kept(void **state)
+{
+  enum { N = 1024 };
+  const struct hk_band_shape shape = { 1, N, N - 1, 0 };
+  const double eps = 2.220446049250313e-16, small = 0.45 / 16 * eps, right = 1.5; /* 16 of them are below half a unit of it */
+  double *a = calloc(hk_band_matrix(&shape), sizeof *a), *b = calloc(N, sizeof *b), *x = calloc(N, sizeof *x);
+  struct hk_band_outcome outcome;
+  (void)state;
+  assert_true(a && b && x);
+  for (uint32_t i = 0; i < N; i++) {
+    a[hk_band_at(&shape, 0, i, i)] = 1;
+    if (i + 1 < N)
+      a[hk_band_at(&shape, 0, N - 1, i)] = small;
+    b[i] = i + 1 < N ? 1 : right;
+  }
+  assert_int_equal(hk_band_solve(&shape, a, b, x, &outcome, 1), 0);
+  assert_int_equal(outcome.status, 0);
+  assert_int_equal(outcome.refined, 1);
+  assert_true(fabs(x[N - 1] - (right - (N - 1) * small)) <= 2 * eps);
+  free(a);
+  free(b);
+  free(x);
+}
+
 static void limits(void **state)
 {
   (void)state;
@@ -138,6 +164,7 @@ int main(void)
     cmocka_unit_test(every_shape_and_kind), cmocka_unit_test(wide),
     cmocka_unit_test(factors_serve_again),  cmocka_unit_test(threads_do_not_matter),
     cmocka_unit_test(what_is_not_finite),   cmocka_unit_test(limits),
+    cmocka_unit_test(what_is_lost_is_kept),
   };
   return cmocka_run_group_tests_name("band", tests, NULL, NULL);
 }
