@@ -7,9 +7,9 @@
  *   one matrix, many right sides in time   hk_band_factorise once, hk_band_solve_with for each: 4 n half^2 operations once, and
  *                                          8 n half with the backward error of each
  *   one wide band that is full, on a GPU   gpu/band/wide_gpu.h
- * A network of pipes is nearly a tree, and its wide band nearly empty: SuiteSparse's KLU on one core was faster there than the
- * band on a GPU (tests/bench/results/band-wide.txt). Work memory: about n (3 half + 4) numbers (hk_band_need), for A as it is
- * stored n (2 half + 1).
+ * A network of pipes is nearly a tree, and its wide band nearly empty: it is solved by cpu/sparse/, on one core six to ten times
+ * as fast as by the band on a GPU (tests/bench/results/band-wide.txt).
+ * Work memory: about n (3 half + 4) numbers (hk_band_need), for A as it is stored n (2 half + 1).
  *
  * A system's matrix is stored by rows of below + 1 + above numbers, from column row - below on, so that A[row][column] is number
  * column - row + below; those of columns that do not exist are not read. If there are several systems with at most

@@ -5,8 +5,10 @@
  * other edges; a pressure at each node, a flow at both ends of each pipe, implicit equations of continuity and momentum. Numbered
  * by reverse Cuthill-McKee for the band. Times are medians of some runs in ms. cpu: with LAPACK, which takes long.
  * bench_sparse band N HALF [cpu]: a random band of N equations instead, full within HALF diagonals on either side; once. */
+#include "cpu/sparse/sparse.h"
 #include "gpu/band/wide_gpu.h"
 #include "tests/backend/band_cases.h"
+#include "tests/bench/programs/sparse_network.h"
 
 #include <cuda_runtime_api.h>
 #define DISABLE_CUSOLVER_DEPRECATED /* its own note names cuDSS, which is not in the toolkit */
@@ -16,31 +18,12 @@
 #include <time.h>
 #include <umfpack.h>
 
-#define RUNS 5u
-#define ROW_MAX 10 /* numbers of a column, and more: a node has 4 pipes at most, whose 8 equations have its pressure */
-
-struct network {
-  int n, nodes, pipes;
-  int *from, *to;   /* of pipes */
-  int *begin, *row; /* columns of A */
-  double *value, *right;
-  uint32_t runs;
-};
-
 static void check(const char *what, int code)
 {
   if (code == 0)
     return;
   fprintf(stderr, "bench_sparse: %s: %d\n", what, code);
   exit(1);
-}
-
-static void *room(size_t bytes)
-{
-  void *there = calloc(1, bytes);
-  if (!there)
-    check("memory", -1);
-  return there;
 }
 
 static double now_ms(void)
@@ -60,101 +43,6 @@ static double median(double *t, uint32_t runs)
 {
   qsort(t, runs, sizeof *t, by_value);
   return t[runs / 2];
-}
-
-/* --- the network -------------------------------------------------------------------------------------------------------- */
-
-static int root_of(int *root, int i)
-{
-  while (root[i] != i)
-    i = root[i] = root[root[i]];
-  return i;
-}
-
-/* Edges of the grid in random order: one that joins two parts is a pipe, and some of the others. */
-static void join_nodes(struct network *w, int side, int loops)
-{
-  const int edges = 2 * side * (side - 1);
-  int *edge = room((size_t)edges * sizeof *edge), *root = room((size_t)w->nodes * sizeof *root);
-  uint64_t seed = 7;
-  for (int i = 0; i < edges; i++)
-    edge[i] = i;
-  for (int i = edges - 1; i > 0; i--) {
-    const int j = (int)((band_uniform(&seed) + 1) / 2 * i), keep = edge[i];
-    edge[i] = edge[j];
-    edge[j] = keep;
-  }
-  for (int i = 0; i < w->nodes; i++)
-    root[i] = i;
-  for (int k = 0; k < edges; k++) {
-    const bool down = edge[k] >= edges / 2;
-    const int at = edge[k] % (edges / 2), a = down ? at : at / (side - 1) * side + at % (side - 1), b = a + (down ? side : 1);
-    const int ra = root_of(root, a), rb = root_of(root, b);
-    if (ra == rb && (band_uniform(&seed) + 1) * 500 >= loops)
-      continue;
-    root[ra] = rb;
-    w->from[w->pipes] = a;
-    w->to[w->pipes++] = b;
-  }
-  free(edge);
-  free(root);
-}
-
-static void put(struct network *w, int *filled, int row, int column, double value)
-{
-  w->row[column * ROW_MAX + filled[column]] = row;
-  w->value[column * ROW_MAX + filled[column]++] = value;
-}
-
-/* Unknowns: pressures, then two flows of each pipe; equations likewise, so that most diagonals exist. */
-static struct network *make_network(int side, int loops)
-{
-  struct network *w = room(sizeof *w);
-  const int most = 2 * side * side;
-  w->runs = RUNS;
-  w->nodes = side * side;
-  w->from = room((size_t)most * sizeof(int));
-  w->to = room((size_t)most * sizeof(int));
-  join_nodes(w, side, loops);
-  w->n = w->nodes + 2 * w->pipes;
-  int *filled = room((size_t)w->n * sizeof *filled);
-  w->begin = room((size_t)(w->n + 1) * sizeof(int));
-  w->row = room((size_t)w->n * ROW_MAX * 2 * sizeof(int));
-  w->value = room((size_t)w->n * ROW_MAX * 2 * sizeof(double));
-  w->right = room((size_t)w->n * sizeof(double));
-  for (int i = 0; i < w->nodes; i++) {
-    put(w, filled, i, i, i == 0 ? 1 : 1e-3); /* a source; elsewhere a little storage */
-    w->right[i] = i == 0 ? 50 : -1e-2;
-  }
-  for (int e = 0; e < w->pipes; e++) {
-    const int in = w->nodes + 2 * e, out = in + 1, a = w->from[e], b = w->to[e];
-    const double wave = 5 + e % 7, drag = 1 + 0.1 * (e % 5);
-    put(w, filled, in, a, 1), put(w, filled, in, b, 1), put(w, filled, in, out, wave), put(w, filled, in, in, -wave);
-    put(w, filled, out, a, -1), put(w, filled, out, b, 1), put(w, filled, out, in, drag), put(w, filled, out, out, drag);
-    if (a != 0)
-      put(w, filled, a, in, -1);
-    if (b != 0)
-      put(w, filled, b, out, 1);
-  }
-  int at = 0;
-  for (int c = 0; c < w->n; c++) {
-    const int count = filled[c], first = c * ROW_MAX;
-    w->begin[c] = at;
-    for (int k = 0; k < count; k++, at++) {
-      w->row[at] = w->row[first + k];
-      w->value[at] = w->value[first + k];
-    }
-    for (int k = w->begin[c] + 1; k < at; k++) /* rows in order, as UMFPACK wants them */
-      for (int j = k; j > w->begin[c] && w->row[j] < w->row[j - 1]; j--) {
-        const int r = w->row[j];
-        const double v = w->value[j];
-        w->row[j] = w->row[j - 1], w->value[j] = w->value[j - 1];
-        w->row[j - 1] = r, w->value[j - 1] = v;
-      }
-  }
-  w->begin[w->n] = at;
-  free(filled);
-  return w;
 }
 
 /* --- as a band ---------------------------------------------------------------------------------------------------------- */
@@ -342,6 +230,38 @@ static void by_umfpack(const struct network *w)
   free(x);
 }
 
+/* The daemon's own solver for make_nodes. */
+static void by_own(const struct network *w, const struct hk_sparse_kind *kind)
+{
+  uint32_t(*edge)[2] = room((size_t)w->pipes * sizeof *edge);
+  double *diagonal = room((size_t)w->n * sizeof *diagonal), *beside = room((size_t)w->pipes * sizeof *beside),
+         *x = room((size_t)w->n * sizeof *x), factor[RUNS], solve[RUNS];
+  struct hk_sparse *own;
+  for (int i = 0; i < w->n; i++)
+    diagonal[i] = i == 0 ? 1 : 1e-3;
+  for (int e = 0; e < w->pipes; e++) {
+    edge[e][0] = (uint32_t)w->from[e], edge[e][1] = (uint32_t)w->to[e];
+    beside[e] = -weight_of(e);
+    diagonal[w->from[e]] += weight_of(e), diagonal[w->to[e]] += weight_of(e);
+  }
+  check("hk_sparse_open", hk_sparse_open(&own, kind, (uint32_t)w->n, (const uint32_t(*)[2])edge, (uint32_t)w->pipes));
+  for (uint32_t k = 0; k < RUNS; k++) {
+    const double t0 = now_ms();
+    check("hk_sparse_factorise", hk_sparse_factorise(own, diagonal, beside));
+    const double t1 = now_ms();
+    check("hk_sparse_solve", hk_sparse_solve(own, w->right, x, NULL));
+    solve[k] = now_ms() - t1;
+    factor[k] = t1 - t0;
+  }
+  printf("  the daemon's, %s: factor %.2f, solve %.2f; residual %.1e\n", hk_sparse_facts(own).solver, median(factor, RUNS),
+         median(solve, RUNS), largest_residual(w, x));
+  hk_sparse_close(own);
+  free(edge);
+  free(diagonal);
+  free(beside);
+  free(x);
+}
+
 /* Rows of A: of the columns of `w`. */
 static void make_rows(const struct network *w, int *begin, int *column, double *value)
 {
@@ -402,26 +322,15 @@ static void by_qr(const struct network *w)
   free(x);
 }
 
-static struct network *make_full_band(int n, int half)
+static void by_nodes(const struct network *all)
 {
-  struct network *w = room(sizeof *w);
-  const size_t width = 2 * (size_t)half + 1;
-  uint64_t seed = 1;
-  *w = (struct network){ .n = n, .runs = 1 };
-  w->begin = room(((size_t)n + 1) * sizeof *w->begin);
-  w->row = room((size_t)n * width * sizeof *w->row);
-  w->value = room((size_t)n * width * sizeof *w->value);
-  w->right = room((size_t)n * sizeof *w->right);
-  for (int c = 0; c < n; c++) {
-    int at = w->begin[c];
-    for (int r = c > half ? c - half : 0; r < n && r <= c + half; r++) {
-      w->row[at] = r;
-      w->value[at++] = band_uniform(&seed);
-    }
-    w->begin[c + 1] = at;
-    w->right[c] = sin(c);
-  }
-  return w;
+  struct network *w = make_nodes(all);
+  printf("one equation for each node, %d\n", w->n);
+  as_band(w, false);
+  by_klu(w);
+  by_own(w, NULL);
+  by_own(w, hk_sparse_band);
+  drop_matrix(w);
 }
 
 int main(int argc, char **argv)
@@ -444,12 +353,11 @@ int main(int argc, char **argv)
   by_klu(w);
   by_umfpack(w);
   by_qr(w);
+  if (!full)
+    by_nodes(w);
   free(w->from);
   free(w->to);
-  free(w->begin);
-  free(w->row);
-  free(w->value);
   free(w->right);
-  free(w);
+  drop_matrix(w);
   return 0;
 }
