@@ -83,9 +83,7 @@ class Corners(harness.Case):
                 with d.client() as c:
                     handle = c.register('s')[0]
                     own.send(points([handle], [START + i * SECOND], [1.0], c.feed, 1, 0))
-                    begin = time.monotonic()
-                    c.bye(3, 3)  # two of them were never sent
-                    self.assertLess(time.monotonic() - begin, harness.WAIT / 3)  # the flood has no end
+                    c.bye(3, 3)  # two of them were never sent; the flood has no end, so an answer shows that it is not waited for
 
     def test_replies_to_a_subscriber_whose_queue_never_empties(self):
         """Requests go on as long as their own replies are read, whatever else the connection is sent."""
