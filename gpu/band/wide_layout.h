@@ -19,9 +19,9 @@
 #define HK_WIDE_PANEL 32u      /* columns that are factorised at once */
 #define HK_WIDE_BLOCK_MAX 512u /* columns of a block; a power of 2 from HK_WIDE_PANEL on */
 #define HK_WIDE_SEGMENTS 64u
-#define HK_WIDE_THREADS 576u /* of a panel, at most: they have 112 registers each */
+#define HK_WIDE_THREADS 576u /* of a panel, at most: they have 96 registers each */
 #define HK_WIDE_CLUSTER 8u   /* thread blocks of a cluster, at most */
-#define HK_WIDE_FEW 160u     /* rows of each of them, as long as they are not that many */
+#define HK_WIDE_FEW 160u     /* rows of each of these are no more, unless there are HK_WIDE_CLUSTER of them */
 #define HK_WIDE_NONE UINT32_MAX
 
 /* Row exchanges of a panel, from its first row on: row i becomes what row from[i] was, and what row i was goes to row to[i], or
