@@ -89,6 +89,27 @@ class Lines(web.Api):
         self.assertAlmostEqual(line['points'][-1][1], 8 + 72 * math.exp(-30 * 200 / (1000 * 4186 * 100 / 3600)), delta=0.01)
         self.assertEqual((line['points'][0][1], line['points'][0][2]), (80, 100))
 
+    def test_a_network(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        model = os.path.join(folder.name, 't.model')
+        with open(model, 'w', encoding='utf-8') as f:
+            f.write(test_model.NETWORK)
+        d = self.daemon(f'[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
+                        f'[field town]\nmatch = t/*\noperator = model\nfile = {model}\ndetector = faults\n', listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
+        names = [line.split()[1] for line in test_model.NETWORK.splitlines() if line.startswith('sensor')]
+        with d.client() as c:
+            handles = c.register(*names)
+            for t in range(20):
+                c.send(harness.points(handles, [START + t * SECOND] * len(names), [3.0, 3.2, 15.0, 10.0, 9.0, 5.0, 1.0]))
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+        line = self.ask(d, 'lines')[2]['models'][0]['line']
+        self.assertEqual((line['network'], line['points'], line['running'], line['length']), ({'nodes': 6, 'pipes': 6}, [], True, 3900))
+        self.assertEqual([(s['name'], s['node'], s.get('to'), 'place' in s) for s in line['sensors']][-1], ('t/m1/q', 'm1', 'm4', False))
+        seen = {s['name']: s['model'] for s in line['sensors']}
+        self.assertAlmostEqual(seen['t/west/in'] + seen['t/east/in'], 15 + 4, delta=1e-3)
+
 
 if __name__ == '__main__':
     harness.main()
