@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Instructions of all threads that a point costs each program of a cluster: a daemon alone that scores, a gateway, and 1, 2 and 4 scorers that
-share what a gateway has published. Valgrind counts (callgrind); what a start and an end cost is taken away by two numbers of points.
+share the points of another one. Valgrind counts (callgrind); what a start and an end cost is taken away by two numbers of points.
 
     tests/bench/scripts/cluster_work.py [--points N] [--sensors N] [--scorers 1,2,4]
 
@@ -63,9 +63,15 @@ def measure(counted, broker, name, points, sensors, scorers):
     out['a gateway'] = counted.of(gateway)
     for many in scorers:
         with tempfile.TemporaryDirectory() as folder:
-            d = [counted.daemon(section + f'role = scorer\nstate = shared:{folder}\n') for _ in range(many)]
+            of = section.replace(f'name = {name}\n', f'name = {name}-{many}\n')
+            d = [counted.daemon(of + f'role = scorer\nstate = shared:{folder}\n') for _ in range(many)]
+            # else points are scored again where partitions move
+            harness.until(lambda: all(x.status()['cluster']['partitions'] == 8 // many for x in d), 'even shares', WAIT)
+            g = harness.Daemon(cluster_rate.DETECTOR + of + 'role = gateway\n', keys='threads = 1\nloops = 1\nmax_ahead = off\n')
+            cluster_rate.fed(g, frames, names)
             harness.until(lambda: sum(x.status()['points']['scored'] + x.status()['points']['unscored'] for x in d) >= n, 'all points', WAIT)
             out[f'{many} scorers'] = sum(counted.of(x) for x in d)
+            g.clean()
     return out, n, processor(broker.process) - before
 
 
@@ -83,7 +89,7 @@ def main():
     broker.clean()
     for what, instructions in many.items():
         print(f'{what}: {(instructions - few[what]) / (m - n):.1f} instructions a point')
-    print(f'the broker, a point to it and {len(scorers)} times from it: {seconds / m * 1e6:.2f} us of a processor')
+    print(f'the broker, a point {1 + len(scorers)} times to it and {len(scorers)} times from it: {seconds / m * 1e6:.2f} us of a processor')
 
 
 if __name__ == '__main__':
