@@ -274,6 +274,20 @@ bool hk_sections_field(const struct hk_sections *s, const char *name, size_t len
   return find_cut(s->fields, s->n_fields, false, name, length, out);
 }
 
+bool hk_sections_derived(const struct hk_sections *s, const char *name, size_t length)
+{
+  struct hk_machine_name of;
+  for (size_t at = length; s->n_fields > 0 && at > 1; at--) {
+    if (name[at - 1] != HK_DERIVED_MARK || !hk_sections_field(s, name, at - 1, &of))
+      continue;
+    for (uint32_t k = 0; k < of.series->n; k++)
+      if (strlen(of.series->suffix[k]) == length - (at - 1) &&
+          memcmp(name + at - 1, of.series->suffix[k], length - (at - 1)) == 0)
+        return true;
+  }
+  return false;
+}
+
 size_t hk_sections_series(const struct hk_machine_name *m, char out[HK_NAME_MAX])
 {
   const size_t length = strlen(m->group), all = length + 1 + m->length;

@@ -53,6 +53,8 @@ struct hk_field_series {
   char suffix[HK_ALGORITHMS][HK_CONFIG_NAME_MAX];
 };
 bool hk_sections_field(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
+/* Whether a name is that of a derived sensor which a field makes, or would make, of a sensor that it matches. */
+bool hk_sections_derived(const struct hk_sections *sections, const char *name, size_t length);
 bool hk_sections_group(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
 /* The second group of a sensor: the novelty of a group with statistic = both. Its machines are those of the group. */
 bool hk_sections_second(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);

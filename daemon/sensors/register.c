@@ -8,7 +8,7 @@
 #define TOGETHER 256u
 #define PENDING UINT32_MAX
 
-/* Finds detectors for pending names; refuses names without one. */
+/* Finds detectors for pending names; refuses names without one, and those of derived sensors that fields make. */
 static void find_detectors(const struct hk_sections *sections, uint32_t first, uint32_t n, struct hk_registry_wanted *wanted,
                            uint32_t *refusals)
 {
@@ -17,7 +17,9 @@ static void find_detectors(const struct hk_sections *sections, uint32_t first, u
       continue;
     const struct hk_section *section = hk_sections_find(sections, wanted[i].key.name, wanted[i].key.entry.length);
     wanted[i].section = section;
-    if (section)
+    if (hk_sections_derived(sections, wanted[i].key.name, wanted[i].key.entry.length))
+      refusals[i] = HANKEL_RESERVED;
+    else if (section)
       wanted[i].key.entry.detector = (uint16_t)section->number;
     else
       refusals[i] = HANKEL_NO_DETECTOR;

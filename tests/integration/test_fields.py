@@ -115,6 +115,7 @@ class Daemon(Case):
         """Nobody feeds a derived sensor."""
         d = self.daemon(DETECTORS.replace('roof/*', '*') + FIELD, keys=KEYS)
         with d.client() as c:
+            self.assertEqual([h is None for h in c.register(NAMES[0] + '#residual', 'cellar#residual')], [True, False])  # also before the sensor; where no field matches it is a name as any other
             self.send(c, c.register(*NAMES), rows(n=10))
             c.ping()
             self.through(d)  # by then they are there
@@ -122,7 +123,7 @@ class Daemon(Case):
         with d.connect('line tcp') as s:
             s.sendall(f'{NAMES[0]}#residual value=1 {START + SECOND}\n'.encode())
         harness.until(lambda: d.status()['dropped']['reserved'] == 1, 'the line')
-        self.assertEqual(d.status()['sensors']['count'], 2 * N + 1)
+        self.assertEqual(d.status()['sensors']['count'], 2 * N + 1 + 1)
 
     def test_checks(self):
         with open(os.path.join(self.folder(), 'edges'), 'w') as f:
