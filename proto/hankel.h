@@ -153,7 +153,11 @@ enum hankel_error_code {
   HANKEL_INTERNAL = 14,
   HANKEL_UNAUTHORIZED = 15,
   HANKEL_FORBIDDEN = 16,
+  HANKEL_BAD_PICTURE = 17,
 };
+
+/* How pixels of pictures are given: little-endian; f16 and f32 as in IEEE 754. */
+enum hankel_pixel { HANKEL_PIXEL_U8 = 0, HANKEL_PIXEL_U16 = 1, HANKEL_PIXEL_F16 = 2, HANKEL_PIXEL_F32 = 3 };
 
 typedef struct hankel hankel;
 
@@ -343,6 +347,22 @@ int64_t hankel_send_columns(hankel *h, uint32_t n, const uint32_t *sensor, const
 
 /* Waits until the buffer is empty and the socket has taken all bytes. Returns 0, -ETIMEDOUT, or the connection's error. */
 int hankel_flush(hankel *h, int timeout);
+
+/* A picture of a camera. A value is scale * pixel + offset; pixels of f16 and f32 that are not finite are missing. */
+struct hankel_picture {
+  const char *camera;     /* name, as a sensor's */
+  int64_t time;           /* ns since 1970; INT64_MIN: when the daemon reads it */
+  uint16_t height, width; /* 1..8192 */
+  int kind;               /* enum hankel_pixel */
+  float scale, offset;    /* scale > 0 */
+  const void *pixels;     /* row by row without gaps, little-endian */
+};
+/* Sends a picture behind all points, over TCP, and waits until the socket has taken it; with the option `feed`, in which it
+ * counts as one point, until the daemon has acknowledged it. The daemon makes points of its tiles, as its section [pictures NAME]
+ * says; the callback `error` is told why it cannot (HANKEL_BAD_PICTURE). Returns 0; -EINVAL: it cannot be sent; -EMSGSIZE: it is
+ * longer than the daemon's max_frame; -ECONNRESET: the connection broke, and it may not have arrived: send it again, with the
+ * same time it counts once; -ETIMEDOUT, ... */
+int hankel_picture(hankel *h, const struct hankel_picture *picture, int timeout);
 
 /* With the option `feed`: number of points, from the feed's start, that the daemon has acknowledged. After the first
  * connection this is the number that the daemon had before; the first point to send is the next one. */

@@ -97,6 +97,8 @@ struct hk_work {
   struct hk_exact *exact; /* for LAPACK; NULL if no detector is svd */
 };
 
+struct hk_picture_rows; /* cpu/picture/rows.h */
+
 /* One instruction set. x: 2n - 1 numbers; v, y: n. All blocks of lanes. */
 struct hk_kernels {
   const char *name;
@@ -108,7 +110,8 @@ struct hk_kernels {
   /* Adds a node to a graph, see graph.h, and finds the best split. */
   hk_graph_add_node *add_node;
   struct hk_graph_split (*best_split)(const struct hk_graph_view *v, const struct hk_graph_counts *counts);
-  hk_novelty_pass *novelty_pass; /* see novelty/distances.h */
+  hk_novelty_pass *novelty_pass;         /* see novelty/distances.h */
+  const struct hk_picture_rows *picture; /* see picture/rows.h */
   /* The members below are the parts, for tests and benchmarks. */
   /* Reads the rings into past and present: centred, scaled, zero as hk_span_prepare returns. */
   void (*load)(struct hk_work *work, const struct hk_detector *d, const struct hk_task *task, uint32_t n);

@@ -162,6 +162,7 @@ struct krylov {
 #define graph_add FOR_ISA(hk_graph_add)
 #define novelty_distances FOR_ISA(hk_novelty_distances)
 #define graph_profile FOR_ISA(hk_graph_profile)
+#define picture_rows FOR_ISA(hk_picture_rows)
 
 /* kernels_span.c */
 struct spans spans_load(struct hk_work *work, const struct hk_detector *d, const struct hk_task *task, uint32_t n);
@@ -210,6 +211,7 @@ mask svd_repeats(struct hk_work *work, const float *x, mask lanes);
 mask svd_missed(struct krylov *k, uint32_t steps, mask lanes, vec least);
 
 /* kernels_graph.c */
+extern const struct hk_picture_rows picture_rows;
 void graph_add(const struct hk_graph_view *v, const struct hk_graph_samples *s);
 struct hk_graph_split graph_profile(const struct hk_graph_view *v, const struct hk_graph_counts *counts);
 

@@ -24,6 +24,8 @@ const struct hk_counter_row hk_counter_table[] = {
   { "derived", "spikes", AT(spikes), "Values of members of filtering fields that were spikes." },
   { "input", "frames", AT(frames), "Frames that came." },
   { "input", "bad_frames", AT(bad_frames), "Frames that could not be read." },
+  { "input", "pictures", AT(pictures), "Pictures of cameras that were taken." },
+  { "input", "bad_pictures", AT(bad_pictures), "Pictures of cameras that were dropped." },
   { "input", "ahead_of_clock", AT(ahead), "Points rejected for a time farther in the future than max_ahead." },
   { "lines", "taken", AT(lines), "Lines that were taken." },
   { "lines", "bad", AT(bad_lines), "Lines that could not be read." },

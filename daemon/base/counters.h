@@ -27,13 +27,15 @@ struct hk_counters {
   hk_counter rejected;
   /* dropped, by reason */
   hk_counter unknown_handle;
-  hk_counter resent;      /* sent again by a feed, already present */
-  hk_counter full;        /* a new sensor beyond max_sensors or the memory limit */
-  hk_counter no_detector; /* no detector matches the name */
-  hk_counter reserved;    /* the name belongs to a derived sensor */
-  hk_counter over_quota;  /* a new sensor of a peer that has reached max_sensors_per_peer */
-  hk_counter failed;      /* the backend refused them */
-  hk_counter device_lost; /* in flight when the device was lost */
+  hk_counter resent;       /* sent again by a feed, already present */
+  hk_counter full;         /* a new sensor beyond max_sensors or the memory limit */
+  hk_counter no_detector;  /* no detector matches the name */
+  hk_counter reserved;     /* the name belongs to a derived sensor */
+  hk_counter over_quota;   /* a new sensor of a peer that has reached max_sensors_per_peer */
+  hk_counter failed;       /* the backend refused them */
+  hk_counter device_lost;  /* in flight when the device was lost */
+  hk_counter pictures;     /* of cameras */
+  hk_counter bad_pictures; /* dropped */
   /* rejected because their time is further ahead than max_ahead; also counted in `rejected` */
   hk_counter ahead;
 

@@ -45,6 +45,7 @@ void hk_config_free(struct hk_config *config)
   free(config->groups);
   free(config->notify);
   free(config->mqtt.rule);
+  free(config->pictures.rule);
   for (uint32_t i = 0; i < config->n_fields; i++)
     hk_field_file_release(&config->fields[i].file);
   free(config->fields);
@@ -53,6 +54,7 @@ void hk_config_free(struct hk_config *config)
   config->notify = NULL;
   config->n_notify = 0;
   config->mqtt = (struct hk_mqtt_rules){ 0 };
+  config->pictures = (struct hk_pictures_rules){ 0 };
   config->groups = NULL;
   config->listeners = NULL;
   config->detectors = NULL;

@@ -12,6 +12,7 @@
 #include "daemon/config/maintenance_rule.h"
 #include "daemon/config/mqtt_rule.h"
 #include "daemon/config/notify_rule.h"
+#include "daemon/config/picture_rule.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -156,6 +157,7 @@ struct hk_config {
   struct hk_notify_rule *notify;
   uint32_t n_notify;
   struct hk_mqtt_rules mqtt;
+  struct hk_pictures_rules pictures;
   struct hk_cluster_rule cluster;
   struct {
     uint32_t limit; /* alerts of a sensor within `within`, above which it flaps; 0 = any */

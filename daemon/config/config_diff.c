@@ -296,6 +296,26 @@ static void compare_mqtt(const struct hk_config *running, const struct hk_config
       hk_buffer_print(told, "[mqtt %s] was removed\n", running->mqtt.rule[i].name);
 }
 
+static const struct hk_pictures_rule *pictures_of(const struct hk_config *c, const char *name)
+{
+  for (uint32_t i = 0; i < c->pictures.n; i++)
+    if (strcmp(c->pictures.rule[i].name, name) == 0)
+      return &c->pictures.rule[i];
+  return NULL;
+}
+
+static void compare_pictures(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
+{
+  for (uint32_t i = 0; i < read->pictures.n; i++) {
+    const struct hk_pictures_rule *after = &read->pictures.rule[i], *before = pictures_of(running, after->name);
+    if (!before || memcmp(before, after, sizeof *after) != 0)
+      hk_buffer_print(told, "[pictures %s] is %s\n", after->name, before ? "changed" : "new");
+  }
+  for (uint32_t i = 0; i < running->pictures.n; i++)
+    if (!pictures_of(read, running->pictures.rule[i].name))
+      hk_buffer_print(told, "[pictures %s] is gone\n", running->pictures.rule[i].name);
+}
+
 /* The logs that points go to, and their readers, are fixed at the start. */
 static void compare_cluster(const struct hk_config *running, struct hk_config *read, struct hk_buffer *told)
 {
@@ -321,6 +341,7 @@ bool hk_change_make(const struct hk_config *running, struct hk_config *read, con
   compare_incidents(running, read, told);
   compare_notify(running, read, told);
   compare_mqtt(running, read, told);
+  compare_pictures(running, read, told);
   compare_cluster(running, read, told);
   return told->size > before || told->failed;
 }

@@ -61,7 +61,7 @@ static void no_such_section(struct hk_config_reading *r, const char *word)
   const char *meant = hk_suggest(word, &hk_config_kinds[0].word, n, sizeof *hk_config_kinds);
   hk_config_complain(r, r->line,
                      "no such section%s%s%s there are [daemon], [listen NAME], [detector NAME], [group NAME], [field NAME], "
-                     "[maintenance NAME], [notify NAME], [mqtt NAME], [incidents] and [cluster]",
+                     "[maintenance NAME], [notify NAME], [mqtt NAME], [pictures NAME], [incidents] and [cluster]",
                      meant ? "; did you mean [" : "", meant ? meant : "", meant ? "]?" : ";");
 }
 
@@ -203,8 +203,9 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   out->maintenance = calloc(HK_CONFIG_MAINTENANCE_MAX, sizeof *out->maintenance);
   out->notify = calloc(HK_CONFIG_NOTIFY_MAX, sizeof *out->notify);
   out->mqtt.rule = calloc(HK_CONFIG_MQTT_MAX, sizeof *out->mqtt.rule);
-  if (!r || !out->notify || !out->mqtt.rule || !out->listeners || !out->detectors || !out->groups || !out->fields ||
-      !out->maintenance) {
+  out->pictures.rule = calloc(HK_CONFIG_PICTURES_MAX, sizeof *out->pictures.rule);
+  if (!r || !out->pictures.rule || !out->notify || !out->mqtt.rule || !out->listeners || !out->detectors || !out->groups ||
+      !out->fields || !out->maintenance) {
     fault(arg, "no memory to read the configuration");
     free(r);
     hk_config_free(out);

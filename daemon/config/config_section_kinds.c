@@ -323,6 +323,34 @@ static void notify_end(struct hk_config_reading *r)
     hk_config_complain(r, r->section_line, "[notify %s]: %s", rule->name, error);
 }
 
+/* --- [pictures NAME] ----------------------------------------------------------------------------------------------------- */
+
+static bool pictures_begin(struct hk_config_reading *r, const char *name)
+{
+  struct hk_pictures_rules *all = &r->config->pictures;
+  struct hk_pictures_rule made = hk_pictures_default();
+  const struct hk_config_sections there = { "pictures", "sections of pictures", all->rule[0].name, sizeof *all->rule,
+                                            all->n,     HK_CONFIG_PICTURES_MAX };
+  if (!hk_config_one_more(r, there, name, made.name))
+    return false;
+  all->rule[all->n++] = made;
+  return true;
+}
+
+static void pictures_key(struct hk_config_reading *r, const char *name, const char *value)
+{
+  char error[512];
+  if (hk_pictures_key(&r->config->pictures.rule[r->config->pictures.n - 1], name, value, error, sizeof error) != 0)
+    hk_config_complain(r, r->line, "%s", error);
+}
+
+static void pictures_end(struct hk_config_reading *r)
+{
+  if (!hk_config_seen(r, "match"))
+    hk_config_complain(r, r->section_line, "[pictures %s] needs match = GLOB, the names of its cameras",
+                       r->config->pictures.rule[r->config->pictures.n - 1].name);
+}
+
 /* --- [mqtt NAME] --------------------------------------------------------------------------------------------------------- */
 
 static bool mqtt_begin(struct hk_config_reading *r, const char *name)
@@ -413,6 +441,7 @@ const struct hk_config_kind hk_config_kinds[] = {
   { "incidents", incidents_begin, incidents_key, incidents_end },
   { "notify", notify_begin, notify_key, notify_end },
   { "mqtt", mqtt_begin, mqtt_key, mqtt_end },
+  { "pictures", pictures_begin, pictures_key, pictures_end },
   { "cluster", cluster_begin, cluster_key, cluster_end },
   { NULL, NULL, NULL, NULL },
 };

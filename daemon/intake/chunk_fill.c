@@ -124,6 +124,13 @@ uint32_t hk_fill_room(const struct hk_filling *f)
   return least;
 }
 
+void hk_fill_make_room(struct hk_filling *f, uint32_t n)
+{
+  for (uint32_t i = 0; i < f->shards; i++)
+    if (hk_chunk_room(f->chunk[i]) < n)
+      f->chunk[i] = f->full(f->arg, i);
+}
+
 void hk_fill_mark(struct hk_filling *f, struct hk_feed *feed, uint64_t upto)
 {
   for (uint32_t i = 0; i < f->shards; i++)

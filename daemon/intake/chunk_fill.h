@@ -22,6 +22,8 @@ struct hk_decoded hk_fill_points(struct hk_filling *filling, struct hk_source *s
                                  const struct hk_points *points, uint32_t first);
 /* Returns the number of points that fit into the chunk of every shard. */
 uint32_t hk_fill_room(const struct hk_filling *filling);
+/* Hands over chunks in which n points do not fit; n is at most HK_CHUNK_POINTS. */
+void hk_fill_make_room(struct hk_filling *filling, uint32_t n);
 /* Sends a feed's position to all shards; there must be room (hk_chunk_pool_room). */
 void hk_fill_mark(struct hk_filling *filling, struct hk_feed *feed, uint64_t upto);
 /* Puts in n points whose slots are known. */

@@ -171,6 +171,50 @@ static void intake_spoil_later(struct hk_intake *in, uint32_t n, const struct hk
   }
 }
 
+/* As take_missing, for points whose slots are known. */
+static void take_missing_slots(struct hk_intake *in, struct hk_source *source, const struct hk_feed *feed, uint64_t at,
+                               uint32_t n, const struct hk_columns *points)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    const struct hk_columns one = { points->slot + i, points->time + i, points->value + i };
+    if (at < feed->part[points->slot[i] % feed->before].had)
+      hk_count(&in->counters->resent, 1);
+    else
+      hk_fill_slots(&in->pool->filling, source, 1, &one);
+  }
+}
+
+bool hk_intake_together(struct hk_intake *in, struct hk_source *source, struct hk_feeding *feeding, uint32_t n,
+                        const struct hk_columns *points)
+{
+  struct hk_feed *feed = feeding ? feeding->feed : NULL;
+  if (feed && !hk_feed_enter(feed, feeding->turn))
+    return false;
+  const uint64_t at = feed ? feeding->at : 0;
+  const bool again = feed && feed->received > at;
+  hk_count(&in->counters->in, n);
+  if (!again)
+    intake_spoil_later(in, n, points);
+  hk_fill_make_room(&in->pool->filling, n);
+  if (again)
+    hk_count(&in->counters->resent, n);
+  else if (feed && at < feed->horizon)
+    take_missing_slots(in, source, feed, at, n, points);
+  else {
+    if (feed)
+      hk_fill_mark(&in->pool->filling, feed, at + 1);
+    hk_fill_slots(&in->pool->filling, source, n, points);
+  }
+  if (!feed)
+    return true;
+  feeding->at = at + 1;
+  if (feed->received < feeding->at)
+    feed->received = feeding->at;
+  hk_fill_mark(&in->pool->filling, feed, feed->received);
+  hk_feed_leave(feed);
+  return true;
+}
+
 void hk_intake_slots(struct hk_intake *in, struct hk_source *source, uint32_t n, const struct hk_columns *points)
 {
   intake_spoil_later(in, n, points);

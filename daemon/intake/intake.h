@@ -37,6 +37,12 @@ uint32_t hk_intake_points(struct hk_intake *intake, struct hk_source *source, co
 bool hk_intake_feed(struct hk_intake *intake, struct hk_source *source, struct hk_feeding *feeding,
                     const struct hk_points *points, uint32_t *unknown);
 
+/* Takes n points whose slots are known, and that count as one point of the feed, if there is one: all of a shard's are in one
+ * chunk. n may be 0, and is at most HK_CHUNK_POINTS; there must be room. Counts them as received; may change their values. False:
+ * as above. */
+bool hk_intake_together(struct hk_intake *intake, struct hk_source *source, struct hk_feeding *feeding, uint32_t n,
+                        const struct hk_columns *points);
+
 /* The slot of a valid name; a new name becomes a sensor of this owner (sensors/owners.h): 0 and *slot, or an enum hankel_refusal;
  * then a point of it was counted as dropped. */
 int hk_intake_find(struct hk_intake *intake, uint64_t owner, const char *name, size_t length, uint32_t *slot);

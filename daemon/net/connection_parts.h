@@ -6,6 +6,7 @@
 #include "daemon/config/config.h"
 #include "daemon/durable/named_feeds.h"
 #include "daemon/intake/decode_lines.h"
+#include "daemon/intake/pictures.h"
 #include "daemon/net/address_limits.h"
 #include "daemon/net/credentials.h"
 #include "daemon/net/line_buffer.h"
@@ -53,8 +54,9 @@ struct hk_binary {
   bool scored;     /* net/inner.h */
   bool feed_waits; /* for FEED_AT: a FEED that is not answered yet */
   uint32_t feed_tag;
-  uint64_t acknowledged; /* points of the feed, as the last ACK or FEED_AT said */
-  int64_t ping_time;     /* ns, hk_now: when a PING was read that is not answered yet; 0: none */
+  struct hk_cameras cameras; /* of which it has sent pictures */
+  uint64_t acknowledged;     /* points of the feed, as the last ACK or FEED_AT said */
+  int64_t ping_time;         /* ns, hk_now: when a PING was read that is not answered yet; 0: none */
   uint64_t ping_token;
   uint32_t ping_tag;
   uint64_t reload; /* ticket of a RELOAD that is not answered yet; 0: none */

@@ -31,6 +31,7 @@
 #include "daemon/intake/chunk_pool.h"
 #include "daemon/intake/decode_lines.h"
 #include "daemon/intake/intake.h"
+#include "daemon/intake/pictures.h"
 #include "daemon/publish/publisher.h"
 
 #include <uv.h>
@@ -108,11 +109,12 @@ struct hk_loop {
   struct hk_loop_lists list;
   struct hk_counters counters; /* written by this thread alone */
   struct hk_latency latency;
-  struct hk_loop_way scored; /* to the shards */
-  struct hk_loop_way entry;  /* to the shard that publishes points of peers, if there is another one; else unused */
-  struct hk_loop_way *peers; /* the one of these that takes points of peers */
-  uint32_t points;           /* most points that may wait, */
-  uint32_t room;             /* and the room of the pool when none wait: no fewer */
+  struct hk_loop_way scored;       /* to the shards */
+  struct hk_loop_way entry;        /* to the shard that publishes points of peers, if there is another one; else unused */
+  struct hk_loop_way *peers;       /* the one of these that takes points of peers */
+  struct hk_picture_work pictures; /* work space for pictures, of one connection after the other */
+  uint32_t points;                 /* most points that may wait, */
+  uint32_t room;                   /* and the room of the pool when none wait: no fewer */
   struct hk_publisher *publisher;
   struct hk_listener *datagrams; /* a UDP socket for each such listener */
   uint32_t n_datagrams;

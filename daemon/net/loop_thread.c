@@ -458,6 +458,7 @@ void hk_loop_close(struct hk_loop *l)
   hk_chunk_pool_close(&l->scored.pool);
   hk_chunk_pool_close(&l->entry.pool);
   hk_lines_free(l->lines);
+  hk_picture_work_free(&l->pictures);
   free(l->datagrams);
   free(l->buffer);
   free(l->records);

@@ -11,6 +11,7 @@
 #include "proto/wire/columns.h"
 #include "proto/wire/mac.h"
 #include "proto/wire/message.h"
+#include "proto/wire/picture.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -103,6 +104,27 @@ static enum hk_turn binary_points(struct hk_connection *c, const struct hk_frame
               unknown, p.n);
   return hk_binary_fault(c, f, HANKEL_UNKNOWN_HANDLE,
                          "points with handles that are not registered were dropped; register the names again");
+}
+
+static enum hk_turn binary_picture(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_picture_message m;
+  char why[256], line[sizeof why + HK_NAME_MAX + 32];
+  const char *wrong = NULL;
+  const bool feeds = c->feeding.feed != NULL;
+  if (hk_picture_read(f, &m, &wrong) == HANKEL_BAD_PAYLOAD || (!feeds && m.before != 0))
+    return hk_binary_bad_payload(c, f);
+  c->feeding.at = m.before;
+  const struct hk_picture_source from = { c->source, feeds ? &c->feeding : NULL, hk_admission_owner(c), &c->binary.cameras };
+  const int code = hk_pictures_take(hk_connection_intake(c), &c->loop->pictures, &c->loop->config->pictures, &from, &m, wrong,
+                                    why, sizeof why);
+  if (code == HANKEL_LIMIT)
+    return hk_binary_fault(c, f, HANKEL_LIMIT, "another connection has taken this feed over");
+  if (code == 0)
+    return HK_TURN_MORE;
+  snprintf(line, sizeof line, "picture of %.*s: %s", (int)m.camera.length, m.camera.length > 0 ? m.camera.data : "",
+           code == HANKEL_INTERNAL ? "no memory for it" : why);
+  return hk_binary_fault(c, f, (uint16_t)code, line);
 }
 
 /* Whether the sender must wait for its answer. Points of an earlier connection may be on their way: until the shards have
@@ -251,6 +273,7 @@ static uint32_t scopes_of(uint8_t type)
   case HK_REGISTER:
   case HK_FEED:
   case HK_POINTS:
+  case HK_PICTURE:
     return HK_SCOPE_FEED;
   case HK_SUBSCRIBE:
   case HK_SENSORS:
@@ -275,7 +298,7 @@ static enum hk_turn binary_take(struct hk_connection *c, const struct hk_frame *
 {
   const uint32_t scopes = scopes_of(f->type);
   hk_count(&c->loop->counters.frames, 1);
-  if (!c->binary.greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_SENSORS)
+  if (!c->binary.greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_PICTURE)
     return hk_binary_fault(c, f, HANKEL_OUT_OF_ORDER, "the first frame of a connection is HELLO");
   if (scopes && !(c->identity.scopes & scopes))
     return forbidden(c, f);
@@ -286,6 +309,8 @@ static enum hk_turn binary_take(struct hk_connection *c, const struct hk_frame *
     return register_names(c, f);
   case HK_POINTS:
     return binary_points(c, f);
+  case HK_PICTURE:
+    return binary_picture(c, f);
   case HK_SUBSCRIBE:
     return binary_subscribe(c, f);
   case HK_UNSUBSCRIBE:
@@ -331,10 +356,12 @@ static enum hk_turn farewell(struct hk_connection *c)
   return HK_TURN_OVER;
 }
 
-/* Only points need room: greetings, requests and subscriptions are served while other connections flood. */
+/* Only points, and pictures, of which points are made, need room: greetings, requests and subscriptions are served while other
+ * connections flood. */
 static bool points_next(const struct hk_inbox *in)
 {
-  return in->end - in->start >= HK_FRAME_HEADER && hk_frame_type(in->data + in->start) == HK_POINTS;
+  const uint8_t type = in->end - in->start >= HK_FRAME_HEADER ? hk_frame_type(in->data + in->start) : 0;
+  return type == HK_POINTS || type == HK_PICTURE;
 }
 
 static enum hk_turn binary_step(struct hk_connection *c)
@@ -399,6 +426,7 @@ static size_t binary_left(const struct hk_connection *c)
 static void free_part(struct hk_connection *c)
 {
   hk_inbox_free(&c->binary.inbox);
+  hk_cameras_free(&c->binary.cameras);
   hk_binary_abandon(c);
 }
 

@@ -1,6 +1,7 @@
 /* libhankel: the public calls, and its timers. See hankel.h. */
 #include "proto/client/client.h"
 #include "proto/client/client_connect.h"
+#include "proto/client/client_picture.h"
 #include "proto/client/client_receive.h"
 #include "proto/client/client_send.h"
 
@@ -156,6 +157,30 @@ int hankel_sync(hankel *h, int timeout)
   h->ping_wanted = h->link.fresh = true;
   const int status = step_until(h, is_confirmed, timeout);
   return status == 0 && h->counters.in_doubt != in_doubt ? -ECONNRESET : status;
+}
+
+static bool is_acknowledged(const hankel *h)
+{
+  return is_flushed(h) && h->points.kept == h->points.n && h->points.pictures == 0;
+}
+
+int hankel_picture(hankel *h, const struct hankel_picture *picture, int timeout)
+{
+  const int64_t begin = hk_client_now();
+  if (h->options.udp) {
+    snprintf(h->error, sizeof h->error, "pictures go over TCP only");
+    return -EINVAL;
+  }
+  int status = step_until(h, h->options.feed ? is_acknowledged : is_flushed, timeout);
+  if (status == 0)
+    status = hk_client_picture(h, picture);
+  if (status != 0)
+    return status;
+  const uint64_t position = h->points.position, connections = h->counters.reconnected;
+  const int64_t left = timeout - (hk_client_now() - begin);
+  status = step_until(h, h->options.feed ? is_acknowledged : is_flushed, timeout < 0 ? -1 : left > 0 ? (int)left : 0);
+  const bool arrived = h->options.feed ? h->points.position > position : h->counters.reconnected == connections;
+  return status == 0 && !arrived ? -ECONNRESET : status;
 }
 
 int hankel_status(hankel *h, char **text, int timeout)

@@ -88,6 +88,7 @@ struct hk_client_points {
   double *value;
   uint32_t first, n;
   uint32_t kept;          /* of a feed: kept..first-1 are sent but not acknowledged. Without a feed: as first */
+  uint32_t pictures;      /* of a feed: 1: a picture is sent and not acknowledged, behind all points, which are */
   uint64_t position;      /* of a feed: number of points before `kept`, from the feed's start */
   bool fed;               /* the feed's position is known */
   int durability;         /* enum hankel_durability */

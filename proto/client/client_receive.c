@@ -120,6 +120,7 @@ static int take_feed_at(struct hankel *h, const struct hk_frame *f)
     h->points.position = m.points;
   h->points.fed = true;
   hk_client_acknowledged(h, m.points);
+  h->points.pictures = 0;            /* else it has not arrived, nor has anything behind it: hankel_picture reports it */
   if (h->points.position < m.points) /* another program has sent points of this feed */
     h->points.position = m.points;
   return receive_begin(h);
@@ -128,7 +129,8 @@ static int take_feed_at(struct hankel *h, const struct hk_frame *f)
 static int take_ack(struct hankel *h, const struct hk_frame *f)
 {
   uint64_t points;
-  if (hk_ack_read(f, &points) != 0 || !h->options.feed || points > h->points.position + (h->points.n - h->points.kept))
+  if (hk_ack_read(f, &points) != 0 || !h->options.feed ||
+      points > h->points.position + (h->points.n - h->points.kept) + h->points.pictures)
     return HANKEL_BAD_PAYLOAD;
   hk_client_acknowledged(h, points);
   h->link.fresh = true;

@@ -136,6 +136,10 @@ static void sent(struct hankel *h, uint32_t n)
 
 void hk_client_acknowledged(struct hankel *h, uint64_t points)
 {
+  if (h->points.pictures > 0 && points > h->points.position) { /* it is before all points that are not acknowledged */
+    h->points.position++;
+    h->points.pictures = 0;
+  }
   const uint64_t more = points > h->points.position ? points - h->points.position : 0;
   uint32_t n = more < h->points.n - h->points.kept ? (uint32_t)more : h->points.n - h->points.kept;
   while (h->points.kept + n < h->points.first && h->own.sensor[h->points.sensor[h->points.kept + n]].phase == HK_SENSOR_REFUSED)
@@ -258,7 +262,7 @@ static void send_over_tcp(struct hankel *h)
     if (used == 0)
       return;
     if (h->options.feed)
-      p.before = h->points.position + (h->points.first - h->points.kept) + (used - p.n);
+      p.before = h->points.position + h->points.pictures + (h->points.first - h->points.kept) + (used - p.n);
     if (p.n > 0 && hk_points_write(&h->link.out, 0, &p) < 0)
       return; /* cannot happen: gather limits the size */
     sent(h, used);

@@ -31,6 +31,7 @@ const char *hk_frame_name(uint8_t type)
     [HK_FEED_AT] = "FEED_AT",
     [HK_OPERATE] = "OPERATE",
     [HK_SENSORS] = "SENSORS",
+    [HK_PICTURE] = "PICTURE",
     [HK_OPERATED] = "OPERATED",
     [HK_RELOADED] = "RELOADED",
     [HK_NAMES] = "NAMES",

@@ -43,6 +43,7 @@ enum hk_frame_type {
   HK_RELOAD = 0x0a,
   HK_OPERATE = 0x0b,
   HK_SENSORS = 0x0c,
+  HK_PICTURE = 0x0d,
   HK_WELCOME = 0x81,
   HK_REGISTERED = 0x82,
   HK_DONE = 0x84,

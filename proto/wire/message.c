@@ -376,7 +376,8 @@ void hk_names_next(struct hk_list *list, uint32_t *handle, struct hk_string *nam
 
 bool hk_error_closes(uint16_t code)
 {
-  return code != HANKEL_UNKNOWN_HANDLE && code != HANKEL_BAD_SUBSCRIPTION && code != HANKEL_INTERNAL && code != HANKEL_FORBIDDEN;
+  return code != HANKEL_UNKNOWN_HANDLE && code != HANKEL_BAD_SUBSCRIPTION && code != HANKEL_INTERNAL &&
+         code != HANKEL_FORBIDDEN && code != HANKEL_BAD_PICTURE;
 }
 
 int hk_error_write(struct hk_writer *w, uint32_t tag, uint16_t code, uint8_t type, struct hk_string message)

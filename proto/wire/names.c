@@ -58,6 +58,6 @@ const char *hankel_error_name(int code)
   static const char *const names[] = { NULL,           "bad magic",   "bad version",  "too long",       "bad checksum",
                                        "bad type",     "bad payload", "out of order", "unknown handle", "bad subscription",
                                        "limit",        "timeout",     "too slow",     "shutting down",  "internal",
-                                       "unauthorized", "forbidden" };
+                                       "unauthorized", "forbidden",   "bad picture" };
   return NAME(names, code);
 }

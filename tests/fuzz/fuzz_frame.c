@@ -6,6 +6,7 @@
 #include "proto/wire/event_message.h"
 #include "proto/wire/incident_message.h"
 #include "proto/wire/message.h"
+#include "proto/wire/picture.h"
 #include "proto/wire/scores.h"
 
 #include <stdlib.h>
@@ -119,6 +120,21 @@ static void read_scores(const struct hk_frame *f)
   free(score);
   free(state);
   free(bytes);
+}
+
+static void read_picture(const struct hk_frame *f, struct hk_writer *w)
+{
+  struct hk_picture_message picture;
+  const char *why = NULL;
+  const int code = hk_picture_read(f, &picture, &why);
+  require(code == 0 ? !why : code == HANKEL_BAD_PAYLOAD || (code == HANKEL_BAD_PICTURE && why));
+  if (code != 0)
+    return;
+  float *row = malloc(picture.width * sizeof *row);
+  for (uint32_t r = 0; row && r < picture.height; r++)
+    hk_picture_pixels(&picture, r, row);
+  free(row);
+  same(f, w, hk_picture_write(w, 0, &picture));
 }
 
 static void read_registered(const struct hk_frame *f)
@@ -247,6 +263,9 @@ static void read_payload(const struct hk_frame *f, struct hk_writer *w)
       same(f, w, hk_operate_write(w, 0, &operate));
     break;
   }
+  case HK_PICTURE:
+    read_picture(f, w);
+    break;
   case HK_SENSORS: {
     struct hk_sensors_asked sensors;
     if (hk_sensors_read(f, &sensors) == 0)

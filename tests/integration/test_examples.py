@@ -15,6 +15,7 @@ import unittest
 import urllib.request
 
 import harness
+from harness import SCORED, UNSCORED
 from harness import SECOND, until
 
 EXAMPLES = os.path.join(os.path.dirname(harness.HANKELD), 'proto')
@@ -68,6 +69,22 @@ class TestLibhankel(Examples):
                              text=True, timeout=harness.WAIT)
         self.assertEqual((run.returncode, run.stderr), (0, ''))
         self.assertEqual((d.status()['points']['in'], d.status()['sensors']['count']), (100003, 1))
+
+    def test_a_thermal_camera(self):
+        d = self.daemon('[detector tiles]\nmatch = oven*/*\nwindow = 8\n[pictures ovens]\nmatch = oven*\n')
+        where = f"127.0.0.1:{d.port['binary tcp']}"
+        with d.client() as c:
+            c.subscribe(SCORED | UNSCORED | 16, 'oven*')
+            run = subprocess.run([os.path.join(EXAMPLES, 'example_picture'), where, 'oven 3', '5'], capture_output=True, text=True, timeout=harness.WAIT)
+            self.assertEqual((run.returncode, run.stderr), (0, ''))
+            harness.until(lambda: d.status()['points']['pending'] == 0, 'all points')
+            c.drain(0.3)
+        self.assertEqual((len(c.results), d.status()['sensors']['count']), (5 * 12, 12))
+        newest = max(t for _, t, *_ in c.results)
+        self.assertEqual([n for n, t, v, *_ in c.results if v > 2], ['oven 3/1,1/max'])  # kelvins over its surroundings: the joint
+        self.assertEqual([t for _, t, v, *_ in c.results if v > 2], [newest])
+        run = subprocess.run([os.path.join(EXAMPLES, 'example_picture'), where, 'door', '1'], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertEqual((run.returncode, run.stderr), (0, 'the daemon says: bad picture (PICTURE): picture of door: no [pictures NAME] section of the configuration matches it (error 17)\n'))
 
     def test_feed_says_what_is_wrong(self):
         run = subprocess.run([os.path.join(EXAMPLES, 'example_feed'), 'a\tb', f"127.0.0.1:{self.daemon().port['binary tcp']}"], stdin=subprocess.DEVNULL, capture_output=True, text=True,

@@ -1,6 +1,7 @@
 """Golden bytes: the Python client sends what proto/vectors/frames.json has, byte for byte, and makes of each frame that it receives
 what stands there. tests/unit/wire/test_vectors.c holds the C codec to the same file."""
 import json
+import math
 import os
 import socket
 import struct
@@ -29,6 +30,22 @@ def fields(name):
 
 def number(text):
     return int(text)
+
+
+class Pixels:
+    """What is used of an array of numpy, which need not be there: 16 bits each."""
+    class dtype:
+        kind, itemsize = 'u', 2
+
+    def __init__(self, text, shape):
+        self.data, self.shape = bytes.fromhex(text), shape
+
+    def astype(self, kind):
+        assert kind == '<u2'
+        return self
+
+    def tobytes(self):
+        return self.data
 
 
 class Peer:
@@ -80,7 +97,7 @@ class Vectors(unittest.TestCase):
 
     def test_no_type_lacks_a_vector(self):
         spoken = {value for name, value in vars(wire).items() if name.startswith('_') and name[1:].isupper() and isinstance(value, int) and
-                  name not in ('_VERSION', '_MAX_FRAME', '_REGISTER_MOST', '_LIST_MOST', '_BATCH', '_KEPT', '_NOW', '_DATAGRAM')}
+                  name not in ('_VERSION', '_MAX_FRAME', '_REGISTER_MOST', '_LIST_MOST', '_BATCH', '_KEPT', '_NOW', '_DATAGRAM', '_PICTURES_KEPT')}
         self.assertEqual(spoken, {v['type'] for v in VECTORS.values()})
 
     def test_hello_and_welcome(self):
@@ -157,6 +174,16 @@ class Vectors(unittest.TestCase):
         c.sync()
         self.assertEqual(c.position, number(fields('ack')['points']))
         self.sent(c, peer, 'feed', 'points of a feed')
+
+    def test_a_picture(self):
+        want = fields('picture')
+        rest = wire._picture(want['camera'], Pixels(want['pixels'], (want['height'], want['width'])), number(want['time']), want['scale'], want['offset'])
+        self.assertEqual(wire._frame(wire._PICTURE, struct.pack('<Q', number(want['before'])) + rest, VECTORS['picture']['tag']).hex(' '), golden('picture').hex(' '))
+        rows = wire._picture('a', [[1, 2.5], [math.nan, 4]], None, 1, 0)
+        self.assertEqual(rows[:24], struct.pack('<qHHBBHff', -1 << 63, 2, 2, 3, 0, 1, 1, 0))
+        self.assertEqual(struct.unpack('<2f', rows[28:36]), (1, 2.5))
+        for wrong in ([[1, 2], [3]], [], [[]]):
+            self.assertRaises(ValueError, wire._picture, 'a', wrong, None, 1, 0)
 
     def received(self, *names):
         c, _ = self.hello(['names', *names, 'pong'])

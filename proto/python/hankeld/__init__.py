@@ -6,6 +6,7 @@
         client.send("machine temperature", 1700000000000000000, 21.5)     # time in ns since 1970
         client.send_columns("pump", times, values)                        # columns of numpy
         client.send_frame(frame, prefix="line 4 ")                        # a DataFrame of pandas
+        client.send_picture("oven 3", pixels)                             # a thermal picture: an array of numpy
         client.sync()                                                     # the daemon has taken it over
 
     with hankeld.Client() as client:

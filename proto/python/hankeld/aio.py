@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, AsyncIterator, Sequence
 
 from .client import _address, _hello
-from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HELLO, _KEPT, _LIST_MOST, _NOW, _OPERATE, _OPERATED, _PING, _PONG, _REGISTER, _REGISTERED, _RELOAD, _RELOADED, _REPORT,
+from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HELLO, _KEPT, _LIST_MOST, _NOW, _OPERATE, _OPERATED, _PICTURE, _PICTURES_KEPT, _PING, _PONG, _REGISTER, _REGISTERED, _RELOAD, _RELOADED, _REPORT,
                    _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Error, Item, _columns_of_frame, _frame, _points, _string, _what)
 
 
@@ -188,6 +188,16 @@ class AsyncClient(End):
         """As Client.send_frame."""
         for name, times, values in _columns_of_frame(frame, prefix):
             await self.send_columns(name, times, values)
+
+    async def send_picture(self, camera: str, pixels: Any, time: int | None = None, scale: float = 1.0, offset: float = 0.0) -> None:
+        """As Client.send_picture."""
+        await self.flush()
+        payload = self._picture_payload(camera, pixels, time, scale, offset)
+        if self._feed_name is not None:
+            self._kept.append(("", 0, payload))
+            await self._feed_some(_PICTURES_KEPT)
+        else:
+            await self._write(_frame(_PICTURE, bytes(8) + payload))
 
     async def flush(self) -> None:
         """Sends all points that wait."""

@@ -16,7 +16,7 @@ import time as clock
 from types import TracebackType
 from typing import Any, Iterator, Sequence
 
-from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HEAD, _HELLO, _KEPT, _LIST_MOST, _NOW, _OPERATE, _OPERATED, _PING, _PONG, _POINT_HEAD, _REGISTER,
+from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HEAD, _HELLO, _KEPT, _LIST_MOST, _NOW, _OPERATE, _OPERATED, _PICTURE, _PICTURES_KEPT, _PING, _PONG, _POINT_HEAD, _REGISTER,
                    _REGISTERED, _RELOAD, _RELOADED, _REPORT, _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Error, Item, _columns_of_frame, _frame,
                    _points, _string, _what)
 
@@ -176,6 +176,21 @@ class Client(End):
         """Sends a DataFrame of pandas: a sensor for each column, called prefix and the column's name, by the times of its index. Empty cells are left out."""
         for name, times, values in _columns_of_frame(frame, prefix):
             self.send_columns(name, times, values)
+
+    def send_picture(self, camera: str, pixels: Any, time: int | None = None, scale: float = 1.0, offset: float = 0.0) -> None:
+        """Sends a picture of a camera, behind what waits: an array of numpy (uint8, uint16, float16 or float32; all else becomes float32), or rows of
+        numbers. A value is scale * pixel + offset; a pixel that is not finite is missing. time: ns since 1970; None: when the daemon reads it. The
+        daemon makes points of its tiles, sensors CAMERA/ROW,COLUMN/max and so on, by its section [pictures NAME]; what it cannot take goes to
+        on_error (17). In a feed it counts as one point."""
+        if self._udp:
+            raise ValueError("pictures go over TCP only")
+        self.flush()
+        payload = self._picture_payload(camera, pixels, time, scale, offset)
+        if self._feed_name is not None:
+            self._kept.append(("", 0, payload))
+            self._feed_some(_PICTURES_KEPT)
+        else:
+            self._write(_frame(_PICTURE, bytes(8) + payload))
 
     def flush(self) -> None:
         """Sends all points that wait."""

@@ -21,7 +21,7 @@ REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches
             "the daemon makes that series itself", "this peer has as many sensors as one may have")
 
 _HELLO, _REGISTER, _POINTS, _SUBSCRIBE, _UNSUBSCRIBE, _PING, _STATUS, _BYE, _FEED = range(1, 10)
-_RELOAD, _RELOADED, _OPERATE, _OPERATED, _SENSORS = 0x0A, 0x8A, 0x0B, 0x8B, 0x0C
+_RELOAD, _RELOADED, _OPERATE, _OPERATED, _SENSORS, _PICTURE = 0x0A, 0x8A, 0x0B, 0x8B, 0x0C, 0x0D
 _WELCOME, _REGISTERED, _DONE, _PONG, _REPORT, _FAREWELL, _FEED_AT = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88, 0x89
 _NAMES, _SCORES, _EVENTS, _GAP, _ACK, _INCIDENT, _ERROR = 0x91, 0x92, 0x93, 0x94, 0x95, 0x96, 0xFF
 _VERSION = 1
@@ -30,6 +30,7 @@ _REGISTER_MOST = 200  # names in a frame
 _LIST_MOST = 1000  # sensors in an answer
 _BATCH = 4096  # points in a frame over TCP
 _KEPT = 1 << 16  # points of a feed that may wait for an acknowledgement
+_PICTURES_KEPT = 8  # items of a feed that may wait behind a picture
 _NOW = (1 << 64) - 1  # as a position
 _HEAD = struct.Struct("<2sBBII")
 _POINT_HEAD = struct.Struct("<QQQIBBH")
@@ -209,6 +210,26 @@ def _points(handles: Any, times: Any, values: Any, feed: int = 0, sequence: int 
     return _frame(_POINTS, _POINT_HEAD.pack(feed, sequence, before, len(handles), 0, 0, 0) + _bytes("q", times) + _bytes("d", values) + _bytes("I", handles))
 
 
+def _picture(camera: str, pixels: Any, time: int | None, scale: float, offset: float) -> bytes:
+    """The payload of a PICTURE behind `before`: pixels of numpy, or rows of numbers."""
+    if hasattr(pixels, "dtype"):
+        kinds = {"u1": 0, "u2": 1, "f2": 2, "f4": 3}
+        kind = pixels.dtype.kind + str(pixels.dtype.itemsize)
+        code = kinds.get(kind, 3)
+        data, shape = pixels.astype("<" + ("f4" if kind not in kinds else kind)).tobytes(), tuple(pixels.shape)
+    else:
+        rows = [list(row) for row in pixels]
+        shape, code = (len(rows), len(rows[0]) if rows else 0), 3
+        if any(len(row) != shape[1] for row in rows):
+            raise ValueError("the rows of the picture are not of one length")
+        data = struct.pack(f"<{shape[0] * shape[1]}f", *itertools.chain.from_iterable(rows))
+    if len(shape) != 2 or not (0 < shape[0] <= 8192 and 0 < shape[1] <= 8192):
+        raise ValueError(f"a picture has rows and columns, 1 to 8192 of each; this one is {shape}")
+    name = camera.encode()
+    head = struct.pack("<qHHBBHff", -1 << 63 if time is None else time, shape[0], shape[1], code, 0, len(name), scale, offset)
+    return head + name + bytes(-len(name) % 4) + data
+
+
 def _plain(column: Any) -> Any:
     """A column of numpy or pandas, or a sequence, as something to be cut and coded: times of datetime64 become ns."""
     if getattr(getattr(column, "dtype", None), "tz", None):
@@ -248,7 +269,7 @@ class End:
         self.position = 0  # of the feed: points that are acknowledged
         self.event_position = _NOW  # of the last event, with `since`
         self._items: collections.deque[Item] = collections.deque()
-        self._kept: collections.deque[tuple[str, int, float]] = collections.deque()  # points of the feed that are not acknowledged
+        self._kept: collections.deque[tuple[str, int, Any]] = collections.deque()  # points of the feed that are not acknowledged; a picture: "", 0, payload
         self._going = 0  # of these, that are sent
         self._subscription: tuple[int, float, str] | None = None
         self._as_columns = False
@@ -286,7 +307,7 @@ class End:
 
     def _unknown(self, sensors: Sequence[str]) -> list[list[str]]:
         """Of the sensors those that have no handle yet, as many together as go into a frame."""
-        new = [sensor for sensor in dict.fromkeys(sensors) if self._handles.get(sensor) is None and sensor not in self.refused]
+        new = [sensor for sensor in dict.fromkeys(sensors) if sensor and self._handles.get(sensor) is None and sensor not in self.refused]
         return [new[begin : begin + _REGISTER_MOST] for begin in range(0, len(new), _REGISTER_MOST)]
 
     @staticmethod
@@ -310,6 +331,12 @@ class End:
             return names, times, values
         keep = [i for i, name in enumerate(names) if name not in self.refused]
         return [names[i] for i in keep], [int(times[i]) for i in keep], [float(values[i]) for i in keep]
+
+    def _picture_payload(self, camera: str, pixels: Any, time: int | None, scale: float, offset: float) -> bytes:
+        payload = _picture(camera, pixels, time, scale, offset)
+        if len(payload) + 8 > self._max_frame:
+            raise ValueError(f"the picture takes {len(payload) + 8} bytes, and the daemon takes {self._max_frame} at once (max_frame)")
+        return payload
 
     def _subscribe_payload(self) -> bytes:
         assert self._subscription
@@ -382,11 +409,13 @@ class End:
         self.position = max(points, self.position)
         self._going = 0
 
-    def _feed_frames(self, before: int, points: Sequence[tuple[str, int, float]]) -> Iterator[bytes]:
-        """Points as frames that end before those of refused sensors, which the numbers say are left out."""
-        for good, group in itertools.groupby(enumerate(points, before), lambda point: point[1][0] not in self.refused):
+    def _feed_frames(self, before: int, points: Sequence[tuple[str, int, Any]]) -> Iterator[bytes]:
+        """Points as frames that end before those of refused sensors, which the numbers say are left out; a frame for each picture."""
+        for kind, group in itertools.groupby(enumerate(points, before), lambda point: point[1][0] and ("refused" if point[1][0] in self.refused else "good")):
             some = list(group)
-            if good:
+            if not kind:
+                yield from (_frame(_PICTURE, struct.pack("<Q", at) + payload) for at, (_, _, payload) in some)
+            elif kind == "good":
                 handles, times, values = zip(*((self._handles[sensor], time, value) for _, (sensor, time, value) in some))
                 yield _points(handles, times, values, before=some[0][0])
 

@@ -4,6 +4,7 @@
 #include "proto/wire/columns.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/incident_message.h"
+#include "proto/wire/picture.h"
 #include "proto/wire/scores.h"
 #include "tests/unit/support/frames.h"
 
@@ -80,6 +81,24 @@ static void read_columns(const cJSON *fields, struct columns *c)
       c->name[i] = hk_string(item->valuestring);
 #undef AT
   }
+}
+
+static int write_picture(struct hk_writer *w, uint32_t tag, const cJSON *f)
+{
+  uint8_t pixels[64];
+  const char *hex = of(f, "pixels")->valuestring;
+  for (size_t i = 0; i < strlen(hex) / 2 && i < sizeof pixels; i++)
+    assert_int_equal(sscanf(hex + 2 * i, "%2hhx", &pixels[i]), 1);
+  return hk_picture_write(w, tag,
+                          &(struct hk_picture_message){ .before = u(f, "before"),
+                                                        .time = (int64_t)u(f, "time"),
+                                                        .height = (uint32_t)u(f, "height"),
+                                                        .width = (uint32_t)u(f, "width"),
+                                                        .kind = (uint8_t)u(f, "kind"),
+                                                        .scale = (float)of(f, "scale")->valuedouble,
+                                                        .offset = (float)of(f, "offset")->valuedouble,
+                                                        .camera = hk_string(of(f, "camera")->valuestring),
+                                                        .pixels = pixels });
 }
 
 static int write_points(struct hk_writer *w, uint32_t tag, const cJSON *f)
@@ -239,6 +258,8 @@ static int write_fields(struct hk_writer *w, uint8_t type, uint32_t tag, const c
     return hk_register_write(w, tag, c.n, c.name);
   case HK_POINTS:
     return write_points(w, tag, f);
+  case HK_PICTURE:
+    return write_picture(w, tag, f);
   case HK_SUBSCRIBE:
     return hk_subscribe_write(
         w, tag, &(struct hk_subscription){ (uint32_t)u(f, "what"), f32(f, "min_score"), s(f, "glob"), u(f, "since") });
@@ -313,6 +334,7 @@ union message {
   struct hk_hello hello;
   struct hk_welcome welcome;
   struct hk_points points;
+  struct hk_picture_message picture;
   struct hk_subscription subscription;
   struct hk_feed_at feed_at;
   struct hk_operate operate;
@@ -365,11 +387,14 @@ static int answer_again(struct hk_writer *w, const struct hk_frame *f)
 static int read_and_write(struct hk_writer *w, const struct hk_frame *f)
 {
   union message m;
+  const char *why = NULL;
   switch (f->type) {
   case HK_HELLO:
     AGAIN(hk_hello_read(f, &m.hello), hk_hello_write(w, f->tag, &m.hello));
   case HK_POINTS:
     AGAIN(hk_points_read(f, &m.points), hk_points_write(w, f->tag, &m.points));
+  case HK_PICTURE:
+    AGAIN(hk_picture_read(f, &m.picture, &why), hk_picture_write(w, f->tag, &m.picture));
   case HK_SUBSCRIBE:
     AGAIN(hk_subscribe_read(f, &m.subscription), hk_subscribe_write(w, f->tag, &m.subscription));
   case HK_PING:

@@ -1,0 +1,118 @@
+"""Pictures of cameras: tiles become sensors, by the filters' definition; what cannot be taken is said; feeds go on over a SIGKILL."""
+import math
+import os
+import random
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+
+import harness
+from harness import SCORED, SECOND, START, UNSCORED
+
+sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
+import hankeld  # noqa: E402
+
+PICTURE, ERROR = 0x0d, 0xff
+H, W, TILE = 20, 36, 8
+DETECTORS = '[detector tiles]\nmatch = oven*/*\nwindow = 8\nalert = off\n[pictures ovens]\nmatch = oven*\ntile = 8\nstatistics = max, mean, spread\n'
+
+
+def picture(seed):
+    rng = random.Random(seed)
+    return [[math.floor(1000 + 50 * math.sin(r / 5) + 20 * rng.random()) for _ in range(W)] for r in range(H)]
+
+
+def tiles(pixels):
+    """By the definition: a median of 3 x 3, less the mean of 15 x 15, and of each tile of what is left the greatest, the mean and the spread."""
+    def near(a, r, i):
+        return a[min(max(r, 0), H - 1)][min(max(i, 0), W - 1)]
+    y = [[sorted(near(pixels, r + k // 3 - 1, i + k % 3 - 1) for k in range(9))[4] for i in range(W)] for r in range(H)]
+    h = [[y[r][i] - sum(near(y, r + k // 15 - 7, i + k % 15 - 7) for k in range(225)) / 225 for i in range(W)] for r in range(H)]
+    out = {}
+    for r in range(0, H, TILE):
+        for i in range(0, W, TILE):
+            of = [h[a][b] for a in range(r, min(r + TILE, H)) for b in range(i, min(i + TILE, W))]
+            mean = sum(of) / len(of)
+            name = f'{r // TILE},{i // TILE}'
+            out[name + '/max'], out[name + '/mean'], out[name + '/spread'] = max(of), mean, math.sqrt(sum((x - mean) ** 2 for x in of) / len(of))
+    return out
+
+
+def payload(pixels=b'\1\2\3\4', name=b'oven 1', time=START, h=2, w=2, kind=0, scale=1.0, offset=0.0, before=0):
+    return struct.pack('<QqHHBBHff', before, time, h, w, kind, 0, len(name), scale, offset) + name + bytes(-len(name) % 4) + pixels
+
+
+class Pictures(harness.Case):
+    def test_by_definition(self):
+        d = self.daemon(DETECTORS)
+        with d.client() as subscriber, hankeld.Client(f'127.0.0.1:{d.port["binary tcp"]}') as c:
+            subscriber.subscribe(SCORED | UNSCORED | 16, 'oven*')
+            c.send_picture('oven 1', picture(1), START, scale=0.5, offset=-273.0)
+            c.send_picture('oven 2', [[v if (r, i) != (4, 4) else math.nan for i, v in enumerate(row)] for r, row in enumerate(picture(2))], START)
+            c.sync()
+            harness.until(lambda: d.status()['points']['pending'] == 0, 'all points')
+            subscriber.drain(0.3)
+            got = {n: v for n, t, v, *_ in subscriber.results}
+            expected = tiles(picture(1))
+            self.assertEqual({n for n in got if n.startswith('oven 1')}, {'oven 1/' + n for n in expected})
+            for n, v in expected.items():
+                self.assertAlmostEqual(got['oven 1/' + n], 0.5 * v, delta=1e-3)
+            self.assertEqual(len(got), 2 * len(expected))
+            status = d.status()
+            self.assertEqual((status['input']['pictures'], status['input']['bad_pictures'], status['points']['in']), (2, 0, 2 * len(expected)))
+
+    def test_what_cannot_be(self):
+        """Each is told, with the reason; the connection, and what comes behind it, stay."""
+        d = self.daemon(DETECTORS + '[pictures walls]\nmatch = wall*\n')
+        good = payload()
+        with d.client() as c:
+            c.send(harness.frame(PICTURE, good))
+            wrong = ((payload(b'\1\2\3'), 'more or fewer'), (payload(h=0, pixels=b''), '1 to 8192'), (payload(kind=4), 'no such kind'), (payload(scale=0.0), 'scale'),
+                     (payload(offset=math.inf), 'offset'), (payload(name=b'\xff\xff'), 'its name'), (payload(bytes(6), w=3), '2 x 3 pixels (height x width), and the first one on this connection was 2 x 2'),
+                     (payload(name=b'door'), 'no [pictures NAME] section'), (payload(bytes(300 * 300), name=b'oven 9', h=300, w=300), '4332 series, and 4096'),
+                     (payload(bytes(4), name=b'wall 1'), '1 of its 1 series were refused, the last for reason 3'))
+            for data, said in wrong:
+                c.send(harness.frame(PICTURE, data, 7))
+                kind, tag, answer = c.receive()
+                self.assertEqual((kind, tag, answer[:4]), (ERROR, 7, struct.pack('<HBB', 17, PICTURE, 0)), said)
+                self.assertIn(said, answer[6:].decode())
+            c.send(harness.frame(PICTURE, payload(time=START + SECOND)))
+            c.ping()
+            harness.until(lambda: d.status()['points']['pending'] == 0, 'all points')
+            self.assertEqual(d.status()['input']['bad_pictures'], len(wrong) - 1)  # of the last one the tiles have no detector
+            self.assertEqual(d.status()['points']['in'], 6)
+
+    def test_a_feed_goes_on(self):
+        """Pictures and points of a feed, in a daemon that is killed: all count once, and each picture as one point."""
+        folder = tempfile.mkdtemp(prefix='hankel-pictures-')
+        self.addCleanup(shutil.rmtree, folder)
+        keys = f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {folder}/state\n'
+        pictures = [picture(s) for s in range(12)]
+        series, counted = {}, 0
+        for first, behind in ((0, 5), (5, 12)):
+            d = self.daemon(DETECTORS, keys=keys, ends=-signal.SIGKILL)
+            with d.client() as subscriber, hankeld.Client(f'127.0.0.1:{d.port["binary tcp"]}', feed='ovens') as c:
+                subscriber.subscribe(SCORED | UNSCORED | 16, 'oven*')
+                self.assertEqual(c.position, 2 * first)
+                for t in range(first, behind):
+                    c.send_picture('oven 1', pictures[t], START + t * SECOND)
+                    c.send('oven 1/door', START + t * SECOND, t % 3)
+                c.sync()
+                self.assertEqual(c.position, 2 * behind)
+                harness.until(lambda: d.status()['points']['pending'] == 0, 'all points')
+                subscriber.drain(0.3)
+                for n, t, v, _, state in subscriber.results:
+                    self.assertEqual((state in ('late', 'rejected'), (n, t) in series), (False, False))
+                    series[n, t] = v
+                counted += d.status()['input']['pictures']
+                d.process.send_signal(signal.SIGKILL)
+                d.process.wait()
+        self.assertEqual(counted, 12)
+        names = [n for n in tiles(pictures[0])]
+        self.assertEqual(series.keys(), {('oven 1/' + n, START + t * SECOND) for n in [*names, 'door'] for t in range(12)})
+
+
+if __name__ == '__main__':
+    harness.main(needs_gpu=False)
