@@ -210,7 +210,7 @@ class Vectors(unittest.TestCase):
             self.assertEqual(len(got), len(want))
             for g, w in zip(got, want):
                 told = {'sensor': names[w['handle']], 'kind': hankel.EVENTS[w['kind']], 'start': number(w['from']), 'channel': hankel.CHANNELS[w['channel']],
-                        'maintenance': (w['marks'] & 1) == 1, 'provisional': (w['marks'] & 4) == 4}
+                        'maintenance': (w['marks'] & 1) == 1, 'provisional': (w['marks'] & 4) == 4, 'travels': (w['marks'] & 8) == 8}
                 if not fields(name)['with'] & 2:
                     told['channel'] = g.channel
                 for key in ('number', 'score', 'before', 'after', 'severity', 'margin', 'spread_before', 'spread_after', 'held', 'similar', 'likeness', 'by'):
