@@ -1,5 +1,6 @@
 /* A build without nvcc: there is no GPU. */
 #include "gpu/cuda.h"
+#include "gpu/field/correlate_gpu.h"
 #include "gpu/field/focus_gpu.h"
 #include "gpu/field/residual_gpu.h"
 
@@ -42,6 +43,12 @@ static int stub_residual_open(void **out, const void *host, uint32_t number, cha
   struct hk_residual_gpu *g;
   *out = NULL;
   return hk_residual_gpu_open(&g, host, number, error, size);
+}
+
+uint64_t hk_focus_gpu_bytes(const struct hk_focus_line *line)
+{
+  (void)line;
+  return 0;
 }
 
 int hk_focus_gpu_open(struct hk_focus_gpu **out, const struct hk_focus_line *line, uint32_t device, char *error, size_t size)
@@ -91,6 +98,12 @@ static int stub_focus_open(void **out, const void *line, uint32_t number, char *
   struct hk_focus_gpu *g;
   *out = NULL;
   return hk_focus_gpu_open(&g, line, number, error, size);
+}
+
+int hk_correlate_gpu(const struct hk_correlate_task *task, uint32_t device, char *error, size_t size)
+{
+  (void)task;
+  return hk_residual_gpu_open(&(struct hk_residual_gpu *){ NULL }, NULL, device, error, size);
 }
 
 /* And nothing more, where that always fails. */
