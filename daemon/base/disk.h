@@ -83,7 +83,8 @@ int hk_disk_replace(const struct hk_disk *disk, int folder, const char *name, co
 /* Whether a folder is empty. */
 int hk_disk_empty(const struct hk_disk *disk, int folder, bool *empty);
 
-/* Lists the numbers of the files STEM-NUMBER.SUFFIX (12 digits), ascending. The caller frees *numbers, which has *n elements. */
+/* Lists the numbers of the files STEM-NUMBER.SUFFIX (12 digits), ascending. The caller frees *numbers, which has *n elements;
+ * after an error it is NULL with *n = 0. */
 int hk_disk_list(const struct hk_disk *disk, int folder, const char *stem, const char *suffix, uint64_t **numbers, size_t *n);
 #define HK_DISK_NAME_MAX 64
 /* Formats the name of such a file. stem and suffix: short enough for HK_DISK_NAME_MAX. */

@@ -103,7 +103,7 @@ class Service(harness.Case):
                                                           ('hankeld.socket', other)])
         self.assertEqual(d.port, {'binary tcp': named.getsockname()[1], 'line udp': lines.getsockname()[1],
                                   'text tcp': same.getsockname()[1], 'line tcp': d.port['line tcp']})
-        self.assertTrue(any('`hankeld.socket`, ' + self.where(other) in line and 'no listener' in line for line in d.log), d.log)
+        self.assertTrue(any('`hankeld.socket`, ' + self.where(other) in line and 'no [listen NAME] section has its name or address' in line for line in d.log), d.log)
         with d.connect('line udp') as s, d.client() as c:
             s.send(b'pump value=1 1\n')
             until(lambda: c.status()['points']['in'] == 1, 'the point')

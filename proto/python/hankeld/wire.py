@@ -216,7 +216,8 @@ def _picture(camera: str, pixels: Any, time: int | None, scale: float, offset: f
         kinds = {"u1": 0, "u2": 1, "f2": 2, "f4": 3}
         kind = pixels.dtype.kind + str(pixels.dtype.itemsize)
         code = kinds.get(kind, 3)
-        data, shape = pixels.astype("<" + ("f4" if kind not in kinds else kind)).tobytes(), tuple(pixels.shape)
+        data: bytes = pixels.astype("<" + ("f4" if kind not in kinds else kind)).tobytes()
+        shape = tuple(pixels.shape)
     else:
         rows = [list(row) for row in pixels]
         shape, code = (len(rows), len(rows[0]) if rows else 0), 3

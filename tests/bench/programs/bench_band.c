@@ -166,8 +166,9 @@ static struct times steps(const struct hk_pipelines_kind *kind, const struct hk_
     check("lines", -1);
   for (uint32_t k = 0; k < RUNS + 3; k++) {
     for (uint32_t i = 0; i < plan->lines; i++)
-      line[i] =
-          (struct hk_pipelines_line){ { { 1, 0, 0, 1e6 * sin(0.1 * k + i) }, { 1, 0, 0, 1e6 * cos(0.2 * k) } }, 1, 1, 0, 0, 0 };
+      line[i] = (struct hk_pipelines_line){
+        { { 1, 0, 0, 1e6 * sin(0.1 * k + i) }, { 1, 0, 0, 1e6 * cos(0.2 * k) } }, 1, 1, 0, 0, 0, NULL
+      };
     const double from = now_ms();
     check("step", kind->step(lines, line, 1, &seen));
     if (k >= 3)

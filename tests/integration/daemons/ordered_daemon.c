@@ -77,7 +77,7 @@ bool __wrap_hk_chunk_pool_seal(struct hk_chunk_pool *o)
   static struct hk_chunk_pool *_Atomic first;
   struct hk_chunk_pool *nobody = NULL;
   const bool waits = ordered("the first feed waits");
-  if (waits && o->filling.chunk[0]->n_marks > 0)
+  if (waits && o->filling.shards > 0 && o->filling.chunk[0]->n_marks > 0)
     atomic_compare_exchange_strong(&first, &nobody, o);
   return (!waits || atomic_load(&first) != o) && __real_hk_chunk_pool_seal(o);
 }

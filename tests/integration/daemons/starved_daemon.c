@@ -181,6 +181,8 @@ int __wrap_hk_disk_remove(const struct hk_disk *disk, int folder, const char *na
 int __wrap_hk_disk_list(const struct hk_disk *disk, int folder, const char *stem, const char *suffix, uint64_t **numbers,
                         size_t *n)
 {
+  *numbers = NULL;
+  *n = 0;
   const int status = faulted();
   return status != 0 ? status : __real_hk_disk_list(disk, folder, stem, suffix, numbers, n);
 }
