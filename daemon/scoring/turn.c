@@ -201,9 +201,8 @@ static void clear_stale(struct hk_shard *s)
     slots[i] = hk_slot_outside(s, slots[i]);
   const uint32_t cleared = n > 0 ? hk_shard_clear(s, slots, n) : 0;
   if (cleared > 0)
-    hk_log(s->all->log, HK_LOG_NOTICE,
-           "%u alerts are stale and cleared: their sensors have been silent for %.0f s (stale_alerts)", cleared,
-           (double)after * 1e-9);
+    hk_log(s->all->log, HK_LOG_NOTICE, "stale alerts cleared: %u, of sensors that have been silent for %.0f s (stale_alerts)",
+           cleared, (double)after * 1e-9);
 }
 
 /* Publishes notices; evicts sensors that were silent for too long, and ends their standing alerts. */

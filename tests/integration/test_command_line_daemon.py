@@ -279,7 +279,7 @@ class Talking(harness.Case):
         self.assertIn('a:1 (score, stale)', self.hankel('status', d).stdout)
         harness.until(lambda: events() == [('a:1', 'raised'), ('a:1', 'cleared')], 'the end of the alert')
         self.assertEqual(d.status()['alerts']['standing'], 0)
-        self.assertTrue(any('1 alerts are stale and cleared' in line for line in d.log))
+        self.assertTrue(any('stale alerts cleared: 1, of sensors that have been silent for ' in line for line in d.log))
         self.hankel('feed', d, '-', data=rows(last, 800))  # the backend's own end is not told once more
         harness.until(lambda: d.status()['points']['pending'] == 0, 'the rest')
         time.sleep(0.5)
