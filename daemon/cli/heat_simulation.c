@@ -1,5 +1,6 @@
 /* Heat lines: see heat_simulation.h. */
 #include "daemon/cli/heat_simulation.h"
+#include "daemon/cli/simulated_moves.h"
 
 #include <errno.h>
 #include <math.h>
@@ -23,16 +24,11 @@ struct hk_heat_simulation {
   struct hk_heat_line line;
   struct hk_heat_cell *cell;
   struct hk_band_work work;
-  double *more; /* m^3/s by cell */
-  double flow;  /* m^3/s at first */
-  double turned, drawn, share, target, next;
+  double *more;         /* m^3/s by cell */
+  double flow;          /* m^3/s at first */
+  double turned, drawn; /* what the temperature and the share of the flow wander by */
+  struct hk_simulated_move share;
 };
-
-static double normal(struct hk_heat_simulation *s)
-{
-  const double a = 1 - erand48(s->chance), b = erand48(s->chance);
-  return sqrt(-2 * log(a)) * cos(2 * 3.14159265358979323846 * b);
-}
 
 static double inlet(const struct hk_heat_simulation *s, double time)
 {
@@ -41,7 +37,7 @@ static double inlet(const struct hk_heat_simulation *s, double time)
 
 static double flow_of(const struct hk_heat_simulation *s)
 {
-  return s->flow * fmax(0.1, s->share + s->drawn);
+  return s->flow * fmax(0.1, s->share.now + s->drawn);
 }
 
 int hk_heat_simulation_open(struct hk_heat_simulation **out, const struct hk_model_plan *plan,
@@ -57,8 +53,7 @@ int hk_heat_simulation_open(struct hk_heat_simulation **out, const struct hk_mod
   s->rule = rule;
   s->chance = chance;
   s->flow = rule->velocity * plan->pipe[of->pipe].area;
-  s->share = s->target = 1;
-  s->next = rule->moves > 0 ? -rule->moves * log(1 - erand48(chance)) : INFINITY;
+  s->share = (struct hk_simulated_move){ 1, 1, LOW, HIGH, rule->moves > 0 ? hk_simulated_wait(chance, rule->moves) : INFINITY };
   s->cell = calloc(cells, sizeof *s->cell);
   s->more = calloc(cells, sizeof *s->more);
   s->line = (struct hk_heat_line){ .cell = s->cell,
@@ -92,23 +87,13 @@ void hk_heat_simulation_close(struct hk_heat_simulation *s)
   free(s);
 }
 
-static void wander(struct hk_heat_simulation *s, double *value, double spread, double slowly, double dt)
-{
-  *value += -*value * dt / slowly + spread * sqrt(2 * dt / slowly) * normal(s);
-}
-
 int hk_heat_simulation_step(struct hk_heat_simulation *s, double time, double dt)
 {
   if (s->rule->moves > 0) {
-    wander(s, &s->turned, TURNS, TURNING, dt);
-    wander(s, &s->drawn, DRAWS, DRAWING, dt);
+    hk_simulated_wander(&s->turned, TURNS, TURNING, dt, s->chance);
+    hk_simulated_wander(&s->drawn, DRAWS, DRAWING, dt, s->chance);
   }
-  if (time >= s->next) {
-    s->target = LOW + (HIGH - LOW) * erand48(s->chance);
-    s->next = time - s->rule->moves * log(1 - erand48(s->chance));
-  }
-  const double way = (HIGH - LOW) * dt / RAMP;
-  s->share += fmax(-way, fmin(way, s->target - s->share));
+  hk_simulated_move_on(&s->share, time, dt, RAMP, s->rule->moves, s->chance);
   for (uint32_t i = 0; i < s->line.points - 1; i++)
     s->more[i] = 0;
   for (uint32_t i = 0; i < s->rule->leaks; i++) {

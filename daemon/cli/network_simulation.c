@@ -1,5 +1,6 @@
 /* Networks of pipes: see network_simulation.h. */
 #include "daemon/cli/network_simulation.h"
+#include "daemon/cli/simulated_moves.h"
 
 #include <errno.h>
 #include <math.h>
@@ -20,8 +21,9 @@
 
 /* What drives the network at a boundary. */
 struct drive {
-  double base; /* Pa or m^3/s, at first */
-  double now, target, low, high, next, wander;
+  double base;                   /* Pa or m^3/s, at first */
+  struct hk_simulated_move move; /* as a multiple of that */
+  double wander;
 };
 
 struct hk_network_simulation {
@@ -42,17 +44,6 @@ struct hk_network_simulation {
   double escape[HK_SIMULATED_MAX]; /* m^3/s by the root of a Pa */
   uint32_t point[HK_SIMULATED_MAX];
 };
-
-static double network_normal(struct hk_network_simulation *s)
-{
-  const double a = 1 - erand48(s->chance), b = erand48(s->chance);
-  return sqrt(-2 * log(a)) * cos(2 * 3.14159265358979323846 * b);
-}
-
-static void network_wander(struct hk_network_simulation *s, double *value, double spread, double slowly, double dt)
-{
-  *value += -*value * dt / slowly + spread * sqrt(2 * dt / slowly) * network_normal(s);
-}
 
 /* --- the network at first ------------------------------------------------------------------------------------------------ */
 
@@ -155,10 +146,10 @@ static int network_settle(struct hk_network_simulation *s)
   return status;
 }
 
-static double next_move(const struct hk_network_simulation *s)
+/* s between two moves of one drive, on the average. */
+static double mean_wait(const struct hk_network_simulation *s)
 {
-  const double mean = s->rule->moves * s->shape.drives / 2; /* of one of them */
-  return s->rule->moves > 0 ? -mean * log(1 - erand48(s->chance)) : INFINITY;
+  return s->rule->moves * s->shape.drives / 2;
 }
 
 /* What leaves the network at first, beside leaks. */
@@ -199,7 +190,8 @@ int hk_network_simulation_open(struct hk_network_simulation **out, const struct 
   }
   for (uint32_t i = 0; i < s->shape.drives; i++) {
     const bool flow = s->shape.drive[i].flow;
-    s->drive[i] = (struct drive){ s->is[i], 1, 1, flow ? TAKEN_LOW : PUMP_LOW, flow ? TAKEN_HIGH : PUMP_HIGH, next_move(s), 0 };
+    const double next = rule->moves > 0 ? hk_simulated_wait(chance, mean_wait(s)) : INFINITY;
+    s->drive[i] = (struct drive){ s->is[i], { 1, 1, flow ? TAKEN_LOW : PUMP_LOW, flow ? TAKEN_HIGH : PUMP_HIGH, next }, 0 };
   }
   for (uint32_t i = 0; i < rule->leaks; i++) {
     s->point[i] = point_of(s, &rule->leak[i]);
@@ -233,17 +225,12 @@ void hk_network_simulation_close(struct hk_network_simulation *s)
 static void network_move(struct hk_network_simulation *s, uint32_t i, double time, double dt)
 {
   struct drive *d = &s->drive[i];
-  if (time >= d->next) {
-    d->target = d->low + (d->high - d->low) * erand48(s->chance);
-    d->next = time + next_move(s);
-  }
-  const double way = (d->high - d->low) * dt / RAMP;
-  d->now += fmax(-way, fmin(way, d->target - d->now));
+  hk_simulated_move_on(&d->move, time, dt, RAMP, mean_wait(s), s->chance);
   if (s->rule->moves > 0 && s->shape.drive[i].flow)
-    network_wander(s, &d->wander, DRAWS, DRAWING, dt);
+    hk_simulated_wander(&d->wander, DRAWS, DRAWING, dt, s->chance);
   else if (s->rule->moves > 0)
-    network_wander(s, &d->wander, WANDERS, WANDER, dt);
-  s->is[i] = d->base * (d->now + d->wander);
+    hk_simulated_wander(&d->wander, WANDERS, WANDER, dt, s->chance);
+  s->is[i] = d->base * (d->move.now + d->wander);
 }
 
 int hk_network_simulation_step(struct hk_network_simulation *s, double time, double dt)
@@ -252,7 +239,7 @@ int hk_network_simulation_step(struct hk_network_simulation *s, double time, dou
     network_move(s, i, time, dt);
   for (uint32_t i = 0; i < s->plan->nodes; i++)
     if (s->at_first[i] != 0 && s->rule->unmetered > 0) {
-      network_wander(s, &s->draws[i], s->rule->unmetered, DRAWING, dt);
+      hk_simulated_wander(&s->draws[i], s->rule->unmetered, DRAWING, dt, s->chance);
       s->demand[i] = s->at_first[i] * (1 + s->draws[i]);
     }
   for (uint32_t i = 0; i < s->rule->leaks; i++)

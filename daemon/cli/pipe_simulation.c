@@ -2,6 +2,7 @@
 #include "daemon/cli/pipe_simulation.h"
 #include "daemon/cli/heat_simulation.h"
 #include "daemon/cli/network_simulation.h"
+#include "daemon/cli/simulated_moves.h"
 
 #include <errno.h>
 #include <math.h>
@@ -20,11 +21,6 @@
 #define BEHIND_VALVE 0.5 /* pressure behind the valve, as a share of that before it */
 #define OPEN 0.7         /* how far the valve is open at first */
 
-/* Something that is moved: it goes to `target` evenly. */
-struct moved {
-  double now, target, low, high, next; /* next: s of the recording when it is moved again */
-};
-
 struct hk_simulation {
   const struct hk_model_plan *plan;
   const struct hk_model_line *of; /* the line of the plan */
@@ -35,7 +31,7 @@ struct hk_simulation {
   struct hk_pipeline_cell *cell;
   double *sink, *first, *frozen; /* by cell; by sensor: readings without a fault at first, and when it froze */
   unsigned short chance[3];      /* erand48 */
-  struct moved pump, valve;
+  struct hk_simulated_move pump, valve;
   double wander;
   double lift, loss, through, behind; /* pump: Pa at rest, Pa s^2/m^6; valve: (m^3/s)^2/Pa when open, Pa behind it */
   double leak[HK_SIMULATED_MAX];      /* m^3/s by the root of a Pa */
@@ -57,12 +53,6 @@ struct hk_simulation_rule hk_simulation_default(void)
                                       .friction = 1.03,
                                       .wave = 1,
                                       .finer = 2 };
-}
-
-static double pipe_simulation_normal(struct hk_simulation *s)
-{
-  const double a = 1 - erand48(s->chance), b = erand48(s->chance);
-  return sqrt(-2 * log(a)) * cos(2 * 3.14159265358979323846 * b);
 }
 
 /* --- the line at first ------------------------------------------------------------------------------------------------- */
@@ -113,11 +103,11 @@ static void make_ends(struct hk_simulation *s)
   s->lift = (1 + PUMP_LOSS) * p0;
   s->behind = BEHIND_VALVE * p1;
   s->through = q * q / (OPEN * OPEN * (p1 - s->behind));
-  s->pump = (struct moved){ 1, 1, 0.94, 1.03, INFINITY };
-  s->valve = (struct moved){ OPEN, OPEN, 0.55, 0.85, INFINITY };
+  s->pump = (struct hk_simulated_move){ 1, 1, 0.94, 1.03, INFINITY };
+  s->valve = (struct hk_simulated_move){ OPEN, OPEN, 0.55, 0.85, INFINITY };
   if (s->rule.moves > 0) {
-    s->pump.next = -2 * s->rule.moves * log(1 - erand48(s->chance));
-    s->valve.next = -2 * s->rule.moves * log(1 - erand48(s->chance));
+    s->pump.next = hk_simulated_wait(s->chance, 2 * s->rule.moves);
+    s->valve.next = hk_simulated_wait(s->chance, 2 * s->rule.moves);
   }
 }
 
@@ -208,16 +198,6 @@ void hk_simulation_close(struct hk_simulation *s)
 
 /* --- from one reading to the next --------------------------------------------------------------------------------------- */
 
-static void pipe_simulation_move(struct hk_simulation *s, struct moved *m, double dt)
-{
-  if (s->time >= m->next) {
-    m->target = m->low + (m->high - m->low) * erand48(s->chance);
-    m->next = s->time - 2 * s->rule.moves * log(1 - erand48(s->chance));
-  }
-  const double way = (m->high - m->low) * dt / RAMP;
-  m->now += fmax(-way, fmin(way, m->target - m->now));
-}
-
 static void leak(struct hk_simulation *s)
 {
   memset(s->sink, 0, (s->line.points - 1) * sizeof *s->sink);
@@ -233,10 +213,10 @@ static int pipe_simulation_step(struct hk_simulation *s, double dt)
     return hk_heat_simulation_step(s->warm, s->time, dt);
   if (s->network)
     return hk_network_simulation_step(s->network, s->time, dt);
-  pipe_simulation_move(s, &s->pump, dt);
-  pipe_simulation_move(s, &s->valve, dt);
+  hk_simulated_move_on(&s->pump, s->time, dt, RAMP, 2 * s->rule.moves, s->chance);
+  hk_simulated_move_on(&s->valve, s->time, dt, RAMP, 2 * s->rule.moves, s->chance);
   if (s->rule.moves > 0)
-    s->wander += -s->wander * dt / WANDER + WANDERS * sqrt(2 * dt / WANDER) * pipe_simulation_normal(s);
+    hk_simulated_wander(&s->wander, WANDERS, WANDER, dt, s->chance);
   leak(s);
   const double speed = s->pump.now + s->wander, open = s->through * s->valve.now * s->valve.now;
   const struct hk_pipeline_end end[2] = { { 1, 0, s->loss, s->lift * speed * speed }, { -open, 0, 1, -open * s->behind } };
@@ -270,7 +250,7 @@ int hk_simulation_read(struct hk_simulation *s, double *value)
     status = pipe_simulation_step(s, s->rule.interval / s->steps);
   for (uint32_t i = 0; i < s->plan->sensors && status == 0; i++)
     if (s->plan->sensor[i].line == s->rule.line)
-      value[i] = reading(s, i) + s->rule.noise * fabs(s->first[i]) * pipe_simulation_normal(s);
+      value[i] = reading(s, i) + s->rule.noise * fabs(s->first[i]) * hk_simulated_normal(s->chance);
   for (uint32_t i = 0; i < s->rule.faults && status == 0; i++)
     if (s->plan->sensor[s->rule.bad[i].sensor].line == s->rule.line)
       value[s->rule.bad[i].sensor] = spoil(s, &s->rule.bad[i], value[s->rule.bad[i].sensor]);

@@ -220,24 +220,33 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
     hk_buffer_print(told, "detectors or groups stand in another order\n");
 }
 
-static const struct hk_maintenance_rule *maintenance_of(const struct hk_config *c, const char *name)
+/* The sections of one kind that have names: rules of `size` bytes that begin with it. */
+struct rules {
+  const void *rule;
+  uint32_t n;
+};
+
+static const void *rule_of(struct rules in, size_t size, const char *name)
 {
-  for (uint32_t i = 0; i < c->n_maintenance; i++)
-    if (strcmp(c->maintenance[i].name, name) == 0)
-      return &c->maintenance[i];
+  for (uint32_t i = 0; i < in.n; i++)
+    if (strcmp((const char *)in.rule + i * size, name) == 0)
+      return (const char *)in.rule + i * size;
   return NULL;
 }
 
-static void compare_maintenance(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
+/* Says which of them are new, changed, or removed. */
+static void compare_rules(const char *kind, size_t size, struct rules running, struct rules read, struct hk_buffer *told)
 {
-  for (uint32_t i = 0; i < read->n_maintenance; i++) {
-    const struct hk_maintenance_rule *after = &read->maintenance[i], *before = maintenance_of(running, after->name);
-    if (!before || memcmp(before, after, sizeof *after) != 0)
-      hk_buffer_print(told, "[maintenance %s] is %s\n", after->name, before ? "changed" : "new");
+  for (uint32_t i = 0; i < read.n; i++) {
+    const char *after = (const char *)read.rule + i * size, *before = rule_of(running, size, after);
+    if (!before || memcmp(before, after, size) != 0)
+      hk_buffer_print(told, "[%s %s] is %s\n", kind, after, before ? "changed" : "new");
   }
-  for (uint32_t i = 0; i < running->n_maintenance; i++)
-    if (!maintenance_of(read, running->maintenance[i].name))
-      hk_buffer_print(told, "[maintenance %s] was removed\n", running->maintenance[i].name);
+  for (uint32_t i = 0; i < running.n; i++) {
+    const char *before = (const char *)running.rule + i * size;
+    if (!rule_of(read, size, before))
+      hk_buffer_print(told, "[%s %s] was removed\n", kind, before);
+  }
 }
 
 /* The budget changes at once; all other keys need a restart. */
@@ -256,64 +265,21 @@ static void compare_incidents(const struct hk_config *running, struct hk_config 
   after->a_day = a_day;
 }
 
-static const struct hk_notify_rule *notify_of(const struct hk_config *c, const char *name)
+/* Sections that have a name, and [incidents], in the order in which they are told. */
+static void compare_named(const struct hk_config *running, struct hk_config *read, struct hk_buffer *told)
 {
-  for (uint32_t i = 0; i < c->n_notify; i++)
-    if (strcmp(c->notify[i].name, name) == 0)
-      return &c->notify[i];
-  return NULL;
-}
-
-static void compare_notify(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
-{
-  for (uint32_t i = 0; i < read->n_notify; i++) {
-    const struct hk_notify_rule *after = &read->notify[i], *before = notify_of(running, after->name);
-    if (!before || memcmp(before, after, sizeof *after) != 0)
-      hk_buffer_print(told, "[notify %s] is %s\n", after->name, before ? "changed" : "new");
-  }
-  for (uint32_t i = 0; i < running->n_notify; i++)
-    if (!notify_of(read, running->notify[i].name))
-      hk_buffer_print(told, "[notify %s] was removed\n", running->notify[i].name);
-}
-
-static const struct hk_mqtt_rule *mqtt_of(const struct hk_config *c, const char *name)
-{
-  for (uint32_t i = 0; i < c->mqtt.n; i++)
-    if (strcmp(c->mqtt.rule[i].name, name) == 0)
-      return &c->mqtt.rule[i];
-  return NULL;
-}
-
-static void compare_mqtt(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
-{
-  for (uint32_t i = 0; i < read->mqtt.n; i++) {
-    const struct hk_mqtt_rule *after = &read->mqtt.rule[i], *before = mqtt_of(running, after->name);
-    if (!before || memcmp(before, after, sizeof *after) != 0)
-      hk_buffer_print(told, "[mqtt %s] is %s\n", after->name, before ? "changed" : "new");
-  }
-  for (uint32_t i = 0; i < running->mqtt.n; i++)
-    if (!mqtt_of(read, running->mqtt.rule[i].name))
-      hk_buffer_print(told, "[mqtt %s] was removed\n", running->mqtt.rule[i].name);
-}
-
-static const struct hk_pictures_rule *pictures_of(const struct hk_config *c, const char *name)
-{
-  for (uint32_t i = 0; i < c->pictures.n; i++)
-    if (strcmp(c->pictures.rule[i].name, name) == 0)
-      return &c->pictures.rule[i];
-  return NULL;
-}
-
-static void compare_pictures(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
-{
-  for (uint32_t i = 0; i < read->pictures.n; i++) {
-    const struct hk_pictures_rule *after = &read->pictures.rule[i], *before = pictures_of(running, after->name);
-    if (!before || memcmp(before, after, sizeof *after) != 0)
-      hk_buffer_print(told, "[pictures %s] is %s\n", after->name, before ? "changed" : "new");
-  }
-  for (uint32_t i = 0; i < running->pictures.n; i++)
-    if (!pictures_of(read, running->pictures.rule[i].name))
-      hk_buffer_print(told, "[pictures %s] is gone\n", running->pictures.rule[i].name);
+  _Static_assert(offsetof(struct hk_maintenance_rule, name) == 0 && offsetof(struct hk_notify_rule, name) == 0 &&
+                     offsetof(struct hk_mqtt_rule, name) == 0 && offsetof(struct hk_pictures_rule, name) == 0,
+                 "a rule begins with its name");
+  compare_rules("maintenance", sizeof *read->maintenance, (struct rules){ running->maintenance, running->n_maintenance },
+                (struct rules){ read->maintenance, read->n_maintenance }, told);
+  compare_incidents(running, read, told);
+  compare_rules("notify", sizeof *read->notify, (struct rules){ running->notify, running->n_notify },
+                (struct rules){ read->notify, read->n_notify }, told);
+  compare_rules("mqtt", sizeof *read->mqtt.rule, (struct rules){ running->mqtt.rule, running->mqtt.n },
+                (struct rules){ read->mqtt.rule, read->mqtt.n }, told);
+  compare_rules("pictures", sizeof *read->pictures.rule, (struct rules){ running->pictures.rule, running->pictures.n },
+                (struct rules){ read->pictures.rule, read->pictures.n }, told);
 }
 
 /* The logs that points go to, and their readers, are fixed at the start. */
@@ -337,11 +303,7 @@ bool hk_change_make(const struct hk_config *running, struct hk_config *read, con
   compare_groups(running, read, told);
   compare_fields(running, read, told);
   compare_detectors(running, read, taken, told);
-  compare_maintenance(running, read, told);
-  compare_incidents(running, read, told);
-  compare_notify(running, read, told);
-  compare_mqtt(running, read, told);
-  compare_pictures(running, read, told);
+  compare_named(running, read, told);
   compare_cluster(running, read, told);
   return told->size > before || told->failed;
 }
