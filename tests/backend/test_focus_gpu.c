@@ -5,6 +5,7 @@
 #include "cpu/field/state.h"
 #include "gpu/cuda.h"
 #include "gpu/field/focus_gpu.h"
+#include "tests/unit/support/noise.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -16,19 +17,6 @@
 #include <cmocka.h>
 
 #define ROWS 480u
-
-static uint64_t seed;
-
-static double uniform(void)
-{
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static double noise(void)
-{
-  return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
-}
 
 struct shape {
   uint32_t sensors;

@@ -5,6 +5,7 @@
 #include "gpu/cuda.h"
 #include "gpu/field/correlate_gpu.h"
 #include "gpu/field/residual_gpu.h"
+#include "tests/unit/support/noise.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -16,19 +17,6 @@
 
 #define ROWS 420u
 #define AT_ONCE 7u
-
-static uint64_t seed;
-
-static double uniform(void)
-{
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static double noise(void)
-{
-  return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
-}
 
 struct shape {
   uint32_t nodes, q, refit;

@@ -2,6 +2,7 @@
 #include "cpu/field/count.h"
 #include "cpu/field/field.h"
 #include "cpu/field/state.h"
+#include "tests/unit/support/noise.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -16,19 +17,6 @@
 #define MEMBERS 20
 
 static double value[ROWS][MEMBERS];
-static uint64_t seed;
-
-static double uniform(void)
-{
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static double noise(void)
-{
-  return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
-}
-
 /* Two weathers, of the even and of the odd members. */
 static void weathers(void)
 {

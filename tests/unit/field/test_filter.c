@@ -2,6 +2,7 @@
 #include "cpu/field/count.h"
 #include "cpu/field/filter.h"
 #include "cpu/field/state.h"
+#include "tests/unit/support/noise.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,14 +14,6 @@
 #include <cmocka.h>
 
 #define SAMPLES 4000
-
-static uint64_t seed;
-
-static double uniform(void)
-{
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
-}
 
 /* Noise of four kinds: smooth, with spikes, in coarse steps with many equal values, and nearly still on a large level. */
 static double reading(uint32_t kind, uint32_t t)

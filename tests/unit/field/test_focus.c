@@ -3,6 +3,7 @@
 #include "cpu/field/count.h"
 #include "cpu/field/focus.h"
 #include "cpu/field/state.h"
+#include "tests/unit/support/noise.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -17,19 +18,6 @@
 #define BEGINS 300 /* row in which a change begins */
 
 static double position[SENSORS], value[ROWS][SENSORS]; /* sensors in the order of the line */
-static uint64_t seed;
-
-static double uniform(void)
-{
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static double noise(void)
-{
-  return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
-}
-
 /* Sensors 100 apart, more or less, with noise of spreads that differ. */
 static void quiet(uint64_t number)
 {

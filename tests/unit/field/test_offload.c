@@ -4,6 +4,7 @@
 #include "cpu/field/count.h"
 #include "cpu/field/field.h"
 #include "cpu/field/state.h"
+#include "tests/unit/support/noise.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -16,14 +17,6 @@
 #define SECOND ((int64_t)1000000000)
 #define ROWS 900u
 #define MEMBERS 40u
-
-static uint64_t seed;
-
-static double uniform(void)
-{
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
-}
 
 /* ---- the device ---- */
 

@@ -1,6 +1,7 @@
 /* The graph residual against its definition in double, the order in which nodes are taken, blame, and what must not matter. */
 #include "cpu/field/residual.h"
 #include "cpu/field/residual_refit.h"
+#include "tests/unit/support/noise.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,19 +18,6 @@ static const struct hk_residual_rule rule = {
   .neighbours = Q, .refit = 24, .forget = 0.999, .clip = 3.75f, .fast = 4.0f / 96, .slow = 1.0f / 768
 };
 static double value[ROWS][ROOM], said[ROWS][ROOM];
-static uint64_t seed;
-
-static double uniform(void)
-{
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static double noise(void)
-{
-  return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
-}
-
 /* Sensors that share their weather, each with a zero, a scale and a noise of its own. */
 static void weather(double zero, double missing)
 {

@@ -1,6 +1,7 @@
 /* Incidents: that they are the model's, hold their invariants under storms, and go on from an image as if nothing had been. */
 #include "daemon/incidents/incidents_image.h"
 #include "daemon/incidents/incidents_internal.h"
+#include "tests/unit/support/noise.h"
 
 #include <errno.h>
 #include <math.h>
@@ -154,14 +155,6 @@ static void test_model_restarted(void **state)
 }
 
 /* --- invariants --------------------------------------------------------------------------------------------------------- */
-
-static uint64_t seed;
-
-static double uniform(void)
-{
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(seed >> 11) + .5) / 9007199254740992.0;
-}
 
 /* Each member is in the incident that it is listed in, sensors that say they are in one are listed, and the tail has each once.
  */

@@ -2,6 +2,7 @@
  * set, which give the same bits. */
 #include "cpu/picture/picture.h"
 #include "cpu/sst/kernels.h"
+#include "tests/unit/support/noise.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,14 +12,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static uint64_t seed;
-
-static double uniform(void)
-{
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
-}
 
 /* Pictures of six kinds. */
 static float pixel(uint32_t kind, uint32_t r, uint32_t i)

@@ -3,6 +3,7 @@
 #define HK_TESTS_GROUP_H
 
 #include "cpu/group/group.h"
+#include "tests/unit/support/noise.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -16,19 +17,6 @@
 #define SECOND ((int64_t)1000000000)
 #define MEMBERS 8
 #define ROWS 3000
-
-static uint64_t seed;
-
-static inline double uniform(void)
-{
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static inline double noise(void)
-{
-  return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
-}
 
 /* A recording: value[row][member], NaN where there is none. */
 static double value[ROWS][MEMBERS];
