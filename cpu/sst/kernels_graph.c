@@ -10,8 +10,6 @@
 #include "cpu/graph/split.h"
 #include "cpu/sst/lanes.h"
 
-typedef float loose __attribute__((vector_size(4 * HK_LANES), aligned(4))); /* a vector at any address */
-
 typedef int32_t loose_mask __attribute__((vector_size(4 * HK_LANES), aligned(4)));
 
 /* Bit l of the result is lane l. */
@@ -29,11 +27,6 @@ ALWAYS_INLINE uint32_t lanes_of(mask m)
     bits |= (uint32_t)(m[l] & 1) << l;
   return bits;
 #endif
-}
-
-ALWAYS_INLINE vec load(const float *x)
-{
-  return *(const loose *)x;
 }
 
 /* What a pass needs of the newest node, in every lane. */

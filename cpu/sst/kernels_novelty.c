@@ -7,27 +7,12 @@
 #include "cpu/novelty/distances.h"
 #include "cpu/sst/lanes.h"
 
-typedef float loose __attribute__((vector_size(4 * HK_LANES), aligned(4))); /* a vector at any address */
-
 #define BLOCK (4 * HK_LANES)
-
-ALWAYS_INLINE vec load(const float *x)
-{
-  return *(const loose *)x;
-}
 
 /* As hk_novelty_nearer. */
 ALWAYS_INLINE vec nearer(vec a, vec b)
 {
-#if HK_LANES == 16 && defined(__AVX512F__)
-  return (vec)_mm512_min_ps((__m512)b, (__m512)a);
-#elif HK_LANES == 8 && defined(__AVX__)
-  return (vec)_mm256_min_ps((__m256)b, (__m256)a);
-#elif HK_LANES == 4 && defined(__SSE2__)
-  return (vec)_mm_min_ps((__m128)b, (__m128)a);
-#else
-  return pick(b < a, b, a);
-#endif
+  return smaller(b, a);
 }
 
 /* A range of a ring, in places relative to that of the run's first point; empty if from > to. */

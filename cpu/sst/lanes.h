@@ -22,7 +22,8 @@
 
 /* Blocks of floats are read as these types: the sources are compiled with -fno-strict-aliasing. */
 typedef float vec __attribute__((vector_size(4 * HK_LANES)));
-typedef int32_t mask __attribute__((vector_size(4 * HK_LANES))); /* all bits of a lane, or none */
+typedef int32_t mask __attribute__((vector_size(4 * HK_LANES)));            /* all bits of a lane, or none */
+typedef float loose __attribute__((vector_size(4 * HK_LANES), aligned(4))); /* a vector at any address */
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
@@ -30,6 +31,11 @@ typedef int32_t mask __attribute__((vector_size(4 * HK_LANES))); /* all bits of 
 #else
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
+
+ALWAYS_INLINE vec load(const float *x)
+{
+  return *(const loose *)x;
+}
 
 ALWAYS_INLINE vec every(float x)
 {
@@ -56,9 +62,32 @@ ALWAYS_INLINE vec with_sign(vec x, vec sign)
   return (vec)((mask)magnitude(x) | ((mask)sign & INT32_MIN));
 }
 
+/* b where they are equal, or one is not a number. */
+ALWAYS_INLINE vec smaller(vec a, vec b)
+{
+#if HK_LANES == 16 && defined(__AVX512F__)
+  return (vec)_mm512_min_ps((__m512)a, (__m512)b);
+#elif HK_LANES == 8 && defined(__AVX__)
+  return (vec)_mm256_min_ps((__m256)a, (__m256)b);
+#elif HK_LANES == 4 && defined(__SSE2__)
+  return (vec)_mm_min_ps((__m128)a, (__m128)b);
+#else
+  return pick(a < b, a, b);
+#endif
+}
+
+/* As smaller. */
 ALWAYS_INLINE vec larger(vec a, vec b)
 {
+#if HK_LANES == 16 && defined(__AVX512F__)
+  return (vec)_mm512_max_ps((__m512)a, (__m512)b);
+#elif HK_LANES == 8 && defined(__AVX__)
+  return (vec)_mm256_max_ps((__m256)a, (__m256)b);
+#elif HK_LANES == 4 && defined(__SSE2__)
+  return (vec)_mm_max_ps((__m128)a, (__m128)b);
+#else
   return pick(a > b, a, b);
+#endif
 }
 
 ALWAYS_INLINE vec root(vec x)
