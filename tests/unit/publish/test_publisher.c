@@ -30,8 +30,7 @@ enum { ROUNDS = 40, ROUNDS_SLOW = 60 };
 enum { ROUNDS = 150, ROUNDS_SLOW = 300 };
 #endif
 
-/* Nanoseconds after which what has not come is given up: only a hang takes so long, also where this program gets hardly any time.
- */
+/* Nanoseconds after which what has not come is given up: a program that gets hardly any time takes less. */
 static const int64_t PATIENCE = 600000000000;
 
 /* One end is the publisher's, the other is read here: what came is compared with what was due. */
