@@ -101,11 +101,9 @@ HK_INLINE double hk_instant_spread(const struct hk_instant_view *v, uint32_t fro
   return sqrt(sum / (to - from));
 }
 
-/* The likeliest change of age first..last (1 <= first <= last), as far as the ring can tell. The ring must be full. */
-HK_INLINE struct hk_instant hk_instant_estimate(const struct hk_window *w, const hk_real *ring, const struct hk_detector *d,
-                                                uint32_t first, uint32_t last)
+/* The view of a full ring: centred, scaled, with the lags of the predictors. */
+HK_INLINE struct hk_instant_view hk_instant_look(const struct hk_window *w, const hk_real *ring, const struct hk_detector *d)
 {
-  const struct hk_instant_sum nothing = { { 0 }, 0 };
   const uint32_t span = hk_detector_span(d);
   struct hk_instant_view v = { ring, w->head, span, { 0 }, 0, 1 };
   double mean = 0, square = 0;
@@ -120,13 +118,19 @@ HK_INLINE struct hk_instant hk_instant_estimate(const struct hk_window *w, const
     const uint32_t wanted = k == 0 ? 1 : d->window >> (HK_INSTANT_LAGS + 1 - k), least = k == 0 ? 1 : v.lag[k - 1] + 1;
     v.lag[k] = wanted > least ? wanted : least;
   }
+  return v;
+}
 
-  /* A cut c is the first sample of the new part: age = span - c. Neither part is empty. */
-  const uint32_t start = v.lag[HK_INSTANT_LAGS - 1];
+/* The likeliest cut, the first sample of the new part, of those that make the new part first..last samples long; neither part is
+ * empty. */
+HK_INLINE uint32_t hk_instant_cut(const struct hk_instant_view *v, uint32_t first, uint32_t last)
+{
+  const struct hk_instant_sum nothing = { { 0 }, 0 };
+  const uint32_t span = v->span, start = v->lag[HK_INSTANT_LAGS - 1];
   uint32_t from = last + start < span ? span - last : start + 1, to = first < span - from ? span - first : from;
   uint32_t best = from, step = (to - from) / HK_INSTANT_COARSE + 1;
   struct hk_instant_sum all = nothing;
-  hk_instant_add(&all, &v, start, span);
+  hk_instant_add(&all, v, start, span);
   double sums[HK_INSTANT_SUMS];
   memcpy(sums, all.of, sizeof sums);
   const double noise = hk_instant_error(sums, 1e-6 * span) / all.rows + 1e-9, ridge = HK_INSTANT_RIDGE * noise + 1e-6;
@@ -134,7 +138,7 @@ HK_INLINE struct hk_instant hk_instant_estimate(const struct hk_window *w, const
     struct hk_instant_sum old = nothing;
     double top = 0;
     for (uint32_t cut = from, done = start; cut <= to; cut += step) {
-      hk_instant_add(&old, &v, done, cut);
+      hk_instant_add(&old, v, done, cut);
       done = cut;
       const double likelihood =
           hk_instant_likelihood(&old, &nothing, ridge, noise) + hk_instant_likelihood(&all, &old, ridge, noise);
@@ -149,7 +153,15 @@ HK_INLINE struct hk_instant hk_instant_estimate(const struct hk_window *w, const
     from = best - from > step ? best - step : from;
     step = 1;
   }
+  return best;
+}
 
+/* The likeliest change of age first..last (1 <= first <= last), as far as the ring can tell. The ring must be full. */
+HK_INLINE struct hk_instant hk_instant_estimate(const struct hk_window *w, const hk_real *ring, const struct hk_detector *d,
+                                                uint32_t first, uint32_t last)
+{
+  struct hk_instant_view v = hk_instant_look(w, ring, d);
+  const uint32_t span = v.span, best = hk_instant_cut(&v, first, last);
   struct hk_instant found = { span - best, 0, 0, 0, 0 };
   v.mean = 0;
   v.scale = 1;

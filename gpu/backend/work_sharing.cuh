@@ -85,12 +85,49 @@ static __device__ __forceinline__ void hk_share_take(const struct hk_share *s, c
   *end = min(from + (portion < whole ? SIDE * TURNS : part), s->places);
 }
 
+/* The member of the family to which place `at` of the row belongs. Moves *member and *begin on to the 32 members among which it
+ * is. *first: the place of its first task; *rest: the first place behind its tasks; *n: its tasks. */
+template <uint32_t SIDE>
+static __device__ __forceinline__ uint32_t hk_share_find(const struct hk_cuda_launch &l, uint32_t at, uint32_t *member,
+                                                         uint32_t *begin, uint32_t *first, uint32_t *rest, uint32_t *n)
+{
+  const uint32_t lane = threadIdx.x % 32;
+  uint32_t mine, places, upto, found;
+#pragma unroll 1
+  for (;;) {
+    places = upto = hk_share_places<SIDE>(l, *member + lane, &mine);
+#pragma unroll
+    for (uint32_t far = 1; far < 32; far *= 2) {
+      const uint32_t other = __shfl_up_sync(0xffffffffu, upto, far);
+      upto += lane >= far ? other : 0;
+    }
+    found = __ballot_sync(0xffffffffu, at - *begin < upto);
+    if (found)
+      break;
+    *begin += __shfl_sync(0xffffffffu, upto, 31);
+    *member += 32;
+  }
+  const uint32_t who = __ffs(found) - 1;
+  *first = *begin + __shfl_sync(0xffffffffu, upto - places, who);
+  *rest = *first + __shfl_sync(0xffffffffu, places, who);
+  *n = __shfl_sync(0xffffffffu, mine, who);
+  return *member + who;
+}
+
+/* Tells the memory what will be read: for one sensor there is no other work to wait behind. */
+static __device__ __forceinline__ void hk_share_prefetch(const struct hk_detector *d, const struct hk_cuda_task *task)
+{
+  const uint32_t bytes = (uint32_t)hk_cuda_record_bytes(d);
+  const unsigned char *record = (const unsigned char *)task->record;
+  for (uint32_t byte = threadIdx.x % 32 * HK_CUDA_SECTOR; byte < bytes; byte += 32 * HK_CUDA_SECTOR)
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(record + byte));
+}
+
 /* Takes the next bundle, at most SIDE * TURNS tasks. Returns whether there is one. */
 template <uint32_t SIDE, uint32_t TURNS>
 static __device__ __noinline__ bool hk_share_next(struct hk_share *s, const struct hk_cuda_launch *launch)
 {
   const struct hk_cuda_launch &l = *launch;
-  const uint32_t lane = threadIdx.x % 32;
   uint32_t at = s->at, end = s->end, member = s->member, begin = s->begin, portion = HK_CUDA_NONE, number, n;
   const struct hk_cuda_task *tasks;
   if (l.small.n > 0) {
@@ -106,34 +143,16 @@ static __device__ __noinline__ bool hk_share_next(struct hk_share *s, const stru
       hk_share_take<SIDE, TURNS>(s, l, &at, &end);
     if (at == end)
       return false;
-    uint32_t mine, places, upto, found;
-#pragma unroll 1
-    for (;;) {
-      places = upto = hk_share_places<SIDE>(l, member + lane, &mine);
-#pragma unroll
-      for (uint32_t far = 1; far < 32; far *= 2) {
-        const uint32_t other = __shfl_up_sync(0xffffffffu, upto, far);
-        upto += lane >= far ? other : 0;
-      }
-      found = __ballot_sync(0xffffffffu, at - begin < upto);
-      if (found)
-        break;
-      begin += __shfl_sync(0xffffffffu, upto, 31);
-      member += 32;
-    }
-    const uint32_t who = __ffs(found) - 1;
-    const uint32_t first = begin + __shfl_sync(0xffffffffu, upto - places, who),
-                   rest = first + __shfl_sync(0xffffffffu, places, who);
-    number = l.members[member + who];
-    n = __shfl_sync(0xffffffffu, mine, who) - (at - first); /* of the detector's; the portion may end before */
-    n = min(n, end - at);
+    uint32_t first, rest;
+    number = l.members[hk_share_find<SIDE>(l, at, &member, &begin, &first, &rest, &n)];
+    n = min(n - (at - first), end - at); /* the portion may end before the detector's tasks */
     tasks = l.work.tasks + l.list[number] + (at - first);
     at = min(end, rest);
   }
   if (number != s->number)
     hk_share_detector(s, &l.detectors[number]);
   __syncwarp(); /* all have read what is overwritten now */
-  if (lane == 0) {
+  if (threadIdx.x % 32 == 0) {
     s->number = number;
     s->n = n;
     s->tasks = tasks;
@@ -144,12 +163,8 @@ static __device__ __noinline__ bool hk_share_next(struct hk_share *s, const stru
     s->begin = begin;
   }
   __syncwarp();
-  if (l.small.n > 0) { /* memory is told what will be read: for one sensor there is no other work to wait behind */
-    const uint32_t bytes = (uint32_t)hk_cuda_record_bytes(&s->detector);
-    const unsigned char *record = (const unsigned char *)tasks->record;
-    for (uint32_t byte = lane * HK_CUDA_SECTOR; byte < bytes; byte += 32 * HK_CUDA_SECTOR)
-      asm volatile("prefetch.global.L1 [%0];" ::"l"(record + byte));
-  }
+  if (l.small.n > 0)
+    hk_share_prefetch(&s->detector, tasks);
   return true;
 }
 

@@ -197,6 +197,69 @@ struct work {
   float back;  /* d and e are multiplied by */
 };
 
+/* Makes the reflector of column t, with v in p.v, from the column as it stands in shared memory. */
+template <uint32_t CHUNKS, uint32_t BEGIN>
+static __device__ __forceinline__ struct reflector reflect_column(struct pass<CHUNKS> &p, const struct room &room, uint32_t t)
+{
+  const uint32_t lane = threadIdx.x % WARP;
+  float squares = 0;
+#pragma unroll
+  for (uint32_t c = BEGIN; c < CHUNKS; c++) {
+    p.old_v[c] = p.v[c];
+    p.x[c] = room.x[c * WARP + lane];
+    p.v[c] = room.column[c * WARP + lane];
+    p.sum[c] = 0;
+    if (c * WARP + lane > t)
+      squares = fmaf(p.v[c], p.v[c], squares);
+  }
+  const struct reflector of_column = reflector_of(room.column[t], warp_sum(squares));
+#pragma unroll
+  for (uint32_t c = BEGIN; c < CHUNKS; c++) {
+    const uint32_t i = c * WARP + lane;
+    p.v[c] = i > t ? p.v[c] * of_column.inverse : i == t;
+  }
+  return of_column;
+}
+
+/* Makes the reflector of row t from what all warps have of it, and with it A u and column t + 1 for the next step; writes both
+ * reflectors. */
+template <uint32_t WARPS>
+static __device__ __forceinline__ struct reflector reflect_row(const struct room &room, const struct work &w, uint32_t t,
+                                                               const struct reflector &of_column)
+{
+  const uint32_t ld = w.ld_left;
+  float y_row = 0, squares = 0;
+#pragma unroll
+  for (uint32_t i = 0; i < WARPS; i += 2) {
+    const float4 two = *(const float4 *)(room.sums + i);
+    squares += two.x + two.z;
+    y_row += two.y + two.w;
+  }
+  const float y_next = room.y[t + 1];
+  const struct reflector of_row = reflector_of(room.row[t + 1], squares);
+  const float factor = of_row.tau * of_row.inverse, y_u = y_row - of_row.beta * y_next;
+  for (uint32_t i = threadIdx.x; i < ld; i += WARPS * WARP) {
+    float v = i == t, x = 0, column = 0;
+    if (i > t) {
+      float sum = 0;
+#pragma unroll
+      for (uint32_t j = 0; j < WARPS; j++)
+        sum += room.part[j * ld + i];
+      v = room.column[i] * of_column.inverse;
+      x = factor * (fmaf(-of_row.beta, room.next[i], sum) - v * y_u);
+      column = room.next[i] - fmaf(v, y_next, x);
+    }
+    w.left[(size_t)t * ld + i] = v;
+    if (i == t + 1)
+      *room.v_next = v;
+    room.x[i] = x;
+    room.column[i] = column;
+  }
+  for (uint32_t j = threadIdx.x; j < w.ld_right; j += WARPS * WARP)
+    w.right[(size_t)t * w.ld_right + j] = j > t + 1 ? room.row[j] * of_row.inverse : j == t + 1;
+  return of_row;
+}
+
 /* The steps whose column begins in chunks BEGIN.. BEGIN + STRIDE - 1, then the others, so that the compiler knows what is
  * left of the columns. */
 template <uint32_t CHUNKS, uint32_t BEGIN, uint32_t STRIDE, uint32_t WARPS, uint32_t N>
@@ -206,22 +269,7 @@ static __device__ __forceinline__ void steps(struct pass<CHUNKS> &p, const struc
   const uint32_t end = min(w.columns, (BEGIN + STRIDE) * WARP);
   for (uint32_t t = BEGIN * WARP; t < end; t++) {
     p.t = t;
-    float squares = 0;
-#pragma unroll
-    for (uint32_t c = BEGIN; c < CHUNKS; c++) {
-      p.old_v[c] = p.v[c];
-      p.x[c] = room.x[c * WARP + lane];
-      p.v[c] = room.column[c * WARP + lane];
-      p.sum[c] = 0;
-      if (c * WARP + lane > t)
-        squares = fmaf(p.v[c], p.v[c], squares);
-    }
-    const struct reflector of_column = reflector_of(room.column[t], warp_sum(squares));
-#pragma unroll
-    for (uint32_t c = BEGIN; c < CHUNKS; c++) {
-      const uint32_t i = c * WARP + lane;
-      p.v[c] = i > t ? p.v[c] * of_column.inverse : i == t;
-    }
+    const struct reflector of_column = reflect_column<CHUNKS, BEGIN>(p, room, t);
     if (threadIdx.x == 0) {
       w.d[t] = of_column.beta * w.back;
       w.tau_left[t] = of_column.tau;
@@ -245,36 +293,7 @@ static __device__ __forceinline__ void steps(struct pass<CHUNKS> &p, const struc
       room.sums[warp] = make_float2(p.squares, p.y_row);
     __syncthreads();
 
-    float y_row = 0;
-    squares = 0;
-#pragma unroll
-    for (uint32_t i = 0; i < WARPS; i += 2) {
-      const float4 two = *(const float4 *)(room.sums + i);
-      squares += two.x + two.z;
-      y_row += two.y + two.w;
-    }
-    const float y_next = room.y[t + 1];
-    const struct reflector of_row = reflector_of(room.row[t + 1], squares);
-    const float factor = of_row.tau * of_row.inverse, y_u = y_row - of_row.beta * y_next;
-    for (uint32_t i = threadIdx.x; i < ld; i += WARPS * WARP) {
-      float v = i == t, x = 0, column = 0;
-      if (i > t) {
-        float sum = 0;
-#pragma unroll
-        for (uint32_t j = 0; j < WARPS; j++)
-          sum += room.part[j * ld + i];
-        v = room.column[i] * of_column.inverse;
-        x = factor * (fmaf(-of_row.beta, room.next[i], sum) - v * y_u);
-        column = room.next[i] - fmaf(v, y_next, x);
-      }
-      w.left[(size_t)t * ld + i] = v;
-      if (i == t + 1)
-        *room.v_next = v;
-      room.x[i] = x;
-      room.column[i] = column;
-    }
-    for (uint32_t j = threadIdx.x; j < w.ld_right; j += WARPS * WARP)
-      w.right[(size_t)t * w.ld_right + j] = j > t + 1 ? room.row[j] * of_row.inverse : j == t + 1;
+    const struct reflector of_row = reflect_row<WARPS>(room, w, t, of_column);
     if (threadIdx.x == 0) {
       w.e[t] = of_row.beta * w.back;
       w.tau_right[t] = of_row.tau;

@@ -327,14 +327,11 @@ static __device__ __forceinline__ float hk_lane_f1(uint32_t sides, uint32_t m)
   return __fdividef(left * of_right + right * of_left, of_left * of_right);
 }
 
-/* As hk_graph_profile, to sensor->split: float32 says which few splits may be the best, and double which of them is. counts: room
- * for a number for each node and 8 more; the upper half of each counts what hk_graph_counts calls later, the lower earlier. A
- * lane sums up those of splits that follow each other. */
-static __device__ __forceinline__ void hk_warp_profile(struct hk_graph_sensor *sensor, uint32_t *counts)
+/* As hk_graph_count, but not summed up yet: the lower half of each number is of `earlier`, the upper half of `later`. counts:
+ * room for a number for each node and 8 more. */
+static __device__ __forceinline__ void hk_warp_count_sides(const struct hk_graph_view *v, uint32_t *counts)
 {
-  const struct hk_graph_view *v = &sensor->view;
-  const uint32_t m = v->graph->live, shortest = hk_graph_shortest(v), oldest = hk_graph_place(v, m - 1), lane = hk_lane();
-  const uint32_t each = (m / HK_WARP + 1) | 1; /* odd, so that lanes read from different banks */
+  const uint32_t m = v->graph->live, oldest = hk_graph_place(v, m - 1), lane = hk_lane();
   const uint16_t name = v->graph->name, *const median = hk_global(v->median);
   for (uint32_t i = lane; i <= m / 4; i += HK_WARP)
     ((uint4 *)counts)[i] = make_uint4(0, 0, 0, 0);
@@ -348,6 +345,29 @@ static __device__ __forceinline__ void hk_warp_profile(struct hk_graph_sensor *s
     atomicAdd(&counts[min(own, its)], 1u << 16);
   }
   __syncwarp();
+}
+
+/* Makes each lane's best split the best of all, of two alike the earlier. */
+static __device__ __forceinline__ void hk_warp_best(double *best, uint32_t *where)
+{
+#pragma unroll
+  for (uint32_t far = HK_WARP / 2; far > 0; far /= 2) {
+    const double other = __shfl_xor_sync(HK_ALL, *best, far);
+    const uint32_t there = __shfl_xor_sync(HK_ALL, *where, far);
+    const bool take = other > *best || (other == *best && there < *where);
+    *best = take ? other : *best;
+    *where = take ? there : *where;
+  }
+}
+
+/* As hk_graph_profile, to sensor->split: float32 says which few splits may be the best, and double which of them is. counts: room
+ * as above. A lane sums up those of splits that follow each other. */
+static __device__ __forceinline__ void hk_warp_profile(struct hk_graph_sensor *sensor, uint32_t *counts)
+{
+  const struct hk_graph_view *v = &sensor->view;
+  const uint32_t m = v->graph->live, shortest = hk_graph_shortest(v), lane = hk_lane();
+  const uint32_t each = (m / HK_WARP + 1) | 1; /* odd, so that lanes read from different banks */
+  hk_warp_count_sides(v, counts);
   const uint32_t from = min(lane * each, m + 1), to = min(from + each, m + 1);
   uint32_t sum = 0;
 #pragma unroll 4
@@ -383,14 +403,7 @@ static __device__ __forceinline__ void hk_warp_profile(struct hk_graph_sensor *s
       best = fmax(best, f1);
     }
   }
-#pragma unroll
-  for (uint32_t far = HK_WARP / 2; far > 0; far /= 2) {
-    const double other = __shfl_xor_sync(HK_ALL, best, far);
-    const uint32_t there = __shfl_xor_sync(HK_ALL, where, far);
-    const bool take = other > best || (other == best && there < where);
-    best = take ? other : best;
-    where = take ? there : where;
-  }
+  hk_warp_best(&best, &where);
   if (lane == 0) {
     sensor->split.at = where;
     sensor->split.z = hk_graph_statistic(v, where, counts[where] & 0xffff, m - (counts[where] >> 16));

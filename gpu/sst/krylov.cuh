@@ -87,12 +87,32 @@ struct hk_krylov_plan {
   bool reorthogonalise;
 };
 
+/* Takes out of v what step s has left of the first n vectors, by pairs, so that each is read once and sums do not wait for each
+ * other. Where less is left than HK_AGAIN of `top`, much of that may be rounding; then, unless `once`, the vectors from number
+ * `first` up to s are taken out once more, which is enough (B. N. Parlett, "The Symmetric Eigenvalue Problem", 6.9). Returns
+ * |v|^2. */
+template <int R, int L, bool F>
+static __device__ __forceinline__ float hk_krylov_rest(const hk_group<R, L, F> &g, const hk_basis<R, L> &q, uint32_t s,
+                                                       uint32_t n, uint32_t first, float top, bool once, float (&v)[R])
+{
+  float square, share = 1;
+  uint32_t from = 0;
+#pragma unroll 1
+  for (;;) {
+    q.take_out(g, from, n, share, v);
+    square = hk_group_sum(g, hk_lane_dot(v, v));
+    const bool again = !once && square < HK_AGAIN * HK_AGAIN * top * top;
+    if (n > s || !__any_sync(HK_ALL, again))
+      return square;
+    from = first;
+    n = s + 1;
+    share = again ? 1 : 0;
+  }
+}
+
 /* Lanczos: at most plan.steps steps from `v`, a unit vector, which is overwritten; alpha and beta receive T. Returns its order,
  * at least 1; the basis vectors beyond it are zero, or were not set. In a step, what u = A q_s has of q_s and q_(s-1), nearly all
- * of it, is taken out first, then what is left of all other vectors; by pairs, so that each is read once and sums do not wait for
- * each other. Where little of u is left then, much of that may be rounding, and all vectors, or without re-orthogonalisation q_s
- * and q_(s-1), are taken out once more, which is
- * enough (B. N. Parlett, "The Symmetric Eigenvalue Problem", 6.9).
+ * of it, is taken out first, then what is left of all other vectors.
  *
  * Power iteration: v := normalise(A v) plan.steps times, or until A v = 0; beta receives the norms. Returns how many there are,
  * which may be 0.
@@ -132,19 +152,8 @@ static __device__ __forceinline__ uint32_t hk_group_krylov(const hk_group<R, L, 
       hk_lane_add(v, -c[0], at);
       top = fmaxf(top, fabsf(c[0]) + before);
     }
-    float square, share = 1;
-    uint32_t first = 0, others = full && s > 1 ? s - 1 : 0;
-#pragma unroll 1
-    for (;;) {
-      q.take_out(g, first, others, share, v);
-      square = hk_group_sum(g, hk_lane_dot(v, v));
-      const bool again = !plan.power && !complete && square < HK_AGAIN * HK_AGAIN * top * top;
-      if (others > s || !__any_sync(HK_ALL, again))
-        break;
-      first = full || s == 0 ? 0 : s - 1;
-      others = s + 1;
-      share = again ? 1 : 0;
-    }
+    const float square =
+        hk_krylov_rest(g, q, s, full && s > 1 ? s - 1 : 0, full || s == 0 ? 0 : s - 1, top, plan.power || complete, v);
     const float by = hk_inverse_root(square), norm = square * by;
     const bool ends = !(square > 0x1p-100f && norm > HK_BREAKDOWN * top); /* NaN does, too */
     complete = complete || ends;

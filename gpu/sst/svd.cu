@@ -20,6 +20,27 @@ struct scored {
   float z, share;
 };
 
+/* The largest magnitude in the ring. */
+static __device__ __forceinline__ float svd_held(const hk_group<HK_ROWS, HK_WARP> &g, const hk_span &span)
+{
+  float held = 0;
+  for (uint32_t i = g.lane; i < span.samples; i += HK_WARP)
+    held = fmaxf(held, fabsf(span.ring[i]));
+  return hk_group_max(g, held);
+}
+
+/* Whether the past's H may have repeated eigenvalues. Uses the memory of T. */
+static __device__ __forceinline__ bool svd_repeats(const hk_svd_room<HK_ROWS> &room, const hk_span &span)
+{
+  const auto sample = [&](uint32_t i) {
+    const uint32_t at = span.head + i;
+    return span.ring[at < span.samples ? at : at - span.samples];
+  };
+  const auto bend = [&](uint32_t i) { return sample(i) - 2 * sample(i + 1) + sample(i + 2); };
+  uint32_t *const seen = (uint32_t *)room.t;
+  return hk_svd_few(2 * room.g.window - 1, seen, sample) || hk_svd_few(2 * room.g.window - 3, seen, bend);
+}
+
 static __device__ __forceinline__ struct scored svd_score(const hk_svd_room<HK_ROWS> &room, const hk_detector &d,
                                                           struct hk_cuda_record *record)
 {
@@ -28,10 +49,7 @@ static __device__ __forceinline__ struct scored svd_score(const hk_svd_room<HK_R
   float *const feedback = hk_cuda_feedback(record);
   const hk_span span = { hk_cuda_ring(record, &d), record->window.head, hk_detector_span(&d), record->window.mean,
                          record->window.reference };
-  float held = 0; /* largest magnitude in the ring */
-  for (uint32_t i = g.lane; i < span.samples; i += HK_WARP)
-    held = fmaxf(held, fabsf(span.ring[i]));
-  held = hk_group_max(g, held);
+  float held = svd_held(g, span);
   const float least = fmaxf((float)HK_ZERO_ABSOLUTE, held * (float)HK_ZERO_RELATIVE);
 
   struct scored scored = { 0, 0 };
@@ -71,13 +89,7 @@ static __device__ __forceinline__ struct scored svd_score(const hk_svd_room<HK_R
 #pragma unroll
   for (int e = 0; e < HK_ROWS; e++)
     a[e] = fmaf(HK_MIXED, a0[e], mu[e]);
-  const auto sample = [&](uint32_t i) {
-    const uint32_t at = span.head + i;
-    return span.ring[at < span.samples ? at : at - span.samples];
-  };
-  const auto bend = [&](uint32_t i) { return sample(i) - 2 * sample(i + 1) + sample(i + 2); };
-  uint32_t *const seen = (uint32_t *)room.t;
-  const bool repeats = hk_svd_few(2 * g.window - 1, seen, sample) || hk_svd_few(2 * g.window - 3, seen, bend);
+  const bool repeats = svd_repeats(room, span);
   const hk_svd_search all = { d.rank, full || repeats, false, 4 * d.rank + 8, 2, 0x1p-16f, 0x1p-16f };
   const hk_leading pair = hk_svd_leading(room, all, seed, mu, a);
   const double counts = HK_COUNTS * __shfl_sync(HK_ALL, pair.size, 0);

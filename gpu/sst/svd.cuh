@@ -42,6 +42,15 @@ struct hk_leading {
   double along; /* the product of the unit eigenvector and the given vector */
 };
 
+/* Tells the compiler where a warp's memory lies. */
+template <int R> static __device__ __forceinline__ void hk_svd_assume(const hk_svd_room<R> &room)
+{
+  __builtin_assume(__isShared(room.g.room));
+  __builtin_assume(__isShared(room.t));
+  __builtin_assume(__isShared(room.along));
+  __builtin_assume(__isGlobal(room.basis));
+}
+
 template <int R> static __device__ __forceinline__ void hk_basis_load(const hk_svd_room<R> &room, uint32_t s, float (&q)[R])
 {
   const float2 *const from = room.basis + (size_t)s * (R / 2 * HK_WARP);
@@ -257,16 +266,78 @@ template <typename F> static __device__ __forceinline__ bool hk_svd_few(uint32_t
   return 2 * count < n;
 }
 
+/* A Krylov step from v, vector s of the basis: u receives H v, made orthogonal to v and the vectors before it. Returns alpha.
+ * before: beta of the last step, 0 at the begin of a run. *top: largest |alpha| + beta so far. *rough: v is orthogonal only to
+ * the two vectors before it; then this step makes v and u so to all. */
+template <int R>
+static __device__ __forceinline__ float hk_svd_step(const hk_svd_room<R> &room, uint32_t s, bool first, float before, float *top,
+                                                    bool *rough, float (&v)[R], float (&u)[R])
+{
+  const hk_group<R, HK_WARP> &g = room.g;
+  hk_basis_store(room, s, v);
+#pragma unroll
+  for (int e = 0; e < R; e++)
+    u[e] = v[e];
+  hk_group_product(g, u);
+  const float alpha = hk_group_sum(g, hk_lane_dot(v, u));
+  *top = fmaxf(*top, fabsf(alpha) + before);
+  hk_lane_add(u, -alpha, v);
+  if (!first) {
+    float q[R];
+    hk_basis_load(room, s - 1, q);
+    hk_lane_add(u, -before, q);
+  }
+  *rough = !*rough && hk_group_sum(g, hk_lane_dot(u, u)) > *top * *top * (HK_ROUGH * HK_ROUGH);
+  if (!*rough) {
+    hk_orthogonalise(room, s, v, u);
+    hk_basis_store(room, s, v);
+    hk_lane_add(u, -hk_group_sum(g, hk_lane_dot(v, u)), v);
+  }
+  return alpha;
+}
+
+/* Ends T after `order` rows, for now, and finds its leading pairs roughly: the wanted ones and the next. */
+template <int R>
+static __device__ __forceinline__ hk_pair hk_svd_look_at(const hk_svd_room<R> &room, const hk_tridiagonal &t, uint32_t wanted,
+                                                         hk_bracket *bracket)
+{
+  if (room.g.lane == 0)
+    room.t[t.order - 1].y = 0;
+  if (room.g.lane < HK_ROWS_AT_ONCE)
+    room.t[t.order + room.g.lane] = make_double2(0, 0);
+  __syncwarp();
+  *bracket = hk_bracket_narrow(t, wanted, HK_BITS_LOOK, hk_bracket_begin(t));
+  return hk_vectors(t, wanted, HK_BITS_LOOK, *bracket, room.along);
+}
+
+/* The largest residual of the pairs, in units of what the search allows; 1 or less: they have converged. norm: the last beta. */
+template <int R>
+static __device__ __forceinline__ float hk_svd_excess(const hk_svd_room<R> &room, const hk_svd_search &search,
+                                                      const hk_pair &pair, float norm)
+{
+  const float largest = (float)fabs(__shfl_sync(HK_ALL, pair.theta, 0));
+  const float limit = largest * (room.g.lane < search.rank ? search.tolerance : search.next);
+  return hk_group_max(room.g, fabsf((float)pair.last) * norm / limit);
+}
+
+/* Begins run `run` of the seed with a random v, orthogonal to the first n vectors of the basis. */
+template <int R>
+static __device__ __forceinline__ void hk_svd_begin(const hk_svd_room<R> &room, uint64_t seed, uint32_t run, uint32_t n,
+                                                    float (&v)[R], float (&u)[R])
+{
+  hk_svd_random(room, seed, run, v);
+  hk_orthogonalise(room, n, v, u); /* u is no longer needed */
+  hk_orthogonalise(room, n, v, u);
+  (void)hk_normalise(room, v);
+}
+
 /* The leading pairs of H, whose sequences are laid out in room.g: number i in lane i, i <= search.rank, of size 0 where there is
  * none. vector: the start, not zero; replaced by the first eigenvector if search.vector. */
 template <int R>
 static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> room, const hk_svd_search search, uint64_t seed,
                                                          const float (&given)[R], float (&vector)[R])
 {
-  __builtin_assume(__isShared(room.g.room));
-  __builtin_assume(__isShared(room.t));
-  __builtin_assume(__isShared(room.along));
-  __builtin_assume(__isGlobal(room.basis));
+  hk_svd_assume(room);
   const hk_group<R, HK_WARP> g = room.g;
   hk_leading held = { 0, 0 };
   float along[R], v[R], u[R], before = 0, top = 0; /* v: the newest basis vector; u: the next one */
@@ -276,28 +347,10 @@ static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> ro
     along[e] = given[e];
   }
   (void)hk_normalise(room, v);
-  bool rough = false; /* v is orthogonal only to the two vectors before it; the next step makes v and u so to all */
+  bool rough = false;
   uint32_t runs = 0, order = 0, look = search.full ? UINT32_MAX : search.look;
   for (uint32_t s = 0;; s++) {
-    hk_basis_store(room, s, v);
-#pragma unroll
-    for (int e = 0; e < R; e++)
-      u[e] = v[e];
-    hk_group_product(g, u);
-    const float alpha = hk_group_sum(g, hk_lane_dot(v, u));
-    top = fmaxf(top, fabsf(alpha) + before);
-    hk_lane_add(u, -alpha, v);
-    if (order > 0) {
-      float q[R];
-      hk_basis_load(room, s - 1, q);
-      hk_lane_add(u, -before, q);
-    }
-    rough = !rough && hk_group_sum(g, hk_lane_dot(u, u)) > top * top * (HK_ROUGH * HK_ROUGH);
-    if (!rough) {
-      hk_orthogonalise(room, s, v, u);
-      hk_basis_store(room, s, v);
-      hk_lane_add(u, -hk_group_sum(g, hk_lane_dot(v, u)), v);
-    }
+    const float alpha = hk_svd_step(room, s, order == 0, before, &top, &rough, v, u);
     const float part = hk_group_sum(g, hk_lane_dot(v, along)), norm = hk_normalise(room, u);
     if (g.lane == 0) {
       room.t[order] = make_double2(alpha, norm);
@@ -312,18 +365,11 @@ static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> ro
     if (!full && !complete && order < look)
       continue;
 
-    if (g.lane == 0)
-      room.t[order - 1].y = 0;
-    if (g.lane < HK_ROWS_AT_ONCE)
-      room.t[order + g.lane] = make_double2(0, 0);
-    __syncwarp();
     const hk_tridiagonal t = { room.t, order };
     const uint32_t wanted = min(order, search.rank + 1);
-    hk_bracket bracket = hk_bracket_narrow(t, wanted, HK_BITS_LOOK, hk_bracket_begin(t));
-    hk_pair pair = hk_vectors(t, wanted, HK_BITS_LOOK, bracket, room.along);
-    const float largest = (float)fabs(__shfl_sync(HK_ALL, pair.theta, 0));
-    const float limit = largest * (g.lane < search.rank ? search.tolerance : search.next);
-    const float over = hk_group_max(g, fabsf((float)pair.last) * norm / limit);
+    hk_bracket bracket;
+    hk_pair pair = hk_svd_look_at(room, t, wanted, &bracket);
+    const float over = hk_svd_excess(room, search, pair, norm);
     if (!full && !complete && (search.full || order <= search.rank || over > 1)) {
       __syncwarp(); /* all lanes have read T */
       if (g.lane == 0)
@@ -342,10 +388,7 @@ static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> ro
     held = hk_merge(held, run, search.rank + 1);
     if (full || !complete || !more)
       return held;
-    hk_svd_random(room, seed, ++runs, v);
-    hk_orthogonalise(room, s + 1, v, u); /* u is no longer needed */
-    hk_orthogonalise(room, s + 1, v, u);
-    (void)hk_normalise(room, v);
+    hk_svd_begin(room, seed, ++runs, s + 1, v, u);
     rough = false;
     order = 0;
     before = 0;

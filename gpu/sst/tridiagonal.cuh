@@ -137,87 +137,69 @@ static __device__ __forceinline__ void hk_lane_vector(const float *alpha, const 
     y[t] = t < order ? y[t] * scale : 0;
 }
 
-/* How much of the first unit vector lies outside the `rank` leading eigenvectors of T: 1 - sum of their first components squared,
- * over eigenvalues of largest magnitude, those above `least` of the largest. One lane, one T; called by the whole warp, with
- * order 0 where there is none. t: rows of three numbers, HK_WARP apart: of alpha, of beta, and room; they are overwritten.
- *
- * QR sweeps with implicit shifts (Francis; the form for tridiagonal matrices is that of Bowdler, Martin, Reinsch and Wilkinson
- * 1968, from the other end: T of a Lanczos run is large at its beginning). Of the eigenvectors the first row alone is carried
- * along (Golub and Welsch 1969). A number beside the diagonal is taken as zero below 2^-25 of the norm of T. The lanes sweep
- * together: one that has its eigenvalue waits until all have theirs, as lanes that went on alone would be served one after the
- * other. */
-static __device__ __noinline__ float hk_lane_outside(float *t, uint32_t order, uint32_t rank, float least)
+/* Rows of a T that hk_lane_outside takes apart: what stands where, HK_WARP numbers apart, so that each lane has a T. */
+namespace hk_row
 {
-  constexpr int alpha = 0, beta = HK_WARP, row = 2 * HK_WARP, next = 3 * HK_WARP;
-  const uint32_t most = __reduce_max_sync(HK_ALL, order);
-  float small = 0;
+constexpr int alpha = 0, beta = HK_WARP, row = 2 * HK_WARP /* of the eigenvectors: their first components */, next = 3 * HK_WARP;
+}
+
+/* Bit i: T splits after row i. `most`: the largest order of all lanes. */
+static __device__ __forceinline__ uint32_t hk_lane_splits(const float *t, uint32_t order, uint32_t most, float small)
+{
+  using namespace hk_row;
+  uint32_t apart = 0;
 #pragma unroll 1
-  for (uint32_t i = 0; i < order; i++) {
-    small = fmaxf(small, fabsf(t[i * next + alpha]) + (i + 1 < order ? fabsf(t[i * next + beta]) : 0));
-    t[i * next + row] = i == 0;
-  }
-  small *= 0x1p-25f;
-  uint32_t apart = 0; /* bit i: T splits after row i */
-  bool look = true;   /* for such places */
-  __syncwarp();
+  for (uint32_t i = 0; i + 1 < most; i++)
+    apart |= (uint32_t)(i + 1 < order && fabsf(t[i * next + beta]) <= small) << i;
+  return apart;
+}
+
+/* A QR sweep over the rows at..end, towards the eigenvalue at `end`. Returns the smallest number beside the diagonal, but the
+ * last, or 1. */
+static __device__ __forceinline__ float hk_lane_sweep(float *at, float *end)
+{
+  using namespace hk_row;
+  const float near = end[beta - next], corner = end[alpha];
+  float shift = __fdividef(end[alpha - next] - corner, 2 * near);
+  const float root = fmaf(shift, shift, 1.0f);
+  shift = __fdividef(near, shift + copysignf(root * rsqrtf(root), shift));
+  float here = at[alpha], h = at[row], f = here - corner + shift, c = 1, s = 1, p = 0, least_beside = 1;
+  bool inside = false;
 #pragma unroll 1
-  for (uint32_t last = most; last-- > 1;) {
-    float *const end = t + last * next;
-#pragma unroll 1
-    for (uint32_t sweep = 0; sweep < HK_SWEEPS; sweep++) {
-      if (__any_sync(HK_ALL, look)) {
-        apart = 0;
-#pragma unroll 1
-        for (uint32_t i = 0; i + 1 < most; i++)
-          apart |= (uint32_t)(i + 1 < order && fabsf(t[i * next + beta]) <= small) << i;
-        look = false;
-      }
-      const bool live = last < order && !(apart >> (last - 1) & 1);
-      if (!__any_sync(HK_ALL, live))
-        break;
-      if (live) {
-        const uint32_t start = 32 - __clz(apart & ((1u << last) - 1)); /* of the current block */
-        const float near = end[beta - next], corner = end[alpha];
-        float shift = __fdividef(end[alpha - next] - corner, 2 * near);
-        const float root = fmaf(shift, shift, 1.0f);
-        shift = __fdividef(near, shift + copysignf(root * rsqrtf(root), shift));
-        float *at = t + start * next;
-        float here = at[alpha], h = at[row], f = here - corner + shift, c = 1, s = 1, p = 0, least_beside = 1;
-        bool inside = false;
-#pragma unroll 1
-        do {
-          const float e = at[beta], along = s * e, b = c * e;
-          f += HK_NEVER_ZERO;
-          const float square = fmaf(along, along, f * f);
-          float by = rsqrtf(square);
-          by = by * fmaf(-0.5f * square * by, by, 1.5f); /* one Newton step: the last bit counts over a hundred rotations */
-          if (inside) {
-            const float beside = square * by;
-            at[beta - next] = beside;
-            least_beside = fminf(least_beside, beside);
-          }
-          inside = true;
-          s = along * by;
-          c = f * by;
-          const float base = here - p, below = at[row + next];
-          here = at[alpha + next];
-          const float turn = fmaf(here - base, s, (c + c) * b);
-          p = s * turn;
-          at[alpha] = base + p;
-          f = fmaf(c, turn, -b);
-          at[row] = fmaf(s, below, c * h);
-          h = fmaf(c, below, -s * h);
-          at += next;
-        } while (at != end);
-        end[alpha] = here - p;
-        end[beta - next] = f;
-        end[row] = h;
-        apart |= (uint32_t)(fabsf(f) <= small) << (last - 1);
-        look = least_beside <= small;
-      }
-      __syncwarp();
+  do {
+    const float e = at[beta], along = s * e, b = c * e;
+    f += HK_NEVER_ZERO;
+    const float square = fmaf(along, along, f * f);
+    float by = rsqrtf(square);
+    by = by * fmaf(-0.5f * square * by, by, 1.5f); /* one Newton step: the last bit counts over a hundred rotations */
+    if (inside) {
+      const float beside = square * by;
+      at[beta - next] = beside;
+      least_beside = fminf(least_beside, beside);
     }
-  }
+    inside = true;
+    s = along * by;
+    c = f * by;
+    const float base = here - p, below = at[row + next];
+    here = at[alpha + next];
+    const float turn = fmaf(here - base, s, (c + c) * b);
+    p = s * turn;
+    at[alpha] = base + p;
+    f = fmaf(c, turn, -b);
+    at[row] = fmaf(s, below, c * h);
+    h = fmaf(c, below, -s * h);
+    at += next;
+  } while (at != end);
+  end[alpha] = here - p;
+  end[beta - next] = f;
+  end[row] = h;
+  return least_beside;
+}
+
+/* What the `rank` leading eigenvectors leave of the first unit vector, once T is diagonal. */
+static __device__ __forceinline__ float hk_lane_rest(const float *t, uint32_t order, uint32_t rank, float least)
+{
+  using namespace hk_row;
   float z = 1, top = 0;
   uint32_t taken = 0;
 #pragma unroll 1
@@ -241,6 +223,52 @@ static __device__ __noinline__ float hk_lane_outside(float *t, uint32_t order, u
     z = fmaf(-weight, weight, z);
   }
   return fminf(fmaxf(z, 0.0f), 1.0f);
+}
+
+/* How much of the first unit vector lies outside the `rank` leading eigenvectors of T: 1 - sum of their first components squared,
+ * over eigenvalues of largest magnitude, those above `least` of the largest. One lane, one T; called by the whole warp, with
+ * order 0 where there is none. t: rows of three numbers, HK_WARP apart: of alpha, of beta, and room; they are overwritten.
+ *
+ * QR sweeps with implicit shifts (Francis; the form for tridiagonal matrices is that of Bowdler, Martin, Reinsch and Wilkinson
+ * 1968, from the other end: T of a Lanczos run is large at its beginning). Of the eigenvectors the first row alone is carried
+ * along (Golub and Welsch 1969). A number beside the diagonal is taken as zero below 2^-25 of the norm of T. The lanes sweep
+ * together: one that has its eigenvalue waits until all have theirs, as lanes that went on alone would be served one after the
+ * other. */
+static __device__ __noinline__ float hk_lane_outside(float *t, uint32_t order, uint32_t rank, float least)
+{
+  using namespace hk_row;
+  const uint32_t most = __reduce_max_sync(HK_ALL, order);
+  float small = 0;
+#pragma unroll 1
+  for (uint32_t i = 0; i < order; i++) {
+    small = fmaxf(small, fabsf(t[i * next + alpha]) + (i + 1 < order ? fabsf(t[i * next + beta]) : 0));
+    t[i * next + row] = i == 0;
+  }
+  small *= 0x1p-25f;
+  uint32_t apart = 0; /* bit i: T splits after row i */
+  bool look = true;   /* for such places */
+  __syncwarp();
+#pragma unroll 1
+  for (uint32_t last = most; last-- > 1;) {
+    float *const end = t + last * next;
+#pragma unroll 1
+    for (uint32_t sweep = 0; sweep < HK_SWEEPS; sweep++) {
+      if (__any_sync(HK_ALL, look)) {
+        apart = hk_lane_splits(t, order, most, small);
+        look = false;
+      }
+      const bool live = last < order && !(apart >> (last - 1) & 1);
+      if (!__any_sync(HK_ALL, live))
+        break;
+      if (live) {
+        const uint32_t start = 32 - __clz(apart & ((1u << last) - 1)); /* of the current block */
+        look = hk_lane_sweep(t + start * next, end) <= small;
+        apart |= (uint32_t)(fabsf(end[beta - next]) <= small) << (last - 1);
+      }
+      __syncwarp();
+    }
+  }
+  return hk_lane_rest(t, order, rank, least);
 }
 
 #endif
