@@ -199,10 +199,34 @@ static void compute_filters(struct hk_field *f, const struct hk_field_open *open
   out->spikes = out->out;
 }
 
+/* Computes the exponents of a row, the one before `next`, or their forecasts for the next row. */
+static void compute_exponents(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
+{
+  const uint32_t rows = hk_field_arma_rows(&f->rule);
+  double sum = 0;
+  for (uint32_t i = 0; i < f->top; i++) {
+    f->value[i] = NAN;
+    if (isnan(open->value[i]))
+      continue;
+    const double exponent = hk_hoelder_put(&f->hoelder[i], f->next - 1, open->value[i]);
+    const double value = f->arma ? hk_arma_put(&f->arma[i], rows, exponent) : exponent;
+    if (isnan(value))
+      continue;
+    f->value[i] = hk_residual_tag(value, 0); /* no neighbour is to blame */
+    sum += value;
+    out->said++;
+  }
+  out->own = out->said > 0 ? sum / out->said : NAN;
+}
+
 void hk_field_compute(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
 {
   if (f->rule.kind == HK_FIELD_FOCUS) {
     compute_focus(f, open, out);
+    return;
+  }
+  if (f->hoelder) {
+    compute_exponents(f, open, out);
     return;
   }
   if (f->rule.kind == HK_FIELD_MODEL)

@@ -37,6 +37,17 @@ static struct hk_field_count count_filters(const struct hk_field *f)
   return count;
 }
 
+static struct hk_field_count count_exponents(const struct hk_field *f)
+{
+  struct hk_field_count count = { 0 };
+  for (uint32_t i = 0; i < f->top; i++) {
+    const bool full = f->member[i].status == HK_FIELD_MEMBER && f->hoelder[i].n == HK_HOELDER_SAMPLES;
+    count.settled += full;
+    count.explained += f->arma ? full && (f->arma[i].has & HK_ARMA_SHORT_FIT) : full;
+  }
+  return count;
+}
+
 struct hk_field_count hk_field_count(const struct hk_field *f)
 {
   struct hk_field_count count = { 0 };
@@ -46,6 +57,8 @@ struct hk_field_count hk_field_count(const struct hk_field *f)
     return count_checks(f);
   if (hk_field_filters(&f->rule))
     return count_filters(f);
+  if (hk_field_alone(&f->rule))
+    return count_exponents(f);
   hk_offload_look(f->offload);
   for (uint32_t i = 0; i < f->top; i++) {
     count.settled += f->residual.settled[i] == HK_RESIDUAL_SETTLE;

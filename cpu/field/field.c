@@ -54,6 +54,8 @@ void hk_field_free(struct hk_field *f)
   free(f->time);
   free(f->ring);
   free(f->filter);
+  free(f->hoelder);
+  free(f->arma);
   free(f);
 }
 
@@ -87,8 +89,12 @@ uint64_t hk_field_need(const struct hk_field_rule *r, uint32_t members)
   const struct hk_residual_rule residual = hk_field_residual_rule(r);
   const uint64_t rows = (r->wait + 2) * (sizeof(double) + sizeof(int64_t)), own = sizeof(struct hk_field_member);
   const uint64_t ring = r->neighbours == HK_FIELD_AUTO ? HK_FIELD_RESIDENT * sizeof(float) : 0;
+  const uint64_t alone = hk_field_filters(r)           ? sizeof(struct hk_filter)
+                         : r->kind == HK_FIELD_HOELDER ? sizeof(struct hk_hoelder)
+                         : r->kind == HK_FIELD_ARMA    ? sizeof(struct hk_hoelder) + sizeof(struct hk_arma)
+                                                       : 0;
   if (r->kind != HK_FIELD_RESIDUAL)
-    return members * (rows + own + (hk_field_filters(r) ? sizeof(struct hk_filter) : 0));
+    return members * (rows + own + alone);
   return hk_residual_need(&residual, members) + members * (rows + own + ring);
 }
 
@@ -115,11 +121,29 @@ static bool longer_times(int64_t **column, size_t before, size_t room)
   return memory;
 }
 
-static bool longer_filters(struct hk_field *f, size_t room)
+/* Enlarges what operators keep that look at each sensor alone. */
+static bool longer_alone(struct hk_field *f, size_t room)
 {
-  struct hk_filter *memory = hk_field_filters(&f->rule) ? longer(f->filter, f->room, room, sizeof *memory) : NULL;
-  f->filter = memory ? memory : f->filter;
-  return memory || !hk_field_filters(&f->rule);
+  const bool filters = hk_field_filters(&f->rule), arma = f->rule.kind == HK_FIELD_ARMA;
+  const bool hoelder = hk_field_alone(&f->rule) && !filters;
+  struct hk_filter *filter = filters ? longer(f->filter, f->room, room, sizeof *filter) : NULL;
+  struct hk_hoelder *exponent = hoelder ? longer(f->hoelder, f->room, room, sizeof *exponent) : NULL;
+  struct hk_arma *forecast = arma ? longer(f->arma, f->room, room, sizeof *forecast) : NULL;
+  f->filter = filter ? filter : f->filter;
+  f->hoelder = exponent ? exponent : f->hoelder;
+  f->arma = forecast ? forecast : f->arma;
+  return (filter || !filters) && (exponent || !hoelder) && (forecast || !arma);
+}
+
+/* Forgets what is known of a sensor alone. */
+static void forget_alone(struct hk_field *f, uint32_t number)
+{
+  if (f->filter)
+    f->filter[number] = (struct hk_filter){ 0 };
+  if (f->hoelder)
+    f->hoelder[number] = (struct hk_hoelder){ 0 };
+  if (f->arma)
+    f->arma[number] = (struct hk_arma){ 0 };
 }
 
 /* Enlarges the rows of the ring to the room of the residual. */
@@ -144,7 +168,7 @@ static int grow(struct hk_field *f, uint32_t nodes)
   const size_t before = f->room, room = (nodes + HK_RESIDUAL_LANES - 1) / HK_RESIDUAL_LANES * HK_RESIDUAL_LANES;
   struct hk_field_member *member = longer(f->member, before, room, sizeof *member);
   f->member = member ? member : f->member;
-  bool fine = member && longer_reals(&f->value, before, room) && longer_times(&f->time, before, room) && longer_filters(f, room);
+  bool fine = member && longer_reals(&f->value, before, room) && longer_times(&f->time, before, room) && longer_alone(f, room);
   for (uint32_t i = 0; i <= f->rule.wait && fine; i++) {
     fine = longer_reals(&f->open[i].value, before, room) && longer_times(&f->open[i].time, before, room);
     for (size_t k = before; k < room && fine; k++)
@@ -217,8 +241,7 @@ void hk_field_leave(struct hk_field *f, uint32_t number)
     hk_offload_change(f->offload);
     hk_residual_forget(&f->residual, number);
   }
-  if (f->filter)
-    f->filter[number] = (struct hk_filter){ 0 };
+  forget_alone(f, number);
   f->member[number].status = HK_FIELD_LEFT;
   f->n_members--;
   f->n_left++;

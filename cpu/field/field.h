@@ -1,7 +1,7 @@
 /* Field: a set of sensors, each of which gets a derived series: its value less the value expected from the others, by the graph
  * residual of many similar sensors (residual.h) or the model of a line of pipes (cpu/model/model.h); or the strength of a change
- * that travels along a line of sensors, as seen from its stretch of it (focus.h); or its value without spikes, or its running
- * median (filter.h), which need no others.
+ * that travels along a line of sensors, as seen from its stretch of it (focus.h); or, without others, its value without spikes,
+ * its running median (filter.h), its Hoelder exponent (hoelder.h) or the forecast of that (arma.h).
  *
  *   hk_field_new -> hk_field_attach or hk_field_attach_line -> hk_field_join, one for each member
  *    -> (hk_field_put, one point of a member; hk_field_next until it returns false)... -> hk_field_free
@@ -36,12 +36,12 @@ struct hk_field;
 struct hk_field_row {
   uint32_t n;          /* node numbers are < n */
   const int64_t *time; /* ns, by node: time of its point in the row; of a focus, when a change seen now would have begun */
-  const double *value; /* by node: the residual (residual.h), strength (focus.h) or filtered value; NaN: none */
+  const double *value; /* by node: the residual (residual.h), strength (focus.h) or what it is alone; NaN: none */
   int64_t latest;      /* ns: latest time of all these */
   uint32_t said, out;  /* number of residuals, and of those beyond clip times their mean error; of a filter: of spikes */
   uint32_t spikes;     /* of a filter: as `out`; else 0 */
-  double own; /* value of the field's own series: out / said; of a focus with the greatest strength F: F / (F + threshold); NaN:
-                 none */
+  double own; /* value of the field's own series: out / said; of a focus with the greatest strength F: F / (F + threshold); of
+                 hoelder and arma the mean of the values; NaN: none */
 };
 
 /* Creates a field. Returns 0 and *out; -EINVAL: the rule exceeds its limits; or -ENOMEM. */

@@ -47,6 +47,8 @@ struct hk_field {
   struct hk_field_model model;      /* for operator model */
   struct hk_field_line line;        /* for operator focus */
   struct hk_filter *filter;         /* for operators despike and median, by member number; else NULL */
+  struct hk_hoelder *hoelder;       /* likewise, for hoelder and arma */
+  struct hk_arma *arma;             /* for arma */
   struct hk_field_member *member;
   uint32_t n_members, top;    /* top: member numbers are below it */
   uint32_t n_left;            /* members that are LEFT */

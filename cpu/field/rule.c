@@ -37,17 +37,16 @@ static int set_file(struct hk_field_rule *r, const char *key, const char *value,
 
 const char *hk_field_operator_name(uint32_t kind)
 {
-  static const char *const name[] = { [HK_FIELD_RESIDUAL] = "residual",
-                                      [HK_FIELD_MODEL] = "model",
-                                      [HK_FIELD_FOCUS] = "focus",
-                                      [HK_FIELD_DESPIKE] = "despike",
-                                      [HK_FIELD_MEDIAN] = "median" };
+  static const char *const name[] = {
+    [HK_FIELD_RESIDUAL] = "residual", [HK_FIELD_MODEL] = "model",     [HK_FIELD_FOCUS] = "focus", [HK_FIELD_DESPIKE] = "despike",
+    [HK_FIELD_MEDIAN] = "median",     [HK_FIELD_HOELDER] = "hoelder", [HK_FIELD_ARMA] = "arma"
+  };
   return kind < sizeof name / sizeof *name ? name[kind] : "?";
 }
 
 static int set_operator(struct hk_field_rule *r, const char *value, char *error, size_t size)
 {
-  for (uint32_t kind = HK_FIELD_RESIDUAL; kind <= HK_FIELD_MEDIAN; kind++) {
+  for (uint32_t kind = HK_FIELD_RESIDUAL; kind < HK_FIELD_KINDS; kind++) {
     if (strcmp(value, hk_field_operator_name(kind)) != 0)
       continue;
     r->kind = kind;
@@ -253,7 +252,7 @@ static bool is_focus(const struct hk_focus_keys *k)
 int hk_field_check(const struct hk_field_rule *r, char *error, size_t size)
 {
   const bool limits =
-      r->kind <= HK_FIELD_MEDIAN && is_focus(&r->focus) && r->samples <= HK_FILTER_SAMPLES_MAX && r->samples != 1 &&
+      r->kind < HK_FIELD_KINDS && is_focus(&r->focus) && r->samples <= HK_FILTER_SAMPLES_MAX && r->samples != 1 &&
       r->spike >= HK_FILTER_SPIKE_LEAST && r->spike <= HK_FILTER_SPIKE_MOST && r->adapt >= 0 && r->adapt <= 0.1 &&
       r->hold <= HK_MODEL_HOLD_MAX && r->neighbours <= (r->kind == HK_FIELD_FOCUS ? HK_FIELD_LINE : HK_FIELD_NEAREST) &&
       r->q >= 2 && r->q <= HK_RESIDUAL_NEIGHBOURS_MAX && r->refit >= 1 && r->refit <= 4096 && r->blame >= 4 && r->blame <= 4096 &&
@@ -311,6 +310,12 @@ struct hk_filter_rule hk_field_filter_rule(const struct hk_field_rule *r)
                                                             : 5,
                                   .despike = despike,
                                   .spike = r->spike };
+}
+
+uint32_t hk_field_arma_rows(const struct hk_field_rule *r)
+{
+  const int64_t day = (int64_t)86400 * 1000000000 / r->interval;
+  return day < HK_ARMA_ROWS_LEAST ? HK_ARMA_ROWS_LEAST : day > HK_ARMA_ROWS_MOST ? HK_ARMA_ROWS_MOST : (uint32_t)day;
 }
 
 struct hk_focus_rule hk_field_focus_rule(const struct hk_field_rule *r)

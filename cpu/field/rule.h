@@ -2,8 +2,10 @@
 #ifndef HK_FIELD_RULE_H
 #define HK_FIELD_RULE_H
 
+#include "cpu/field/arma.h"
 #include "cpu/field/filter.h"
 #include "cpu/field/focus.h"
+#include "cpu/field/hoelder.h"
 #include "cpu/field/residual.h"
 #include "cpu/model/model.h"
 
@@ -20,8 +22,11 @@ enum hk_field_operator {
   HK_FIELD_FOCUS,    /* strength of a change that travels along a line (focus.h) */
   HK_FIELD_DESPIKE,  /* value without spikes (filter.h) */
   HK_FIELD_MEDIAN,   /* running median (filter.h) */
+  HK_FIELD_HOELDER,  /* Hoelder exponent (hoelder.h) */
+  HK_FIELD_ARMA,     /* forecast of that for the next row (arma.h) */
+  HK_FIELD_KINDS
 };
-#define HK_FIELD_OPERATORS "residual, model, focus, despike, median" /* their names */
+#define HK_FIELD_OPERATORS "residual, model, focus, despike, median, hoelder, arma" /* their names */
 
 enum hk_field_neighbours {
   HK_FIELD_AUTO,
@@ -72,6 +77,13 @@ static inline bool hk_field_filters(const struct hk_field_rule *rule)
 {
   return rule->kind == HK_FIELD_DESPIKE || rule->kind == HK_FIELD_MEDIAN;
 }
+/* Whether it looks at each sensor alone: a filter, hoelder or arma. */
+static inline bool hk_field_alone(const struct hk_field_rule *rule)
+{
+  return rule->kind >= HK_FIELD_DESPIKE;
+}
+/* Rows between two fits of arma: a day of them, within the bounds of arma.h. */
+uint32_t hk_field_arma_rows(const struct hk_field_rule *rule);
 /* Name of an operator, as in the configuration. */
 const char *hk_field_operator_name(uint32_t kind);
 

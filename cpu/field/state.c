@@ -15,17 +15,25 @@ struct head {
 };
 _Static_assert(sizeof(struct head) == 80, "no padding");
 
-/* A model has MODEL for `neighbours`, a focus FOCUS, filters DESPIKE and MEDIAN, and `kept` is how many times 8 bytes its state
- * is; q, refit, blame and clip, and of a model forget, are as in any rule, and of no use; but q of a filter is its samples. */
+/* A model has MODEL for `neighbours`, a focus FOCUS, and so on, and `kept` is how many times 8 bytes its state is; q, refit,
+ * blame and clip, and of a model forget, are as in any rule, and of no use; but q of a filter is its samples. */
 #define MODEL 3u
 #define FOCUS 4u
 #define DESPIKE 5u
 #define MEDIAN 6u
+#define HOELDER 7u
+#define ARMA 8u
 
-/* Whether the state is that of a model, of a focus or of a filter. */
+/* Whether the state is not that of a residual. */
 static bool is_attached(const struct head *h)
 {
-  return h->neighbours >= MODEL && h->neighbours <= MEDIAN;
+  return h->neighbours >= MODEL && h->neighbours <= ARMA;
+}
+
+/* Whether its operator looks at each sensor alone. */
+static bool is_alone(const struct head *h)
+{
+  return h->neighbours >= DESPIKE && h->neighbours <= ARMA;
 }
 
 static bool is_filter(const struct head *h)
@@ -35,7 +43,8 @@ static bool is_filter(const struct head *h)
 
 /* Behind it: the members of all numbers, the points of the rows from `next` to `newest` by row and number; and the residual's
  * columns (residual.h), and z of the rows that are kept, from the oldest to the newest, by row and number; or the state of
- * the model (cpu/model/model.h), of the line (focus.h), or of each number's filter (filter.h). */
+ * the model (cpu/model/model.h), of the line (focus.h), or what is known of each number alone (filter.h; hoelder.h, and behind
+ * them all arma.h). */
 struct point {
   int64_t time;
   double value; /* NaN: none */
@@ -61,15 +70,22 @@ static size_t size_of(const struct head *h)
   return is_attached(h) ? rows + 8 * (size_t)h->kept : rows + hk_residual_state_size(&rule, h->top) + ring_size(h);
 }
 
+/* Bytes of what an operator knows of each sensor alone. */
+static size_t alone_size(uint32_t kind)
+{
+  return kind == HK_FIELD_HOELDER ? sizeof(struct hk_hoelder)
+         : kind == HK_FIELD_ARMA  ? sizeof(struct hk_hoelder) + sizeof(struct hk_arma)
+                                  : sizeof(struct hk_filter);
+}
+
 static struct head head_of(const struct hk_field *f)
 {
-  static const uint32_t code_of[] = {
-    [HK_FIELD_MODEL] = MODEL, [HK_FIELD_FOCUS] = FOCUS, [HK_FIELD_DESPIKE] = DESPIKE, [HK_FIELD_MEDIAN] = MEDIAN
-  };
+  static const uint32_t code_of[] = { [HK_FIELD_MODEL] = MODEL,   [HK_FIELD_FOCUS] = FOCUS,     [HK_FIELD_DESPIKE] = DESPIKE,
+                                      [HK_FIELD_MEDIAN] = MEDIAN, [HK_FIELD_HOELDER] = HOELDER, [HK_FIELD_ARMA] = ARMA };
   const uint32_t kind = f->rule.kind;
   const size_t attached = kind == HK_FIELD_MODEL   ? f->model.size
                           : kind == HK_FIELD_FOCUS ? f->line.size
-                                                   : f->top * sizeof *f->filter;
+                                                   : f->top * alone_size(f->rule.kind);
   return (struct head){ .neighbours = kind == HK_FIELD_RESIDUAL ? f->rule.neighbours : code_of[kind],
                         .q = hk_field_filters(&f->rule) ? hk_field_filter_rule(&f->rule).samples : f->rule.q,
                         .refit = f->rule.refit,
@@ -107,6 +123,17 @@ static float *ring_row(const struct hk_field *f, uint32_t back)
   return f->ring + (size_t)((f->at + HK_FIELD_RESIDENT - back) % HK_FIELD_RESIDENT) * f->residual.room;
 }
 
+/* Writes what is known of each sensor alone. */
+static void write_alone(const struct hk_field *f, uint8_t *at)
+{
+  if (f->top > 0 && f->filter)
+    at = put(at, f->filter, f->top * sizeof *f->filter);
+  if (f->top > 0 && f->hoelder)
+    at = put(at, f->hoelder, f->top * sizeof *f->hoelder);
+  if (f->top > 0 && f->arma)
+    (void)put(at, f->arma, f->top * sizeof *f->arma);
+}
+
 void hk_field_write(const struct hk_field *f, void *state)
 {
   const struct head head = head_of(f);
@@ -130,10 +157,10 @@ void hk_field_write(const struct hk_field *f, void *state)
     hk_field_line_write(&f->line, at);
     return;
   }
-  if (f->filter)
-    memcpy(at, f->filter, f->top * sizeof *f->filter);
-  if (hk_field_filters(&f->rule))
+  if (hk_field_alone(&f->rule)) {
+    write_alone(f, at);
     return;
+  }
   hk_offload_look(f->offload);
   hk_residual_write(&f->residual, f->top, at);
   at += hk_residual_state_size(&f->residual.rule, f->top);
@@ -156,9 +183,8 @@ static bool is_row(int64_t interval, int64_t row)
 
 static struct hk_field_rule rule_of(const struct head *h)
 {
-  static const uint32_t kind_of[] = {
-    [MODEL] = HK_FIELD_MODEL, [FOCUS] = HK_FIELD_FOCUS, [DESPIKE] = HK_FIELD_DESPIKE, [MEDIAN] = HK_FIELD_MEDIAN
-  };
+  static const uint32_t kind_of[] = { [MODEL] = HK_FIELD_MODEL,   [FOCUS] = HK_FIELD_FOCUS,     [DESPIKE] = HK_FIELD_DESPIKE,
+                                      [MEDIAN] = HK_FIELD_MEDIAN, [HOELDER] = HK_FIELD_HOELDER, [ARMA] = HK_FIELD_ARMA };
   const bool model = h->neighbours == MODEL, focus = h->neighbours == FOCUS;
   return (struct hk_field_rule){
     .kind = is_attached(h) ? kind_of[h->neighbours] : HK_FIELD_RESIDUAL,
@@ -169,7 +195,7 @@ static struct hk_field_rule rule_of(const struct head *h)
     .modelled = model,
     .placed = h->neighbours == HK_FIELD_NEAREST || focus,
     .mark = h->mark,
-    .file = { h->neighbours == HK_FIELD_AUTO || is_filter(h) ? 0 : '-' }, /* only whether there is a file matters */
+    .file = { h->neighbours == HK_FIELD_AUTO || is_alone(h) ? 0 : '-' }, /* only whether there is a file matters */
     .q = is_filter(h) ? 8 : h->q,
     .samples = is_filter(h) ? h->q : 0,
     .spike = 4, /* any */
@@ -261,6 +287,25 @@ static int read_filters(struct hk_field *f, const struct head *h, const uint8_t 
   return 0;
 }
 
+static int read_exponents(struct hk_field *f, const struct head *h, const uint8_t *at)
+{
+  const int64_t newest = h->next == HK_FIELD_NEVER ? HK_FIELD_NEVER : h->next - 1;
+  if (8 * (size_t)h->kept != f->top * alone_size(f->rule.kind))
+    return -EBADMSG;
+  for (uint32_t i = 0; i < f->top; i++) {
+    at = get(at, &f->hoelder[i], sizeof *f->hoelder);
+    if (!hk_hoelder_valid(&f->hoelder[i], newest) ||
+        (f->hoelder[i].n > 0 && (!is_row(h->interval, f->hoelder[i].row) || f->member[i].status != HK_FIELD_MEMBER)))
+      return -EBADMSG;
+  }
+  for (uint32_t i = 0; i < f->top && f->arma; i++) {
+    at = get(at, &f->arma[i], sizeof *f->arma);
+    if (!hk_arma_valid(&f->arma[i], hk_field_arma_rows(&f->rule)) || (f->hoelder[i].n == 0 && f->arma[i].n > 0))
+      return -EBADMSG;
+  }
+  return 0;
+}
+
 static int read_all(struct hk_field *f, const struct head *h, const uint8_t *at)
 {
   f->next = h->next;
@@ -274,6 +319,8 @@ static int read_all(struct hk_field *f, const struct head *h, const uint8_t *at)
     return hk_field_line_keep(&f->line, at, 8 * (size_t)h->kept); /* until the positions are known */
   if (status == 0 && is_filter(h))
     return read_filters(f, h, at);
+  if (status == 0 && is_alone(h))
+    return read_exponents(f, h, at);
   if (status == 0 && !hk_residual_read(&f->residual, f->top, at))
     status = -EBADMSG;
   if (status != 0)

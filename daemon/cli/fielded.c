@@ -22,6 +22,7 @@ struct hk_fielded {
   uint32_t at; /* in it; row.n: it is through */
   uint64_t points, spikes;
   uint32_t samples;        /* of a filter; else 0 */
+  uint32_t fit;            /* of arma: exponents of a fit */
   struct hk_event *change; /* changes that a focus has found, in order: n_changes, of which `told` were returned */
   uint32_t n_changes, room_changes, told;
 };
@@ -76,6 +77,7 @@ int hk_fielded_open(struct hk_fielded **out, char **argv, const char *keys, cons
   f->csv = csv;
   f->kind = rule.kind;
   f->samples = hk_field_filters(&rule) ? hk_field_filter_rule(&rule).samples : 0;
+  f->fit = hk_field_arma_rows(&rule);
   snprintf(f->suffix, sizeof f->suffix, "#%s", hk_field_operator_name(rule.kind));
   f->name = calloc(n + 1, sizeof *f->name);
   if (f->name && make_field(f, &rule, error, sizeof error) != 0)
@@ -229,6 +231,20 @@ static void explain_filter(const struct hk_fielded *f)
     fprintf(stderr, "hankel replay: %" PRIu64 " of %" PRIu64 " values were spikes\n", f->spikes, f->points);
 }
 
+/* Why there is no exponent, or no forecast. */
+static void explain_exponents(const struct hk_fielded *f)
+{
+  if (f->points > 0)
+    return;
+  fprintf(
+      stderr,
+      "hankel replay: no sensor has an exponent: each needs %u samples that move, within %u rows; is interval the time between "
+      "two samples?\n",
+      HK_HOELDER_SAMPLES, HK_HOELDER_SAMPLES);
+  if (f->kind == HK_FIELD_ARMA)
+    fprintf(stderr, "hankel replay: and arma begins after two fits of %u exponents each\n", f->fit);
+}
+
 void hk_fielded_explain(const struct hk_fielded *f)
 {
   if (f->binding.file.plan) {
@@ -241,6 +257,10 @@ void hk_fielded_explain(const struct hk_fielded *f)
   }
   if (f->samples > 0) {
     explain_filter(f);
+    return;
+  }
+  if (f->kind == HK_FIELD_HOELDER || f->kind == HK_FIELD_ARMA) {
+    explain_exponents(f);
     return;
   }
   const struct hk_field_count count = hk_field_count(f->field);

@@ -194,7 +194,7 @@ static int measure_line(struct hk_config_field *f, char *error, size_t size)
 int hk_config_read_graphs(struct hk_config *config, hk_config_fault *fault, void *arg)
 {
   static const char *const key_of[] = {
-    [HK_FIELD_RESIDUAL] = "neighbours", [HK_FIELD_MODEL] = "file", [HK_FIELD_FOCUS] = "positions", [HK_FIELD_MEDIAN] = NULL
+    [HK_FIELD_RESIDUAL] = "neighbours", [HK_FIELD_MODEL] = "file", [HK_FIELD_FOCUS] = "positions", [HK_FIELD_KINDS - 1] = NULL
   };
   char error[HK_FIELD_FILE_MAX + 256], line[sizeof error + 128];
   int status = 0;

@@ -139,6 +139,13 @@ static void print_fields(const struct hk_config *config)
     if (hk_field_filters(&f->rule))
       printf("field %s: %s: the last %u values of a sensor, each at most as many times interval = %.6g s old\n", f->name,
              hk_field_operator_name(f->rule.kind), hk_field_filter_rule(&f->rule).samples, (double)f->rule.interval / 1e9);
+    else if (hk_field_alone(&f->rule))
+      printf(
+          "field %s: %s: the exponent of the value %u rows before the newest, from the %u values around it, each at most as many "
+          "times interval = %.6g s old\n",
+          f->name, hk_field_operator_name(f->rule.kind), HK_HOELDER_REACH, HK_HOELDER_SAMPLES, (double)f->rule.interval / 1e9);
+    if (f->rule.kind == HK_FIELD_ARMA)
+      printf("field %s: arma: forecasts begin after two fits of %u exponents each\n", f->name, hk_field_arma_rows(&f->rule));
     if (f->rule.kind == HK_FIELD_FOCUS)
       print_line(f);
     else if (f->file.graph)

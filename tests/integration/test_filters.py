@@ -1,5 +1,6 @@
-"""operator = despike and median: filtered series of a recording, and of a daemon that is killed."""
+"""operator = despike, median, hoelder and arma: series of single sensors of a recording, and of a daemon that is killed."""
 import json
+import math
 import os
 import random
 import shutil
@@ -35,6 +36,16 @@ def filtered(values, n, despike):
     return out, spikes
 
 
+def exponents(values):
+    """Hoelder exponents by their definition, by row."""
+    out = {}
+    for t in range(64, len(values)):
+        points = [(math.log(r), math.log(most - least)) for r in (1, 2, 4, 8, 16, 32) for near in [values[t - 32 - r:t - 31 + r]] for least, most in [(min(near), max(near))] if most > least]
+        x, y = (sum(p[k] for p in points) / len(points) for k in (0, 1))
+        out[t] = sum((a - x) * (b - y) for a, b in points) / sum((a - x) ** 2 for a, _ in points)
+    return out
+
+
 class Case(harness.Case):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix='hankel-filters-')
@@ -46,8 +57,8 @@ class Case(harness.Case):
             f.write(text)
         return path
 
-    def replay(self, values, keys, code=0):
-        table = self.path('tanks.csv', 'time,' + ','.join(NAMES) + '\n' + ''.join(f'{START // SECOND + t},' + ','.join(map(repr, row)) + '\n' for t, row in enumerate(values)))
+    def replay(self, values, keys, code=0, step=1):
+        table = self.path('tanks.csv', 'time,' + ','.join(NAMES) + '\n' + ''.join(f'{START // SECOND + t * step},' + ','.join(map(repr, row)) + '\n' for t, row in enumerate(values)))
         run = subprocess.run([harness.HANKEL, 'replay', '--field', keys, '--detector', 'algorithm=shift,window=16', '--format', 'jsonl', table], capture_output=True, text=True, timeout=harness.WAIT)
         self.assertEqual(run.returncode, code, run.stderr)
         return {(i['sensor'], i['time']): i['value'] for i in map(json.loads, run.stdout.splitlines()) if 'value' in i}, run.stderr
@@ -72,20 +83,31 @@ class Replay(Case):
             self.assertGreater(spikes, N * ROWS // 25)
             self.assertIn(f'{spikes} of {len(got)} values were spikes', said)
 
+    def test_exponents(self):
+        values = rows()
+        got, _ = self.replay(values, 'operator=hoelder')
+        for i, name in enumerate(NAMES):
+            expected = exponents([row[i] for row in values[4:]])
+            series = {(t - START) // SECOND - 4: v for (s, t), v in got.items() if s == name + '#hoelder'}
+            self.assertEqual(series.keys(), expected.keys())
+            for t, v in expected.items():
+                self.assertAlmostEqual(series[t], v, delta=1e-9)
+
     def test_what_cannot_be(self):
         self.assertIn('samples = 4: an odd number', self.replay(rows(), 'operator=despike,samples=4', 2)[1])
         self.assertIn('interval', self.replay(rows(), 'operator=despike,interval=1ms')[1])
+        self.assertIn('two fits of 86400 exponents', self.replay(rows()[:60], 'operator=arma')[1])
 
 
 class Daemon(Case):
-    def part(self, values, first, behind, operator, kill=False):
+    def part(self, values, first, behind, operator, kill=False, step=SECOND):
         keys = f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.folder}/state\nsnapshot = 1h\n'
         d = self.daemon(DETECTORS + f'[field tanks]\nmatch = tank/*\noperator = {operator}\ndetector = clean\n', keys=keys, ends=-signal.SIGKILL if kill else 0)
         with d.client() as c, d.client() as subscriber:
             subscriber.subscribe(SCORED | UNSCORED | ALERTS | 16, '*#*')
             handles = c.register(*NAMES)
             for t in range(first, behind):
-                c.send(harness.points(handles, [START + t * SECOND] * N, values[t]))
+                c.send(harness.points(handles, [START + t * step] * N, values[t]))
             c.ping()
             harness.until(lambda: d.status()['points']['pending'] == 0, 'all points')
             subscriber.drain(0.3)
@@ -116,8 +138,21 @@ class Daemon(Case):
         self.assertEqual(sorted(parts), results)
         self.assertEqual(counted, spikes)
 
+    def test_forecasts_go_on(self):
+        """The same of arma, whose fits are in the state, too: two of 256 rows before the first forecast."""
+        rng, values = random.Random(6), [[0.0] * N]
+        for _ in range(620):
+            values.append([v + rng.gauss(0, 1) for v in values[-1]])
+        results = []
+        for first, behind in ((0, 400), (400, 600), (600, len(values))):
+            results += self.part(values, first, behind, 'arma\ninterval = 10m', kill=first == 0, step=600 * SECOND)[0]
+        said, _ = self.replay(values, 'operator=arma,interval=10m', step=600)
+        self.assertGreater(len(said), 20 * N)
+        self.assertEqual(sorted((n, t, v) for n, t, v, *_ in results if n.endswith('#arma')), sorted((n, t, v) for (n, t), v in said.items()))
+        self.assertTrue(all(0 < v < 1.2 for v in said.values()))
+
     def test_check(self):
-        for operator, code, named in (('despike', 0, 'despike: the last 7 values'), ('median\nsamples = 3', 0, 'median: the last 3 values'), ('median\nclip = 3', 1, 'median has none of the keys'),
+        for operator, code, named in (('despike', 0, 'despike: the last 7 values'), ('median\nsamples = 3', 0, 'median: the last 3 values'), ('hoelder', 0, 'hoelder: the exponent of the value 32 rows before'), ('arma', 0, 'two fits of 86400 exponents'), ('median\nclip = 3', 1, 'median has none of the keys'),
                                       ('medium', 1, 'did you mean median')):
             path = self.path('hankeld.conf', DETECTORS + f'[field tanks]\nmatch = tank/*\noperator = {operator}\ndetector = clean\n')
             run = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)

@@ -304,7 +304,7 @@ class Field(Case):
             path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + self.configured(keys))
             done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
             self.assertEqual((done.returncode, said in done.stdout + done.stderr), (0 if keys == '' else 1, True), done.stdout + done.stderr)
-        for change, said in ((('operator = model', 'operator = residual'), 'operator = residual has none of the keys file, adapt, hold'), (('operator = model', 'operator = pipe'), 'operator = pipe: none of residual, model, focus, despike, median'),
+        for change, said in ((('operator = model', 'operator = residual'), 'operator = residual has none of the keys file, adapt, hold'), (('operator = model', 'operator = pipe'), 'operator = pipe: none of residual, model, focus, despike, median, hoelder, arma'),
                              ((f'file = {self.model}\n', ''), 'operator = model needs file = FILE'), (('t.model', 'u.model'), 'u.model: No such file or directory')):
             path = self.file('c.conf', self.configured().replace(*change))
             done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)

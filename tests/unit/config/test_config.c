@@ -77,7 +77,7 @@ static void test_several_algorithms(void **state)
   expect_fault("[group g]\nmebers = 4\n", "x.conf:2: mebers: there is no such key of a group; did you mean members?");
   expect_fault("[field f]\nrefti = 4\n", "x.conf:2: refti: there is no such key of a field; did you mean refit?");
   expect_fault("[field f]\noperator = fokus\n",
-               "x.conf:2: operator = fokus: none of residual, model, focus, despike, median; did you mean focus?");
+               "x.conf:2: operator = fokus: none of residual, model, focus, despike, median, hoelder, arma; did you mean focus?");
   expect_fault("[incidents]\nbudgt = 3/day\n", "did you mean budget?");
   expect_fault("[daemon]\ndurability = jounral\n", "not one of none, snapshot, journal; did you mean journal?");
   expect_fault("[notify n]\ntype = slakc\n", "did you mean slack?");
