@@ -9,10 +9,10 @@
 #include "gpu/band/band_gpu.h"
 #include "gpu/model/pipelines_gpu.h"
 #include "tests/backend/band_cases.h"
+#include "tests/bench/programs/bench.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>
-#include <time.h>
 
 #define SKIPPED 77
 #define RUNS 9u
@@ -20,27 +20,6 @@
 struct times {
   double median, least, most; /* ms */
 };
-
-static void check(const char *what, int code)
-{
-  if (code == 0)
-    return;
-  fprintf(stderr, "bench_band: %s: %d\n", what, code);
-  exit(1);
-}
-
-static double now_ms(void)
-{
-  struct timespec t;
-  check("clock_gettime", clock_gettime(CLOCK_MONOTONIC, &t));
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int by_value(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 static struct times times_of(double t[RUNS], double scale)
 {

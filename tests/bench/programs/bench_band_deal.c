@@ -6,6 +6,7 @@
  * factors, from pinned memory of the host and back, and the backward error of a solution by them. Without a GPU it ends with 77.
  */
 #include "tests/bench/programs/band_exchange.h"
+#include "tests/bench/programs/bench.h"
 
 #include <cblas.h>
 #include <cublas_v2.h>
@@ -15,27 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SKIPPED 77
 #define GPUS_MAX 8
 #define RUNS_MAX 9
 #define PAIRS_KEPT 16 /* lists of row exchanges; a GPU is behind by fewer panels than there are GPUs */
-
-static void check(const char *what, int code)
-{
-  if (code == 0)
-    return;
-  fprintf(stderr, "bench_band_deal: %s: %d\n", what, code);
-  exit(1);
-}
-
-static double now_ms(void)
-{
-  struct timespec t;
-  check("clock_gettime", clock_gettime(CLOCK_MONOTONIC, &t));
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 /* A block column has rows of u blocks above its diagonal one, and l below; block columns before the first have none. */
 struct shape {
@@ -309,12 +294,6 @@ static double backward_error(const struct shape *s, const double *host, const in
 }
 
 /* --- cases -------------------------------------------------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 static void *pinned(size_t bytes)
 {

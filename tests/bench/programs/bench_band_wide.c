@@ -6,36 +6,15 @@
  * OpenBLAS, once; its time is made larger by as much; 0: none. Without a GPU it ends with 77. */
 #include "gpu/band/wide_gpu.h"
 #include "tests/backend/band_cases.h"
+#include "tests/bench/programs/bench.h"
 
 #include <cblas.h>
 #include <cuda_runtime_api.h>
 #include <lapacke.h>
 #include <stdio.h>
-#include <time.h>
 
 #define SKIPPED 77
 #define RUNS_MAX 99u
-
-static void check(const char *what, int code)
-{
-  if (code == 0)
-    return;
-  fprintf(stderr, "bench_band_wide: %s: %d\n", what, code);
-  exit(1);
-}
-
-static double now_ms(void)
-{
-  struct timespec t;
-  check("clock_gettime", clock_gettime(CLOCK_MONOTONIC, &t));
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int by_value(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 static void report(const char *what, double *t, uint32_t runs)
 {

@@ -4,11 +4,11 @@
  * is taken times how many there are. Without a GPU it says so and ends with 77. */
 #include "cpu/field/residual.h"
 #include "gpu/field/correlate_gpu.h"
+#include "tests/bench/programs/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SKIPPED 77
 #define Q 8u
@@ -16,13 +16,6 @@
 #define RUNS 3u
 
 static uint64_t seed = 1;
-
-static double now_s(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static float uniform(void)
 {

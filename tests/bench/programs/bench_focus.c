@@ -6,45 +6,17 @@
  * with the least and the greatest. Without a GPU it says so and ends with 77. */
 #include "gpu/cuda.h"
 #include "gpu/field/focus_gpu.h"
+#include "tests/bench/programs/bench.h"
+#include "tests/unit/support/noise.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SKIPPED 77
 #define RUNS 7u
 #define STEPS 64u /* rows of a run; x repeats after so many */
-
-static uint64_t seed = 1;
-
-static void check(const char *what, int code)
-{
-  if (code == 0)
-    return;
-  fprintf(stderr, "bench_focus: %s: %d\n", what, code);
-  exit(1);
-}
-
-static double now_us(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static double uniform(void)
-{
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static int by_value(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 /* ---- lines ---- */
 
@@ -207,6 +179,7 @@ static void compare(uint32_t n, uint32_t sensors, double uneven, bool only_host)
 
 int main(int n_args, char **args)
 {
+  seed = 1;
   const uint32_t n = n_args > 1 ? (uint32_t)strtoul(args[1], NULL, 10) : 100;
   const uint32_t sensors = n_args > 2 ? (uint32_t)strtoul(args[2], NULL, 10) : 10000;
   const bool only_host = n_args > 3 && strcmp(args[3], "host") == 0;

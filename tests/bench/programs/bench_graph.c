@@ -8,6 +8,7 @@
 #include "cpu/graph/graph.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/options.h"
+#include "tests/bench/programs/bench.h"
 
 #ifdef HK_HAVE_CUDA
 #include <cuda_runtime_api.h>
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define IN_FLIGHT 4
 #define ROUNDS 15     /* 60 batches: with one point a sensor, whole cycles of scores at strides 2, 5 and 12; */
@@ -41,13 +41,6 @@ static void die(const char *what)
   exit(1);
 }
 
-static double now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* The next `points` points of every sensor. */
 static void fill(struct bench *b, struct hk_batch *batch, uint32_t points)
 {
@@ -68,7 +61,7 @@ static double turn(struct bench *b, uint32_t points, uint64_t *scores, uint64_t 
 {
   for (int i = 0; i < IN_FLIGHT; i++)
     fill(b, b->batch[i], points);
-  const double start = now();
+  const double start = now_s();
   for (int i = 0; i < IN_FLIGHT; i++)
     if (b->backend->ops->submit(b->backend, b->batch[i]) != 0)
       die("a batch was refused");
@@ -83,7 +76,7 @@ static double turn(struct bench *b, uint32_t points, uint64_t *scores, uint64_t 
     *events += batch->n_events;
     i++;
   }
-  const double took = now() - start;
+  const double took = now_s() - start;
   for (int i = 0; i < IN_FLIGHT; i++)
     for (uint32_t p = 0; p < b->batch[i]->n; p++)
       *scores += !isnan(b->batch[i]->score[p]);
@@ -99,10 +92,10 @@ static double bandwidth(void)
   double best = 0;
   if (!cudaMalloc(&from, bytes) && !cudaMalloc(&to, bytes))
     for (int i = 0; i < ROUNDS_LONG; i++) {
-      const double start = now();
+      const double start = now_s();
       if (cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice) || cudaDeviceSynchronize())
         break;
-      best = fmax(best, 2 * (double)bytes / (now() - start));
+      best = fmax(best, 2 * (double)bytes / (now_s() - start));
     }
   cudaFree(from);
   cudaFree(to);

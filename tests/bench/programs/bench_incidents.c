@@ -4,6 +4,7 @@
  * that. */
 #include "daemon/base/log.h"
 #include "daemon/incidents/incidents.h"
+#include "tests/unit/support/noise.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,14 +14,6 @@
 #define SENSORS 100000u
 #define SECONDS 600u
 #define SECOND INT64_C(1000000000)
-
-static uint64_t seed = 1;
-
-static double uniform(void)
-{
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(seed >> 11) + .5) / 9007199254740992.0;
-}
 
 static void ignore(void *arg, int64_t time, enum hk_incident_decision d, const struct hk_incident *i,
                    const struct hk_incident *into, double threshold)
@@ -125,6 +118,7 @@ static void weeks(enum fleet kind, double a_day)
 
 int main(void)
 {
+  seed = 1;
   run(true);
   run(false);
   for (int kind = CALM; kind <= RESTLESS; kind++)

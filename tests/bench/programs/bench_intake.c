@@ -13,6 +13,7 @@
 #include "daemon/server/lifecycle.h"
 #include "daemon/server/server.h"
 #include "proto/wire/columns.h"
+#include "tests/bench/programs/bench.h"
 #include "tests/bench/programs/intake_sender.h"
 #include "tests/bench/programs/load_peer.h"
 
@@ -197,13 +198,6 @@ static void hold(struct daemon *d)
 {
   uv_async_send(&d->hold);
   sem_wait(&d->held);
-}
-
-static double seconds(clockid_t clock)
-{
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* --- the loops beside it --------------------------------------------------------------------------------------------- */

@@ -11,28 +11,13 @@
 #include "daemon/net/loop.h"
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/slots.h"
+#include "tests/bench/programs/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { ROUNDS = 5, BACKLOG = 1 << 20, TURN = BACKLOG / 2, SAMPLE = 200000 };
-
-static double now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void require(bool good, const char *what)
-{
-  if (!good) {
-    fprintf(stderr, "%s\n", what);
-    exit(1);
-  }
-}
 
 /* --- lines --- */
 
@@ -250,9 +235,9 @@ static double take_all(struct run *run, const struct step *step, const char *tex
   for (size_t at = 0; at < size; at += HK_LOOP_BUFFER) {
     const size_t n = size - at < HK_LOOP_BUFFER ? size - at : HK_LOOP_BUFFER;
     memcpy(buffer, text + at, n);
-    const double start = now();
+    const double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
     step->take(run, buffer, n);
-    took += now() - start;
+    took += seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
     since += n;
     if (since > TURN) { /* at least 2 bytes a point */
       road_empty(&run->road);

@@ -6,20 +6,13 @@
 #include "proto/wire/columns.h"
 #include "proto/wire/mac.h"
 #include "proto/wire/message.h"
+#include "tests/bench/programs/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define POINTS 2000000 /* of a round, more or less */
 #define ROUNDS 15
-
-static double now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* others have the processor, too */
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 int main(int argc, char **argv)
 {
@@ -55,7 +48,7 @@ int main(int argc, char **argv)
   uint64_t taken = 0;
   for (int round = 0; round < 2 * ROUNDS; round++) {
     const bool keyed = round & 1;
-    const double begun = now();
+    const double begun = seconds(CLOCK_THREAD_CPUTIME_ID);
     for (uint32_t i = 0; i < datagrams; i++) {
       struct hk_frame f;
       struct hk_points q;
@@ -65,7 +58,7 @@ int main(int argc, char **argv)
         return 1;
       taken += hk_decode(&d, &q, 0, q.n, (struct hk_columns){ slot, time_, value }).n;
     }
-    const double took = now() - begun;
+    const double took = seconds(CLOCK_THREAD_CPUTIME_ID) - begun;
     best[keyed] = took < best[keyed] ? took : best[keyed];
   }
   if (taken != 2ull * ROUNDS * datagrams * n)

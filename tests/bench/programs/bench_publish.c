@@ -7,6 +7,7 @@
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/register.h"
 #include "daemon/sensors/slots.h"
+#include "tests/bench/programs/bench.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -41,21 +42,6 @@ struct bench {
   bool no_writes; /* nothing is sent: what is left is the same under a tool that counts */
   double copied;  /* ns a byte */
 };
-
-static void require(bool good, const char *what)
-{
-  if (!good) {
-    fprintf(stderr, "%s (%s)\n", what, strerror(errno));
-    exit(1);
-  }
-}
-
-static double now(clockid_t clock)
-{
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static uint64_t instructions(const struct bench *x)
 {
@@ -231,10 +217,10 @@ static __attribute__((noinline)) void bench_choose(struct bench *x, const char *
   for (int round = 0; round < 5 * ROUNDS; round++) {
     n_hits = 0;
     const uint64_t i0 = instructions(x);
-    const double start = now(CLOCK_THREAD_CPUTIME_ID);
+    const double start = 1e9 * seconds(CLOCK_THREAD_CPUTIME_ID);
     for (uint32_t k = 0; k < BATCHES; k++)
       hk_views_choose(views, x->batch[k], false, count, NULL);
-    const double took = now(CLOCK_THREAD_CPUTIME_ID) - start;
+    const double took = 1e9 * seconds(CLOCK_THREAD_CPUTIME_ID) - start;
     if (took < best.time)
       best = (struct cost){ took, took, (double)(instructions(x) - i0), n_hits, 4.0 * POINTS * BATCHES };
   }
@@ -255,7 +241,7 @@ static __attribute__((noinline)) void bench_encode(struct bench *x, const char *
   for (int round = 0; round < 5 * ROUNDS; round++) {
     size_t bytes = 0;
     const uint64_t i0 = instructions(x);
-    const double start = now(CLOCK_THREAD_CPUTIME_ID);
+    const double start = 1e9 * seconds(CLOCK_THREAD_CPUTIME_ID);
     for (uint32_t k = 0; k < BATCHES; k++)
       for (uint32_t at = 0; at < POINTS; at += HK_RESULTS_FRAME) {
         const struct hk_choice all = { NULL, POINTS };
@@ -263,7 +249,7 @@ static __attribute__((noinline)) void bench_encode(struct bench *x, const char *
         hk_encode_results(out, HK_PROTOCOL_BINARY, x->registry, x->batch[k], &all, at, HK_RESULTS_FRAME, values, NULL);
         bytes += out->size;
       }
-    const double took = now(CLOCK_THREAD_CPUTIME_ID) - start;
+    const double took = 1e9 * seconds(CLOCK_THREAD_CPUTIME_ID) - start;
     if (took < best.time)
       best = (struct cost){ took, took, (double)(instructions(x) - i0), POINTS * BATCHES, (double)bytes };
   }
@@ -279,12 +265,12 @@ static void bench_copy(struct bench *x, size_t piece)
   memset(to, 2, piece);
   double best = 1e18;
   for (int round = 0; round < 5 * ROUNDS; round++) {
-    const double start = now(CLOCK_THREAD_CPUTIME_ID);
+    const double start = 1e9 * seconds(CLOCK_THREAD_CPUTIME_ID);
     for (int i = 0; i < 500; i++) {
       memcpy(to, from, piece);
       __asm__ volatile("" : : "r"(to) : "memory");
     }
-    const double took = now(CLOCK_THREAD_CPUTIME_ID) - start;
+    const double took = 1e9 * seconds(CLOCK_THREAD_CPUTIME_ID) - start;
     best = took < best ? took : best;
   }
   x->copied = best / 500 / (double)piece;
@@ -305,7 +291,7 @@ static void bench_write(struct bench *x, const char *name, size_t piece)
   struct cost best = { .time = 1e18 };
   const int writes = piece > 1000 ? 2000 : 20000;
   for (int round = 0; round < ROUNDS; round++) {
-    const double start = now(CLOCK_THREAD_CPUTIME_ID), wall = now(CLOCK_MONOTONIC);
+    const double start = 1e9 * seconds(CLOCK_THREAD_CPUTIME_ID), wall = 1e9 * seconds(CLOCK_MONOTONIC);
     for (int i = 0; i < writes; i++)
       for (size_t at = 0; at < piece;) {
         const ssize_t n = send(fd, bytes + at, piece - at, MSG_NOSIGNAL);
@@ -315,7 +301,7 @@ static void bench_write(struct bench *x, const char *name, size_t piece)
           require(errno == EAGAIN && poll(&p, 1, -1) == 1, "cannot write");
         }
       }
-    const double took = now(CLOCK_THREAD_CPUTIME_ID) - start, whole = now(CLOCK_MONOTONIC) - wall;
+    const double took = 1e9 * seconds(CLOCK_THREAD_CPUTIME_ID) - start, whole = 1e9 * seconds(CLOCK_MONOTONIC) - wall;
     if (took < best.time)
       best = (struct cost){ took, whole, 0, 0, (double)piece * writes };
   }
@@ -357,14 +343,14 @@ static void bench_publish(struct bench *x, const char *name, const struct hk_wan
   const double bytes = turns * (double)(bytes_read() - before);
   for (int round = 0; round < ROUNDS; round++) {
     const uint64_t i0 = instructions(x);
-    const double start = now(CLOCK_THREAD_CPUTIME_ID), wall = now(CLOCK_MONOTONIC);
+    const double start = 1e9 * seconds(CLOCK_THREAD_CPUTIME_ID), wall = 1e9 * seconds(CLOCK_MONOTONIC);
     for (uint32_t k = 0; k < turns * BATCHES; k++) {
       hk_publish(publisher, x->batch[k % BATCHES], NULL, hk_string(""));
       uv_run(&x->loop, UV_RUN_NOWAIT);
       settle(x, &all, QUEUE / 4);
     }
     settle(x, &all, 0);
-    const double took = now(CLOCK_THREAD_CPUTIME_ID) - start, whole = now(CLOCK_MONOTONIC) - wall;
+    const double took = 1e9 * seconds(CLOCK_THREAD_CPUTIME_ID) - start, whole = 1e9 * seconds(CLOCK_MONOTONIC) - wall;
     const uint64_t i1 = instructions(x);
     (void)bytes_read();
     if (took < best.time)

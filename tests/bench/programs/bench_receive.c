@@ -3,6 +3,7 @@
 #include "proto/hankel.h"
 #include "proto/wire/message.h"
 #include "proto/wire/scores.h"
+#include "tests/bench/programs/bench.h"
 
 #include <arpa/inet.h>
 #include <signal.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { RESULTS = 32768, SENSORS = 100000, FRAMES = 2000, ROUNDS = 3 };
@@ -19,21 +19,6 @@ enum { RESULTS = 32768, SENSORS = 100000, FRAMES = 2000, ROUNDS = 3 };
 struct received {
   uint64_t n, sum;
 };
-
-static void require(bool good, const char *what)
-{
-  if (!good) {
-    perror(what);
-    exit(1);
-  }
-}
-
-static double now(clockid_t clock)
-{
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static void send_whole(int fd, const void *data, size_t size)
 {
@@ -111,7 +96,7 @@ static double receive(bool bare, bool handles, bool one, double *wall)
     static char bytes[1 << 20];
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     require(connect(fd, (struct sockaddr *)&at, sizeof at) == 0, "connect");
-    start = now(CLOCK_THREAD_CPUTIME_ID), begin = now(CLOCK_MONOTONIC);
+    start = 1e9 * seconds(CLOCK_THREAD_CPUTIME_ID), begin = 1e9 * seconds(CLOCK_MONOTONIC);
     while (recv(fd, bytes, sizeof bytes, 0) > 0)
       ;
     close(fd);
@@ -130,14 +115,14 @@ static double receive(bool bare, bool handles, bool one, double *wall)
     while (r.n == 0 && hankel_step(h, 1000) == 0)
       ; /* names first */
     const uint64_t before = r.n;
-    start = now(CLOCK_THREAD_CPUTIME_ID), begin = now(CLOCK_MONOTONIC);
+    start = 1e9 * seconds(CLOCK_THREAD_CPUTIME_ID), begin = 1e9 * seconds(CLOCK_MONOTONIC);
     while (hankel_step(h, 1000) == 0)
       ;
     require(r.n == (uint64_t)FRAMES * RESULTS && before < r.n / 10, "results are missing");
     hankel_close(h);
   }
-  const double took = now(CLOCK_THREAD_CPUTIME_ID) - start;
-  *wall = (now(CLOCK_MONOTONIC) - begin) / FRAMES / RESULTS;
+  const double took = 1e9 * seconds(CLOCK_THREAD_CPUTIME_ID) - start;
+  *wall = (1e9 * seconds(CLOCK_MONOTONIC) - begin) / FRAMES / RESULTS;
   waitpid(child, NULL, 0);
   close(listener);
   return took / FRAMES / RESULTS;

@@ -9,53 +9,19 @@
 #include "gpu/cuda.h"
 #include "gpu/field/residual_gpu.h"
 #include "gpu/field/residual_kernels.h"
+#include "tests/bench/programs/bench.h"
+#include "tests/unit/support/noise.h"
 
 #include <cuda_runtime_api.h>
 #include <cusparse.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define SKIPPED 77
 #define RUNS 9u
 #define LEARNING 130u /* rows until there are weights */
 #define FIND(library, name) ((__typeof__(&name))dlsym(library, #name))
-
-static uint64_t seed = 1;
-
-static void check(const char *what, int code)
-{
-  if (code == 0)
-    return;
-  fprintf(stderr, "bench_residual: %s: %d\n", what, code);
-  exit(1);
-}
-
-static double now_us(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static double uniform(void)
-{
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static int by_value(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double t[RUNS])
-{
-  qsort(t, RUNS, sizeof *t, by_value);
-  return t[RUNS / 2];
-}
 
 static void *device(size_t bytes)
 {
@@ -125,7 +91,7 @@ static double row_us(struct ours *o, uint32_t rows)
       check("rows", hk_residual_gpu_rows_there(o->g, o->x, o->r, X_ROWS));
     t[run] = (now_us() - begin) / rows;
   }
-  return median(t);
+  return median(t, RUNS);
 }
 
 static double copied_us(struct ours *o, const double *x, double *r, uint32_t rows)
@@ -136,7 +102,7 @@ static double copied_us(struct ours *o, const double *x, double *r, uint32_t row
     check("rows", hk_residual_gpu_rows(o->g, x, r, rows));
     t[run] = (now_us() - begin) / rows;
   }
-  return median(t);
+  return median(t, RUNS);
 }
 
 /* As a field of the daemon has it: what is read of every row comes back as well, and nothing of it is pinned. */
@@ -150,7 +116,7 @@ static double field_us(struct ours *o, struct hk_residual *f, const double *x, d
       check("row", hk_cuda_residual.row(o->g, f, 0, x + (size_t)k * f->room, r, error, sizeof error));
     t[run] = (now_us() - begin) / X_ROWS;
   }
-  return median(t);
+  return median(t, RUNS);
 }
 
 typedef int pass_launch(const struct hk_residual *f, const double *x, double *r, struct CUstream_st *stream);
@@ -167,7 +133,7 @@ static double pass_us(pass_launch *pass, const struct hk_residual *f, const stru
     check("wait", (int)cudaDeviceSynchronize());
     t[run] = (now_us() - begin) / 20;
   }
-  return median(t);
+  return median(t, RUNS);
 }
 
 static void passes(const struct ours *o, uint32_t n, uint32_t q)
@@ -224,7 +190,7 @@ static double product_us(struct vendor *v, cusparseSpMatDescr_t matrix, uint32_t
     t[run] = (now_us() - begin) / 20;
   }
   (void)cudaFree(buffer);
-  return median(t);
+  return median(t, RUNS);
 }
 
 /* The matrix of weights, in both formats, rows of q numbers: sliced ELLPACK has slices of 32 rows then, padded nowhere. */
@@ -344,6 +310,7 @@ static void compare(const char *graph, uint32_t n, uint32_t q)
 
 int main(int n_args, char **args)
 {
+  seed = 1;
   const uint32_t n = n_args > 1 ? (uint32_t)strtoul(args[1], NULL, 10) / 32 * 32 : 1048576;
   const uint32_t q = n_args > 2 ? (uint32_t)strtoul(args[2], NULL, 10) : 16;
   if (n < 64 || q < 2 || q > HK_RESIDUAL_NEIGHBOURS_MAX) {

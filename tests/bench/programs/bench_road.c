@@ -3,12 +3,12 @@
  * instance: bench_road cuda window=96 1 100 10000 1000000. */
 #include "cpu/backend.h"
 #include "gpu/cuda.h"
+#include "tests/bench/programs/bench.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define IN_FLIGHT 4
 #define SECOND 1000000000ll
@@ -22,13 +22,6 @@ struct bench {
   struct hk_batch *batch[IN_FLIGHT];
   int64_t tick;
 };
-
-static double now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void stop(const char *what)
 {
@@ -74,18 +67,18 @@ static void states(struct bench *bench)
   void *state = size > 0 ? malloc((size_t)size) : NULL;
   if (!state || ops->export_(bench->b, 0, state, (size_t)size) != size)
     stop("no state");
-  double start = now();
+  double start = now_s();
   for (uint32_t i = 1; i < bench->sensors; i++) {
     if (ops->import_(bench->b, i, state, (size_t)size) != 0)
       stop("a state was refused");
   }
-  printf("import  %u states of %lld bytes: %.3f s\n", bench->sensors, (long long)size, now() - start);
-  start = now();
+  printf("import  %u states of %lld bytes: %.3f s\n", bench->sensors, (long long)size, now_s() - start);
+  start = now_s();
   for (uint32_t i = 0; i < bench->sensors; i++) {
     if (ops->export_(bench->b, i, state, (size_t)size) != size)
       stop("no state");
   }
-  printf("export  %u states: %.3f s\n", bench->sensors, now() - start);
+  printf("export  %u states: %.3f s\n", bench->sensors, now_s() - start);
   free(state);
 }
 
@@ -106,13 +99,13 @@ static void ticks(struct bench *bench, uint32_t n)
   static double submit[TICKS], all[TICKS];
   uint32_t done = 0;
   uint64_t scored = 0;
-  for (const double end = now() + LONGEST; done < TICKS && (done < 8 || now() < end); done++) {
+  for (const double end = now_s() + LONGEST; done < TICKS && (done < 8 || now_s() < end); done++) {
     fill(bench->batch[0], n, ++bench->tick);
-    const double start = now();
+    const double start = now_s();
     send(bench, bench->batch[0]);
-    submit[done] = now() - start;
+    submit[done] = now_s() - start;
     take(bench);
-    all[done] = now() - start;
+    all[done] = now_s() - start;
     for (uint32_t i = 0; i < n; i++)
       scored += !isnan(bench->batch[0]->score[i]);
   }
@@ -128,9 +121,9 @@ static void stream(struct bench *bench)
   uint32_t sent = 0, taken = 0;
   for (int i = 0; i < IN_FLIGHT; i++)
     fill(bench->batch[i], bench->sensors, ++bench->tick);
-  const double start = now();
-  while (taken < sent || sent < 8 || now() < start + LONGEST) {
-    const bool more = sent < 8 || now() < start + LONGEST;
+  const double start = now_s();
+  while (taken < sent || sent < 8 || now_s() < start + LONGEST) {
+    const bool more = sent < 8 || now_s() < start + LONGEST;
     if (more && sent - taken < IN_FLIGHT) {
       struct hk_batch *batch = bench->batch[sent % IN_FLIGHT];
       for (uint32_t i = 0; sent >= IN_FLIGHT && i < batch->n; i++)
@@ -143,7 +136,7 @@ static void stream(struct bench *bench)
     }
   }
   bench->tick += sent - IN_FLIGHT;
-  printf("ticks of %u, %d in flight: %.1f us each\n", bench->sensors, IN_FLIGHT, (now() - start) / sent * 1e6);
+  printf("ticks of %u, %d in flight: %.1f us each\n", bench->sensors, IN_FLIGHT, (now_s() - start) / sent * 1e6);
 }
 
 static int larger_first(const void *a, const void *b)
@@ -171,19 +164,19 @@ int main(int argc, char **argv)
   const bool cuda = strcmp(argv[1], "cuda") == 0;
   if ((cuda ? hk_cuda_open : hk_cpu_open)(&bench.b, &config, error, sizeof error) != 0)
     stop(error);
-  double start = now();
+  double start = now_s();
   for (uint32_t i = 0; i < bench.sensors; i++) {
     if (bench.b->ops->add(bench.b, i, 0, i) != 0)
       stop(cuda ? hk_cuda_failure(bench.b) : "no room for sensors");
   }
-  printf("%s, %s\nadd     %u sensors: %.3f s, %llu bytes\n", argv[1], argc > 2 ? argv[2] : "", bench.sensors, now() - start,
+  printf("%s, %s\nadd     %u sensors: %.3f s, %llu bytes\n", argv[1], argc > 2 ? argv[2] : "", bench.sensors, now_s() - start,
          (unsigned long long)bench.b->ops->need(bench.b, 0, bench.sensors));
-  start = now();
+  start = now_s();
   for (int i = 0; i < IN_FLIGHT; i++) {
     if (!(bench.batch[i] = hk_batch_new(bench.b, bench.sensors)))
       stop("no memory for batches");
   }
-  printf("batches of %u: %.3f s\n", bench.sensors, now() - start);
+  printf("batches of %u: %.3f s\n", bench.sensors, now_s() - start);
   states(&bench);
   stream(&bench);
   for (uint32_t i = 0; i < n; i++)

@@ -11,45 +11,26 @@
  * Time is the thread's processor time, so that other programs disturb little; each figure is the median of ROUNDS rounds. */
 #include "cpu/sst/kernels.h"
 #include "cpu/sst/score.h"
+#include "tests/bench/programs/bench.h"
 #include "tests/bench/programs/plain_score.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define ROUNDS 9
 #define SECONDS 0.02 /* of one measurement */
-
-static double now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *x)
-{
-  qsort(x, ROUNDS, sizeof *x, by_size);
-  return x[ROUNDS / 2];
-}
 
 /* Calls of what(arg) a second. */
 static double rate(void (*what)(void *), void *arg)
 {
   what(arg);
   for (size_t calls = 1;; calls *= 2) {
-    const double start = now();
+    const double start = seconds(CLOCK_THREAD_CPUTIME_ID);
     for (size_t i = 0; i < calls; i++)
       what(arg);
-    const double took = now() - start;
+    const double took = seconds(CLOCK_THREAD_CPUTIME_ID) - start;
     if (took > SECONDS)
       return (double)calls / took;
   }
@@ -203,9 +184,9 @@ static void ika_table(void)
       bare[round] = scores / rate(loop_products, p);
       alone[round] = rate(ours_alone, o) / scores;
     }
-    const double share = median(part);
+    const double share = median(part, ROUNDS);
     printf("%6u %13.0f%% %13.0f%% %14.2f %14.1f %14.1f %14.1f %14.2f\n", widths[i], 100 * share, 100 * share * made / operations,
-           last > 0 ? share / last : 1, median(times), median(loop), median(bare), median(alone));
+           last > 0 ? share / last : 1, median(times, ROUNDS), median(loop, ROUNDS), median(bare, ROUNDS), median(alone, ROUNDS));
     last = share;
     plain_free(p);
     ours_free(o);
@@ -226,7 +207,7 @@ static void svd_table(void)
     double times[ROUNDS];
     for (int round = 0; round < ROUNDS; round++)
       times[round] = HK_GROUP * rate(ours_score, o) / rate(plain_svd, p);
-    printf("%6u %6u %14.1f\n", cases[i].w, cases[i].r, median(times));
+    printf("%6u %6u %14.1f\n", cases[i].w, cases[i].r, median(times, ROUNDS));
     plain_free(p);
     ours_free(o);
   }

@@ -8,6 +8,7 @@
 #include "cpu/sparse/sparse.h"
 #include "gpu/band/wide_gpu.h"
 #include "tests/backend/band_cases.h"
+#include "tests/bench/programs/bench.h"
 #include "tests/bench/programs/sparse_network.h"
 
 #include <cuda_runtime_api.h>
@@ -15,35 +16,7 @@
 #include <cusolverSp.h>
 #include <klu.h>
 #include <stdio.h>
-#include <time.h>
 #include <umfpack.h>
-
-static void check(const char *what, int code)
-{
-  if (code == 0)
-    return;
-  fprintf(stderr, "bench_sparse: %s: %d\n", what, code);
-  exit(1);
-}
-
-static double now_ms(void)
-{
-  struct timespec t;
-  check("clock_gettime", clock_gettime(CLOCK_MONOTONIC, &t));
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int by_value(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *t, uint32_t runs)
-{
-  qsort(t, runs, sizeof *t, by_value);
-  return t[runs / 2];
-}
 
 /* --- as a band ---------------------------------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
  * own. GPU times are for resident matrices ("gpu") and with copies of the matrices up from pinned memory and of the results down
  * ("copied"). */
 #include "gpu/batched_svd/svd_batch.h"
+#include "tests/bench/programs/bench.h"
 
 #include <cblas.h>
 #include <cuda_runtime_api.h>
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define RUNS 5
@@ -28,25 +28,6 @@ static void die(const char *what)
 {
   fprintf(stderr, "bench_svd_batch: %s: %s\n", what, cudaGetErrorString(cudaGetLastError()));
   exit(1);
-}
-
-static double now_ms(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int by_value(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *t, size_t n)
-{
-  qsort(t, n, sizeof *t, by_value);
-  return t[n / 2];
 }
 
 static void fill(float *a, size_t n)

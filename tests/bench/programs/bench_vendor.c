@@ -7,6 +7,7 @@
  * Without a GPU it says so and ends with 77; a routine that the library lacks is left out. */
 #include "cpu/rules/window.h"
 #include "gpu/cuda.h"
+#include "tests/bench/programs/bench.h"
 
 #include <cuda_runtime_api.h>
 #include <cusolverDn.h>
@@ -14,7 +15,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define ROUNDS 3
 #define SKIPPED 77
@@ -23,31 +23,6 @@ static void die(const char *what, int code)
 {
   fprintf(stderr, "bench_vendor: %s: %d\n", what, code);
   exit(1);
-}
-
-static void check(const char *what, int code)
-{
-  if (code != 0)
-    die(what, code);
-}
-
-static double now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double middle(double *x)
-{
-  qsort(x, ROUNDS, sizeof *x, by_size);
-  return x[ROUNDS / 2];
 }
 
 /* Sample t of a sensor: a sine whose period wanders, with noise 0.2. */
@@ -68,13 +43,13 @@ static double tick(struct hk_backend *b, struct hk_batch *batch, uint32_t t)
     batch->time[i] = (int64_t)(t + 1) * 1000000000;
     batch->value[i] = sample(i, t);
   }
-  const double start = now();
+  const double start = now_s();
   check("submit", b->ops->submit(b, batch));
   b->ops->wait(b);
   if (b->ops->reap(b) != batch)
     die("reap", -1);
   check("the batch", batch->status);
-  return now() - start;
+  return now_s() - start;
 }
 
 static void ours(const char *text, uint32_t sensors)
@@ -103,7 +78,7 @@ static void ours(const char *text, uint32_t sensors)
   double rate[ROUNDS];
   for (uint32_t i = 0; i < ROUNDS; i++)
     rate[i] = sensors / tick(b, batch, t++);
-  const double scores = middle(rate);
+  const double scores = median(rate, ROUNDS);
   printf("ours, %s, %u sensors: %.0f scores/s\n", text, sensors, scores);
   hk_batch_free(batch);
   b->ops->close(b);
@@ -249,13 +224,13 @@ static void theirs(const struct vendor *vendor, const char *name, const char *sy
     const size_t bytes = (size_t)n * (size_t)n * (size_t)batch * sizeof(float);
     check("cudaMemcpy", (int)cudaMemcpy(p.a, p.original, bytes, cudaMemcpyDeviceToDevice));
     check("cudaDeviceSynchronize", (int)cudaDeviceSynchronize());
-    const double start = now();
+    const double start = now_s();
     const int status = run(vendor, &p, i < 0);
     check(name, status ? status : (int)cudaDeviceSynchronize());
     if (i >= 0)
-      rate[i] = batch / (now() - start);
+      rate[i] = batch / (now_s() - start);
   }
-  const double matrices = middle(rate);
+  const double matrices = median(rate, ROUNDS);
   printf("cuSOLVER %s, %d of %d x %d: %.0f matrices/s, so at most %.0f scores/s\n", name, batch, n, n, matrices, matrices / 2);
   fflush(stdout);
   cudaFree(p.work);

@@ -2,39 +2,24 @@
  * The best of several rounds, by processor time. bench_line does the same for lines. */
 #include "proto/wire/columns.h"
 #include "proto/wire/message.h"
+#include "tests/bench/programs/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { POINTS = 4096, FRAMES = 2000, ROUNDS = 7 };
-
-static double now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void require(bool good, const char *what)
-{
-  if (!good) {
-    fprintf(stderr, "%s\n", what);
-    exit(1);
-  }
-}
 
 /* Copying `bytes` bytes in pieces of `piece`, seconds. */
 static double copy(const void *from, size_t bytes, size_t piece)
 {
   static uint8_t to[1 << 20];
   volatile uint8_t sink = 0;
-  const double start = now();
+  const double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
   for (size_t done = 0; done + piece <= bytes; done += piece) {
     memcpy(to, from, piece);
     sink = (uint8_t)(sink + to[done % piece]);
   }
-  return now() - start;
+  return seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
 }
 
 static void bench_points(const char *name, uint8_t time_kind, uint8_t value_kind)
@@ -56,7 +41,7 @@ static void bench_points(const char *name, uint8_t time_kind, uint8_t value_kind
   require(hk_points_write(&w, 0, &p) == 0, "cannot write the frame");
   double best = 1e9, copied = 1e9, sum = 0;
   for (int round = 0; round < ROUNDS; round++) {
-    const double start = now();
+    const double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
     for (int i = 0; i < FRAMES; i++) {
       struct hk_frame f;
       struct hk_points q;
@@ -67,7 +52,7 @@ static void bench_points(const char *name, uint8_t time_kind, uint8_t value_kind
       hk_points_values(&q, 0, POINTS, value);
       sum += value[i % POINTS];
     }
-    const double took = now() - start, took_copy = copy(data, FRAMES * w.size, w.size);
+    const double took = seconds(CLOCK_PROCESS_CPUTIME_ID) - start, took_copy = copy(data, FRAMES * w.size, w.size);
     best = took < best ? took : best;
     copied = took_copy < copied ? took_copy : copied;
   }
