@@ -3,6 +3,7 @@
  * Failure modes: too little memory for the blocks to work in is told with figures, also shared memory that this GPU does not
  * have. */
 #include "gpu/backend/kernel_choice.h"
+#include "gpu/cuda_error.h"
 
 #include <cuda_runtime_api.h>
 #include <errno.h>
@@ -12,28 +13,13 @@
 #define SCRATCH_MAX ((uint64_t)3 << 30) /* bytes for blocks to work in; fewer blocks run when it is short */
 #define ALIGNED 256u                    /* where a family's part begins */
 
-int hk_cuda_refuse(int code, const char *what, char *error, size_t size)
+int hk_cuda_refuse(int failed, const char *what, char *error, size_t size)
 {
-  const cudaError_t failed = (cudaError_t)code;
   if (!failed)
     return 0;
-  snprintf(error, size, "CUDA, %s: %s", what, /* CUDA's own words are of versions, also where there is no driver at all */
-           failed == cudaErrorInsufficientDriver ? "no NVIDIA driver, or one older than this build needs"
-                                                 : cudaGetErrorString(failed));
+  snprintf(error, size, "CUDA, %s: %s", what, hk_cuda_words(failed));
   (void)cudaGetLastError();
-  switch (failed) {
-  case cudaErrorMemoryAllocation:
-    return -ENOMEM;
-  case cudaErrorNoDevice:
-  case cudaErrorInsufficientDriver:
-  case cudaErrorNoKernelImageForDevice:
-  case cudaErrorUnsupportedPtxVersion:
-  case cudaErrorDevicesUnavailable:
-  case cudaErrorSystemNotReady:
-    return -ENODEV;
-  default:
-    return -EIO;
-  }
+  return hk_cuda_code(failed);
 }
 
 static const struct hk_cuda_kernel *kernel_choice_choose(const struct hk_detector *d, uint32_t *size)

@@ -8,6 +8,7 @@
  * Failure modes: what CUDA refuses ends the call with -EIO after all that was launched is done. */
 #include "gpu/batched_svd/svd_batch.h"
 #include "gpu/batched_svd/bidiagonal.h"
+#include "gpu/cuda_error.h"
 
 #include <cuda_runtime_api.h>
 #include <errno.h>
@@ -117,20 +118,6 @@ uint64_t hk_svd_batch_bytes(const struct hk_svd_config *config)
   return device.taken;
 }
 
-static int svd_batch_say(char *error, size_t size, cudaError_t failed, uint64_t bytes)
-{
-  if (failed == cudaErrorMemoryAllocation)
-    snprintf(error, size, "no room for %llu bytes on the GPU or as much pinned memory: take fewer matrices at a time",
-             (unsigned long long)bytes);
-  else
-    snprintf(error, size, "CUDA: %s", cudaGetErrorString(failed));
-  if (failed == cudaErrorMemoryAllocation)
-    return -ENOMEM;
-  return failed == cudaErrorNoDevice || failed == cudaErrorInsufficientDriver || failed == cudaErrorNoKernelImageForDevice
-             ? -ENODEV
-             : -EIO;
-}
-
 int hk_svd_batch_open(struct hk_svd_batch **out, const struct hk_svd_config *config, char *error, size_t size)
 {
   *out = NULL;
@@ -169,9 +156,8 @@ int hk_svd_batch_open(struct hk_svd_batch **out, const struct hk_svd_config *con
       failed = cudaEventCreateWithFlags(&b->applied[i], cudaEventDisableTiming);
   }
   if (failed) {
-    (void)cudaGetLastError();
     hk_svd_batch_close(b);
-    return svd_batch_say(error, size, failed, bytes);
+    return hk_cuda_error(error, size, (int)failed, "so many matrices at a time need", bytes);
   }
   *out = b;
   return 0;
