@@ -31,6 +31,12 @@ def hankel(*arguments):
     return subprocess.run([harness.HANKEL, *arguments], capture_output=True, text=True, timeout=120)
 
 
+def sections(field, model, more=''):
+    """A configuration of sensors t/*, and of a field that compares them with the model in a file."""
+    return ('[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
+            f'[field {field}]\nmatch = t/*\noperator = model\nfile = {model}\ndetector = faults\n{more}')
+
+
 class Case(harness.Case):
     def setUp(self):
         super().setUp()
@@ -49,6 +55,15 @@ class Case(harness.Case):
         done = hankel('model', 'simulate', *options, self.model)
         self.assertEqual((done.returncode, done.stderr), (0, ''))
         return done.stdout
+
+    def put(self, d, names, rows, first=0):
+        """Feeds a row a second, and waits for its results."""
+        with d.client() as c:
+            handles = c.register(*names)
+            for t, row in enumerate(rows, first):
+                c.send(harness.points(handles, [START + t * SECOND] * len(names), row))
+            c.ping()
+            harness.until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
 
     def columns(self, text):
         rows = list(csv.reader(io.StringIO(text)))
@@ -215,8 +230,7 @@ class Field(Case):
         self.state = os.path.join(self.path, 'state')
 
     def configured(self, more=''):
-        return ('[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
-                f'[field t]\nmatch = t/*\noperator = model\nfile = {self.model}\ndetector = faults\n{more}')
+        return sections('t', self.model, more)
 
     def part(self, rows, first, behind, keys, kill=False, more=''):
         """A life of a daemon that gets these rows: what its derived sensors said, and its log of events."""

@@ -5,52 +5,33 @@ import csv
 import io
 import json
 import os
-import subprocess
-import tempfile
 import urllib.request
 
 import harness
 import test_model
 import test_page
-from harness import SECOND, START, until
 from test_page import HEADING, PICTURES
 
 ROWS, LEAK, PLACE = 700, 520, 7000
 SAID = "document.querySelector('[role=status].compare')?.textContent ?? ''"
 
 
-class Lines(test_page.Page):
-    def recording(self, model, *options):
-        done = subprocess.run([harness.HANKEL, 'model', 'simulate', '--hours', str(ROWS / 3600), '--seed', '5', '--moves', '5m', *options, model], capture_output=True, text=True, timeout=harness.WAIT)
-        self.assertEqual((done.returncode, done.stderr), (0, ''))
-        names, *rows = list(csv.reader(io.StringIO(done.stdout)))
+class Lines(test_model.Case, test_page.Page):
+    def recording(self, *options):
+        names, *rows = list(csv.reader(io.StringIO(self.simulated('--hours', str(ROWS / 3600), '--seed', '5', '--moves', '5m', *options))))
         return names[1:], [[float(v) for v in row[1:]] for row in rows]
-
-    def put(self, d, names, rows, first):
-        with d.client() as c:
-            handles = c.register(*names)
-            for t, row in enumerate(rows, first):
-                c.send(harness.points(handles, [START + t * SECOND] * len(names), row))
-            c.ping()
-            until(lambda: d.status()['points']['pending'] == 0, 'every point to have a result')
 
     def ask(self, what):
         with urllib.request.urlopen(self.address + 'api/v1/' + what, timeout=harness.WAIT) as answer:
             return json.load(answer)
 
     def test_a_line_and_its_leak(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        model = os.path.join(folder.name, 't.model')
-        with open(model, 'w', encoding='utf-8') as f:
-            f.write(test_model.LINE)
-        d = self.web(f'[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
-                     f'[field trunk]\nmatch = t/*\noperator = model\nfile = {model}\ndetector = faults\n', durability='none', keys='max_ahead = off\n')
+        d = self.web(test_model.sections('trunk', self.model), durability='none', keys='max_ahead = off\n')
         p = self.page()
         p.until(f"{HEADING} === 'No data yet'")
         self.assertTrue(p.run("document.getElementById('lines').hidden"))  # there is none
-        names, rows = self.recording(model, '--leak', f'{LEAK}s,0.04,{PLACE}')
-        self.put(d, names, rows[:LEAK], 0)
+        names, rows = self.recording('--leak', f'{LEAK}s,0.04,{PLACE}')
+        self.put(d, names, rows[:LEAK])
         p.go(self.address)
         p.until("!document.getElementById('lines').hidden")
         p.key('l')
@@ -80,15 +61,10 @@ class Lines(test_page.Page):
 
     def test_a_network_and_its_leak(self):
         """No places to draw along: the sensors, those that depart most first, and the nodes where a leak may be."""
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        model = os.path.join(folder.name, 't.model')
-        with open(model, 'w', encoding='utf-8') as f:
-            f.write(test_model.NETWORK + 'sensor t/m1/p p m1 check\nsensor t/m4/p p m4 check\n')
-        d = self.web(f'[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
-                     f'[field town]\nmatch = t/*\noperator = model\nfile = {model}\ndetector = faults\nadapt = 0\n', durability='none', keys='max_ahead = off\n')
-        names, rows = self.recording(model, '--unmetered', '0', '--friction', '1', '--leak', f'{LEAK}s,0.1,m2')
-        self.put(d, names, rows, 0)
+        self.file('t.model', test_model.NETWORK + 'sensor t/m1/p p m1 check\nsensor t/m4/p p m4 check\n')
+        d = self.web(test_model.sections('town', self.model, 'adapt = 0\n'), durability='none', keys='max_ahead = off\n')
+        names, rows = self.recording('--unmetered', '0', '--friction', '1', '--leak', f'{LEAK}s,0.1,m2')
+        self.put(d, names, rows)
         line = self.ask('lines')['models'][0]['line']
         self.assertEqual((line['network'], line['points'], line['cause']['kind']), ({'nodes': 6, 'pipes': 6}, [], 'leak'))
         self.assertIn('m2', [n['node'] for n in line['cause']['nodes']])

@@ -1,42 +1,29 @@
 """Lines of models over HTTP, each answer as openapi.json has it; and what the status says of models."""
 import json
 import math
-import os
 import subprocess
-import tempfile
 
 import harness
 import test_model
 import web
-from harness import SECOND, START, until
 
 ROWS, BIAS = 400, 320
 
 
-class Lines(web.Api):
+class Lines(test_model.Case, web.Api):
+    def daemon_of(self, field, text):
+        """A daemon with a field of this model."""
+        return self.daemon(test_model.sections(field, self.file('t.model', text)), listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
+
     def test_lines(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        model = os.path.join(folder.name, 't.model')
         head, pipes = test_model.LINE[:test_model.LINE.index('edge')], test_model.LINE[test_model.LINE.index('edge'):]
-        with open(model, 'w', encoding='utf-8') as f:
-            f.write(head + 'line north\n' + pipes + 'line "south\n' + pipes.replace('t/', 't/s/'))
-        d = self.daemon(f'[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
-                        f'[field trunk]\nmatch = t/*\noperator = model\nfile = {model}\ndetector = faults\n', listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
+        d = self.daemon_of('trunk', head + 'line north\n' + pipes + 'line "south\n' + pipes.replace('t/', 't/s/'))
         self.assertEqual(self.ask(d, 'lines')[2], {'models': [], 'count': 0})
         self.assertEqual(d.status()['models'], {'lines': 0, 'running': 0, 'checks': 0, 'poor': 0})
         # a steady line, and a flow sensor that reads 60 m3/h too much from BIAS on; of the second line one boundary alone
-        alone = os.path.join(folder.name, 'alone.model')
-        with open(alone, 'w', encoding='utf-8') as f:
-            f.write(test_model.LINE)
-        done = subprocess.run([harness.HANKEL, 'model', 'simulate', '--hours', str(ROWS / 3600), '--moves', '5m', '--fault', f'{BIAS}s,t/c/q,bias,60', alone], capture_output=True, text=True, timeout=harness.WAIT)
-        names, *rows = [line.split(',')[1:] for line in done.stdout.splitlines()]
-        with d.client() as c:
-            handles = c.register(*names, 't/s/a/p')
-            for t, row in enumerate(rows):
-                c.send(harness.points(handles, [START + t * SECOND] * len(handles), [float(v) for v in row] + [50.0]))
-            c.ping()
-            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+        self.file('t.model', test_model.LINE)
+        names, *rows = [line.split(',')[1:] for line in self.simulated('--hours', str(ROWS / 3600), '--moves', '5m', '--fault', f'{BIAS}s,t/c/q,bias,60').splitlines()]
+        self.put(d, [*names, 't/s/a/p'], [[float(v) for v in row] + [50.0] for row in rows])
         answer = self.ask(d, 'lines')[2]
         model, = answer['models']
         line = model.pop('line')
@@ -68,19 +55,8 @@ class Lines(web.Api):
         self.assertNotIn('t/s', json.dumps(line))
 
     def test_a_heat_line(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        model = os.path.join(folder.name, 't.model')
-        with open(model, 'w', encoding='utf-8') as f:
-            f.write(test_model.HEAT)
-        d = self.daemon(f'[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
-                        f'[field supply]\nmatch = t/*\noperator = model\nfile = {model}\ndetector = faults\n', listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
-        with d.client() as c:
-            handles = c.register('t/a/t', 't/a/q', 't/b/t', 't/c/t')
-            for t in range(12):
-                c.send(harness.points(handles, [START + t * SECOND] * 4, [80.0, 100.0, 79.9, 79.8]))
-            c.ping()
-            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+        d = self.daemon_of('supply', test_model.HEAT)
+        self.put(d, ['t/a/t', 't/a/q', 't/b/t', 't/c/t'], [[80.0, 100.0, 79.9, 79.8]] * 12)
         line = self.ask(d, 'lines')[2]['models'][0]['line']
         self.assertEqual((line['units'], line['length'], len(line['points']), line['running']), ({'temperature': 'C', 'flow': 'm3/h'}, 200, 21, True))
         self.assertEqual({(s['name'], s['kind'], s['role']) for s in line['sensors']},
@@ -90,20 +66,9 @@ class Lines(web.Api):
         self.assertEqual((line['points'][0][1], line['points'][0][2]), (80, 100))
 
     def test_a_network(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        model = os.path.join(folder.name, 't.model')
-        with open(model, 'w', encoding='utf-8') as f:
-            f.write(test_model.NETWORK)
-        d = self.daemon(f'[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
-                        f'[field town]\nmatch = t/*\noperator = model\nfile = {model}\ndetector = faults\n', listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
+        d = self.daemon_of('town', test_model.NETWORK)
         names = [line.split()[1] for line in test_model.NETWORK.splitlines() if line.startswith('sensor')]
-        with d.client() as c:
-            handles = c.register(*names)
-            for t in range(20):
-                c.send(harness.points(handles, [START + t * SECOND] * len(names), [3.0, 3.2, 15.0, 10.0, 9.0, 5.0, 1.0]))
-            c.ping()
-            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+        self.put(d, names, [[3.0, 3.2, 15.0, 10.0, 9.0, 5.0, 1.0]] * 20)
         line = self.ask(d, 'lines')[2]['models'][0]['line']
         self.assertEqual((line['network'], line['points'], line['running'], line['length']), ({'nodes': 6, 'pipes': 6}, [], True, 3900))
         self.assertEqual([(s['name'], s['node'], s.get('to'), 'place' in s) for s in line['sensors']][-1], ('t/m1/q', 'm1', 'm4', False))
