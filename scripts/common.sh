@@ -7,7 +7,7 @@ if ! command -v nvcc >/dev/null && [ -x /usr/local/cuda/bin/nvcc ]; then PATH=$P
 
 build_packages=(build-essential pkg-config meson ninja-build libuv1-dev libopenblas-dev liblapacke-dev libinih-dev libck-dev
   libxxhash-dev libdeflate-dev libsystemd-dev libcjson-dev libssl-dev libwebsockets-dev libcurl4-openssl-dev
-  libarchive-dev libmosquitto-dev librabbitmq-dev libglib2.0-dev libsnappy-dev libsuitesparse-dev libprotobuf-c-dev protobuf-c-compiler esbuild scdoc)
+  libarchive-dev libmosquitto-dev librabbitmq-dev librdkafka-dev libglib2.0-dev libsnappy-dev libsuitesparse-dev libprotobuf-c-dev protobuf-c-compiler esbuild scdoc)
 # cmocka for unit tests; clang, with its linker and what names places in its reports, for the second compiler, the sanitizers and the fuzzers; clang-format in this version
 # alone, since each
 # formats otherwise; the rest are clients and tools that the tests drive.

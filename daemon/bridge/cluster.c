@@ -80,7 +80,7 @@ static void connect_to(struct hk_cluster *c)
   pthread_mutex_lock(&c->lock);
   snprintf(c->look.broker, sizeof c->look.broker, "%.200s:%u", b->host, b->port);
   pthread_mutex_unlock(&c->lock);
-  const int status = c->kind->open(&c->engine, &c->rule, c->broker, why);
+  const int status = c->kind->open(&c->engine, &c->rule, c->broker, NULL, why);
   c->broker = (c->broker + 1) % c->rule.n_brokers;
   if (status != 0) {
     c->engine = NULL;
@@ -193,6 +193,16 @@ static void name_machine(struct hk_cluster *c)
   snprintf(c->self.machine, sizeof c->self.machine, "%s:%s", host, port);
 }
 
+/* By enum hk_cluster_engine; the configuration refuses those that this daemon is built without. */
+static const struct hk_broker_engine_kind *const kinds[] = {
+#ifdef HK_HAVE_RABBITMQ
+  [HK_CLUSTER_RABBITMQ] = &hk_engine_rabbitmq,
+#endif
+#ifdef HK_HAVE_KAFKA
+  [HK_CLUSTER_KAFKA] = &hk_engine_kafka,
+#endif
+};
+
 static int start(struct hk_cluster **out, struct hk_net *net, const struct hk_cluster_work *work)
 {
   const struct hk_cluster_rule *rule = &net->config->cluster;
@@ -201,7 +211,7 @@ static int start(struct hk_cluster **out, struct hk_net *net, const struct hk_cl
     return -ENOMEM;
   c->net = net;
   c->rule = *rule;
-  c->kind = &hk_engine_rabbitmq;
+  c->kind = kinds[rule->engine];
   c->work = work;
   c->pause = PAUSE;
   c->fd = -1;
@@ -231,6 +241,9 @@ int hk_cluster_start(struct hk_cluster **out, struct hk_net *net)
   *out = NULL;
   if (rule->role == HK_CLUSTER_NONE)
     return 0;
+  if (kinds[rule->engine]->experimental)
+    hk_log(net->log, HK_LOG_WARNING, "[cluster] engine = %s is experimental: it has not run against real brokers so far",
+           kinds[rule->engine]->name);
   return start(out, net,
                rule->role == HK_CLUSTER_GATEWAY ? &hk_cluster_gateway
                : rule->state[0]                 ? &hk_cluster_leases
@@ -327,6 +340,8 @@ int hk_cluster_want(struct hk_cluster *c, uint32_t partition)
 {
   if (!c || !c->work->leases)
     return -ENOTSUP;
+  if (!c->kind->count)
+    return -EPERM;
   if (partition >= c->rule.partitions)
     return -EINVAL;
   if (atomic_load(&c->self.drains))

@@ -63,8 +63,8 @@ void hk_cluster_free(struct hk_cluster *cluster); /* once stopped, and when all 
 /* From now on gives its partitions away, each behind a snapshot, and takes none; or, with false, takes its share again. Returns
  * 0, or -ENOTSUP: it has no leases. Thread: any, also of the next one. */
 int hk_cluster_drain(struct hk_cluster *cluster, bool drains);
-/* Has the partition moved to this machine: its holder gives it up. Returns 0; -ENOTSUP: it has no leases; -EALREADY: it has this
- * one; -EINVAL: there is no such partition; -EBUSY: it is draining; -ENOMEM. */
+/* Has the partition moved to this machine: its holder gives it up. Returns 0; -ENOTSUP: it has no leases; -EPERM: the broker
+ * alone decides; -EALREADY: it has this one; -EINVAL: there is no such partition; -EBUSY: it is draining; -ENOMEM. */
 int hk_cluster_want(struct hk_cluster *cluster, uint32_t partition);
 /* The machine that has a partition, HOST:PORT, as far as the shared log says. False: none is known. Thread: any. */
 bool hk_cluster_machine(struct hk_cluster *cluster, uint32_t partition, struct hk_holder *out);

@@ -95,7 +95,7 @@ static void events_wait_for_lease(struct hk_cluster *c)
   struct events *s = c->state;
   char why[HK_ENGINE_WHY];
   const uint32_t broker = (c->broker + c->rule.n_brokers - 1) % c->rule.n_brokers; /* the connected one */
-  int status = c->kind->open(&s->lease, &c->rule, broker, why);
+  int status = c->kind->open(&s->lease, &c->rule, broker, c->engine, why);
   if (status != 0)
     s->lease = NULL;
   struct epoll_event event = { .events = EPOLLIN };

@@ -5,7 +5,8 @@
  * fair share: partitions by scorers, rounded up, or down while any scorer has fewer than that; else it closes that connection,
  * and the next in line gets the lease. A scorer with more than the share, because another one came, sheds the rest: stops reading
  * them, makes a snapshot, and closes their connections. So does one that drains, with all, and one that has a partition that an
- * operator has moved to another (event_holders.h).
+ * operator has moved to another (event_holders.h). If the broker keeps shares even by itself (hk_broker_engine_kind.count), a
+ * scorer takes what it is offered, and sheds what is recalled.
  * A partition is restored from the folder, and its log is read from the end of that state on. Until the next snapshot only the
  * log has later points: the next holder reads them again, with the same scores, events and numbers. */
 #include "daemon/bridge/cluster_part.h"
@@ -37,6 +38,7 @@ struct lease {
   struct hk_part part; /* its engine is NULL while away */
   int64_t retry;       /* ns: when to wait again */
   bool held, shed;
+  bool recalled;  /* the broker wants it back */
   bool moved;     /* here by an operator: it is the last one to be shed for a fair share */
   uint64_t epoch; /* while held */
 };
@@ -128,7 +130,7 @@ static void lose(struct hk_cluster *c, struct lease *l, const char *why)
     hk_cluster_leaves(c, l->part.partition);
     count_held(c, -1);
   }
-  l->held = l->shed = l->moved = false;
+  l->held = l->shed = l->moved = l->recalled = false;
   go_away(c, l, AGAIN);
 }
 
@@ -143,6 +145,8 @@ static bool may_take(const struct hk_cluster *c, const struct lease *l)
 {
   const struct leases *s = c->state;
   const enum hk_holders_wish wish = lease_wish(c, l);
+  if (!c->kind->count)
+    return !atomic_load(&c->self.drains);
   return !atomic_load(&c->self.drains) && (wish == HK_WISH_OURS || (wish == HK_WISH_NONE && s->held < s->share));
 }
 
@@ -212,7 +216,7 @@ static void wait_for_lease(struct hk_cluster *c, struct lease *l)
   char why[HK_ENGINE_WHY];
   struct hk_broker_engine *e;
   const uint32_t broker = (c->broker + c->rule.n_brokers - 1) % c->rule.n_brokers; /* the connected one */
-  int status = c->kind->open(&e, &c->rule, broker, why);
+  int status = c->kind->open(&e, &c->rule, broker, c->engine, why);
   if (status != 0) {
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "partition %" PRIu32 ": cannot wait for its lease: %s",
                 l->part.partition, why);
@@ -249,6 +253,8 @@ static void pump(struct hk_cluster *c, struct lease *l)
       break;
     if (e.what == HK_ENGINE_MESSAGE && l->held)
       status = hk_part_came(c, &l->part, &e);
+    else if (e.what == HK_ENGINE_RECALLED)
+      l->recalled = true;
     else if (e.what == HK_ENGINE_LEASED && !may_take(c, l))
       go_away(c, l, AGAIN);
     else if (e.what == HK_ENGINE_LEASED)
@@ -258,18 +264,20 @@ static void pump(struct hk_cluster *c, struct lease *l)
     lose(c, l, l->part.engine->why);
 }
 
-/* The number of scorers that share the partitions, and this one's share. */
+/* The number of scorers that share the partitions, and this one's share; all of them if the broker keeps shares even. */
 static int count_members(struct hk_cluster *c)
 {
   struct leases *s = c->state;
-  const bool drains = atomic_load(&c->self.drains);
+  const bool drains = atomic_load(&c->self.drains), even = !c->kind->count;
   uint32_t n = 1, lacking = 0;
-  int status = c->kind->count(c->engine, HK_ENGINE_MEMBERS, !drains, &n);
+  int status = even ? 0 : c->kind->count(c->engine, HK_ENGINE_MEMBERS, !drains, &n);
   const uint32_t all = c->rule.partitions, of = n > 0 ? n : 1;
-  if (status == 0)
+  if (status == 0 && !even)
     status = c->kind->count(c->engine, HK_ENGINE_LACKING, !drains && s->held < all / of, &lacking);
   s->most = drains ? 0 : (all + of - 1) / of;
   s->share = drains ? 0 : lacking > 0 ? all / of : s->most;
+  if (even)
+    n = hk_holders_count(hk_shared_holders(hk_cluster_shared(c)));
   pthread_mutex_lock(&c->lock);
   c->look.members = n;
   pthread_mutex_unlock(&c->lock);
@@ -304,14 +312,14 @@ static bool too_many(struct hk_cluster *c, uint32_t held)
   return held > s->most || (held > s->share && hk_now() > s->patience);
 }
 
-/* Chooses the partitions to shed: those that an operator has moved to another machine, then those above the share. Returns their
- * number. */
+/* Chooses the partitions to shed: those that the broker wants back, or that an operator has moved to another machine, then those
+ * above the share. Returns their number. */
 static uint32_t mark_to_shed(struct hk_cluster *c)
 {
   struct leases *s = c->state;
   uint32_t left = s->held;
   for (uint32_t i = 0; i < c->rule.partitions; i++)
-    if (s->lease[i].held && lease_wish(c, &s->lease[i]) == HK_WISH_OTHERS) {
+    if (s->lease[i].held && (s->lease[i].recalled || (c->kind->count && lease_wish(c, &s->lease[i]) == HK_WISH_OTHERS))) {
       s->lease[i].shed = true;
       left--;
     }

@@ -7,11 +7,11 @@
  *
  *  - A confirmed message is in its log, whatever happens to us; with replicas, whatever happens to a minority of the brokers. An
  *    unconfirmed message may be in it or not. Messages of one connection are in a log in the order in which they were published.
- *  - Nothing waits for ever: a call may wait for the broker for at most HK_ENGINE_WAIT, and a broker that is silent for
- *    HK_ENGINE_SILENCE is lost. A call reports a lost broker by a negative status, and then only `close` is allowed; to continue,
- *    the user opens another connection, and publishes unconfirmed messages again.
+ *  - Nothing waits for ever: a call may wait for the broker for at most HK_ENGINE_WAIT, and a broker that owes an answer and is
+ *    silent for HK_ENGINE_SILENCE is lost. A call reports a lost broker by a negative status, and then only `close` is allowed;
+ * to continue, the user opens another connection, and publishes unconfirmed messages again.
  *  - A broker may lose a message, and then never confirms it: so publishers use a timeout.
- *  - Nothing that the broker sends makes the adapter access invalid memory, or keep more than one message.
+ *  - Nothing that the broker sends makes the adapter access invalid memory, or keep more of a partition than a few messages.
  *
  * So there are two states, open and lost, and everything that must survive a loss is stored by the caller.
  *
@@ -24,9 +24,17 @@
  *
  * One connection at a time has a lease. It goes to the next waiting connection when its holder is closed, or has been silent for
  * so long that the broker considers it dead. A holder that has lost its lease may not know this for as long, so what it does
- * meanwhile must be harmless.
+ * meanwhile must be harmless: its snapshots are of its own epoch, and the events that it publishes are, to the bit, those that
+ * its successor publishes, by whose numbers they are recognised (durable/event_copy.h). So an adapter needs no fencing of
+ * writers.
  *
- * Thread: the one that opened it, except the socket of hk_broker_engine_kind.fd, which any thread may shut down to end a wait. */
+ * Thread: the one that opened it, except the socket of hk_broker_engine_kind.fd, which any thread may shut down to end a wait.
+ * Errors: 0, or a negative errno with the reason in `why`: what an operator can act upon, without control characters, and the
+ * same text as long as the reason is the same, since only another one is logged again.
+ *
+ * A further kind of broker needs: its adapter, engine_NAME.c; a row in `kinds` of cluster.c; its name in enum hk_cluster_engine,
+ * the scheme of its URLs, and what it has no use for in look_at_engine (config/cluster_rule.c); a meson option; and its broker
+ * for the tests of clusters, which are the same for all kinds (tests/integration/test_kafka.py shows how they are asked). */
 #ifndef HK_BRIDGE_ENGINE_H
 #define HK_BRIDGE_ENGINE_H
 
@@ -49,6 +57,7 @@ enum hk_engine_what {
   HK_ENGINE_CONFIRMED, /* message `number` is in its log; `all`: and all before it */
   HK_ENGINE_MESSAGE,   /* of `partition`, at `offset`; data is valid until the next call */
   HK_ENGINE_LEASED,    /* we hold the lease of `partition`, until the connection is closed */
+  HK_ENGINE_RECALLED,  /* the broker wants that lease back, for another: make a snapshot, and close the connection */
   HK_ENGINE_BLOCKED,   /* the broker accepts no messages at present, for `why` (its memory, its disk); we keep new ones */
   HK_ENGINE_UNBLOCKED  /* the broker accepts messages again */
 };
@@ -74,22 +83,28 @@ struct hk_broker_engine; /* each adapter's own begins with this */
 
 struct hk_broker_engine_kind {
   const char *name;
-  /* Connects to one of the rule's brokers, reading its secrets again, since they may have changed. Returns 0 and *out, or a
-   * negative errno with why. */
-  int (*open)(struct hk_broker_engine **out, const struct hk_cluster_rule *rule, uint32_t broker, char why[HK_ENGINE_WHY]);
-  int (*fd)(const struct hk_broker_engine *engine); /* its socket, to wait for */
-  /* Makes the log of a partition if there is none, with the retention of the rule. */
+  bool experimental; /* it has not run against real brokers so far; said in the log */
+  /* Connects to one of the rule's brokers, reading its secrets again, since they may have changed. beside: NULL; or, for a lease,
+   * the caller's connection without one, which outlives this, and whose `next` is called as often: what the two can share they
+   * may. Returns 0 and *out, or a negative errno with why. */
+  int (*open)(struct hk_broker_engine **out, const struct hk_cluster_rule *rule, uint32_t broker, struct hk_broker_engine *beside,
+              char why[HK_ENGINE_WHY]);
+  int (*fd)(const struct hk_broker_engine *engine); /* readable when events may wait: its socket, or an eventfd */
+  /* Makes the log of a partition if there is none, with the retention of the rule. Before `publish` and `follow`, on each
+   * connection: one that is there already and does not fit is refused here. */
   int (*log)(struct hk_broker_engine *engine, uint32_t partition);
-  /* Sends a message. Messages of a connection are numbered 1, 2, 3..., and each is confirmed once, in any order. */
+  /* Sends a message, or copies it to be sent; never waits for its confirmation. Messages of a connection are numbered 1, 2, 3...,
+   * and each is confirmed once, in any order. */
   int (*publish)(struct hk_broker_engine *engine, uint32_t partition, const void *data, size_t size);
-  /* Requests messages of a partition from an offset on, or HK_ENGINE_FIRST. If that offset no longer exists, they begin with the
-   * next existing one. */
+  /* Requests messages of a partition from an offset on, or HK_ENGINE_FIRST; once for each partition. If that offset no longer
+   * exists, they begin with the next existing one, or, where the log was made anew, with its first: the user looks at the offset.
+   */
   int (*follow)(struct hk_broker_engine *engine, uint32_t partition, uint64_t offset);
   /* Waits for the lease of a partition, after earlier requests; LEASED reports it. Once on a connection, which is used for no
    * other partition. */
   int (*lease)(struct hk_broker_engine *engine, uint32_t partition);
   /* Counts the connections of a group. in: whether this one belongs to it from now on; it does not at first. *out: their number,
-   * including this one. */
+   * including this one. NULL: the broker knows who waits, shares the leases out evenly, and recalls those that are another's. */
   int (*count)(struct hk_broker_engine *engine, enum hk_engine_group group, bool in, uint32_t *out);
   /* Sends a sign of life to the broker, regardless of data to read: for callers that cannot call `next` for seconds. May wait
    * for the broker only. */
@@ -108,6 +123,9 @@ struct hk_broker_engine {
 
 #ifdef HK_HAVE_RABBITMQ
 extern const struct hk_broker_engine_kind hk_engine_rabbitmq;
+#endif
+#ifdef HK_HAVE_KAFKA
+extern const struct hk_broker_engine_kind hk_engine_kafka;
 #endif
 
 #endif

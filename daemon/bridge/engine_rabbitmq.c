@@ -148,8 +148,9 @@ static void rabbitmq_close(struct hk_broker_engine *e)
 }
 
 static int rabbitmq_open(struct hk_broker_engine **out, const struct hk_cluster_rule *rule, uint32_t broker,
-                         char why[HK_ENGINE_WHY])
+                         struct hk_broker_engine *beside, char why[HK_ENGINE_WHY])
 {
+  (void)beside; /* each has a socket of its own */
   const struct timeval wait = { HK_ENGINE_WAIT, 0 };
   const struct hk_broker_address *b = &rule->broker[broker];
   struct rabbitmq *r = calloc(1, sizeof *r);

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct hk_broker_scheme hk_scheme_mqtt = { "mqtt", "1883", "8883" }, hk_scheme_amqp = { "amqp", "5672", "5671" };
+const struct hk_broker_scheme hk_scheme_mqtt = { "mqtt", "1883", "8883" }, hk_scheme_amqp = { "amqp", "5672", "5671" },
+                              hk_scheme_kafka = { "kafka", "9092", "9093" };
 
 bool hk_broker_address_parse(const struct hk_broker_scheme *scheme, const char *url, struct hk_broker_address *out)
 {

@@ -1,4 +1,4 @@
-/* Address of a broker: mqtt://HOST[:PORT], or mqtts:// for TLS, and likewise amqp. HOST may be [V6]. Thread: any. */
+/* Address of a broker: mqtt://HOST[:PORT], or mqtts:// for TLS, and likewise amqp and kafka. HOST may be [V6]. Thread: any. */
 #ifndef HK_BROKER_ADDRESS_H
 #define HK_BROKER_ADDRESS_H
 
@@ -15,7 +15,7 @@ struct hk_broker_scheme {
   const char *name;
   const char *port, *tls_port;
 };
-extern const struct hk_broker_scheme hk_scheme_mqtt, hk_scheme_amqp;
+extern const struct hk_broker_scheme hk_scheme_mqtt, hk_scheme_amqp, hk_scheme_kafka;
 
 /* Parses an address of less than HK_SECTION_TEXT bytes. False: invalid; *out is zeroed. */
 bool hk_broker_address_parse(const struct hk_broker_scheme *scheme, const char *url, struct hk_broker_address *out);

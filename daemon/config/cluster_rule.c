@@ -54,12 +54,6 @@ static const char *cluster_rule_take_read(void *field, const char *value)
   return NULL;
 }
 
-static const char *take_engine(void *field, const char *value)
-{
-  (void)field; /* there is one */
-  return strcmp(value, "rabbitmq") != 0 ? "not rabbitmq" : NULL;
-}
-
 static const char *take_state(void *field, const char *value)
 {
   static const char shared[] = "shared:";
@@ -71,16 +65,20 @@ static const char *take_state(void *field, const char *value)
   return NULL;
 }
 
-static const char *const roles[] = { "", "gateway", "scorer", "all", NULL }; /* enum hk_cluster_role */
+static const char *const roles[] = { "", "gateway", "scorer", "all", NULL };            /* enum hk_cluster_role */
+static const char *const engines[] = { "rabbitmq", "kafka", NULL };                     /* enum hk_cluster_engine */
+static const char *const sasls[] = { "plain", "scram-sha-256", "scram-sha-512", NULL }; /* enum hk_cluster_sasl */
 
 #define TAKES(what, field) HK_TAKES(what, struct hk_cluster_rule, field)
 static const struct hk_section_key keys[] = {
   { "role", TAKES(WORD, role), .words = roles, .wrong = "not all, gateway or scorer" },
-  { "engine", TAKES(OTHER, role), .take = take_engine },
+  { "engine", TAKES(WORD, engine), .words = engines, .wrong = "not rabbitmq or kafka" },
   { "url", TAKES(TEXT, url) },
   { "vhost", TAKES(TEXT, vhost) },
   { "user", TAKES(TEXT, user) },
   { "password_file", TAKES(TEXT, password) },
+  { "sasl", TAKES(WORD, sasl), .words = sasls, .wrong = "not plain, scram-sha-256 or scram-sha-512" },
+  { "session", TAKES(DURATION, session), .min = SECOND, .max = 1800.0 * SECOND, .wrong = "not a duration from 1s to 30min" },
   { "ca", TAKES(TEXT, ca) },
   { "certificate", TAKES(TEXT, certificate) },
   { "key", TAKES(TEXT, key) },
@@ -101,23 +99,31 @@ int hk_cluster_rule_key(struct hk_cluster_rule *r, const char *name, const char 
 
 static const char *take_urls(struct hk_cluster_rule *r)
 {
+  const bool kafka = r->engine == HK_CLUSTER_KAFKA;
   memset(r->broker, 0, sizeof r->broker);
   r->n_brokers = 0;
   for (const char *at = r->url + strspn(r->url, ", "); *at;) {
     const size_t length = strcspn(at, ", ");
     if (r->n_brokers == HK_CLUSTER_URLS)
       return "url: at most 8 brokers can be named";
-    char one[HK_SECTION_TEXT];
-    snprintf(one, sizeof one, "%.*s", (int)length, at);
-    if (!hk_broker_address_parse(&hk_scheme_amqp, one, &r->broker[r->n_brokers++]))
+    char one[HK_SECTION_TEXT + 16];
+    const bool bare = kafka && r->n_brokers > 0 && !memmem(at, length, "://", 3); /* as lists of Kafka's brokers are written */
+    snprintf(one, sizeof one, "%s%.*s", !bare ? "" : r->broker[0].tls ? "kafkas://" : "kafka://", (int)length, at);
+    if (strlen(one) >= HK_SECTION_TEXT ||
+        !hk_broker_address_parse(kafka ? &hk_scheme_kafka : &hk_scheme_amqp, one, &r->broker[r->n_brokers++]))
       break;
     if (r->broker[r->n_brokers - 1].tls != r->broker[0].tls)
-      return "url: amqp:// and amqps:// do not go together";
+      return kafka ? "url: kafka:// and kafkas:// do not go together" : "url: amqp:// and amqps:// do not go together";
     at += length + strspn(at + length, ", ");
     if (!*at)
       return NULL;
   }
-  return "needs url = amqp://HOST, amqps://HOST for TLS, or with a port, amqp://HOST:5672; several with commas are tried in turn";
+  return kafka
+             ? "needs url = kafka://HOST, kafkas://HOST for TLS, or with a port, kafka://HOST:9092; several with commas, of one "
+               "cluster"
+             : "needs url = amqp://HOST, amqps://HOST for TLS, or with a port, amqp://HOST:5672; several with commas are tried "
+               "in "
+               "turn";
 }
 
 static bool all_near(const struct hk_cluster_rule *r)
@@ -158,22 +164,58 @@ static bool address_valid(const char *text)
          atoi(colon + 1) < 65536 && strlen(text) <= 255;
 }
 
+static const char *look_at_name(const struct hk_cluster_rule *r)
+{
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  if (strlen(r->name) > 100 || strncmp(r->name, "amq.", 4) == 0)
+    return "name has at most 100 bytes, and does not begin with `amq.`, which is the broker's";
+  if (r->engine == HK_CLUSTER_KAFKA && r->name[strspn(r->name, letters)])
+    return "name is the beginning of the names of Kafka's topics: it has letters, digits, dots, _ and - only";
+  return NULL;
+}
+
+/* Sets what one engine alone has. */
+static const char *look_at_engine(struct hk_cluster_rule *r)
+{
+  const bool kafka = r->engine == HK_CLUSTER_KAFKA;
+  if (kafka && strcmp(r->vhost, "/") != 0)
+    return "vhost is for engine = rabbitmq";
+  if (!kafka && (r->session > 0 || r->sasl != HK_SASL_PLAIN))
+    return "session and sasl are for engine = kafka";
+  if (kafka && r->session == 0)
+    r->session = 10 * SECOND;
+  return NULL;
+}
+
+/* Who we are to the brokers, and they to us. */
+static const char *look_at_login(const struct hk_cluster_rule *r)
+{
+  const bool tls = r->broker[0].tls, kafka = r->engine == HK_CLUSTER_KAFKA;
+  if (!tls && (r->ca[0] || r->certificate[0] || r->key[0]))
+    return kafka ? "ca, certificate and key are for url = kafkas://" : "ca, certificate and key are for url = amqps://";
+  if (!r->certificate[0] != !r->key[0])
+    return "certificate and key are needed together";
+  if (!r->user[0] != !r->password[0])
+    return "user and password_file are needed together";
+  if (r->password[0] && !tls && !r->insecure && !all_near(r))
+    return kafka ? "the password would go unencrypted, where everybody on the way can read it: take url = kafkas://, or insecure "
+                   "= yes"
+                 : "the password would go unencrypted, where everybody on the way can read it: take url = amqps://, or insecure "
+                   "= yes";
+  return NULL;
+}
+
 int hk_cluster_rule_finish(struct hk_cluster_rule *r, char *error, size_t size)
 {
   const char *why = take_urls(r);
-  const bool tls = r->broker[0].tls, files = r->ca[0] || r->certificate[0] || r->key[0];
   if (!why && r->role == HK_CLUSTER_NONE)
     why = "needs role = all, or role = gateway, which takes points from peers, and on others role = scorer, which scores them";
-  if (!why && !tls && files)
-    why = "ca, certificate and key are for url = amqps://";
-  if (!why && !r->certificate[0] != !r->key[0])
-    why = "certificate and key are needed together";
-  if (!why && !r->user[0] != !r->password[0])
-    why = "user and password_file are needed together";
-  if (!why && r->password[0] && !tls && !r->insecure && !all_near(r))
-    why = "the password would go unencrypted, where everybody on the way can read it: take url = amqps://, or insecure = yes";
-  if (!why && (strlen(r->name) > 100 || strncmp(r->name, "amq.", 4) == 0))
-    why = "name has at most 100 bytes, and does not begin with `amq.`, which is the broker's";
+  if (!why)
+    why = look_at_engine(r);
+  if (!why)
+    why = look_at_login(r);
+  if (!why)
+    why = look_at_name(r);
   if (!why && r->address[0] && !address_valid(r->address))
     why = "address is HOST:PORT, where others reach the binary listener of this machine";
   if (!why)

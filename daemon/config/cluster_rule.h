@@ -19,6 +19,12 @@ enum hk_cluster_role {
   HK_CLUSTER_ALL      /* both: its peers' points go to the broker, and it scores a share of all */
 };
 
+/* Kinds of brokers. */
+enum hk_cluster_engine { HK_CLUSTER_RABBITMQ, HK_CLUSTER_KAFKA };
+
+/* How a password is shown to Kafka. */
+enum hk_cluster_sasl { HK_SASL_PLAIN, HK_SASL_SCRAM_256, HK_SASL_SCRAM_512 };
+
 /* The partitions that a scorer reads. */
 struct hk_cluster_read {
   bool some; /* only those in `bits`; else all */
@@ -27,12 +33,15 @@ struct hk_cluster_read {
 
 /* To zero before hk_cluster_rule_begin, so that equal rules have equal bytes. */
 struct hk_cluster_rule {
-  uint32_t role;                                                                /* enum hk_cluster_role */
-  char url[HK_SECTION_TEXT];                                                    /* as written */
-  struct hk_broker_address broker[HK_CLUSTER_URLS];                             /* from url; tried in turn */
-  uint32_t n_brokers;                                                           /* 1..HK_CLUSTER_URLS */
-  char vhost[HK_SECTION_TEXT];                                                  /* of the broker */
-  char user[HK_SECTION_TEXT], password[HK_SECTION_TEXT];                        /* password: path of a file; "": guest's */
+  uint32_t role;                                         /* enum hk_cluster_role */
+  uint32_t engine;                                       /* enum hk_cluster_engine */
+  char url[HK_SECTION_TEXT];                             /* as written */
+  struct hk_broker_address broker[HK_CLUSTER_URLS];      /* from url; tried in turn */
+  uint32_t n_brokers;                                    /* 1..HK_CLUSTER_URLS */
+  char vhost[HK_SECTION_TEXT];                           /* of the broker; not of Kafka */
+  char user[HK_SECTION_TEXT], password[HK_SECTION_TEXT]; /* password: path of a file; "": guest's, or none */
+  uint32_t sasl;                                         /* enum hk_cluster_sasl */
+  int64_t session; /* ns for which a scorer may be silent before it loses its partitions; 0: not of this engine */
   char ca[HK_SECTION_TEXT], certificate[HK_SECTION_TEXT], key[HK_SECTION_TEXT]; /* paths; "": none */
   bool insecure;                                                                /* the password may go unencrypted */
   char name[HK_SECTION_TEXT];                                                   /* of the cluster: prefix of the names of logs */

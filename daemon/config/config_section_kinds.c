@@ -405,10 +405,6 @@ static bool cluster_begin(struct hk_config_reading *r, const char *name)
     hk_config_complain(r, r->line, "[cluster] has no name");
   if (r->config->cluster.partitions > 0)
     hk_config_complain(r, r->line, "there is a [cluster] section already");
-#ifndef HK_HAVE_RABBITMQ
-  hk_config_complain(r, r->line,
-                     "[cluster] needs a hankeld that is built with librabbitmq; this one is not (meson option rabbitmq)");
-#endif
   hk_cluster_rule_begin(&r->config->cluster);
   return true;
 }
@@ -420,9 +416,27 @@ static void cluster_key(struct hk_config_reading *r, const char *name, const cha
     hk_config_complain(r, r->line, "%s", error);
 }
 
+/* What a cluster's engine needs that this hankeld is built without; NULL: nothing. */
+static const char *cluster_lacks(const struct hk_cluster_rule *rule)
+{
+#ifndef HK_HAVE_RABBITMQ
+  if (rule->engine == HK_CLUSTER_RABBITMQ)
+    return "engine = rabbitmq needs a hankeld that is built with librabbitmq; this one is not (meson option rabbitmq)";
+#endif
+#ifndef HK_HAVE_KAFKA
+  if (rule->engine == HK_CLUSTER_KAFKA)
+    return "engine = kafka needs a hankeld that is built with librdkafka; this one is not (meson option kafka)";
+#endif
+  (void)rule;
+  return NULL;
+}
+
 static void cluster_end(struct hk_config_reading *r)
 {
   char error[512];
+  const char *lacks = cluster_lacks(&r->config->cluster);
+  if (lacks)
+    hk_config_complain(r, r->section_line, "[cluster] %s", lacks);
   if (r->faults > r->faults_before) /* a key that was not accepted would be reported as missing */
     return;
   if (hk_cluster_rule_finish(&r->config->cluster, error, sizeof error) != 0)

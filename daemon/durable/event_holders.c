@@ -116,6 +116,20 @@ bool hk_holders_find(struct hk_holders *h, uint32_t partition, struct hk_holder 
   return found;
 }
 
+uint32_t hk_holders_count(struct hk_holders *h)
+{
+  uint32_t n = 0;
+  pthread_mutex_lock(&h->lock);
+  for (uint32_t i = 0; i < HK_PARTITIONS_MAX; i++) {
+    bool fresh = h->entry[i].epoch > 0;
+    for (uint32_t j = 0; j < i && fresh; j++)
+      fresh = h->entry[j].epoch == 0 || strcmp(h->entry[j].machine, h->entry[i].machine) != 0;
+    n += fresh;
+  }
+  pthread_mutex_unlock(&h->lock);
+  return n;
+}
+
 enum hk_holders_wish hk_holders_wish(struct hk_holders *h, uint32_t partition, int64_t now)
 {
   pthread_mutex_lock(&h->lock);

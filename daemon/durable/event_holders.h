@@ -43,6 +43,7 @@ void hk_holders_take_wish(struct hk_holders *holders, bool ours, int64_t now, co
 
 /* The machine that has a partition, as far as is known. False: none is. */
 bool hk_holders_find(struct hk_holders *holders, uint32_t partition, struct hk_holder *out);
+uint32_t hk_holders_count(struct hk_holders *holders); /* machines that have any */
 enum hk_holders_wish hk_holders_wish(struct hk_holders *holders, uint32_t partition, int64_t now);
 
 #endif

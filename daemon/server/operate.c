@@ -230,6 +230,8 @@ static void say_of_cluster(const struct hk_operation *o, struct hk_buffer *text)
 {
   if (o->status == -ENOTSUP)
     hk_buffer_print(text, "this machine shares no partitions: its configuration has no [cluster] with state = shared:DIR\n");
+  else if (o->status == -EPERM)
+    hk_buffer_print(text, "partitions cannot be moved with engine = kafka: the broker alone decides who has which\n");
   else if (o->status == -EINVAL)
     hk_buffer_print(text, "there is no partition %u: they are counted from 0 on\n", o->number);
   else if (o->status == -EALREADY)

@@ -162,6 +162,8 @@ static void print_cluster(const struct hk_cluster_rule *r)
   uint32_t n = 0;
   for (uint32_t i = 0; i < r->partitions; i++)
     n += hk_cluster_reads(r, i);
+  if (r->engine == HK_CLUSTER_KAFKA && r->role != HK_CLUSTER_NONE)
+    printf("cluster %s: engine = kafka is experimental: it was tested against the mock brokers of librdkafka only\n", r->name);
   if (r->role == HK_CLUSTER_GATEWAY)
     printf("cluster %s: a gateway to %u partitions; it scores nothing, and sensors take no memory of a device\n", r->name, n);
   else if (r->state[0])

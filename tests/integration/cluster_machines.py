@@ -67,10 +67,15 @@ def the_broker():
 @unittest.skipUnless(rabbit.THERE, rabbit.WHY)
 class Cluster(harness.Case):
     names = 0
+    engine = ''  # lines of [cluster] that another kind of broker needs
+
+    @classmethod
+    def its_broker(cls):
+        return the_broker()
 
     @classmethod
     def setUpClass(cls):
-        cls.broker = the_broker()
+        cls.broker = cls.its_broker()
         cls.values = harness.waves(5, SENSORS, POINTS, (100, 160))
         cls.rows, cls.events = harness.uninterrupted(cls.values, DETECTOR)
         assert len(cls.events) >= SENSORS
@@ -85,7 +90,7 @@ class Cluster(harness.Case):
         return self.daemon(self.sections(role, keys, url, detector), keys=f'threads = 1\nloops = 2\nmax_ahead = off\n{daemon_keys}', ends=ends, **how)
 
     def sections(self, role, keys='', url=None, detector=None):
-        return (detector or harness.section('all', '*', DETECTOR)) + f'[cluster]\nurl = {url or self.broker.url}\nname = {self.name}\npartitions = {PARTITIONS}\nrole = {role}\n{keys}'
+        return (detector or harness.section('all', '*', DETECTOR)) + f'[cluster]\nurl = {url or self.broker.url}\nname = {self.name}\npartitions = {PARTITIONS}\nrole = {role}\n{self.engine}{keys}'
 
     def scorer(self, place, keys='', durability='journal', daemon_keys='', **how):
         return self.start('scorer', keys, f'durability = {durability}\nstate = {self.folder}/{place}\n{daemon_keys}', **how)

@@ -73,6 +73,10 @@ class Broker:
     def tool(self, program, *arguments, check=True, data=None):
         return subprocess.run([program, '-u', f'amqp://guest:guest@127.0.0.1:{self.port}', *arguments], input=data, capture_output=True, timeout=WAIT, check=check)
 
+    def put(self, cluster, partition, text):
+        """A message that is not of ours, to a log of a cluster."""
+        self.tool('amqp-publish', '-r', f'{cluster}.points.{partition}', '-p', data=text.encode())
+
     def control(self, *arguments):
         """By rabbitmqctl, which is started as ourselves."""
         return subprocess.run(['/usr/lib/rabbitmq/bin/rabbitmqctl', '-n', self.environment['RABBITMQ_NODENAME'], *arguments], env={**self.environment, 'RABBITMQ_CTL_ERL_ARGS': '+S 1:1 +sbwt none'}, capture_output=True, text=True, timeout=3 * START, check=True)

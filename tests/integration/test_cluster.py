@@ -73,7 +73,7 @@ class TestRoad(Cluster):
     def test_messages_that_cannot_be_read(self):
         d = [self.start('gateway'), self.scorer('a')]
         self.connected(*d)
-        self.broker.tool('amqp-publish', '-r', f'{self.name}.points.1', '-p', data=b'no message of ours')
+        self.broker.put(self.name, 1, 'no message of ours')
         until(lambda: self.of(d[1])['bad'] == 1, 'it to be counted')
         f = Feeder('f', self.values)
         f.connect(d[0])

@@ -121,7 +121,11 @@ static void test_what_does_not_go_together(void **state)
     { "role = gateway\nurl = amqp://b\npartitions = 0", "not a number from 1 to 1024" },
     { "role = gateway\nurl = amqp://b\npartitions = 1025", "not a number from 1 to 1024" },
     { "role = gateway\nurl = amqp://b\nretention = 1m", "not a duration from 1h" },
-    { "role = gateway\nurl = amqp://b\nengine = kafka", "not rabbitmq" },
+    { "role = gateway\nurl = amqp://b\nengine = nats", "not rabbitmq or kafka" },
+    { "role = gateway\nurl = amqp://b\nengine = kafka", "needs url = kafka://HOST" },
+    { "role = gateway\nurl = kafka://b", "needs url = amqp://HOST" },
+    { "role = gateway\nurl = amqp://b\nsession = 10s", "are for engine = kafka" },
+    { "role = gateway\nurl = amqp://b\nsasl = scram-sha-256", "are for engine = kafka" },
     { "role = gateway\nurl = amqp://b\nlease = 1s", "has no key `lease`" },
   };
   struct hk_cluster_rule r;
@@ -133,6 +137,44 @@ static void test_what_does_not_go_together(void **state)
   assert_string_equal(read_rule(&r, "role = gateway\nurl = amqp://b\nuser = u\npassword_file = /p\ninsecure = yes"), "");
 }
 
+static void test_kafka(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *lines, *why;
+  } cases[] = {
+    { "url = kafka://b\nvhost = x", "vhost is for engine = rabbitmq" },
+    { "url = kafka://b, kafkas://c", "do not go together" },
+    { "url = b:9092,c", "needs url = kafka://HOST" },
+    { "url = kafka://b,c:x", "needs url = kafka://HOST" },
+    { "url = kafka://b\nca = /x", "are for url = kafkas://" },
+    { "url = kafka://b\nuser = u\npassword_file = /p", "take url = kafkas://" },
+    { "url = kafka://b\nname = a b", "names of Kafka's topics" },
+    { "url = kafka://b\nsasl = gssapi", "not plain, scram-sha-256 or scram-sha-512" },
+    { "url = kafka://b\nsession = 0.5s", "not a duration from 1s to 30min" },
+  };
+  struct hk_cluster_rule r;
+  char lines[300];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    snprintf(lines, sizeof lines, "engine = kafka\nrole = gateway\n%s", cases[i].lines);
+    if (!strstr(read_rule(&r, lines), cases[i].why))
+      fail_msg("%s: %s", lines, error);
+  }
+  assert_string_equal(read_rule(&r, "role = gateway\nengine = kafka\nurl = kafkas://a,b:1, kafkas://[::1],c"), "");
+  assert_int_equal(r.n_brokers, 4);
+  assert_int_equal(r.broker[0].port, 9093);
+  assert_int_equal(r.broker[1].port, 1);
+  assert_string_equal(r.broker[3].host, "c");
+  assert_true(r.broker[1].tls && r.broker[3].tls);
+  assert_int_equal(r.session / 1000000000, 10);
+  assert_string_equal(read_rule(&r, "role = gateway\nengine = kafka\nurl = kafka://a\nsession = 1min\nsasl = scram-sha-512"), "");
+  assert_int_equal(r.broker[0].port, 9092);
+  assert_int_equal(r.session / 1000000000, 60);
+  assert_int_equal(r.sasl, HK_SASL_SCRAM_512);
+  assert_string_equal(read_rule(&r, "role = gateway\nurl = amqp://a"), "");
+  assert_int_equal(r.session, 0);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -140,6 +182,7 @@ int main(void)
     cmocka_unit_test(test_brokers),
     cmocka_unit_test(test_partitions_that_are_read),
     cmocka_unit_test(test_what_does_not_go_together),
+    cmocka_unit_test(test_kafka),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

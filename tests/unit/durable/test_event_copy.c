@@ -280,6 +280,29 @@ static void test_who_has_a_partition(void **state)
   tear_down(&b);
 }
 
+/* Machines are counted that have a partition, each once. */
+static void test_how_many_have_partitions(void **state)
+{
+  static const struct {
+    uint32_t partition;
+    uint64_t epoch;
+    const char *machine;
+    uint32_t count;
+  } steps[] = { { 3, 1, "a:1", 1 }, { 9, 1, "a:1", 1 }, { 0, 1, "b:1", 2 },
+                { 9, 2, "c:1", 3 }, { 3, 2, "c:1", 2 }, { 0, 2, "c:1", 1 } };
+  struct hk_holders *h;
+  uint8_t record[64];
+  (void)state;
+  assert_int_equal(hk_holders_new(&h), 0);
+  assert_int_equal(hk_holders_count(h), 0);
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    hk_holders_write(record, steps[i].partition, steps[i].epoch, steps[i].machine);
+    hk_holders_take(h, record, hk_holders_size(steps[i].machine));
+    assert_int_equal(hk_holders_count(h), steps[i].count);
+  }
+  hk_holders_free(h);
+}
+
 /* A machine is to have a partition: until it has it, or for 30 s; what was wished before a start is old. */
 static void test_who_is_to_have_a_partition(void **state)
 {
@@ -304,9 +327,13 @@ static void test_who_is_to_have_a_partition(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_each_event_once),     cmocka_unit_test(test_what_cannot_be_read),
-    cmocka_unit_test(test_who_leads),           cmocka_unit_test(test_acknowledged_anywhere),
-    cmocka_unit_test(test_who_has_a_partition), cmocka_unit_test(test_who_is_to_have_a_partition),
+    cmocka_unit_test(test_each_event_once),
+    cmocka_unit_test(test_what_cannot_be_read),
+    cmocka_unit_test(test_who_leads),
+    cmocka_unit_test(test_acknowledged_anywhere),
+    cmocka_unit_test(test_who_has_a_partition),
+    cmocka_unit_test(test_who_is_to_have_a_partition),
+    cmocka_unit_test(test_how_many_have_partitions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

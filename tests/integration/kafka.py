@@ -1,0 +1,50 @@
+"""Kafka's brokers as librdkafka mocks them (daemons/mock_kafka.c), on loopback: they speak Kafka's protocol, have topics, groups and idempotent
+producers, and forget all when they end. They make no topics when they are asked to, as real ones do, and know neither TLS nor users."""
+import glob
+import os
+import signal
+import subprocess
+
+import harness
+
+PROGRAM = os.environ.get('MOCK_KAFKA', '')
+PRODUCE, FETCH, METADATA = 0, 1, 3  # numbers of requests, and of errors:
+NOT_LEADER, NOT_ENOUGH_REPLICAS = 6, 19
+
+
+class Broker:
+    def __init__(self, brokers=1):
+        self.process = subprocess.Popen([PROGRAM, str(brokers)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addresses = self.process.stdout.readline().strip()
+        assert self.addresses, 'it has not started'
+
+    @property
+    def url(self):
+        return f'kafka://{self.addresses}'
+
+    def order(self, *words):
+        print(*words, file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline().strip()
+        assert answer == 'ok', (words, answer)
+
+    def put(self, cluster, partition, text):
+        self.order('put', f'{cluster}.points', partition, text)
+
+    def send(self, number):
+        self.process.send_signal(number)
+        if number == signal.SIGSTOP:
+            harness.until(self.stands_still, 'it to stand still')
+
+    def stands_still(self):
+        """All its threads: they stop one by one."""
+        states = []
+        for path in glob.glob(f'/proc/{self.process.pid}/task/*/stat'):
+            with open(path, encoding='utf-8') as f:
+                states.append(f.read().rpartition(')')[2].split()[0])
+        return set(states) == {'T'}
+
+    def clean(self):
+        self.send(signal.SIGCONT)
+        self.process.stdin.close()
+        self.process.wait(harness.WAIT)
+        self.process.stdout.close()

@@ -1,0 +1,161 @@
+"""Many machines over Kafka, [cluster] engine = kafka: what test_cluster asks of RabbitMQ, of librdkafka's mock brokers. These cannot be
+killed, since they keep all in memory: they refuse connections, fall silent, and answer with errors."""
+import contextlib
+import functools
+import os
+import signal
+import struct
+import subprocess
+import unittest
+
+import harness
+import kafka
+import rabbit
+import test_cluster
+from cluster_machines import PARTITIONS, Cluster, Feeder
+from harness import ALERTS, DONE, POSITIONS, SUBSCRIBE, text, until
+
+
+@functools.lru_cache
+def the_broker():
+    broker = kafka.Broker()
+    unittest.addModuleCleanup(broker.clean)
+    return broker
+
+
+class Kafka(Cluster):
+    __unittest_skip__ = False  # whether there is RabbitMQ does not matter
+    engine = 'engine = kafka\nsession = 4s\n'
+
+    @classmethod
+    def its_broker(cls):
+        return the_broker()
+
+    def setUp(self):
+        super().setUp()
+        self.broker.order('topic', f'{self.name}.points', PARTITIONS)
+        self.broker.order('topic', f'{self.name}.events', 1)
+
+
+class TestRoad(Kafka, test_cluster.TestRoad):
+    test_the_rule_of_partitions = test_sensors_of_a_machine_stay_together = test_no_peer_has_the_feed_of_a_partition = None  # nothing of the broker's
+
+    def test_it_says_that_it_is_experimental(self):
+        d = self.start('gateway')
+        self.connected(d)
+        self.assertTrue(any('engine = kafka is experimental' in line for line in d.log), d.log)
+        with open(os.path.join(self.folder, 'conf'), 'w', encoding='utf-8') as f:
+            f.write(self.sections('gateway'))
+        out = subprocess.run([harness.HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=harness.WAIT, check=True).stdout
+        self.assertIn('engine = kafka is experimental', out)
+
+    def test_a_topic_with_another_number_of_partitions(self):
+        self.name += '-other'
+        self.broker.order('topic', f'{self.name}.points', PARTITIONS + 1)
+        d = self.start('gateway')
+        until(lambda: self.of(d)['state'] == 'failing', 'the topic to be refused')
+        self.assertIn(f'the topic has {PARTITIONS + 1} partitions, and there should be {PARTITIONS}', self.of(d)['why'])
+
+
+class TestFaults(Kafka, test_cluster.TestFaults):
+    test_a_scorer_with_snapshots_is_killed = test_a_gateway_is_killed = test_a_stream_is_deleted = test_the_broker_is_killed = test_peers_are_pushed_back = None
+
+    def test_the_broker_is_away(self):
+        """Nothing is acknowledged that it has not; nothing is lost that is."""
+        d = [self.start('gateway'), self.scorer('a')]
+        self.connected(*d)
+        f = Feeder('f', self.values)
+        f.connect(d[0])
+        f.send(600)
+        f.wait(600)
+        self.broker.order('down')
+        until(lambda: all(self.of(each)['state'] == 'failing' for each in d), 'the loss to be noticed')
+        f.send(1200)
+        f.client.ping()
+        self.assertEqual((f.acknowledged, d[0].status()['points']['pending']), (600, 600))
+        self.broker.order('up')
+        self.connected(*d)
+        f.send(len(f.points))
+        f.wait(len(f.points))
+        self.scored(d[1], len(f.points))
+        self.assertEqual(self.alerts(d[1]), self.events)
+        f.client.close()
+
+    def test_the_broker_refuses_for_a_while(self):
+        """Messages are sent again, are read again, and are scored once."""
+        d = [self.start('gateway'), self.scorer('a')]
+        self.connected(*d)
+        f = Feeder('f', self.values)
+        f.connect(d[0])
+        for request, error in ((kafka.PRODUCE, kafka.NOT_ENOUGH_REPLICAS), (kafka.PRODUCE, kafka.NOT_LEADER), (kafka.FETCH, kafka.NOT_LEADER)):
+            f.send(f.sent + 600)
+            self.broker.order('fail', request, error, 3)
+            f.send(f.sent + 240)
+            f.wait(f.sent)
+        f.send(len(f.points))
+        f.wait(len(f.points))
+        self.scored(d[1], len(f.points))
+        self.assertEqual(self.alerts(d[1]), self.events)
+        self.assertEqual([self.of(each)['connected'] for each in d], [1, 1])  # the library deals with it
+        f.client.close()
+
+
+class TestAll(Kafka, test_cluster.TestAll):
+    test_reload = test_two_machines = None
+
+    def test_machines_come_and_go(self):
+        """One has all partitions, another joins and gets its share, the first is killed: every point is scored, to the same bits, and every event
+        is there once."""
+        first = self.node(ends=-signal.SIGKILL)
+        self.shares((first, PARTITIONS))
+        with contextlib.ExitStack() as stack:
+            seen, f = [], Feeder('f', self.values)
+
+            def look(d):
+                seen.append(stack.enter_context(d.client()))
+                seen[-1].subscribe()
+
+            def feed(d, quarter):
+                n = len(f.points) * quarter // 4
+                f.connect(d)
+                f.send(n)
+                f.wait(n)
+                f.client.close()
+                until(lambda: shown() == n, 'the scores', rabbit.START)
+
+            def shown():
+                for c in seen:
+                    with contextlib.suppress(harness.Closed, OSError):  # one was killed
+                        c.drain(0.05)
+                return len(self.rows_of(seen))
+            look(first)
+            feed(first, 1)
+            second = self.node()
+            look(second)
+            self.shares((first, PARTITIONS // 2), (second, PARTITIONS // 2))
+            feed(first, 2)
+            self.saved()
+            feed(second, 3)
+            self.assertTrue(all(c.results for c in seen))
+            self.assertIn('alone decides', self.refused(second))
+            first.process.kill()
+            first.process.wait()
+            feed(second, 4)
+            self.shares((second, PARTITIONS))
+            self.assertEqual({(s, t): (score, state) for c in seen for s, t, _, score, state in c.results if state != 'late'}, self.rows)
+        with second.client() as c:
+            c.request(SUBSCRIBE, struct.pack('<If', ALERTS | POSITIONS, 0) + text('') + struct.pack('<Q', 0), DONE)
+            until(lambda: c.drain(0.05) or len(c.placed) >= len(self.events), 'all events, of both')
+            self.assertEqual({(f'{e[0]}:{e[1]}', e[2]): (e[3], e[5], e[6]) for _, _, e in c.placed}, self.events)
+            self.assertEqual(len(c.placed), len(self.events))
+
+    def refused(self, d):
+        """What is said to who wants to move a partition."""
+        wanted = next(p for p in range(PARTITIONS) if p not in [h['partition'] for h in self.of(d)['held']])
+        out = subprocess.run([harness.HANKEL, 'cluster', 'move', str(wanted), f"127.0.0.1:{d.port['binary tcp']}"], capture_output=True, text=True, timeout=harness.WAIT, check=False)
+        self.assertNotEqual(out.returncode, 0)
+        return out.stdout + out.stderr
+
+
+if __name__ == '__main__':
+    harness.main()
