@@ -2,19 +2,22 @@
 """Scorers that share partitions over a broker ([cluster] state = shared:DIR), under faults at random: looks whether anything was lost,
 scored otherwise or told otherwise.
 
-    tests/faults/cluster.py SECONDS [--seed SEED] [--scorers N] [--sensors COUNT] [--rate POINTS] [--broker] [--all]
+    tests/faults/cluster.py SECONDS [--seed SEED] [--scorers N] [--sensors COUNT] [--rate POINTS] [--broker | --three] [--all]
 
-One RabbitMQ, a gateway that is fed, another one that would lead in its place, N scorers (with --all, N machines with role = all, of which one
+One RabbitMQ, or three in network namespaces of their own (--three, as root), a gateway that is fed, another one that would lead in its place, N scorers (with --all, N machines with role = all, of which one
 is fed), and a feeder with a named feed that sends again what was not acknowledged. A fault every few seconds: a scorer gets SIGKILL and
 another one is started, or SIGSTOP, for seconds or until others have what it had, or is ended in good order, or drained and brought back, or
 joined by one more, or has a partition moved to it; the gateway gets SIGKILL, or SIGSTOP; so does the machine that leads; with --broker the
-broker is stopped with SIGSTOP, killed, and short of memory and of disk. A subscriber at each machine takes results and events. In the end
+broker is stopped with SIGSTOP, killed, and short of memory and of disk; with --three one of three brokers is killed, among them the one that
+the gateway has, or stopped, links are cut between one broker and all others, between two brokers (RabbitMQ pauses then), and between a scorer or a
+gateway and all brokers, for seconds or until others have what it had. A subscriber at each machine takes results and events. In the end
 everything is held against `hankel replay` of the same points:
 
     - every acknowledged point was scored: all sensors' last scores are there, and each score that was seen is that of the run without
       faults, bit for bit, as is what was said twice;
     - the events that were seen are those of that run, with the same numbers, and none is missing;
-    - a subscriber that comes in the end is told the whole shared log: each event once, none missing.
+    - a subscriber that comes in the end is told the whole shared log: each event once, none missing;
+    - a gateway shows no result twice.
 
 A result that a scorer had not written to its subscriber when it was killed, and that is in its last snapshot, is seen by nobody: such are
 counted, as `unseen`. The points behind them have the right scores, which they would not have without these.
@@ -34,6 +37,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'integration'))
+import brokers
 import harness
 import rabbit
 from harness import SECOND, START
@@ -42,7 +46,9 @@ FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
 DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
 INCIDENTS = '[incidents]\ninterval = 1s\n'  # so that somebody leads
 KEYS = 'threads = 1\nloops = 1\nmax_ahead = off\nsnapshot = 2s\n'
-PATIENCE = 120  # s for a recovery
+PATIENCE = 240  # s for a recovery
+ALONE = 30  # s that two of three brokers are given to take over from the third
+GROUPS = 61000  # of processes, by which links are cut
 
 
 class Watch:
@@ -51,25 +57,30 @@ class Watch:
     def __init__(self):
         self.lock, self.scores, self.events, self.wrong = threading.Lock(), {}, {}, []
         self.last = {}  # by sensor: time of the latest point that has a result
-        self.repeated = 0
+        self.repeated, self.elsewhere = 0, set()  # results that a gateway has shown
 
-    def follow(self, daemon):
-        """From now until the daemon is gone."""
+    def follow(self, daemon, once=False):
+        """From now until the daemon is gone. once: it shows the results of others, each once."""
         c = daemon.client()
         c.subscribe()
-        threading.Thread(target=self._run, args=(c,), daemon=True).start()
+        threading.Thread(target=self._run, args=(c, set() if once else None), daemon=True).start()
 
-    def _run(self, c):
+    def _run(self, c, once):
         c.socket.settimeout(None)
         with contextlib.suppress(harness.Closed, OSError), c:
             while True:
                 kind, _, payload = c.receive()
                 c.keep(kind, payload)
                 with self.lock:
-                    self._take(c)
+                    self._take(c, once)
 
-    def _take(self, c):
+    def _take(self, c, once):
         for s, t, _, score, state in c.results:
+            if once is not None and (s, t) in once:
+                self.wrong.append(('shown twice', s, t, score, state))
+            if once is not None:
+                once.add((s, t))
+                self.elsewhere.add((s, t))
             self.last[s] = max(self.last.get(s, 0), t)
             if state == 'late':
                 continue
@@ -137,16 +148,24 @@ class Rig:
     def __init__(self, options):
         self.random, self.options = random.Random(options.seed), options
         self.folder = tempfile.mkdtemp(prefix='hankeld-rig-')
-        self.broker, self.watch, self.daemons = rabbit.Broker(), Watch(), []
+        self.brokers = brokers.Brokers() if options.three else None
+        self.broker, self.watch, self.daemons, self.started = None if options.three else rabbit.Broker(), Watch(), [], 0
         self.values = harness.waves(options.seed, options.sensors, int(options.seconds * options.rate / options.sensors) + 1000, (50, 1000))
         self.gateway = None if options.all else self.start('gateway', INCIDENTS)
         self.other = None if options.all else self.start('gateway', INCIDENTS)
         self.scorers = [self.scorer() for _ in range(options.scorers)]
         self.feeder = Feeder(self.values, options.rate, lambda: self.gateway or self.scorers[0])
-        self.took, self.log = {}, []
+        self.took, self.log, self.needed = {}, [], 0
 
     def start(self, role, keys='', daemon_keys='threads = 1\nloops = 1\nmax_ahead = off\n'):
-        d = harness.Daemon(harness.section('all', '*', DETECTOR) + f'[cluster]\nurl = {self.broker.url}\nname = rig\npartitions = 8\nrole = {role}\n{keys}', keys=daemon_keys)
+        self.started += 1
+        group = GROUPS + self.started
+        url = self.brokers.urls(self.started) if self.brokers else self.broker.url
+        d = harness.Daemon(harness.section('all', '*', DETECTOR) + f'[cluster]\nurl = {url}\nname = rig\npartitions = 8\nrole = {role}\n{keys}', keys=daemon_keys,
+                           limits=(lambda: os.setgid(group)) if self.brokers else None)
+        d.group = group
+        if role == 'gateway':
+            self.watch.follow(d, once=True)
         self.daemons.append(d)
         return d
 
@@ -275,11 +294,81 @@ class Rig:
         self.broker.stop()
         self.broker.start()
 
-    def recovered(self, row, begin):
-        """Seconds until all sensors have a score of a row that was sent behind the fault."""
-        until = time.monotonic() + PATIENCE
+    def broker_of(self, d):
+        """The one that a machine is connected to, or any."""
+        at = d.status()['cluster']['broker'].split(':')[0]
+        return next((b for b in self.brokers.nodes if b.address == at), self.brokers.nodes[0])
+
+    def one_killed(self, b):
+        """It is started again once the others have all it had, or after half a minute: RabbitMQ 3.10's coordinator of streams may wait for it."""
+        begin = time.monotonic()
+        b.stop()
+        took = self.recovered(self.feeder.row + 1, begin, ALONE)
+        b.start()
+        self.brokers.whole()
+        if took is None:
+            self.needed += 1
+            took = self.recovered(self.feeder.row + 1, begin)
+        return took
+
+    def one_of_three_killed(self):
+        return self.one_killed(self.random.choice(self.brokers.nodes))
+
+    def leading_of_three_killed(self):
+        return self.one_killed(self.broker_of(self.gateway or self.scorers[0]))
+
+    def one_of_three_stopped(self):
+        """For so long that the others take it for dead, or not."""
+        b = self.random.choice(self.brokers.nodes)
+        b.send(signal.SIGSTOP)
+        time.sleep(self.random.uniform(1, 20))
+        b.send(signal.SIGCONT)
+
+    def one_of_three_cut_off(self):
+        i, begin = self.random.randrange(3), time.monotonic()
+        self.brokers.link(i, False)
+        took = self.recovered(self.feeder.row + 1, begin, 2 * ALONE)  # machines notice it after 20 s
+        self.brokers.link(i, True)
+        self.brokers.whole()
+        if took is None:
+            self.needed += 1
+            took = self.recovered(self.feeder.row + 1, begin)
+        return took
+
+    def two_of_three_cut(self):
+        """From each other: RabbitMQ stops until the link is back."""
+        i, k = self.random.sample(range(3), 2)
+        self.brokers.between(i, k, False)
+        time.sleep(self.random.uniform(1, 20))
+        self.brokers.between(i, k, True)
+        self.brokers.whole()
+
+    def machine_cut_off(self):
+        d = self.random.choice(self.daemons)
+        self.brokers.refuse(d.group, True)
+        time.sleep(self.random.uniform(0.5, 8))
+        self.brokers.refuse(d.group, False)
+
+    def scorer_cut_off_long(self):
+        """Until others have its partitions; it scores on, and does not know."""
+        d, begin = self.random.choice(self.scorers if self.gateway else self.scorers[1:]), time.monotonic()
+        self.brokers.refuse(d.group, True)
+        try:
+            took = self.recovered(self.feeder.row + 1, begin)
+            time.sleep(self.random.uniform(0, 5))
+        finally:
+            self.brokers.refuse(d.group, False)
+        return took
+
+    def recovered(self, row, begin, patience=None):
+        """Seconds until all sensors have a score of a row that was sent behind the fault. patience: None is returned after that."""
+        until = time.monotonic() + (patience or PATIENCE)
         while len(r := self.watch.reached()) < len(self.values) or min(r.values()) < START + row * SECOND:
+            if time.monotonic() > until and patience:
+                return None
             if time.monotonic() > until:
+                for d in self.daemons:
+                    print('\n'.join(d.log[-20:]), '\n--', flush=True)
                 raise AssertionError(f'no recovery within {PATIENCE} s: {sorted(r.items(), key=lambda e: e[1])[:3]}, row {row}')
             time.sleep(0.02)
         return time.monotonic() - begin
@@ -289,6 +378,8 @@ class Rig:
         kinds += [self.scorer_drained, self.drained_and_back, self.scorer_added, self.partition_moved]
         kinds += [self.gateway_killed, self.gateway_stopped] * (not self.options.all)
         kinds += [self.broker_stopped, self.broker_killed, self.broker_short] * self.options.broker
+        if self.brokers:
+            kinds += [self.one_of_three_killed, self.leading_of_three_killed, self.one_of_three_stopped, self.one_of_three_cut_off, self.two_of_three_cut, self.machine_cut_off, self.scorer_cut_off_long] * 3
         end = time.monotonic() + self.options.seconds
         self.feeder.start()
         self.recovered(20, time.monotonic())
@@ -328,7 +419,9 @@ class Rig:
             took.sort()
             print(f'{name}: {len(took)} times, next score of all sensors after {took[len(took) // 2]:.1f} s (median), {took[-1]:.1f} s (worst)')
         print(f'{sum(map(len, self.took.values()))} faults, {len(expected)} points, {self.watch.repeated} seen twice, {len(expected) - len(seen)} unseen, '
-              f'{len(events)} events, {len(missing)} of them unseen, {len(wrong)} wrong, {self.feeder.connections} connections of the feeder')
+              f'{len(events)} events, {len(missing)} of them unseen, {len(wrong)} wrong, {len(expected) - len(self.watch.elsewhere)} not shown by any gateway, {self.feeder.connections} connections of the feeder')
+        if self.brokers:
+            print(f'{self.needed} times the two other brokers did not take over within {ALONE} s, until the third was back')
         for w in wrong[:10] + missing[:5]:
             print('WRONG' if w in wrong else 'unseen event', w)
         return bool(wrong)
@@ -338,7 +431,7 @@ class Rig:
             d.process.kill()
             with contextlib.suppress(Exception):
                 d.clean()
-        self.broker.clean()
+        (self.broker or self.brokers).clean()
         shutil.rmtree(self.folder)
 
 
@@ -351,7 +444,11 @@ def main():
     parser.add_argument('--rate', type=float, default=480, help='points a second')
     parser.add_argument('--all', action='store_true', help='machines with role = all')
     parser.add_argument('--broker', action='store_true', help='the broker is stopped and killed, too')
-    rig = Rig(parser.parse_args())
+    parser.add_argument('--three', action='store_true', help='three brokers in network namespaces; they are killed and stopped, and links are cut')
+    options = parser.parse_args()
+    if options.three:
+        brokers.alone()
+    rig = Rig(options)
     try:
         rig.run()
     finally:

@@ -26,43 +26,55 @@ def partition(key, partitions):
 
 
 class Broker:
-    """`port` and, with tls = (ca, certificate, key), `tls_port` are its own from start to start."""
+    """`port` and, with tls = (ca, certificate, key), `tls_port` are its own from start to start. address, within, keys, erlang: of one of several,
+    which are in network namespaces: its own address, the command that runs a program there, further lines of its configuration, and arguments."""
 
-    def __init__(self, tls=None):
+    def __init__(self, tls=None, address='127.0.0.1', within=(), keys=(), erlang=''):
         self.folder = tempfile.mkdtemp(prefix='hankeld-rabbit-')
-        self.port, self.tls_port, distribution, epmd = (harness.free_port() for _ in range(4))
-        lines = [f'listeners.tcp.1 = 127.0.0.1:{self.port}', 'log.file = false', 'log.console = true']
+        self.address, self.within = address, [*within]
+        self.port, self.tls_port, distribution, epmd = (harness.free_port() for _ in range(4)) if not within else (5672, 5671, 25672, 4369)
+        lines = [f'listeners.tcp.1 = {address}:{self.port}', 'log.file = false', 'log.console = true', *keys]
         if tls:
-            lines += [f'listeners.ssl.1 = 127.0.0.1:{self.tls_port}'] + [f'ssl_options.{k} = {v}' for k, v in zip(('cacertfile', 'certfile', 'keyfile'), tls)]
+            lines += [f'listeners.ssl.1 = {address}:{self.tls_port}'] + [f'ssl_options.{k} = {v}' for k, v in zip(('cacertfile', 'certfile', 'keyfile'), tls)]
         for name, content in (('rabbitmq.conf', '\n'.join(lines) + '\n'), ('plugins', '[].\n'), ('env', '')):
             with open(self.path(name), 'w', encoding='utf-8') as f:
                 f.write(content)
-        # One scheduler that does not spin: it shares the machine with all that is tested. Nothing of it listens beyond loopback.
-        self.environment = {**os.environ, 'HOME': self.folder, 'ERL_EPMD_PORT': str(epmd), 'ERL_EPMD_ADDRESS': '127.0.0.1', 'RABBITMQ_NODENAME': f'hankeld{self.port}@localhost',
+        with open(os.open(self.path('.erlang.cookie'), os.O_WRONLY | os.O_CREAT, 0o400), 'w', encoding='utf-8') as f:
+            f.write('several of them know each other by this')
+        # One scheduler that does not spin: it shares the machine with all that is tested. Nothing of it listens beyond its address.
+        self.node = f'hankeld@{address}' if within else f'hankeld{self.port}@localhost'
+        self.environment = {**os.environ, 'HOME': self.folder, 'ERL_EPMD_PORT': str(epmd), 'ERL_EPMD_ADDRESS': address, 'RABBITMQ_NODENAME': self.node, 'RABBITMQ_USE_LONGNAME': 'true' if within else 'false',
                             'RUNNING_UNDER_SYSTEMD': 'true',  # it is one process then, and no child of a shell
                             'RABBITMQ_DIST_PORT': str(distribution), 'RABBITMQ_MNESIA_BASE': self.path('mnesia'), 'RABBITMQ_LOG_BASE': self.path('log'), 'RABBITMQ_CONFIG_FILE': self.path('rabbitmq.conf'),
                             'RABBITMQ_CONF_ENV_FILE': self.path('env'), 'RABBITMQ_ENABLED_PLUGINS_FILE': self.path('plugins'),
-                            'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': '+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}'}
+                            'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': '+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {' + address.replace('.', ',') + '} ' + erlang}
         # What the nodes of Erlang find each other by; the broker would start one that stays.
-        self.epmd = subprocess.Popen([*WITH_US, 'epmd', '-port', str(epmd), '-address', '127.0.0.1'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.epmd = subprocess.Popen([*WITH_US, *self.within, 'epmd', '-port', str(epmd), '-address', address], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.process = None
-        until(lambda: subprocess.run(['epmd', '-port', str(epmd), '-names'], capture_output=True, timeout=WAIT, check=False).returncode == 0, 'epmd to answer')
-        self.start()
+        until(lambda: subprocess.run([*self.within, 'epmd', '-port', str(epmd), '-names'], capture_output=True, timeout=WAIT, check=False).returncode == 0, 'epmd to answer')
+        self.begin()
+        if not within:
+            self.wait()
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
     @property
     def url(self):
-        return f'amqp://127.0.0.1:{self.port}'
+        return f'amqp://{self.address}:{self.port}'
 
     def start(self):
-        with open(self.path('output'), 'ab') as output:
-            self.process = subprocess.Popen([*WITH_US, SERVER], env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+        self.begin()
+        self.wait()
 
+    def begin(self):
+        with open(self.path('output'), 'ab') as output:
+            self.process = subprocess.Popen([*WITH_US, *self.within, SERVER], env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+
+    def wait(self):
         def answers():
             assert self.process.poll() is None, self.log
-            return self.tool('amqp-declare-queue', '-q', 'ready', check=False).returncode == 0
+            return self.tool('amqp-declare-queue', '-q', f'ready.{self.address}', check=False).returncode == 0
         until(answers, 'the broker to answer', START)
 
     @property
@@ -71,15 +83,15 @@ class Broker:
             return f.read()
 
     def tool(self, program, *arguments, check=True, data=None):
-        return subprocess.run([program, '-u', f'amqp://guest:guest@127.0.0.1:{self.port}', *arguments], input=data, capture_output=True, timeout=WAIT, check=check)
+        return subprocess.run([program, '-u', f'amqp://guest:guest@{self.address}:{self.port}', *arguments], input=data, capture_output=True, timeout=WAIT, check=check)
 
     def put(self, cluster, partition, text):
         """A message that is not of ours, to a log of a cluster."""
         self.tool('amqp-publish', '-r', f'{cluster}.points.{partition}', '-p', data=text.encode())
 
-    def control(self, *arguments):
+    def control(self, *arguments, check=True):
         """By rabbitmqctl, which is started as ourselves."""
-        return subprocess.run(['/usr/lib/rabbitmq/bin/rabbitmqctl', '-n', self.environment['RABBITMQ_NODENAME'], *arguments], env={**self.environment, 'RABBITMQ_CTL_ERL_ARGS': '+S 1:1 +sbwt none'}, capture_output=True, text=True, timeout=3 * START, check=True)
+        return subprocess.run([*self.within, '/usr/lib/rabbitmq/bin/rabbitmqctl', '-n', self.node, *(['--longnames'] if self.within else []), *arguments], env={**self.environment, 'RABBITMQ_CTL_ERL_ARGS': '+S 1:1 +sbwt none'}, capture_output=True, text=True, timeout=3 * START, check=check)
 
     def send(self, number):
         """To all of it: a shell, the virtual machine, and what that has started."""

@@ -1,0 +1,91 @@
+"""Three brokers of one RabbitMQ cluster, each in a network namespace of its own, whose links can be cut. To be used within a network namespace
+of one's own (`alone`): nothing of it is seen on the machine, and nothing is left."""
+import os
+import subprocess
+import sys
+import time
+
+import harness
+import rabbit
+
+NET, ALONE = '10.77.0', 'HANKELD_RIG_ALONE'
+KEYS = ['loopback_users = none', 'cluster_partition_handling = pause_minority', 'cluster_formation.peer_discovery_backend = classic_config']
+
+
+def run(*command):
+    subprocess.run(command, check=True, capture_output=True, timeout=harness.WAIT)
+
+
+def alone():
+    """Starts the program again in a network namespace, unless it is in one."""
+    if ALONE not in os.environ:
+        os.execvpe('unshare', ['unshare', '--net', '--', sys.executable, *sys.argv], {**os.environ, ALONE: '1'})
+
+
+class Brokers:
+    """Brokers 0, 1, 2. Programs of this namespace reach them all, over a bridge. `refuse` is for os.setgid(group): what such a process sends
+    to brokers is dropped."""
+
+    def __init__(self, n=3):
+        run('ip', 'link', 'set', 'lo', 'up')
+        run('ip', 'link', 'add', 'br0', 'type', 'bridge')
+        run('ip', 'addr', 'add', f'{NET}.1/24', 'dev', 'br0')
+        run('ip', 'link', 'set', 'br0', 'up')
+        run('nft', 'add', 'table', 'ip', 'rig')
+        run('nft', 'add', 'set', 'ip', 'rig', 'cut', '{ type gid; }')
+        run('nft', 'add', 'chain', 'ip', 'rig', 'out', '{ type filter hook output priority 0; }')
+        run('nft', 'add', 'rule', 'ip', 'rig', 'out', 'oifname', 'br0', 'meta', 'skgid', '@cut', 'drop')
+        self.places = [self._place(i) for i in range(n)]
+        keys = KEYS + [f'cluster_formation.classic_config.nodes.{i + 1} = hankeld@{NET}.{11 + i}' for i in range(n)]
+        self.nodes = [rabbit.Broker(address=f'{NET}.{11 + i}', within=self._within(i), keys=keys, erlang='-kernel net_ticktime 8') for i in range(n)]
+        for b in self.nodes:
+            b.wait()
+
+    def _place(self, i):
+        place = subprocess.Popen([*rabbit.WITH_US, 'unshare', '--net', 'sleep', 'infinity'])
+        here = os.readlink('/proc/self/ns/net')
+        harness.until(lambda: os.readlink(f'/proc/{place.pid}/ns/net') != here, 'the namespace')
+        run('ip', 'link', 'add', f'broker{i}', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', str(place.pid))
+        run('ip', 'link', 'set', f'broker{i}', 'master', 'br0', 'up')
+        within = ('nsenter', '-t', str(place.pid), '--net', '--')
+        run(*within, 'ip', 'addr', 'add', f'{NET}.{11 + i}/24', 'dev', 'eth0')
+        run(*within, 'ip', 'link', 'set', 'eth0', 'up')
+        run(*within, 'ip', 'link', 'set', 'lo', 'up')
+        return place
+
+    def _within(self, i):
+        return ('nsenter', '-t', str(self.places[i].pid), '--net', '--')
+
+    def urls(self, first):
+        """For [cluster] url, beginning with one of them."""
+        return ', '.join(self.nodes[(first + i) % len(self.nodes)].url for i in range(len(self.nodes)))
+
+    def link(self, i, up):
+        """Of a broker to everyone."""
+        run('ip', 'link', 'set', f'broker{i}', 'up' if up else 'down')
+
+    def between(self, i, k, up):
+        """Of two brokers to each other."""
+        for each in (i, k):
+            run('bridge', 'link', 'set', 'dev', f'broker{each}', 'isolated', 'off' if up else 'on')
+
+    def refuse(self, group, on):
+        run('nft', 'add' if on else 'delete', 'element', 'ip', 'rig', 'cut', f'{{ {group} }}')
+
+    def whole(self):
+        """All of them run, and know each other."""
+        def sees_all(b):
+            out = b.control('eval', 'length(rabbit_nodes:all_running()).', check=False)
+            return out.returncode == 0 and out.stdout.strip() == str(len(self.nodes))
+        begin = time.monotonic()
+        while not all(sees_all(b) for b in self.nodes):
+            if time.monotonic() > begin + 600:
+                raise AssertionError('the brokers do not find each other again: ' + '\n'.join(b.log[-2000:] for b in self.nodes))
+            time.sleep(1)
+
+    def clean(self):
+        for b in self.nodes:
+            b.clean()
+        for place in self.places:
+            place.kill()
+            place.wait()
