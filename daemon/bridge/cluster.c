@@ -20,6 +20,7 @@
 #define STEADY (10 * SECOND)          /* after this time a connection counts as good */
 #define ALIVE (2 * SECOND)            /* between two signs of life to the broker, while it is not read from */
 #define TURN 1000                     /* maximum wait of a turn, ms */
+#define FAREWELL 100                  /* hundredths of a second for the last scores */
 #define PATIENCE (3 * HK_ENGINE_WAIT) /* s for the end of the thread */
 
 /* --- state ----------------------------------------------------------------------------------------------------------------- */
@@ -262,6 +263,12 @@ int hk_cluster_start_events(struct hk_cluster **out, struct hk_net *net)
   return hk_eventlog_shared(net->shards->events) ? start(out, net, &hk_cluster_events) : 0;
 }
 
+int hk_cluster_start_scores(struct hk_cluster **out, struct hk_net *net)
+{
+  *out = NULL;
+  return net->others && kinds[net->config->cluster.engine]->count ? start(out, net, &hk_cluster_shared_scores) : 0;
+}
+
 static void order_end(struct hk_cluster *c)
 {
   const uint64_t one = 1;
@@ -289,6 +296,8 @@ bool hk_cluster_stop(struct hk_cluster *c)
 {
   if (!c || !c->running)
     return true;
+  for (int i = 0; i < FAREWELL && atomic_load(&c->self.unsent) && !atomic_load(&c->stop); i++)
+    (void)usleep(10000);
   order_end(c);
   c->running = !hk_thread_join(c->thread, PATIENCE);
   return !c->running;

@@ -27,15 +27,17 @@ struct hk_cluster_look {
   int64_t since;       /* ns, wall clock: of the state */
   uint64_t connected;  /* number of connections so far */
   uint64_t messages;   /* gateway: confirmed by the broker; scorer: read */
-  uint64_t points;     /* points of these messages */
+  uint64_t points;     /* points of these messages; scores: results in them */
   uint64_t bad;        /* scorer: messages that cannot be read */
   uint64_t refused;    /* scorer: points whose sensor was refused */
-  uint64_t lost;       /* scorer: messages that the broker removed before they were read */
+  uint64_t lost;       /* scorer: messages that the broker removed before they were read; scores: results that were not shared */
   uint32_t partitions; /* number of partitions that it writes to, or reads */
-  uint32_t members;    /* scorer with `state`: number of scorers that share the partitions, */
-  uint64_t moves;      /* and of partitions that have come to this one */
+  uint32_t members;    /* scorer with `state`: number of scorers that share the partitions; scores: other machines that listen */
+  uint64_t moves;      /* scorer with `state`: number of partitions that have come to this one */
   uint32_t waiting;    /* gateway: messages that the broker has not confirmed; events: what it has not */
   bool leads;          /* events: this machine does */
+  uint64_t shown;      /* scores: results of other machines that were shown here, */
+  uint64_t repeated;   /* and those that were known already */
   bool draining;       /* scorer with `state`: it gives its partitions away, and takes none */
 };
 
@@ -54,6 +56,8 @@ int hk_cluster_start(struct hk_cluster **out, struct hk_net *net);
 int hk_cluster_start_publishing(struct hk_cluster **out, struct hk_net *net);
 /* Likewise, the thread that publishes and reads the shared log of events, if the machine has a copy of it (event_copy.h). */
 int hk_cluster_start_events(struct hk_cluster **out, struct hk_net *net);
+/* Likewise, the thread that shares scores, if the machine has such a copy. */
+int hk_cluster_start_scores(struct hk_cluster **out, struct hk_net *net);
 /* The daemon ends: a scorer stops reading; a gateway continues. NULL is fine, here and below. */
 void hk_cluster_end(struct hk_cluster *cluster);
 bool hk_cluster_ended(const struct hk_cluster *cluster); /* whether a scorer no longer uses the loops */

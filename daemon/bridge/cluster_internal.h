@@ -24,12 +24,14 @@ struct hk_cluster_work {
   int (*fd)(const struct hk_cluster *c); /* readable if there is pending work; -1: there never is */
   void (*alive)(struct hk_cluster *c);   /* sends signs of life on the role's own connections; NULL: it has none */
 };
-extern const struct hk_cluster_work hk_cluster_gateway, hk_cluster_scorer, hk_cluster_leases, hk_cluster_events;
+extern const struct hk_cluster_work hk_cluster_gateway, hk_cluster_scorer, hk_cluster_leases, hk_cluster_events,
+    hk_cluster_shared_scores;
 
 /* This machine, for others. */
 struct hk_cluster_self {
   char machine[HK_MACHINE_MAX + 1]; /* its name */
   atomic_bool drains;               /* hk_cluster_drain */
+  atomic_bool unsent;               /* scores: the broker lacks some of them, or more may come */
   struct hk_sections *sections;     /* of the configuration at the start */
 };
 

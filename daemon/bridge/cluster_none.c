@@ -20,6 +20,11 @@ int hk_cluster_start_events(struct hk_cluster **out, struct hk_net *net)
   return hk_cluster_start(out, net);
 }
 
+int hk_cluster_start_scores(struct hk_cluster **out, struct hk_net *net)
+{
+  return hk_cluster_start(out, net);
+}
+
 void hk_cluster_end(struct hk_cluster *cluster)
 {
   (void)cluster;

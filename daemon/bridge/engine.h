@@ -50,7 +50,9 @@
 #define HK_ENGINE_MESSAGE_MAX (8u << 20)         /* maximum bytes of a message; the daemon writes no longer one */
 #define HK_ENGINE_FIRST UINT64_MAX               /* the oldest existing message */
 #define HK_ENGINE_OFFSET_MOST ((1ull << 50) - 1) /* maximum offset */
-#define HK_ENGINE_EVENTS UINT32_MAX /* in place of a partition: the log of events; the lease of the machine that leads */
+#define HK_ENGINE_NEXT (UINT64_MAX - 1)          /* the next message that comes */
+#define HK_ENGINE_EVENTS UINT32_MAX       /* in place of a partition: the log of events; the lease of the machine that leads */
+#define HK_ENGINE_SCORES (UINT32_MAX - 1) /* likewise the log of scores, kept for minutes; only with `count` */
 
 enum hk_engine_what {
   HK_ENGINE_NOTHING,   /* no event now: wait until the socket is readable */
@@ -63,8 +65,9 @@ enum hk_engine_what {
 };
 
 enum hk_engine_group {
-  HK_ENGINE_MEMBERS, /* scorers that share the partitions */
-  HK_ENGINE_LACKING, /* those that have fewer than their share */
+  HK_ENGINE_MEMBERS,   /* scorers that share the partitions */
+  HK_ENGINE_LACKING,   /* those that have fewer than their share */
+  HK_ENGINE_LISTENERS, /* machines that show the scores of others */
   HK_ENGINE_GROUPS
 };
 
@@ -96,8 +99,9 @@ struct hk_broker_engine_kind {
   /* Sends a message, or copies it to be sent; never waits for its confirmation. Messages of a connection are numbered 1, 2, 3...,
    * and each is confirmed once, in any order. */
   int (*publish)(struct hk_broker_engine *engine, uint32_t partition, const void *data, size_t size);
-  /* Requests messages of a partition from an offset on, or HK_ENGINE_FIRST; once for each partition. If that offset no longer
-   * exists, they begin with the next existing one, or, where the log was made anew, with its first: the user looks at the offset.
+  /* Requests messages of a partition from an offset on, HK_ENGINE_FIRST or HK_ENGINE_NEXT; once for each partition. If that
+   * offset no longer exists, they begin with the next existing one, or, where the log was made anew, with its first: the user
+   * looks at the offset.
    */
   int (*follow)(struct hk_broker_engine *engine, uint32_t partition, uint64_t offset);
   /* Waits for the lease of a partition, after earlier requests; LEASED reports it. Once on a connection, which is used for no

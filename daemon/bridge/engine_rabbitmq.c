@@ -1,5 +1,6 @@
 /* RabbitMQ by AMQP 0.9.1 (librabbitmq): a log is a stream, that is a queue with x-queue-type = stream, named
- * CLUSTER.points.PARTITION, that of events CLUSTER.events; messages published to the default exchange under that name go to it.
+ * CLUSTER.points.PARTITION, those of events and scores CLUSTER.events and CLUSTER.scores; messages published to the default
+ * exchange under that name go to it.
  *
  * Found by experiment, with RabbitMQ 3.10:
  *  - A message for a missing queue is confirmed. So messages are published as mandatory: then such a message is returned before
@@ -195,12 +196,12 @@ static int rabbitmq_fd(const struct hk_broker_engine *e)
 static const char *tag_of(uint32_t partition, char tag[16])
 {
   snprintf(tag, 16, "%" PRIu32, partition);
-  return partition == HK_ENGINE_EVENTS ? "events" : tag;
+  return partition == HK_ENGINE_EVENTS ? "events" : partition == HK_ENGINE_SCORES ? "scores" : tag;
 }
 
 static amqp_bytes_t name_of(const struct rabbitmq *r, uint32_t partition, char name[NAME_MOST])
 {
-  snprintf(name, NAME_MOST, "%s%s%s", r->rule->name, partition == HK_ENGINE_EVENTS ? "." : ".points.",
+  snprintf(name, NAME_MOST, "%s%s%s", r->rule->name, partition >= HK_ENGINE_SCORES ? "." : ".points.",
            tag_of(partition, (char[16]){ 0 }));
   return amqp_cstring_bytes(name);
 }
@@ -228,9 +229,11 @@ static int rabbitmq_log(struct hk_broker_engine *e, uint32_t partition)
   struct rabbitmq *r = of(e);
   char name[NAME_MOST], age[32], what[NAME_MOST + 8];
   snprintf(age, sizeof age, "%" PRId64 "s", r->rule->retention / 1000000000);
-  amqp_table_entry_t entries[] = { rabbitmq_word("x-queue-type", "stream"), rabbitmq_word("x-max-age", age),
-                                   number("x-stream-max-segment-size-bytes", SEGMENT) };
-  if (declare(r, name_of(r, partition, name), entries, 3) != NULL)
+  const bool scores = partition == HK_ENGINE_SCORES;
+  amqp_table_entry_t entries[] = { rabbitmq_word("x-queue-type", "stream"), rabbitmq_word("x-max-age", scores ? "600s" : age),
+                                   number("x-stream-max-segment-size-bytes", SEGMENT),
+                                   number("x-max-length-bytes", 4 * SEGMENT) };
+  if (declare(r, name_of(r, partition, name), entries, scores ? 4 : 3) != NULL)
     return 0;
   snprintf(what, sizeof what, "stream %s", name);
   return reply_of(r, what, amqp_get_rpc_reply(r->amqp));
@@ -254,8 +257,9 @@ static int rabbitmq_follow(struct hk_broker_engine *e, uint32_t partition, uint6
 {
   struct rabbitmq *r = of(e);
   char name[NAME_MOST], tag[16], what[NAME_MOST + 8];
-  amqp_table_entry_t from =
-      offset == HK_ENGINE_FIRST ? rabbitmq_word("x-stream-offset", "first") : number("x-stream-offset", (int64_t)offset);
+  amqp_table_entry_t from = offset == HK_ENGINE_FIRST  ? rabbitmq_word("x-stream-offset", "first")
+                            : offset == HK_ENGINE_NEXT ? rabbitmq_word("x-stream-offset", "next")
+                                                       : number("x-stream-offset", (int64_t)offset);
   const amqp_table_t arguments = { 1, &from };
   const amqp_bytes_t queue = name_of(r, partition, name);
   if (amqp_basic_consume(r->amqp, CHANNEL, queue, amqp_cstring_bytes(tag_of(partition, tag)), 0, 0, 0, arguments) != NULL)
@@ -288,7 +292,7 @@ static int rabbitmq_lease(struct hk_broker_engine *e, uint32_t partition)
 /* The consumers of a queue, which has no messages. */
 static int rabbitmq_count(struct hk_broker_engine *e, enum hk_engine_group group, bool in, uint32_t *out)
 {
-  static const char *const names[] = { "members", "lacking" };
+  static const char *const names[] = { "members", "lacking", "listeners" };
   struct rabbitmq *r = of(e);
   char name[NAME_MOST];
   snprintf(name, sizeof name, "%s.%s", r->rule->name, names[group]);
@@ -314,12 +318,13 @@ static int begin_message(struct rabbitmq *r, const amqp_basic_deliver_t *m)
 {
   const amqp_bytes_t tag = m->consumer_tag;
   const bool events = tag.len == 6 && memcmp(tag.bytes, "events", 6) == 0;
+  const bool scores = tag.len == 6 && memcmp(tag.bytes, "scores", 6) == 0;
   uint64_t partition = 0;
   r->token = r->waits && tag.len == 5 && memcmp(tag.bytes, LEASE, 5) == 0;
   for (size_t i = 0; i < tag.len && partition < HK_PARTITIONS_MAX; i++)
     partition = 10 * partition + (uint64_t)(((const char *)tag.bytes)[i] - '0');
-  if (r->token || events)
-    partition = events ? HK_ENGINE_EVENTS : r->partition;
+  if (r->token || events || scores)
+    partition = events ? HK_ENGINE_EVENTS : scores ? HK_ENGINE_SCORES : r->partition;
   else if (tag.len == 0 || partition >= r->rule->partitions)
     return lost(r, "", "it sends messages of a log that was not asked for", 49);
   r->partition = (uint32_t)partition;

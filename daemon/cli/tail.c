@@ -7,7 +7,6 @@
 #include "daemon/cli/format.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
-#include "daemon/cli/tail_cluster.h"
 #include "daemon/cli/tls_options.h"
 
 #include <cjson/cJSON.h>
@@ -17,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLICE 200         /* ms: how long one waiting call to the library lasts */
-#define OTHERS 3000000000 /* ns between two looks at which machines of a cluster have scores */
+#define SLICE 200 /* ms: how long one waiting call to the library lasts */
 
 static const char help_text[] =
     "usage: hankel tail [OPTION...]\n\n"
@@ -29,7 +27,6 @@ static const char help_text[] =
     "  --events           only events (alerts raised, corrected, cleared) and notices (sensor silent, back)\n"
     "  --incidents        only incidents; with --events both, and each event some seconds later\n"
     "  --since POSITION   first the logged events after this position (0: all); shows positions\n"
-    "  --cluster          scores of all machines of the daemon's cluster, not only of this one\n"
     "  --forever          wait without limit for an unreachable daemon\n"
     "  --format NAME      text (default), jsonl, or csv: sensor,time,score,state\n" HK_SECURE_HELP "\n"
     "If the daemon becomes unreachable, tail waits up to 10 seconds, then exits with 1.\n\n"
@@ -54,10 +51,7 @@ struct tail {
   enum hk_format format;
   bool positions, forever;
   uint64_t position; /* where there are such: of the last event that is known */
-  bool cluster;      /* scores of all machines */
-  struct hk_tail_cluster *others;
-  int64_t looked; /* ns, hk_clock: when the report last said which machines these are */
-  int64_t lost;   /* ns, hk_clock: since when there is no connection; 0 = there is one */
+  int64_t lost;      /* ns, hk_clock: since when there is no connection; 0 = there is one */
 };
 
 static void on_scores(void *arg, const struct hankel_scores *scores)
@@ -139,38 +133,12 @@ static void tail_on_error(void *arg, int code, const char *message)
   hk_failed(tail->argv, "the daemon says: %s (%s)", message, hankel_error_name(code));
 }
 
-/* Where scores are shown, says which machines of a cluster have others, or shows theirs, too. */
-static int tail_look_for_others(hankel *h, struct tail *tail)
-{
-  char *text = NULL;
-  cJSON *report = hankel_status(h, &text, HK_LINK_WAIT) < 0 ? NULL : cJSON_Parse(text);
-  char *others = report ? hk_tail_cluster_others(report) : NULL;
-  const bool first = tail->looked == 0;
-  int code = HK_EXIT_DONE;
-  tail->looked = hk_clock();
-  if (tail->cluster && report)
-    hk_tail_cluster_look(tail->others, report);
-  else if (tail->cluster && first)
-    code =
-        hk_failed(tail->argv, "--cluster needs the daemon's report, for which its token needs scope admin: %s", hankel_error(h));
-  else if (first && others)
-    fprintf(stderr, "hankel tail: other machines of the cluster have scores, too: %s; --cluster shows those\n", others);
-  free(others);
-  cJSON_Delete(report);
-  free(text);
-  return code;
-}
-
 /* Until SIGINT comes or something fails; the exit code. */
 static int tail_follow(hankel *h, struct tail *tail)
 {
   while (!interrupted) {
     const int timeout = hankel_timeout(h), wait = timeout < 0 || timeout > SLICE ? SLICE : timeout;
-    if (tail->cluster && !tail->lost && hk_clock() - tail->looked > OTHERS)
-      (void)tail_look_for_others(h, tail);
-    if (tail->cluster)
-      hk_tail_cluster_step(tail->others, h, wait);
-    if (hankel_step(h, tail->cluster ? 0 : wait) < 0)
+    if (hankel_step(h, wait) < 0)
       return hk_failed(tail->argv, "%s", hankel_error(h));
     if (fflush(stdout) != 0)
       return HK_EXIT_FAILED; /* hk_finish_output says why */
@@ -224,9 +192,7 @@ static int tail_show(hankel *h, struct tail *tail, const char *address, const st
     fprintf(stderr, "hankel tail: subscribed at %s\n", address);
     if (w->what & HANKEL_SCORES)
       hk_print_header(stdout, tail->format, false, NULL, 0);
-    code = w->what & (HANKEL_SCORES | HANKEL_UNSCORED) ? tail_look_for_others(h, tail) : HK_EXIT_DONE;
-    if (code == HK_EXIT_DONE)
-      code = tail_follow(h, tail);
+    code = tail_follow(h, tail);
   }
   return code;
 }
@@ -242,15 +208,10 @@ static int connect_and_show(struct tail *tail, const char *address, struct hanke
                                                .connected = tail_on_connected,
                                                .disconnected = tail_on_disconnected,
                                                .error = tail_on_error };
-  struct hk_tail_cluster others = { .argv = tail->argv, .link = *link, .match = w->match, .min_score = w->min_score };
-  others.what = w->what & (HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_VALUES);
-  others.link.callbacks = (struct hankel_callbacks){ .scores = on_scores, .gap = on_gap };
-  tail->others = &others;
   int code = hk_link_open(&h, tail->argv, address, link);
   if (code != 0)
     return code;
   code = tail_show(h, tail, address, w);
-  hk_tail_cluster_close(&others);
   hankel_close(h);
   return code;
 }
@@ -281,8 +242,7 @@ int hk_command_tail(int argc, char **argv)
       address = optarg;
       break;
     case 'c':
-      tail.cluster = true;
-      break;
+      break; /* of before: all machines' scores are shown anyway */
     case 'm':
       match = optarg;
       break;

@@ -274,8 +274,8 @@ void hk_admission_begin(struct hk_connection *c)
     struct hk_credentials *credentials = hk_gate_credentials(c->identity.gate);
     c->tls = hk_tls_new(credentials->tls);
     hk_credentials_release(credentials);
-    c->subscriber.seal = c->tls ? admission_seal : NULL;
-    c->subscriber.seal_arg = c->tls;
+    c->subscriber.seal = c->others.seal = c->tls ? admission_seal : NULL;
+    c->subscriber.seal_arg = c->others.seal_arg = c->tls;
     if (!c->tls)
       hk_connection_close(c);
     return;
@@ -297,7 +297,7 @@ enum hk_turn hk_admission_first_line(struct hk_connection *c)
   if (status == HK_LINE_NONE)
     return HK_TURN_NEED;
   if (hk_line_http(text, length, status)) {
-    c->http = true;
+    c->flow.http = true;
     admission_refuse(c, HANKEL_UNAUTHORIZED, "this is HTTP, which this listener does not accept");
     return HK_TURN_OVER;
   }
@@ -418,7 +418,7 @@ void hk_admission_again(struct hk_connection *c)
     if (good)
       c->identity.shown = *token;
     if (!(c->identity.scopes & HK_SCOPE_SUBSCRIBE))
-      hk_connection_unsubscribe(c);
+      hk_loop_unsubscribe(c->loop, c);
     if (!(c->identity.scopes & HK_SCOPE_FEED))
       hk_peer_feed_shut(c->peer_feed);
   }

@@ -47,7 +47,7 @@ void hk_connection_close(struct hk_connection *c)
     hk_admission_dropped(c);
   c->state = HK_CLOSED;
   hk_log_peer_gone(c->net->log, &c->quota, c->peer);
-  hk_connection_unsubscribe(c);
+  hk_loop_unsubscribe(c->loop, c);
   if (c->feeding.feed)
     hk_feed_give_up(c->feeding.feed, c->feeding.turn);
   hk_peer_feed_shut(c->peer_feed);
@@ -253,9 +253,8 @@ void hk_connection_drain(struct hk_connection *c)
   c->flow.draining = true;
 }
 
-static void on_wrote(struct hk_subscriber *s, int status)
+static void connection_wrote(struct hk_connection *c, struct hk_subscriber *s, int status)
 {
-  struct hk_connection *c = (struct hk_connection *)((char *)s - offsetof(struct hk_connection, subscriber));
   if (c->state == HK_CLOSED)
     return;
   if (status < 0) {
@@ -263,10 +262,20 @@ static void on_wrote(struct hk_subscriber *s, int status)
     return;
   }
   hk_send_gap(s, c->loop->config->queue / 2);
-  if (hk_publish_events_to(c->loop->publisher, s))
+  if (s == &c->subscriber && hk_publish_events_to(c->loop->publisher, s))
     hk_wake_up(&c->loop->wake, HK_WAKE_WORK);
-  if ((c->flow.unread && s->replies <= REPLIES_MAX / 2) || c->flow.leaving)
+  if ((c->flow.unread && c->subscriber.replies <= REPLIES_MAX / 2) || c->flow.leaving)
     connection_go_on(c);
+}
+
+static void on_wrote(struct hk_subscriber *s, int status)
+{
+  connection_wrote((struct hk_connection *)((char *)s - offsetof(struct hk_connection, subscriber)), s, status);
+}
+
+static void on_wrote_others(struct hk_subscriber *s, int status)
+{
+  connection_wrote((struct hk_connection *)((char *)s - offsetof(struct hk_connection, others)), s, status);
 }
 
 struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_config_listener *listener,
@@ -331,6 +340,8 @@ void hk_connection_start(struct hk_connection *c)
   }
   c->subscriber.stream = (uv_stream_t *)&c->tcp;
   c->subscriber.wrote = on_wrote;
+  c->others.stream = c->subscriber.stream;
+  c->others.wrote = on_wrote_others;
   c->opened = c->heard = hk_now();
   if (!c->peer_feed && !c->inner) {
     hk_count(&c->loop->counters.refused, 1);
@@ -348,19 +359,6 @@ void hk_connection_start(struct hk_connection *c)
   connection_go_on(c);
 }
 
-int hk_connection_subscribe(struct hk_connection *c, const struct hk_wanted *wanted)
-{
-  const int status = hk_subscribe(c->loop->publisher, &c->subscriber, wanted);
-  hk_loop_subscribed(c->loop);
-  return status;
-}
-
-void hk_connection_unsubscribe(struct hk_connection *c)
-{
-  hk_unsubscribe(c->loop->publisher, &c->subscriber);
-  hk_loop_subscribed(c->loop);
-}
-
 void hk_connection_reply(struct hk_connection *c, const void *data, size_t size)
 {
   if (c->state != HK_CLOSED && hk_send(&c->subscriber, data, size) != 0)
@@ -370,7 +368,7 @@ void hk_connection_reply(struct hk_connection *c, const void *data, size_t size)
 static void on_shutdown(uv_shutdown_t *request, int status)
 {
   struct hk_connection *c = request->data;
-  if (status != 0 || c->flow.ended || (!c->kind->lingers && !c->http))
+  if (status != 0 || c->flow.ended || (!c->kind->lingers && !c->flow.http))
     hk_connection_close(c);
 }
 
@@ -378,13 +376,13 @@ void hk_connection_finish(struct hk_connection *c)
 {
   if (c->state != HK_OPEN)
     return;
-  if (c->kind->silent && !c->tls && !c->http && !c->inner) { /* no farewell is needed */
+  if (c->kind->silent && !c->tls && !c->flow.http && !c->inner) { /* no farewell is needed */
     hk_connection_close(c);
     return;
   }
   c->state = HK_LINGERING;
   c->deadline = hk_now() + LINGER;
-  hk_connection_unsubscribe(c);
+  hk_loop_unsubscribe(c->loop, c);
   hk_peer_feed_shut(c->peer_feed);
   if (c->tls)
     hk_admission_farewell(c);
@@ -408,7 +406,7 @@ void hk_connection_refuse(struct hk_connection *c, uint16_t code, const char *me
 
 void hk_connection_refuse_http(struct hk_connection *c)
 {
-  c->http = true;
+  c->flow.http = true;
   hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: " HK_HTTP_REFUSED, c->identity.gate->name);
   hk_connection_refuse(c, HANKEL_FORBIDDEN, "this is HTTP, which this listener does not accept");
 }

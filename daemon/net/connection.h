@@ -82,7 +82,6 @@ struct hk_connection {
   struct hk_connection_flow flow;
   enum hk_connection_state state;
   int fd;                         /* until the connection is started on its loop; then -1 */
-  bool http;                      /* its first line was HTTP */
   bool inner;                     /* net/inner.h */
   struct hk_peer_feed *peer_feed; /* NULL: none was free, so the connection is refused; inner connections have none */
   struct hk_source *source;       /* of its points */
@@ -92,7 +91,8 @@ struct hk_connection {
   int64_t deadline; /* ns: end of LINGERING */
   struct hk_log_quota quota;
   struct hk_subscriber subscriber;
-  struct hk_tls *tls; /* NULL: plain */
+  struct hk_subscriber others; /* of results of other machines */
+  struct hk_tls *tls;          /* NULL: plain */
   struct hk_identity identity;
   struct hk_feeding feeding; /* binary */
   struct hk_binary binary;
@@ -109,9 +109,6 @@ void hk_connection_forget(struct hk_connection *c);
 void hk_connection_start(struct hk_connection *c);
 /* Frees a connection that will not be started. */
 void hk_connection_abandon(struct hk_connection *c);
-/* As hk_subscribe and hk_unsubscribe. */
-int hk_connection_subscribe(struct hk_connection *c, const struct hk_wanted *wanted);
-void hk_connection_unsubscribe(struct hk_connection *c);
 /* Continues after a park. */
 void hk_connection_go_on(struct hk_connection *c);
 /* Sends a reply (copied). Closes the connection if this fails. */

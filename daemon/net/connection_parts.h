@@ -27,6 +27,7 @@ struct hk_connection_links {
 struct hk_connection_flow {
   bool reading;
   bool ended;    /* the peer's stream has ended */
+  bool http;     /* its first line was HTTP */
   bool draining; /* no more is read */
   bool leaving;  /* the peer has said that it will send no more; results may still be on their way to it */
   bool unread;   /* too many of its replies are unsent: it continues once they are sent */

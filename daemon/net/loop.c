@@ -40,9 +40,50 @@ void hk_loop_park(struct hk_loop *l, struct hk_connection *c)
   l->list.parked_tail = &c->links.next_parked;
 }
 
-void hk_loop_subscribed(struct hk_loop *l)
+/* The publisher's views may have changed. */
+static void loop_subscribed(struct hk_loop *l)
 {
   atomic_store_explicit(&l->shared.subscriptions, hk_publisher_views(l->publisher), memory_order_release);
+  if (l->shared.others.publisher)
+    atomic_store_explicit(&l->shared.listeners, hk_publisher_views(l->shared.others.publisher), memory_order_release);
+}
+
+/* To results of other machines, if there are any. A part of the daemon that shares those of this machine wants no others. */
+static int subscribe_others(struct hk_loop *l, struct hk_connection *c, const struct hk_wanted *wanted)
+{
+  struct hk_wanted results = *wanted;
+  if (!l->shared.others.publisher || c->binary.scored)
+    return 0;
+  results.what &= HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_VALUES | HANKEL_SEQUENCES;
+  if (results.what & (HANKEL_SCORES | HANKEL_UNSCORED))
+    return hk_subscribe(l->shared.others.publisher, &c->others, &results);
+  hk_unsubscribe(l->shared.others.publisher, &c->others);
+  return 0;
+}
+
+int hk_loop_subscribe(struct hk_loop *l, struct hk_connection *c, const struct hk_wanted *wanted)
+{
+  int status = subscribe_others(l, c, wanted);
+  if (status == 0)
+    status = hk_subscribe(l->publisher, &c->subscriber, wanted);
+  loop_subscribed(l);
+  return status;
+}
+
+void hk_loop_unsubscribe(struct hk_loop *l, struct hk_connection *c)
+{
+  hk_unsubscribe(l->publisher, &c->subscriber);
+  if (l->shared.others.publisher)
+    hk_unsubscribe(l->shared.others.publisher, &c->others);
+  loop_subscribed(l);
+}
+
+bool hk_loop_show(struct hk_loop *l, struct hk_shown *shown)
+{
+  const bool put = hk_ring_put(&l->shared.others.ring, shown);
+  if (put)
+    hk_wake_up(&l->wake, HK_WAKE_WORK);
+  return put;
 }
 
 void hk_loop_survey(struct hk_loop *l)

@@ -27,6 +27,7 @@
 
 #include "daemon/base/counters.h"
 #include "daemon/base/latency.h"
+#include "daemon/base/ring.h"
 #include "daemon/base/wake.h"
 #include "daemon/intake/chunk_pool.h"
 #include "daemon/intake/decode_lines.h"
@@ -42,6 +43,7 @@
 struct hk_connection;
 struct hk_listener;
 struct hk_net;
+struct hk_shown;
 
 /* Orders to a loop. */
 enum hk_order {
@@ -80,16 +82,24 @@ struct hk_loop_lists {
   struct hk_connection *feeding; /* connections with feeds */
 };
 
+/* Results of other machines of a cluster. */
+struct hk_loop_others {
+  struct hk_publisher *publisher; /* the loop's; NULL: there are none */
+  struct hk_ring ring;            /* of struct hk_shown, from the cluster's thread */
+};
+
 /* For other threads. */
 struct hk_loop_shared {
   atomic_uint orders;                 /* enum hk_order */
   atomic_uint subscriptions;          /* the publisher's views: with none, no results are wanted */
+  atomic_uint listeners;              /* the same of results of other machines */
   atomic_uint n_connections;          /* including those on their way to the loop */
   atomic_bool drained;                /* draining, and no connection waits for room */
   _Atomic int64_t beat;               /* ns: when it was last seen running */
   atomic_uint subscribers, held_back; /* connections; a second old */
   _Atomic uint64_t queued;            /* bytes; a second old */
   pthread_mutex_t lock;
+  struct hk_loop_others others;
   struct hk_connection *arrivals; /* under lock: list of accepted connections, to be started here */
 };
 
@@ -132,12 +142,16 @@ void hk_loop_order(struct hk_loop *loop, enum hk_order order);
 void hk_loop_hand(struct hk_loop *loop, struct hk_connection *c);
 struct hk_loop *hk_loop_least_busy(struct hk_net *net); /* the loop with the fewest connections */
 
+/* Hands results of other machines to a loop, which releases them. False: it has too many already. Thread: the cluster's. */
+bool hk_loop_show(struct hk_loop *loop, struct hk_shown *shown);
+
 /* For the loop's connections. */
 void hk_loop_add(struct hk_loop *loop, struct hk_connection *c);
 void hk_loop_remove(struct hk_loop *loop, struct hk_connection *c);
 void hk_loop_park(struct hk_loop *loop, struct hk_connection *c);
-/* The publisher's views may have changed. */
-void hk_loop_subscribed(struct hk_loop *loop);
+/* As hk_subscribe and hk_unsubscribe, of results of other machines, too. */
+int hk_loop_subscribe(struct hk_loop *loop, struct hk_connection *c, const struct hk_wanted *wanted);
+void hk_loop_unsubscribe(struct hk_loop *loop, struct hk_connection *c);
 /* Counts subscribers, queued bytes and so on of the connections, for the status. */
 void hk_loop_survey(struct hk_loop *loop);
 

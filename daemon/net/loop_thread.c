@@ -8,12 +8,15 @@
 #include "daemon/net/net.h"
 #include "daemon/net/tcp_listener.h"
 #include "daemon/net/udp_listener.h"
+#include "daemon/publish/shown.h"
 #include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/others.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define SHOWN 64u           /* messages with results of other machines that wait for the loop */
 #define END 2               /* s that the thread has to stop */
 #define TURN_RESULTS 65536u /* approximate number of results of a shard in one turn: under 1 MiB for a subscriber to all */
 
@@ -76,6 +79,17 @@ static void take_deliveries(struct hk_loop *l, struct hk_chunk_pool *pool)
     }
     if (n > 0)
       hk_wake_up(&l->wake, HK_WAKE_WORK);
+  }
+}
+
+/* Results of other machines. */
+static void take_shown(struct hk_loop *l)
+{
+  struct hk_shown *shown;
+  while (l->shared.others.publisher && (shown = hk_ring_take(&l->shared.others.ring)) != NULL) {
+    hk_publish(l->shared.others.publisher, &shown->batch, shown->sequence, hk_string(""));
+    hk_shown_release(shown);
+    l->pace.busy = l->pace.turn;
   }
 }
 
@@ -153,6 +167,8 @@ static void loop_adopt(struct hk_loop *l)
   l->scored.intake.max_pending = l->entry.intake.max_pending = l->config->max_pending;
   hk_lines_adopt(l->lines, l->config->evict);
   hk_publisher_adopt(l->publisher, l->config);
+  if (l->shared.others.publisher)
+    hk_publisher_adopt(l->shared.others.publisher, l->config);
   atomic_fetch_add_explicit(&l->net->obeyed, 1, memory_order_release);
 }
 
@@ -236,6 +252,7 @@ static void loop_work(struct hk_loop *l)
 {
   take_deliveries(l, &l->scored.pool);
   take_deliveries(l, &l->entry.pool);
+  take_shown(l);
   hk_loop_tell_events(l);
   loop_acknowledge(l);
   obey(l);
@@ -353,6 +370,13 @@ static int loop_open_way(struct hk_loop *l, struct hk_loop_way *way, const struc
   return hk_chunk_pool_open(&way->pool, lanes + l->number, to->n, l->net->n_loops, l->number, l->points);
 }
 
+static int loop_open_others(struct hk_loop *l)
+{
+  const int status = hk_ring_init(&l->shared.others.ring, SHOWN);
+  return status == 0 ? hk_publisher_new(&l->shared.others.publisher, l->config, l->net->others->registry, NULL, &l->counters)
+                     : status;
+}
+
 int hk_loop_open(struct hk_loop *l, struct hk_net *net, uint32_t number, char *error, size_t size)
 {
   const struct hk_config *config = net->config;
@@ -370,6 +394,8 @@ int hk_loop_open(struct hk_loop *l, struct hk_net *net, uint32_t number, char *e
     status = -ENOMEM;
   if (status == 0)
     status = hk_publisher_new(&l->publisher, config, net->shards->registry, net->shards->events, &l->counters);
+  if (status == 0 && net->others)
+    status = loop_open_others(l);
   if (status == 0)
     status = loop_open_way(l, &l->scored, net->shards, net->lanes);
   l->peers = &l->scored;
@@ -454,6 +480,10 @@ void hk_loop_close(struct hk_loop *l)
   }
   loop_release(l, &l->scored.pool);
   loop_release(l, &l->entry.pool);
+  for (struct hk_shown *shown; l->shared.others.publisher && (shown = hk_ring_take(&l->shared.others.ring)) != NULL;)
+    hk_shown_release(shown);
+  hk_publisher_free(l->shared.others.publisher);
+  hk_ring_free(&l->shared.others.ring);
   hk_publisher_free(l->publisher);
   hk_chunk_pool_close(&l->scored.pool);
   hk_chunk_pool_close(&l->entry.pool);

@@ -72,6 +72,7 @@ struct hk_net {
   struct hk_log *log;
   struct hk_shards *shards;
   struct hk_shards *entry; /* that take the points of peers: the same, or with [cluster] role = all the one that publishes them */
+  struct hk_others *others; /* NULL: results of other machines are not shown */
   struct hk_durable *durable;
   struct hk_server *server; /* receives the requests */
   struct hk_requests requests;

@@ -203,7 +203,7 @@ static enum hk_turn binary_subscribe(struct hk_connection *c, const struct hk_fr
   if (code != 0)
     return hk_binary_bad_payload(c, f);
   const struct hk_wanted wanted = { HK_PROTOCOL_BINARY, m.what, m.min_score, m.glob, m.since };
-  const int status = hk_connection_subscribe(c, &wanted);
+  const int status = hk_loop_subscribe(c->loop, c, &wanted);
   if (status == -ENOSPC)
     return hk_binary_fault(c, f, HANKEL_BAD_SUBSCRIPTION,
                            "too many different subscriptions; max_subscriptions in the configuration limits them");
@@ -222,7 +222,7 @@ static enum hk_turn unsubscribe(struct hk_connection *c, const struct hk_frame *
 {
   if (hk_empty_read(f) != 0)
     return hk_binary_bad_payload(c, f);
-  hk_connection_unsubscribe(c);
+  hk_loop_unsubscribe(c->loop, c);
   uint8_t bytes[HK_FRAME_HEADER];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   if (hk_empty_write(&w, HK_DONE, f->tag) == 0)
@@ -344,6 +344,7 @@ static enum hk_turn farewell(struct hk_connection *c)
   if (hk_source_pending(c->source) > 0 || !hk_loop_told(c->loop, &c->subscriber, &c->binary.bye_event))
     return HK_TURN_WAIT;
   hk_send_gap(&c->subscriber, SIZE_MAX);
+  hk_send_gap(&c->others, SIZE_MAX);
   uint8_t bytes[HK_FRAME_HEADER + 16];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   const uint64_t late = atomic_load_explicit(&c->source->late, memory_order_relaxed); /* no points are pending: the counts are

@@ -79,7 +79,7 @@ static void line_protocol_tell(struct hk_connection *c, uint16_t code, const cha
   static const char http[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
                              "this port takes the line protocol over plain TCP or TLS, not over HTTP: nothing was taken\n";
   (void)code;
-  if (c->http) /* which has been logged */
+  if (c->flow.http) /* which has been logged */
     hk_connection_reply(c, http, sizeof http - 1);
   else
     hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "closed: %s", message);

@@ -118,7 +118,7 @@ static void say_error(struct hk_connection *c, const char *message)
 
 static void text_protocol_subscribe(struct hk_connection *c, const struct hk_wanted *wanted)
 {
-  const int status = hk_connection_subscribe(c, wanted);
+  const int status = hk_loop_subscribe(c->loop, c, wanted);
   if (status == 0)
     hk_loop_tell_events(c->loop);
   if (status == -ENOSPC)

@@ -326,6 +326,11 @@ int hk_registry_series(struct hk_registry *r, uint32_t shard, const char *name, 
   return refusal;
 }
 
+void hk_registry_generations(struct hk_registry *r, uint8_t generation)
+{
+  memset(r->slot.generation, generation, r->max_sensors);
+}
+
 static bool rebind(struct hk_registry *r, struct hk_slot_binding *device, uint32_t slot)
 {
   const struct hk_registry_sensor *s = r->slot.sensor[slot];

@@ -29,6 +29,9 @@ int hk_registry_complete(struct hk_registry *registry, uint32_t slot, uint32_t *
 int hk_registry_series(struct hk_registry *registry, uint32_t shard, const char *name, size_t length, uint32_t detector,
                        uint32_t *slot);
 
+/* Sets the generation of the first sensor of every slot. Before there are any. */
+void hk_registry_generations(struct hk_registry *registry, uint8_t generation);
+
 /* Removes a sensor's name and handle; it is no longer counted. It keeps its slot. Thread: its shard's. */
 void hk_registry_retire(struct hk_registry *registry, uint32_t slot);
 /* Frees the slot of a retired sensor, also in the backend. Nothing that waits, is in flight or is being published may name it,

@@ -9,6 +9,7 @@
 #include "daemon/net/admission.h"
 #include "daemon/net/loop_thread.h"
 #include "daemon/scoring/failover.h"
+#include "daemon/scoring/others.h"
 #include "daemon/scoring/relay.h"
 #include "daemon/scoring/shard_thread.h"
 #include "daemon/scoring/stall.h"
@@ -282,6 +283,8 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   if (status == 0 && hk_cluster_shares_events(&config->cluster) &&
       (status = hk_copy_open(&s->shards.events, config->event_log)) != 0)
     snprintf(error, size, "event log: %s", strerror(-status));
+  if (status == 0 && hk_cluster_shares_events(&config->cluster) && (status = hk_others_new(&s->net.others, config)) != 0)
+    snprintf(error, size, "sensors of other machines: %s", strerror(-status));
   s->durable.loops = s->net.n_loops;
   for (uint32_t i = 0; i < s->net.n_loops; i++)
     s->durable.loop_wake[i] = &s->net.loops[i].wake;
@@ -359,7 +362,9 @@ static int lifecycle_start(struct hk_server *s, char *error, size_t size)
   if (status == 0)
     status = hk_bridges_adopt(s->bridges, s->config);
   if (status == 0)
-    status = hk_cluster_start_events(&s->events, &s->net);
+    status = hk_cluster_start_events(&s->shared.events, &s->net);
+  if (status == 0)
+    status = hk_cluster_start_scores(&s->shared.scores, &s->net); /* before there are any */
   if (status == 0)
     status = hk_cluster_start(&s->cluster, &s->net);
   if (status == 0)
@@ -416,7 +421,8 @@ bool hk_server_close(struct hk_server *s)
   stopped &= hk_cluster_stop(s->cluster);
   stopped &= hk_cluster_stop(s->publishing);
   stopped &= hk_receivers_stop(s->receivers);
-  stopped &= hk_cluster_stop(s->events);
+  stopped &= hk_cluster_stop(s->shared.events);
+  stopped &= hk_cluster_stop(s->shared.scores);
   for (uint32_t i = 0; s->net.loops && i < s->net.n_loops; i++)
     stopped &= hk_loop_stop(&s->net.loops[i]);
   for (uint32_t i = 0; s->shard && i < s->shards.n + s->entry.n; i++)
@@ -440,7 +446,8 @@ bool hk_server_close(struct hk_server *s)
   hk_bridges_free(s->bridges);
   hk_cluster_free(s->cluster);
   hk_cluster_free(s->publishing);
-  hk_cluster_free(s->events);
+  hk_cluster_free(s->shared.events);
+  hk_cluster_free(s->shared.scores);
   hk_relay_free(s->net.entry ? s->net.entry->relay : NULL);
   hk_receivers_free(s->receivers);
   hk_eventlog_free(hk_eventlog_shared(s->shards.events) ? s->shards.events : NULL);
@@ -448,6 +455,7 @@ bool hk_server_close(struct hk_server *s)
   hk_maintenance_free(s->shards.maintenance);
   hk_registry_free(s->shards.registry);
   hk_registry_free(s->entry.registry);
+  hk_others_free(s->net.others);
   hk_peer_feeds_close(&s->net.peer_feeds);
   hk_gates_close(&s->net.gates);
   hk_address_limits_free(s->net.limits);

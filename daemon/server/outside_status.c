@@ -131,6 +131,19 @@ static void cluster_where(struct hk_buffer *out, struct hk_cluster *cluster, uin
   hk_buffer_put(out, "]", 1);
 }
 
+/* Of the log of scores: what is shared, and shown of others. */
+static void cluster_shares(struct hk_buffer *out, struct hk_cluster *scores)
+{
+  struct hk_cluster_look l;
+  hk_cluster_look(scores, &l);
+  if (l.role != HK_CLUSTER_NONE)
+    hk_buffer_print(out,
+                    ",\"scores\":{\"state\":\"%s\",\"listeners\":%" PRIu32 ",\"shared\":%" PRIu64 ",\"lost\":%" PRIu64
+                    ",\"waiting\":%" PRIu32 ",\"shown\":%" PRIu64 ",\"repeated\":%" PRIu64 ",\"refused\":%" PRIu64
+                    ",\"bad\":%" PRIu64 "}",
+                    cluster_state(&l), l.members, l.points, l.lost, l.waiting, l.shown, l.repeated, l.refused, l.bad);
+}
+
 static void cluster_status(struct hk_buffer *out, const struct hk_outside *from)
 {
   struct hk_cluster *cluster = from->cluster;
@@ -167,6 +180,7 @@ static void cluster_status(struct hk_buffer *out, const struct hk_outside *from)
   if (e.role != HK_CLUSTER_NONE)
     hk_buffer_print(out, ",\"events\":\"%s\",\"events_waiting\":%" PRIu32 ",\"leads\":%s", cluster_states[e.state], e.waiting,
                     e.leads ? "true" : "false");
+  cluster_shares(out, from->scores);
   hk_buffer_print(out, ",\"machine\":");
   hk_json_string(out, l.machine, strlen(l.machine));
   cluster_where(out, cluster, l.of);

@@ -11,7 +11,7 @@
 struct hk_outside {
   struct hk_receivers *receivers;
   struct hk_bridges *bridges;
-  struct hk_cluster *cluster, *publishing, *events; /* server.h */
+  struct hk_cluster *cluster, *publishing, *events, *scores; /* server.h */
 };
 
 /* Appends the members `notify` and `mqtt`, arrays with an object for each, and `cluster`, if there is one. */

@@ -5,6 +5,7 @@
 #include "daemon/config/config_diff.h"
 #include "daemon/config/config_reader.h"
 #include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/others.h"
 #include "daemon/scoring/shard_reload.h"
 #include "daemon/scoring/snapshot_slices.h"
 #include "daemon/sensors/maintenance.h"
@@ -330,6 +331,8 @@ static void reload_adopt(struct hk_server *s)
   hk_registry_adopt(s->shards.registry, r->next, r->sections);
   if (s->entry.n > 0)
     hk_registry_adopt(s->entry.registry, r->next, r->sections);
+  if (s->net.others)
+    hk_registry_adopt(s->net.others->registry, r->next, r->sections);
   s->net.config = r->next;
   reload_order(s, HK_ORDER_ADOPT);
   reload_ask(s, HK_RELOAD_ADOPT, HK_SHARD_RELOAD_REVIEW);

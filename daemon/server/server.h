@@ -46,6 +46,11 @@ struct hk_server_handles {
   uv_async_t over; /* a shard was lost without replacement */
 };
 
+/* What machines of a cluster share beside points. NULL: this one does not, or before the start. */
+struct hk_server_shared {
+  struct hk_cluster *events, *scores;
+};
+
 struct hk_server {
   const struct hk_config *config; /* in force for the main thread; other threads have their own pointer (loop.h, shard.h) */
   struct hk_net net;
@@ -53,8 +58,8 @@ struct hk_server {
   struct hk_bridges *bridges;     /* NULL: before the start */
   struct hk_cluster *cluster;     /* NULL: the configuration has none, or before the start */
   struct hk_cluster *publishing;  /* with role = all, beside `cluster`, which scores then; else NULL */
-  struct hk_cluster *events;      /* NULL: it has no copy of a shared log of events, or before the start */
-  struct hk_web *web;             /* NULL: no listener speaks HTTP */
+  struct hk_server_shared shared;
+  struct hk_web *web; /* NULL: no listener speaks HTTP */
   struct hk_log log;
   struct hk_reload reload; /* its path is set before the server is opened */
   struct hk_shards shards; /* shared by all shards */

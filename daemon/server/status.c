@@ -488,7 +488,8 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   output(out, s, loop->config, &sum);
   status_alerts(out, s);
   incidents(out, s);
-  hk_outside_status(out, &(struct hk_outside){ s->receivers, s->bridges, s->cluster, s->publishing, s->events });
+  hk_outside_status(
+      out, &(struct hk_outside){ s->receivers, s->bridges, s->cluster, s->publishing, s->shared.events, s->shared.scores });
   latency(out, s);
   loops(out, s);
   end(out);

@@ -1,7 +1,9 @@
-/* Fuzz target: messages of a cluster's logs. Checksums are set right first, so that what stands behind them is reached. What was
- * read has handles that count its names, at most so many points, and, written again, is read as the same. */
+/* Fuzz target: messages of a cluster's logs, of points and of scores. Checksums are set right first, so that what stands behind
+ * them is reached. What was read has handles that count its names, at most so many points, and, written again, is read as the
+ * same. */
 #include "proto/wire/columns.h"
 #include "proto/wire/log_message.h"
+#include "proto/wire/score_message.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -23,7 +25,9 @@ static size_t framed(const uint8_t *data, size_t size, uint8_t *out)
   struct hk_writer w = HK_WRITER(out, MOST);
   while (size > 2 && !w.full) {
     const size_t wanted = data[0] | (data[1] & 15u) << 8, length = wanted < size - 2 ? wanted : size - 2;
-    const size_t place = hk_frame_begin(&w, data[1] >> 4 ? HK_POINTS : HK_REGISTER, 0);
+    static const uint8_t types[16] = { HK_REGISTER, HK_POINTS, HK_PING, HK_NAMES, HK_SCORES };
+    const uint8_t type = types[data[1] >> 4];
+    const size_t place = hk_frame_begin(&w, type ? type : HK_POINTS, 0);
     hk_put(&w, data + 2, length);
     (void)hk_frame_end(&w, place);
     data += 2 + length;
@@ -75,10 +79,32 @@ static void look(const uint8_t *data, size_t size)
   again(names, &p);
 }
 
+/* What was read has handles that count its names, and states that there are. */
+static void look_at_scores(const uint8_t *data, size_t size)
+{
+  struct hk_score_message m;
+  int64_t times[HK_SCORE_MESSAGE_MAX];
+  const char *why = NULL;
+  if (hk_score_message_read(data, size, &m, &why) != 0) {
+    require(why && why[0]);
+    return;
+  }
+  require(m.scores.n <= HK_SCORE_MESSAGE_MAX && m.names.n <= HK_SCORE_MESSAGE_MAX && m.scores.values);
+  hk_scores_times(&m.scores, times);
+  for (uint32_t i = 0; i < m.scores.n; i++) {
+    uint32_t handle;
+    memcpy(&handle, (const uint8_t *)m.scores.handles + i * sizeof handle, sizeof handle);
+    require(handle < m.names.n && (!m.scores.states || ((const uint8_t *)m.scores.states)[i] <= HANKEL_PROVISIONAL_SCORE));
+  }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   static uint8_t frames[MOST];
   look(data, size);
-  look(frames, framed(data, size, frames));
+  const size_t n = framed(data, size, frames);
+  look(frames, n);
+  look_at_scores(data, size);
+  look_at_scores(frames, n);
   return 0;
 }

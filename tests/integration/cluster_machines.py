@@ -102,6 +102,16 @@ class Cluster(harness.Case):
         for d in daemons:
             until(lambda: self.of(d)['state'] == 'connected', 'the broker to be connected', rabbit.START)
 
+    def heard(self, *scorers):
+        """They know that others listen to their scores."""
+        until(lambda: all(self.of(d)['scores']['listeners'] > 0 for d in scorers), 'the scorers to share their scores', rabbit.START)
+
+    def once(self, c):
+        """What a subscriber has seen: each result once, whichever machine has computed it."""
+        seen = {(s, t): (score, state) for s, t, _, score, state in c.results}
+        self.assertEqual(len(seen), len(c.results))
+        return seen
+
     def scored(self, d, n):
         """So many points are dealt with there, each once."""
         def dealt_with():

@@ -1,0 +1,218 @@
+#include "daemon/bridge/cluster_scores_out.h"
+
+#include "daemon/net/inner.h"
+#include "proto/wire/score_message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SECOND 1000000000ll
+#define WINDOW HK_SCORES_WINDOW
+_Static_assert(WINDOW < HK_CONFIRMS_MAX, "all may be on their way");
+
+int hk_scores_out_begin(struct hk_scores_out *o, uint32_t max_sensors, int epoll)
+{
+  o->fd = -1;
+  o->epoll = epoll;
+  o->inbox.max_length = HK_FRAME_MAX;
+  o->place = calloc(max_sensors, sizeof *o->place);
+  o->room = malloc(HK_SCORE_MESSAGE_BYTES);
+  hk_confirms_begin(&o->confirms);
+  if (!o->place || !o->room)
+    return -ENOMEM;
+  return getrandom(&o->writer, sizeof o->writer, 0) == (ssize_t)sizeof o->writer ? 0 : -EIO;
+}
+
+void hk_scores_out_finish(struct hk_scores_out *o)
+{
+  for (uint32_t i = 0; i < o->n; i++)
+    free(o->window[(o->first + i) % WINDOW].data);
+  hk_inbox_free(&o->inbox);
+  free(o->place);
+  free(o->room);
+}
+
+void hk_scores_out_close(struct hk_scores_out *o)
+{
+  if (o->fd >= 0)
+    close(o->fd);
+  o->fd = -1;
+  hk_inbox_free(&o->inbox);
+  o->retry = hk_now() + SECOND;
+}
+
+void hk_scores_out_open(struct hk_cluster *c, struct hk_scores_out *o)
+{
+  struct hk_token shown = { 0 };
+  uint8_t bytes[512];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  const struct hk_subscription all = { .what = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_VALUES | HANKEL_SEQUENCES,
+                                       .glob = hk_string("") };
+  snprintf(shown.name, sizeof shown.name, "[cluster] %.40s", c->rule.name);
+  const struct hk_inner inner = { .protocol = HK_PROTOCOL_BINARY,
+                                  .listener = &c->peers.listener,
+                                  .gate = &c->peers.gate,
+                                  .peer = "[cluster] scores",
+                                  .scopes = HK_SCOPE_SUBSCRIBE,
+                                  .shown = &shown,
+                                  .unit = 1,
+                                  .scored = true };
+  int status = hk_hello_write(&w, 0, &(struct hk_hello){ .client = hk_string("cluster") });
+  if (status == 0)
+    status = hk_subscribe_write(&w, 0, &all);
+  o->fd = status == 0 ? hk_inner_open(c->net, &inner) : status;
+  if (o->fd < 0 || send(o->fd, w.data, w.size, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)w.size ||
+      epoll_ctl(o->epoll, EPOLL_CTL_ADD, o->fd, &(struct epoll_event){ .events = EPOLLIN }) != 0) {
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "scores of this machine are not shared: %s",
+                strerror(o->fd < 0 ? -o->fd : errno));
+    hk_scores_out_close(o);
+  }
+}
+
+/* The columns of a message that is being made. */
+struct scores_piece {
+  uint32_t n, n_names;
+  struct hk_string name[HK_SCORE_MESSAGE_MAX];
+  int64_t time[HK_SCORE_MESSAGE_MAX];
+  double value[HK_SCORE_MESSAGE_MAX];
+  uint64_t sequence[HK_SCORE_MESSAGE_MAX];
+  uint32_t number[HK_SCORE_MESSAGE_MAX];
+  float score[HK_SCORE_MESSAGE_MAX];
+  uint8_t state[HK_SCORE_MESSAGE_MAX];
+};
+
+static void scores_put(struct hk_scores_out *o, const struct scores_piece *p, bool sequences)
+{
+  struct hk_writer w = HK_WRITER(o->room, HK_SCORE_MESSAGE_BYTES);
+  const struct hk_score_columns columns = {
+    p->n, p->time, p->value, sequences ? p->sequence : NULL, p->number, p->score, p->state
+  };
+  uint8_t *data = NULL;
+  if (p->n == 0)
+    return;
+  if (hk_score_message_write(&w, o->writer, p->n_names, p->name, &columns) == 0)
+    data = malloc(w.size);
+  if (!data) {
+    o->lost += p->n;
+    return;
+  }
+  memcpy(data, w.data, w.size);
+  o->window[(o->first + o->n++) % WINDOW] = (struct hk_scores_message){ data, w.size };
+  o->results += p->n;
+}
+
+/* Copies results `first` to `first + n - 1` of a frame, with the names of their sensors, which the caller reads. */
+static void scores_copy(struct hk_cluster *c, struct hk_scores_out *o, const struct hk_scores *f, const int64_t *time,
+                        uint32_t first, uint32_t n, struct scores_piece *p)
+{
+  struct hk_registry *registry = c->net->shards->registry;
+  o->message++;
+  p->n = p->n_names = 0;
+  for (uint32_t i = first; i < first + n; i++) {
+    uint32_t handle;
+    memcpy(&handle, (const uint8_t *)f->handles + i * sizeof handle, sizeof handle);
+    const uint32_t slot = handle & 0xffffff;
+    if (!hk_registry_holds(registry, slot) || hk_registry_handle(registry, slot) != handle) {
+      o->lost++; /* it was evicted meanwhile */
+      continue;
+    }
+    struct hk_scores_place *place = &o->place[slot];
+    if (place->message != o->message) {
+      *place = (struct hk_scores_place){ o->message, p->n_names };
+      p->name[p->n_names++] = hk_registry_name(registry, slot);
+    }
+    p->time[p->n] = time[i];
+    memcpy(&p->value[p->n], (const uint8_t *)f->values + i * sizeof *p->value, sizeof *p->value);
+    if (f->sequences)
+      memcpy(&p->sequence[p->n], (const uint8_t *)f->sequences + i * sizeof *p->sequence, sizeof *p->sequence);
+    p->number[p->n] = place->number;
+    memcpy(&p->score[p->n], (const uint8_t *)f->scores + i * sizeof *p->score, sizeof *p->score);
+    p->state[p->n++] = f->states ? ((const uint8_t *)f->states)[i] : HANKEL_OK;
+  }
+}
+
+static void scores_share(struct hk_cluster *c, struct hk_scores_out *o, const struct hk_scores *f)
+{
+  struct hk_registry *registry = c->net->shards->registry;
+  int64_t *time = malloc(f->n * sizeof *time);
+  struct scores_piece *piece = malloc(sizeof *piece);
+  if (!time || !piece || !f->values) {
+    o->lost += f->n;
+  } else {
+    hk_scores_times(f, time);
+    hk_registry_read(registry);
+    for (uint32_t first = 0; first < f->n; first += HK_SCORE_MESSAGE_MAX) {
+      const uint32_t left = f->n - first;
+      scores_copy(c, o, f, time, first, left < HK_SCORE_MESSAGE_MAX ? left : HK_SCORE_MESSAGE_MAX, piece);
+      scores_put(o, piece, f->sequences != NULL);
+    }
+    hk_registry_read_end(registry);
+  }
+  free(time);
+  free(piece);
+}
+
+bool hk_scores_out_room(const struct hk_scores_out *o)
+{
+  return o->n + HK_FRAME_MAX / (21 * HK_SCORE_MESSAGE_MAX) + 1 <= WINDOW;
+}
+
+bool hk_scores_out_hear(struct hk_cluster *c, struct hk_scores_out *o)
+{
+  struct hk_frame f;
+  for (;;) {
+    int code;
+    while (hk_scores_out_room(o) && (code = hk_inbox_next(&o->inbox, &f)) != HK_FRAME_PART) {
+      struct hk_scores results;
+      uint64_t dropped, events;
+      if (code != HK_FRAME_WHOLE)
+        return false;
+      if (f.type == HK_SCORES && hk_scores_read(&f, &results) == 0)
+        scores_share(c, o, &results);
+      else if (f.type == HK_GAP && hk_gap_read(&f, &dropped, &events) == 0)
+        o->lost += dropped;
+    }
+    if (!hk_scores_out_room(o))
+      return true;
+    size_t room;
+    uint8_t *space = hk_inbox_space(&o->inbox, &room);
+    const ssize_t n = space && room > 0 ? recv(o->fd, space, room, MSG_DONTWAIT) : 0;
+    if (n <= 0)
+      return n < 0 && (errno == EAGAIN || errno == EINTR);
+    hk_inbox_wrote(&o->inbox, (size_t)n);
+  }
+}
+
+int hk_scores_out_publish(struct hk_cluster *c, struct hk_scores_out *o)
+{
+  int status = 0;
+  while (status == 0 && !c->look.blocked && hk_confirms_open(&o->confirms) < o->n) {
+    const struct hk_scores_message *m = &o->window[(o->first + hk_confirms_open(&o->confirms)) % WINDOW];
+    o->confirms.sent++;
+    status = c->kind->publish(c->engine, HK_ENGINE_SCORES, m->data, m->size);
+  }
+  return status;
+}
+
+void hk_scores_out_discard(struct hk_scores_out *o)
+{
+  while (o->n > hk_confirms_open(&o->confirms))
+    free(o->window[(o->first + --o->n) % WINDOW].data);
+}
+
+void hk_scores_out_confirm(struct hk_scores_out *o, const struct hk_broker_engine_event *e)
+{
+  const uint64_t before = o->confirms.low;
+  if (!hk_confirms_take(&o->confirms, e, NULL, NULL))
+    return;
+  for (uint64_t i = before; i < o->confirms.low; i++) {
+    free(o->window[o->first].data);
+    o->first = (o->first + 1) % WINDOW;
+    o->n--;
+  }
+}

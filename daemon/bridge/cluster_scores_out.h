@@ -1,0 +1,57 @@
+/* What a machine shares of its results with others (cluster_scores.c): messages made of what an inner connection, which
+ * subscribes to all results, receives; they are kept until the broker has confirmed them. Thread: the cluster's. */
+#ifndef HK_CLUSTER_SCORES_OUT_H
+#define HK_CLUSTER_SCORES_OUT_H
+
+#include "daemon/bridge/cluster_internal.h"
+#include "daemon/bridge/confirms.h"
+#include "proto/wire/frame.h"
+
+#define HK_SCORES_WINDOW 256u /* maximum number of messages that the broker has not confirmed */
+
+/* A message that the broker has not confirmed. */
+struct hk_scores_message {
+  uint8_t *data;
+  size_t size;
+};
+
+/* A sensor of this machine in the message that is being made. */
+struct hk_scores_place {
+  uint32_t message; /* the last one that it was put into, */
+  uint32_t number;  /* and its number there */
+};
+
+/* What this machine shares. */
+struct hk_scores_out {
+  int epoll;     /* the caller's: says when the inner connection is readable */
+  int fd;        /* the inner connection; -1: none */
+  int64_t retry; /* ns: when to open it again */
+  struct hk_inbox inbox;
+  struct hk_scores_message window[HK_SCORES_WINDOW]; /* n from `first` on, as a ring */
+  uint32_t first, n;
+  struct hk_confirms confirms;
+  uint64_t writer; /* number of this process */
+  struct hk_scores_place *place;
+  uint32_t message; /* number of the message that is being made, from 1 */
+  uint8_t *room;    /* HK_SCORE_MESSAGE_BYTES */
+  uint64_t results, lost;
+};
+
+/* o: zeroed. Returns 0 or a negative errno; to finish in either case. */
+int hk_scores_out_begin(struct hk_scores_out *o, uint32_t max_sensors, int epoll);
+void hk_scores_out_finish(struct hk_scores_out *o); /* closed */
+/* Subscribes to all results of this machine; on failure it is closed, and o->retry says when to try again. */
+void hk_scores_out_open(struct hk_cluster *c, struct hk_scores_out *o);
+void hk_scores_out_close(struct hk_scores_out *o);
+/* Makes messages of what has come, as far as there is room. False: the inner connection has ended. */
+bool hk_scores_out_hear(struct hk_cluster *c, struct hk_scores_out *o);
+/* Whether the messages of one more frame have room. */
+bool hk_scores_out_room(const struct hk_scores_out *o);
+/* Publishes messages that are not on their way yet, as far as the broker accepts them. Returns 0 or a negative errno. */
+int hk_scores_out_publish(struct hk_cluster *c, struct hk_scores_out *o);
+/* The broker has confirmed some. */
+void hk_scores_out_confirm(struct hk_scores_out *o, const struct hk_broker_engine_event *event);
+/* Nobody listens any more: frees messages that are not on their way. */
+void hk_scores_out_discard(struct hk_scores_out *o);
+
+#endif
