@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define SECOND 1000000000ll
+#define LINGER (60 * SECOND) /* scores are shared for so long after the last listener was seen */
 
 /* What it shows. */
 struct scores_in {
@@ -39,6 +40,7 @@ struct scores {
   int epoll;
   int64_t counted; /* ns: when listeners were last counted */
   uint32_t others; /* other machines that listen */
+  int64_t until;   /* ns: until when it shares its scores */
   struct hk_scores_out out;
   struct scores_in in;
 };
@@ -184,6 +186,12 @@ static int scores_settle(struct hk_cluster *c)
   return c->kind->took(c->engine);
 }
 
+/* Whether this machine shares its scores. When the broker is back, listeners may be later than the points that have waited. */
+static bool scores_shares(const struct hk_cluster *c)
+{
+  return c->rule.role != HK_CLUSTER_GATEWAY && hk_now() < ((const struct scores *)c->state)->until;
+}
+
 /* --- begin and end ---------------------------------------------------------------------------------------------------------- */
 
 static int scores_begin(struct hk_cluster *c)
@@ -202,12 +210,11 @@ static int scores_begin(struct hk_cluster *c)
     return s->in.last ? status : -ENOMEM;
   for (uint32_t i = 0; i < most; i++)
     s->in.last[i] = INT64_MIN;
-  if (c->rule.role != HK_CLUSTER_GATEWAY)
-    s->others = 1; /* perhaps: so nothing is missed until they are counted */
+  s->until = hk_now() + LINGER / 10; /* perhaps some listen: so nothing is missed until they are counted */
   struct epoll_event event = { .events = EPOLLIN };
   if (s->epoll < 0 || s->in.back < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->in.back, &event) != 0)
     return -errno;
-  if (s->others > 0)
+  if (scores_shares(c))
     hk_scores_out_open(c, &s->out);
   return 0;
 }
@@ -234,6 +241,8 @@ static int scores_greeted(struct hk_cluster *c)
   hk_confirms_begin(&s->out.confirms);
   s->in.follows = s->in.listens = s->in.owed = false;
   s->counted = 0;
+  if (s->out.fd >= 0 && s->until < hk_now() + LINGER / 2)
+    s->until = hk_now() + LINGER / 2;
   return c->kind->log(c->engine, HK_ENGINE_SCORES);
 }
 
@@ -260,6 +269,8 @@ static int scores_count(struct hk_cluster *c)
     status = c->kind->count(c->engine, HK_ENGINE_LISTENERS, s->in.listens, &all);
   s->counted = hk_now();
   s->others = all - (s->in.listens && all > 0);
+  if (s->others > 0)
+    s->until = s->counted + LINGER;
   c->more = true; /* the answers may have come with messages, which the socket no longer shows */
   return status;
 }
@@ -285,7 +296,7 @@ static int scores_turn(struct hk_cluster *c)
   int status = 0;
   if (hk_now() - s->counted >= SECOND)
     status = scores_count(c);
-  const bool shares = s->others > 0 && c->rule.role != HK_CLUSTER_GATEWAY;
+  const bool shares = scores_shares(c);
   if (shares && s->out.fd < 0 && hk_now() >= s->out.retry)
     hk_scores_out_open(c, &s->out);
   if (s->out.fd >= 0 && (!shares || !hk_scores_out_hear(c, &s->out)))

@@ -2,7 +2,7 @@
 """Scorers that share partitions over a broker ([cluster] state = shared:DIR), under faults at random: looks whether anything was lost,
 scored otherwise or told otherwise.
 
-    tests/faults/cluster.py SECONDS [--seed SEED] [--scorers N] [--sensors COUNT] [--rate POINTS] [--broker | --three] [--all]
+    tests/faults/cluster.py SECONDS [--seed SEED] [--scorers N] [--sensors COUNT] [--rate POINTS] [--broker | --three] [--all] [--only KIND,...]
 
 One RabbitMQ, or three in network namespaces of their own (--three, as root), a gateway that is fed, another one that would lead in its place, N scorers (with --all, N machines with role = all, of which one
 is fed), and a feeder with a named feed that sends again what was not acknowledged. A fault every few seconds: a scorer gets SIGKILL and
@@ -380,6 +380,8 @@ class Rig:
         kinds += [self.broker_stopped, self.broker_killed, self.broker_short] * self.options.broker
         if self.brokers:
             kinds += [self.one_of_three_killed, self.leading_of_three_killed, self.one_of_three_stopped, self.one_of_three_cut_off, self.two_of_three_cut, self.machine_cut_off, self.scorer_cut_off_long] * 3
+        if self.options.only:
+            kinds = [k for k in kinds if k.__name__ in self.options.only.split(',')]
         end = time.monotonic() + self.options.seconds
         self.feeder.start()
         self.recovered(20, time.monotonic())
@@ -445,6 +447,7 @@ def main():
     parser.add_argument('--all', action='store_true', help='machines with role = all')
     parser.add_argument('--broker', action='store_true', help='the broker is stopped and killed, too')
     parser.add_argument('--three', action='store_true', help='three brokers in network namespaces; they are killed and stopped, and links are cut')
+    parser.add_argument('--only', metavar='KIND,...', help='faults of these kinds only')
     options = parser.parse_args()
     if options.three:
         brokers.alone()
