@@ -25,6 +25,13 @@ int hk_copy_open(struct hk_eventlog **out, uint64_t most)
   return 0;
 }
 
+void hk_copy_on_operation(struct hk_eventlog *l, void (*operated)(void *arg, const struct hk_logged_operation *operation),
+                          void *arg)
+{
+  l->operated = operated;
+  l->operated_arg = arg;
+}
+
 /* --- from the shared log ---------------------------------------------------------------------------------------------------- */
 
 /* Whether an event was told before. */
@@ -64,6 +71,7 @@ static bool is_leaders(uint32_t type, const uint8_t *payload)
 static bool take_record(struct hk_eventlog *l, uint64_t position, const struct hk_shared_record *r)
 {
   struct hk_logged_settled settled;
+  struct hk_logged_operation operation;
   switch (r->type) {
   case HK_RECORD_EVENT:
     return event_copy_take_event(l, position, r->payload, r->size);
@@ -73,6 +81,8 @@ static bool take_record(struct hk_eventlog *l, uint64_t position, const struct h
     if (!hk_log_record_valid(r->type, r->payload, r->size) || (!r->leads && is_leaders(r->type, r->payload)))
       return false;
     hk_blocks_keep(&l->kept, position, r->type, r->payload, r->size);
+    if (r->type == HK_RECORD_OPERATION && l->operated && hk_logged_operation_read(r->payload, r->size, &operation))
+      l->operated(l->operated_arg, &operation);
     if (r->type == HK_RECORD_SETTLED && hk_logged_settled_read(r->payload, r->size, &settled))
       hk_eventlog_assign(l, &settled);
     return true;

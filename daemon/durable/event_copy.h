@@ -18,6 +18,10 @@
 
 /* Makes an empty copy; most: limit for the bytes in memory. Returns 0 or a negative errno. Thread: main. */
 int hk_copy_open(struct hk_eventlog **out, uint64_t most);
+/* Calls `operated` with each operation that is taken, in their order, as this machine reads it: those of all machines, also
+ * before its start. Set before any is taken. Thread of `operated`: the cluster's; it must not use the log. */
+void hk_copy_on_operation(struct hk_eventlog *log, void (*operated)(void *arg, const struct hk_logged_operation *operation),
+                          void *arg);
 /* Takes a message of the shared log, at its offset. Offsets ascend. False, with a reason: it cannot be read, and is an empty
  * record. */
 bool hk_copy_take(struct hk_eventlog *log, uint64_t offset, const void *message, size_t size, const char **why);

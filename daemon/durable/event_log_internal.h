@@ -20,6 +20,8 @@ struct hk_eventlog {
   bool settles;                       /* will get them: there is a watch */
   struct hk_eventlog_cursor assigned; /* after the last event that got one */
   struct hk_past past;                /* until the end of the replay; of a copy: always */
+  void (*operated)(void *arg, const struct hk_logged_operation *operation); /* hk_copy_on_operation; may be NULL */
+  void *operated_arg;
 };
 
 /* Assigns incidents to events. To call under the lock. */

@@ -144,6 +144,17 @@ static void maintenance_make_room(struct hk_maintenance *m, int64_t now)
     maintenance_forget(m, first + 1);
 }
 
+/* Whether a client's window is there, open or ended. */
+static bool maintenance_has(const struct hk_maintenance *m, const struct hk_maintenance_rule *rule)
+{
+  for (uint32_t i = 0; i < m->n_asked; i++) {
+    const struct hk_maintenance_rule *r = &m->asked[i].rule;
+    if (r->from == rule->from && strcmp(r->match, rule->match) == 0 && strcmp(r->name, rule->name) == 0)
+      return true;
+  }
+  return false;
+}
+
 int hk_maintenance_begin(struct hk_maintenance *m, struct hk_string glob, int64_t from, int64_t to, struct hk_string by)
 {
   struct window w = { .rule = { .from = from, .to = to } };
@@ -153,8 +164,11 @@ int hk_maintenance_begin(struct hk_maintenance *m, struct hk_string glob, int64_
   snprintf(w.rule.match, sizeof w.rule.match, "%.*s", (int)glob.length, glob.data);
   snprintf(w.rule.name, sizeof w.rule.name, "%.*s", (int)by.length, by.data);
   pthread_mutex_lock(&m->lock);
-  maintenance_make_room(m, from);
-  status = m->n_asked == HK_MAINTENANCE_ASKED ? -ENOSPC : 0;
+  status = maintenance_has(m, &w.rule) ? -EEXIST : 0;
+  if (status == 0)
+    maintenance_make_room(m, from);
+  if (status == 0 && m->n_asked == HK_MAINTENANCE_ASKED)
+    status = -ENOSPC;
   if (status == 0)
     m->asked[m->n_asked++] = w;
   pthread_mutex_unlock(&m->lock);

@@ -30,8 +30,8 @@ void hk_maintenance_open(struct hk_maintenance *maintenance, const struct hk_dis
 /* Whether a sensor is in maintenance at a time. */
 bool hk_maintenance_covers(struct hk_maintenance *maintenance, struct hk_string sensor, int64_t time);
 
-/* Adds a client's window from..to-1; `from` is now. Returns 0; -ENOSPC: too many open windows; -EINVAL: the glob; -ENOMEM. by: 1
- * to HK_WHO_MAX bytes. */
+/* Adds a client's window from..to-1; `from` is now, or was. Returns 0; -EEXIST: it is there; -ENOSPC: too many open windows;
+ * -EINVAL: the glob; -ENOMEM. by: 1 to HK_WHO_MAX bytes. */
 int hk_maintenance_begin(struct hk_maintenance *maintenance, struct hk_string glob, int64_t from, int64_t to,
                          struct hk_string by);
 /* Ends, at `now`, clients' windows with exactly this glob. Returns their number. */

@@ -283,6 +283,8 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   if (status == 0 && hk_cluster_shares_events(&config->cluster) &&
       (status = hk_copy_open(&s->shards.events, config->event_log)) != 0)
     snprintf(error, size, "event log: %s", strerror(-status));
+  if (hk_eventlog_shared(s->shards.events))
+    hk_copy_on_operation(s->shards.events, hk_operate_take, s);
   if (status == 0 && hk_cluster_shares_events(&config->cluster) && (status = hk_others_new(&s->net.others, config)) != 0)
     snprintf(error, size, "sensors of other machines: %s", strerror(-status));
   s->durable.loops = s->net.n_loops;

@@ -145,15 +145,28 @@ static void on_saved(uv_work_t *work, int status)
     hk_shard_settled(&o->server->shard[0]); /* waiting connections check again */
 }
 
-void hk_operate_log(struct hk_server *server, const struct hk_logged_operation *operation)
+uint64_t hk_operate_log(struct hk_server *server, const struct hk_logged_operation *operation)
 {
   struct hk_eventlog *events = server->shards.events;
+  const uint64_t appended = events ? hk_eventlog_append_operation(events, operation) : 0;
   if (!events)
-    return;
-  if (hk_eventlog_append_operation(events, operation) == 0)
+    return 0;
+  if (appended == 0)
     hk_log(&server->log, HK_LOG_WARNING, "event log: no memory for what was done to the daemon; its timeline lacks that");
   else
     hk_durable_nudge(&server->durable);
+  return appended;
+}
+
+void hk_operate_take(void *arg, const struct hk_logged_operation *op)
+{
+  struct hk_server *s = arg;
+  const bool begins = op->kind == HK_LOGGED_MAINTENANCE, ends = op->kind == HK_LOGGED_MAINTENANCE_END;
+  if (begins ? hk_maintenance_begin(s->shards.maintenance, op->subject, op->time, op->until, op->by) != 0 || op->until < hk_wall()
+             : !ends || hk_maintenance_end(s->shards.maintenance, op->subject, op->time) == 0)
+    return;
+  hk_log(&s->log, HK_LOG_NOTICE, "maintenance: %.*s %s it for %.*s, at another machine of the cluster", (int)op->by.length,
+         op->by.data, begins ? "begins" : "ends", (int)op->subject.length, op->subject.data);
 }
 
 static void maintain(struct hk_connection *c, struct hk_operation *o, const struct hk_operate *m, const char *by)
@@ -174,12 +187,17 @@ static void maintain(struct hk_connection *c, struct hk_operation *o, const stru
   hk_log(&c->net->server->log, HK_LOG_NOTICE, "maintenance: %s (%s) %s it for %s", by, c->peer,
          m->what == HANKEL_END_MAINTENANCE ? "ends" : "begins", o->subject);
   o->server = c->net->server;
-  hk_operate_log(o->server, &(struct hk_logged_operation){ .time = now,
-                                                           .until = o->to,
-                                                           .kind = m->what == HANKEL_END_MAINTENANCE ? HK_LOGGED_MAINTENANCE_END
-                                                                                                     : HK_LOGGED_MAINTENANCE,
-                                                           .subject = hk_string(o->subject),
-                                                           .by = hk_string(by) });
+  const uint64_t appended =
+      hk_operate_log(o->server, &(struct hk_logged_operation){
+                                    .time = now,
+                                    .until = o->to,
+                                    .kind = m->what == HANKEL_END_MAINTENANCE ? HK_LOGGED_MAINTENANCE_END : HK_LOGGED_MAINTENANCE,
+                                    .subject = hk_string(o->subject),
+                                    .by = hk_string(by) });
+  if (hk_eventlog_shared(o->server->shards.events)) { /* other machines learn of it there */
+    o->events = o->server->shards.events;
+    o->appended = appended;
+  }
   o->work.data = o;
   o->saving = uv_queue_work(&c->loop->uv, &o->work, on_save, on_saved) == 0;
 }

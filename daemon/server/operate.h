@@ -21,6 +21,9 @@ bool hk_operate_result(struct hk_operation *operation, bool *taken, struct hk_bu
 void hk_operate_abandon(struct hk_operation *operation);
 
 /* Logs an operation, if the daemon keeps an event log. Thread: any. */
-void hk_operate_log(struct hk_server *server, const struct hk_logged_operation *operation);
+uint64_t hk_operate_log(struct hk_server *server, const struct hk_logged_operation *operation);
+/* Does what an operator has asked any machine of a cluster for, which this one reads in their shared log: maintenance. What was
+ * asked of this one is done already. arg: the server. Thread: the cluster's. */
+void hk_operate_take(void *arg, const struct hk_logged_operation *operation);
 
 #endif

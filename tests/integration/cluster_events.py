@@ -5,6 +5,7 @@ import json
 import signal
 import struct
 import subprocess
+import time
 import unittest
 import urllib.request
 
@@ -152,3 +153,31 @@ class TestEvents(Events):
         self.wait_for_pages(POINTS)
         f.client.close()
         self.kill(other)
+
+    def test_maintenance(self):
+        """A window that is begun at a gateway covers alerts wherever they are raised, is shown everywhere, also by who comes later, and ends
+        by a word to any machine."""
+        gateway, scorer = self.machine('gateway'), self.machine('scorer')
+        self.connected(gateway, scorer)
+
+        def hankel(d, *what):
+            out = subprocess.run([harness.HANKEL, 'maintenance', *what, '--from', f"127.0.0.1:{d.port['binary tcp']}"], check=False, capture_output=True, text=True, timeout=rabbit.START)
+            self.assertEqual(out.returncode, 0, out)
+
+        def windows(*machines):
+            return [[w['match'] for w in self.ask(d, 'maintenance')['maintenance']] for d in machines]
+        hankel(gateway, 'begin', 's*', '1h')
+        until(lambda: windows(scorer, gateway) == [['s*']] * 2, 'the window at both', rabbit.START)
+        now = time.time_ns() - START
+        f = cluster_machines.Feeder('f', self.values)
+        f.points = [(s, t + now, v) for s, t, v in f.points]
+        f.connect(gateway)
+        f.send(len(f.points))
+        f.wait(len(f.points))
+        until(lambda: self.ask(gateway, 'events')['events'] and len(self.ask(gateway, 'alerts')['alerts']) == len(self.standing(POINTS)), 'the alerts', rabbit.START)
+        self.assertEqual({e.get('maintenance') for e in self.ask(gateway, 'events')['events'] if e['event'] == 'raised'}, {True})
+        f.client.close()
+        late = self.machine('gateway')
+        until(lambda: windows(late) == [['s*']], 'the window at the late one', rabbit.START)
+        hankel(scorer, 'end', 's*')
+        until(lambda: windows(scorer, gateway, late) == [[]] * 3, 'the end at all', rabbit.START)

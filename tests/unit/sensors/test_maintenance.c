@@ -81,15 +81,17 @@ static void test_asked(void **state)
   const struct hk_string c = hk_string("c");
   assert_int_equal(hk_maintenance_begin(m, c, TODAY, TODAY + HOUR, who), 0);
   for (uint32_t i = 2; i < HK_MAINTENANCE_ASKED; i++)
-    assert_int_equal(hk_maintenance_begin(m, b, TODAY, TODAY + 2 * HOUR, who), 0);
-  assert_int_equal(hk_maintenance_begin(m, b, TODAY, TODAY + HOUR, who), -ENOSPC);
+    assert_int_equal(hk_maintenance_begin(m, b, TODAY + i, TODAY + 2 * HOUR, who), 0);
+  assert_int_equal(hk_maintenance_begin(m, b, TODAY + 2, TODAY + 2 * HOUR, who),
+                   -EEXIST); /* as a log that is read again has it */
+  assert_int_equal(hk_maintenance_begin(m, b, TODAY + 1, TODAY + HOUR, who), -ENOSPC);
   assert_int_equal(hk_maintenance_end(m, c, TODAY + 3 * HOUR / 4), 1);
   /* Where all places are taken the one that has been over for longest goes, one at a time. */
   assert_int_equal(hk_maintenance_begin(m, b, TODAY + 3 * HOUR / 4, TODAY + 2 * HOUR, who), 0);
   assert_true(hk_maintenance_covers(m, c, TODAY)); /* points of that time may still come */
-  assert_int_equal(hk_maintenance_begin(m, b, TODAY + 3 * HOUR / 4, TODAY + 2 * HOUR, who), 0);
+  assert_int_equal(hk_maintenance_begin(m, b, TODAY + 3 * HOUR / 4 + 1, TODAY + 2 * HOUR, who), 0);
   assert_false(hk_maintenance_covers(m, c, TODAY));
-  assert_int_equal(hk_maintenance_begin(m, b, TODAY + 3 * HOUR / 4, TODAY + 2 * HOUR, who), -ENOSPC);
+  assert_int_equal(hk_maintenance_begin(m, b, TODAY + 3 * HOUR / 4 + 2, TODAY + 2 * HOUR, who), -ENOSPC);
   assert_int_equal(hk_maintenance_begin(m, b, TODAY + 3 * DAY, TODAY + 4 * DAY, who), 0); /* those before are over for long */
   hk_maintenance_free(m);
 }
