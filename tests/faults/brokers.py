@@ -40,6 +40,7 @@ class Brokers:
         self.nodes = [rabbit.Broker(address=f'{NET}.{11 + i}', within=self._within(i), keys=keys, erlang='-kernel net_ticktime 8') for i in range(n)]
         for b in self.nodes:
             b.wait()
+        self.whole()  # a stream has replicas on the brokers that there are when it is made
 
     def _place(self, i):
         place = subprocess.Popen([*rabbit.WITH_US, 'unshare', '--net', 'sleep', 'infinity'])
