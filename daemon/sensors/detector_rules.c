@@ -163,6 +163,7 @@ int hk_sections_new(struct hk_sections **out, const struct hk_config *config)
       continue;
     if (d->derived) { /* a companion of the one before it */
       struct hk_section *of = &s->section[s->n - 1];
+      snprintf(of->suffix[of->n_companions], sizeof *of->suffix, "%s", strchr(d->name, HK_DERIVED_MARK));
       of->companion[of->n_companions++] = d->number;
       continue;
     }
@@ -274,16 +275,37 @@ bool hk_sections_field(const struct hk_sections *s, const char *name, size_t len
   return find_cut(s->fields, s->n_fields, false, name, length, out);
 }
 
+/* Whether one of these is a text. */
+static bool has_suffix(const char (*suffix)[HK_CONFIG_NAME_MAX], uint32_t n, const char *text, size_t length)
+{
+  for (uint32_t k = 0; k < n; k++)
+    if (strlen(suffix[k]) == length && memcmp(text, suffix[k], length) == 0)
+      return true;
+  return false;
+}
+
+static bool is_group(const struct hk_sections *s, const char *name, size_t length)
+{
+  for (uint32_t i = 0; i < s->n_groups + s->n_fields; i++) {
+    const struct cut *g = i < s->n_groups ? &s->groups[i] : &s->fields[i - s->n_groups];
+    if (strlen(g->name) == length && memcmp(g->name, name, length) == 0)
+      return true;
+  }
+  return false;
+}
+
 bool hk_sections_derived(const struct hk_sections *s, const char *name, size_t length)
 {
-  struct hk_machine_name of;
-  for (size_t at = length; s->n_fields > 0 && at > 1; at--) {
-    if (name[at - 1] != HK_DERIVED_MARK || !hk_sections_field(s, name, at - 1, &of))
+  struct hk_machine_name field;
+  for (size_t at = length; at-- > 1;) {
+    if (name[at] != HK_DERIVED_MARK)
       continue;
-    for (uint32_t k = 0; k < of.series->n; k++)
-      if (strlen(of.series->suffix[k]) == length - (at - 1) &&
-          memcmp(name + at - 1, of.series->suffix[k], length - (at - 1)) == 0)
-        return true;
+    const char *rest = name + at;
+    const struct hk_section *of = hk_sections_find(s, name, at);
+    if ((of && has_suffix(of->suffix, of->n_companions, rest, length - at)) ||
+        (hk_sections_field(s, name, at, &field) && has_suffix(field.series->suffix, field.series->n, rest, length - at)) ||
+        is_group(s, name, at))
+      return true;
   }
   return false;
 }

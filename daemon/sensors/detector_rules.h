@@ -25,6 +25,7 @@ struct hk_section {
   uint32_t number;
   uint32_t n_companions;
   uint32_t companion[HK_COMPANIONS];
+  char suffix[HK_COMPANIONS][HK_CONFIG_NAME_MAX]; /* of their names, behind that of the sensor */
 };
 
 /* The first section whose glob matches a name; NULL: none. Valid as long as its sections. */
@@ -53,7 +54,8 @@ struct hk_field_series {
   char suffix[HK_ALGORITHMS][HK_CONFIG_NAME_MAX];
 };
 bool hk_sections_field(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
-/* Whether a name is that of a derived sensor which a field makes, or would make, of a sensor that it matches. */
+/* Whether a name is kept for a series that the daemon makes, or would make: of a sensor's companion, of a field's member, or of a
+ * group or field itself, GROUP#any. */
 bool hk_sections_derived(const struct hk_sections *sections, const char *name, size_t length);
 bool hk_sections_group(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
 /* The second group of a sensor: the novelty of a group with statistic = both. Its machines are those of the group. */

@@ -8,7 +8,7 @@
 #define TOGETHER 256u
 #define PENDING UINT32_MAX
 
-/* Finds detectors for pending names; refuses names without one, and those of derived sensors that fields make. */
+/* Finds detectors for pending names; refuses names without one, and those of series that the daemon makes. */
 static void find_detectors(const struct hk_sections *sections, uint32_t first, uint32_t n, struct hk_registry_wanted *wanted,
                            uint32_t *refusals)
 {

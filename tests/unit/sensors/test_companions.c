@@ -110,21 +110,27 @@ static void test_companions(void **state)
     hk_device_close(devices[i]);
 }
 
-/* A companion whose name is taken, or too long, is not made; the sensor is. */
+/* No peer takes a companion's name, also before its sensor is there. A companion whose name is taken, by a peer's series of a
+ * state from before its algorithm was wanted, or too long, is not made; the sensor is. */
 static void test_companions_that_cannot_be(void **state)
 {
   struct fixture *f = *state;
   struct hk_device *device;
   struct hk_registry *r = accompanied(f, 1, 100, &device);
   char name[HK_NAME_MAX];
-  const uint32_t theirs = taken(r, "pump#graph"), mine = taken(r, "pump");
+  const uint32_t theirs = 7;
+  uint32_t slot, added;
+  assert_int_equal(hk_registry_take(r, "pump#graph", 10, &slot), HANKEL_RESERVED);
+  assert_int_equal(hk_registry_restore(r, theirs, 0, hk_string("pump#graph"), hk_string("pumps")), 0);
+  hk_registry_restored(r);
+  const uint32_t mine = taken(r, "pump");
   assert_false(hk_registry_derived(r, theirs));
+  assert_int_equal(hk_registry_complete(r, theirs, &added), 0);
   assert_true(has_companions(r, theirs, 1, "pump#graph", 2, both));
   assert_true(has_companions(r, mine, 1, "pump", 1, both + 1));
   assert_int_equal(hk_registry_lacking(r), 1);
   memset(name, 'p', sizeof name);
   memcpy(name, "pump", 4);
-  uint32_t slot;
   assert_int_equal(hk_registry_take(r, name, sizeof name - 5, &slot), 0);
   assert_int_equal(hk_registry_next_companion(r, slot), slot);
   assert_int_equal(hk_registry_lacking(r), 3);
