@@ -178,8 +178,7 @@ static int events_take(struct hk_cluster *c, const struct hk_broker_engine_event
   const char *why;
   if (s->next != HK_ENGINE_FIRST && e->offset < s->next) {
     snprintf(c->engine->why, sizeof c->engine->why,
-             "the log of events begins again at %" PRIu64 ", and %" PRIu64
-             " was next: whoever deletes it has to restart all machines",
+             "the log of events begins again at %" PRIu64 ", and %" PRIu64 " was next: after deleting it, restart all machines",
              e->offset, s->next);
     return -EPROTO;
   }
