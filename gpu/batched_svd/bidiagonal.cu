@@ -17,14 +17,14 @@
 
 #define WARP 32u
 #define ALL 0xffffffffu
-#define SMALLEST 0x1p-100f /* of the square of what a reflector would take away; the matrix's largest is 1 */
+#define SMALLEST 0x1p-100f /* of the squares that a reflector would remove; the largest element of the matrix is 1 */
 
 /* H = I - tau v v^T with H (alpha, x) = (beta, 0), v = (1, inverse x). */
 struct reflector {
   float beta, tau, inverse;
 };
 
-/* squares: those of x. Next to nothing is left alone: that changes the matrix by 1e-15 of its largest element. */
+/* squares: the sum of those of x. A negligible x gets no reflector: this changes the matrix by 1e-15 of its largest element. */
 static __device__ struct reflector reflector_of(float alpha, float squares)
 {
   if (!(squares > SMALLEST))
@@ -45,7 +45,7 @@ static __device__ void warp_sums(float (&x)[1])
   x[0] = warp_sum(x[0]);
 }
 
-/* Two sums in little more than the time of one: a half of the warp for each. */
+/* Two sums, in little more than the time of one: each half of the warp computes one. */
 static __device__ void warp_sums(float (&x)[2])
 {
   const bool high = threadIdx.x & 16;
@@ -90,7 +90,7 @@ static __device__ struct room room_in(float *shared, const struct hk_bidiagonal 
   return r;
 }
 
-/* What a warp knows while it goes through its columns in step t. */
+/* State of a warp in step t. */
 template <uint32_t CHUNKS> struct pass {
   uint32_t t;
   float tau;          /* of v */
@@ -121,7 +121,7 @@ static __device__ __forceinline__ void take(struct pass<CHUNKS> &p, const struct
     for (uint32_t i = 0; i < N; i++)
       value[i][c] = a[i * step + c * WARP + lane];
   }
-  __syncwarp(); /* element t has been read by all lanes */
+  __syncwarp(); /* all lanes have read element t */
 #pragma unroll
   for (uint32_t c = BEGIN; c < CHUNKS; c++) {
 #pragma unroll
@@ -160,7 +160,8 @@ static __device__ __forceinline__ void take(struct pass<CHUNKS> &p, const struct
   }
 }
 
-/* This warp's columns from `from` (or the first of its own after it) up to `to`; column 0 would be at `base`. */
+/* Processes the columns of this warp from `from`, or its first one after that, up to `to`. base: the address that column 0 would
+ * have. */
 template <uint32_t N, uint32_t BEGIN, uint32_t CHUNKS, uint32_t WARPS>
 static __device__ __forceinline__ void take_all(struct pass<CHUNKS> &p, const struct room &room, float *base, uint32_t ld,
                                                 uint32_t from, uint32_t to)
@@ -189,15 +190,15 @@ static __device__ uint32_t largest_bits(const float *a, uint32_t n, uint32_t *wo
   return bits;
 }
 
-/* What a block knows of its matrix. */
+/* The matrix of a block. */
 struct work {
   uint32_t columns, ld_left, ld_right, first_kept;
   float *left, *right, *tau_left, *tau_right, *d, *e;
-  float *kept; /* where column 0 would be in shared memory */
-  float back;  /* d and e are multiplied by */
+  float *kept; /* the address that column 0 would have in shared memory */
+  float back;  /* factor for d and e */
 };
 
-/* Makes the reflector of column t, with v in p.v, from the column as it stands in shared memory. */
+/* Makes the reflector of column t from the column in shared memory; p.v receives v. */
 template <uint32_t CHUNKS, uint32_t BEGIN>
 static __device__ __forceinline__ struct reflector reflect_column(struct pass<CHUNKS> &p, const struct room &room, uint32_t t)
 {
@@ -221,8 +222,8 @@ static __device__ __forceinline__ struct reflector reflect_column(struct pass<CH
   return of_column;
 }
 
-/* Makes the reflector of row t from what all warps have of it, and with it A u and column t + 1 for the next step; writes both
- * reflectors. */
+/* Makes the reflector of row t from the sums of all warps, then A u and column t + 1 for the next step; writes both reflectors.
+ * */
 template <uint32_t WARPS>
 static __device__ __forceinline__ struct reflector reflect_row(const struct room &room, const struct work &w, uint32_t t,
                                                                const struct reflector &of_column)
@@ -260,8 +261,8 @@ static __device__ __forceinline__ struct reflector reflect_row(const struct room
   return of_row;
 }
 
-/* The steps whose column begins in chunks BEGIN.. BEGIN + STRIDE - 1, then the others, so that the compiler knows what is
- * left of the columns. */
+/* Does the steps whose column begins in the chunks BEGIN..BEGIN + STRIDE - 1, then the others: so the compiler knows how much of
+ * the columns is left. */
 template <uint32_t CHUNKS, uint32_t BEGIN, uint32_t STRIDE, uint32_t WARPS, uint32_t N>
 static __device__ __forceinline__ void steps(struct pass<CHUNKS> &p, const struct room &room, const struct work &w)
 {
@@ -306,7 +307,7 @@ static __device__ __forceinline__ void steps(struct pass<CHUNKS> &p, const struc
       steps<CHUNKS, BEGIN + STRIDE, STRIDE, WARPS, N>(p, room, w);
 }
 
-/* THREADS threads a matrix; columns of 32 CHUNKS rows; N columns at a time. */
+/* Reduces a matrix by THREADS threads; its columns have 32 CHUNKS rows; a warp takes N columns at a time. */
 template <uint32_t CHUNKS, uint32_t STRIDE, uint32_t THREADS, uint32_t N>
 __global__ void __launch_bounds__(THREADS)
     reduce(const struct hk_bidiagonal b, const float *all, float *d, float *e, uint32_t *status, bool scaled_back)
@@ -365,7 +366,7 @@ __global__ void __launch_bounds__(THREADS)
   steps<CHUNKS, 0, STRIDE, WARPS, N>(p, room, w);
 }
 
-/* The kernel for columns of so many rows, and its threads. */
+/* A kernel, the rows of the columns that it takes, and its threads. */
 struct kernel {
   void (*run)(const struct hk_bidiagonal, const float *, float *, float *, uint32_t *, bool);
   uint32_t rows, threads;

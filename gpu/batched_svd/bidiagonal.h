@@ -15,7 +15,7 @@ extern "C" {
 
 struct hk_bidiagonal {
   uint32_t rows, columns;         /* rows >= columns */
-  uint32_t row_step, column_step; /* of an element in the caller's matrix */
+  uint32_t row_step, column_step; /* distance of elements in the caller's matrix */
   uint32_t ld_left, ld_right;     /* hk_bidiagonal_rows(rows), and columns rounded up to whole warps */
   uint32_t shared_columns;        /* columns in shared memory: the last ones */
   /* A column a reflector. left: ld_left x columns a matrix, reflector t is zero above row t and 1 there; while the matrix is
@@ -25,22 +25,23 @@ struct hk_bidiagonal {
   float *scale;                /* divisor of the matrix */
 };
 
-/* Rows that the reduction works on when a matrix has so many; the rest is zero. */
+/* Number of rows with which the reduction processes a matrix of `rows` rows; the additional ones are zero. */
 uint32_t hk_bidiagonal_rows(uint32_t rows);
 
 /* Prepares the kernel for b and fills in shared_columns. Returns a cudaError_t. */
 int hk_bidiagonal_plan(struct hk_bidiagonal *b);
 
-/* d: columns a matrix, e: columns - 1 a matrix; times scale if `scaled_back`. All launches answer a cudaError_t. */
+/* d: `columns` numbers a matrix, e: columns - 1; multiplied by the scale if `scaled_back`. All launchers return a cudaError_t. */
 int hk_bidiagonal_reduce(const struct hk_bidiagonal *b, const float *a, uint32_t count, float *d, float *e, uint32_t *status,
                          bool scaled_back, struct CUstream_st *stream);
 
-/* Orthonormal columns out of reflectors: out = H_0 H_1 ... (first `columns` of I), rows x columns with leading dimension ld. */
+/* Computes orthonormal columns from reflectors: out = H_0 H_1 ... (first `columns` of I), rows x columns with leading dimension
+ * ld. */
 int hk_bidiagonal_form(const struct hk_bidiagonal *b, bool right, float *out, uint32_t ld, uint32_t count, const uint32_t *status,
                        struct CUstream_st *stream);
 
-/* One round of the QR iteration of every matrix: see gpu/batched_svd/bidiagonal_qr.h. rotations: NULL or batch x hk_qr_bytes.
- * *unsolved (device) grows by the number of matrices that need another round. */
+/* Does a round of the QR iteration of every matrix: see gpu/batched_svd/bidiagonal_qr.h. rotations: NULL or batch x hk_qr_bytes.
+ * Adds to *unsolved (on the device) the number of matrices that need another round. */
 int hk_bidiagonal_qr(struct hk_qr *qr, float *d, float *e, uint32_t columns, unsigned char *rotations, uint32_t count,
                      const uint32_t *status, uint32_t *unsolved, struct CUstream_st *stream);
 
@@ -48,8 +49,8 @@ int hk_bidiagonal_qr(struct hk_qr *qr, float *d, float *e, uint32_t columns, uns
 int hk_bidiagonal_rotate(const struct hk_bidiagonal *b, const unsigned char *rotations, float *left, float *right, uint32_t count,
                          struct CUstream_st *stream);
 
-/* Puts values and vectors in falling order, makes values positive, and copies them to the caller's arrays (vectors without
- * gaps). place: columns a matrix, work space. Statuses become HK_SVD_UNSOLVED where qr says so. */
+/* Sorts values and vectors in falling order, makes values positive, and copies them to the caller's arrays (vectors without
+ * gaps). place: work space, `columns` numbers a matrix. Sets the status HK_SVD_UNSOLVED of matrices whose iteration failed. */
 int hk_bidiagonal_arrange(const struct hk_bidiagonal *b, const struct hk_qr *qr, const float *d, const float *left,
                           const float *right, float *s, float *out_left, float *out_right, int32_t *place, uint32_t count,
                           uint32_t *status, struct CUstream_st *stream);

@@ -28,11 +28,11 @@
 #define HK_QR_SWEEPS_PER_VALUE 30u
 #define HK_QR_EPSILON 5.9604645e-8f /* 2^-24 */
 
-/* Where the iteration on a matrix stands between rounds. Starts as { columns, 0, 0, 0 }. */
+/* State of a matrix between rounds. Begins as { columns, 0, 0, 0 }. */
 struct hk_qr {
-  uint32_t end;    /* singular values end.. are found; 0: all */
+  uint32_t end;    /* singular values from number `end` on are found; 0: all */
   uint32_t sweeps; /* done so far */
-  uint32_t failed; /* gave up; end is 0 too */
+  uint32_t failed; /* the iteration gave up; end is 0, too */
   float norm;      /* largest element; set by the first round */
 };
 
@@ -56,7 +56,7 @@ HK_HOST_DEVICE uint32_t hk_qr_steps(uint32_t first, uint32_t last)
   return last - first + 2 * (HK_SWEEPS - 1) + 1;
 }
 
-/* Rotations of one side that a round has room for: eight groups over the whole matrix. */
+/* Number of rotations of one side in a round: eight groups over the whole matrix. */
 HK_HOST_DEVICE uint32_t hk_qr_room(uint32_t columns)
 {
   return 8 * HK_SWEEPS * hk_qr_steps(0, columns - 1);
@@ -72,7 +72,8 @@ HK_HOST_DEVICE struct hk_rotation *hk_qr_side(struct hk_rotations *r, uint32_t c
   return (struct hk_rotation *)(r + 1) + (left ? hk_qr_room(columns) : 0);
 }
 
-/* On the GPU a warp does a round: a lane chases, all look for the next block and pad. On a CPU the one thread is all lanes. */
+/* On the GPU a warp does a round: one lane does the sweep, all lanes look for the next block and fill in. On a CPU the thread
+ * does both. */
 #ifdef __CUDA_ARCH__
 #define HK_QR_LANE threadIdx.x
 #define HK_QR_LANES 32u
@@ -83,10 +84,9 @@ HK_HOST_DEVICE struct hk_rotation *hk_qr_side(struct hk_rotations *r, uint32_t c
 #define HK_QR_MEET() (void)0
 #endif
 
-/* c, s with c f + s g = r, c g - s f = 0. Where f and g are next to nothing (the matrix is about 1) g is left out. A rotation
- * that should hardly turn is met in sweep after sweep: c must not fall short of 1 by the same rounding each time. So no
- * multiplying by an inverse; the GPU, which waits for this all the time, has no quick division and brings c and s to c^2 + s^2 =
- * 1 instead. */
+/* c, s with c f + s g = r, c g - s f = 0. If f and g are negligible (the matrix is about 1), g is left out. The same slight
+ * rotation occurs in sweep after sweep, so c must not fall short of 1 by the same rounding each time. Therefore the CPU divides
+ * instead of multiplying by an inverse; the GPU, which has no fast division, normalises c and s to c^2 + s^2 = 1. */
 HK_HOST_DEVICE struct hk_rotation hk_rotation_of(float f, float g, float *r)
 {
   const float square = f * f + g * g;
@@ -114,7 +114,7 @@ HK_HOST_DEVICE float hk_qr_shift(float f, float g, float h)
   return larger > 0 ? f * (h / larger) : 0;
 }
 
-/* Where the sweeps of a group put their rotations; right is NULL where none are wanted. */
+/* The output of the sweeps of a group; right: NULL if no rotations are wanted. */
 struct hk_qr_record {
   struct hk_rotation *right, *left; /* of the group's step 0, slot 0 */
   uint32_t first, last, steps;      /* of the group */
@@ -130,13 +130,13 @@ HK_HOST_DEVICE void hk_qr_pad(const struct hk_qr_record *r, uint32_t from, uint3
   }
 }
 
-/* Where the next sweep puts its first rotation, of column `first`: the others follow HK_SWEEPS apart. */
+/* The first rotation of the next sweep, of column `first`: the others follow HK_SWEEPS apart. */
 HK_HOST_DEVICE size_t hk_qr_at(const struct hk_qr_record *r, uint32_t first)
 {
   return (first - r->first + 2 * r->slot) * HK_SWEEPS + r->slot;
 }
 
-/* Fills the slots that no sweep took. */
+/* Fills the slots without a sweep. */
 HK_HOST_DEVICE void hk_qr_end_group(struct hk_qr_record *r)
 {
   for (; r->slot < HK_SWEEPS; r->slot++)
@@ -201,19 +201,19 @@ HK_HOST_DEVICE void hk_qr_sweep_shifted(float *d, float *e, uint32_t first, uint
   e[last - 1] = f;
 }
 
-/* Whether e[i - 1], between columns i - 1 and i, is as good as zero. */
+/* Whether e[i - 1], between columns i - 1 and i, is negligible. */
 HK_HOST_DEVICE bool hk_qr_apart(const float *d, const float *e, uint32_t i, float floor)
 {
   const float off = fabsf(e[i - 1]);
   return off <= floor || off <= HK_QR_EPSILON * (fabsf(d[i - 1]) + fabsf(d[i]));
 }
 
-/* The first column of the block that ends with column `last` and does not fall apart, and the smallest diagonal element in it. */
+/* The first column of the undivided block that ends with column `last`, and the smallest diagonal element in it. */
 HK_HOST_DEVICE uint32_t hk_qr_block(const float *d, const float *e, uint32_t last, float floor, float *smallest)
 {
 #ifdef __CUDA_ARCH__
   float least = INFINITY;
-  for (uint32_t top = last;; top -= HK_QR_LANES) { /* lane l looks at column top - l */
+  for (uint32_t top = last;; top -= HK_QR_LANES) { /* lane l tests column top - l */
     const bool inside = HK_QR_LANE <= top;
     const uint32_t i = inside ? top - HK_QR_LANE : 0;
     const uint32_t ends = __ballot_sync(0xffffffffu, i == 0 || hk_qr_apart(d, e, i, floor));
@@ -234,8 +234,8 @@ HK_HOST_DEVICE uint32_t hk_qr_block(const float *d, const float *e, uint32_t las
 #endif
 }
 
-/* A round of the iteration. d: columns numbers, e: columns - 1; both change. rotations: NULL when no vectors are wanted. On the
- * GPU a warp calls this, d and e being the same memory for all of it and *qr its own for each. */
+/* Does a round of the iteration. d: `columns` numbers, e: columns - 1; both change. rotations: NULL if no vectors are wanted. On
+ * the GPU a warp calls it: d and e are the same memory for all lanes, *qr is each lane's own. */
 HK_HOST_DEVICE void hk_qr_round(struct hk_qr *qr, float *d, float *e, uint32_t columns, struct hk_rotations *rotations)
 {
   if (qr->sweeps == 0) {
@@ -277,7 +277,7 @@ HK_HOST_DEVICE void hk_qr_round(struct hk_qr *qr, float *d, float *e, uint32_t c
     }
     const float shift = hk_qr_shift(d[last - 1], e[last - 1], d[last]), ratio = shift / fabsf(d[first]);
     const bool plain = smallest <= floor || !(ratio * ratio > HK_QR_EPSILON);
-    HK_QR_MEET(); /* all have read what changes now */
+    HK_QR_MEET(); /* all lanes have read the numbers that change now */
     if (HK_QR_LANE == 0) {
       if (first > 0)
         e[first - 1] = 0;

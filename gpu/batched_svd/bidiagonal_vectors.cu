@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(FORM_WARPS *WARP)
 #pragma unroll
     for (uint32_t i = 0; i < FORM_COLUMNS; i++)
       value[i][c] = fine ? c * WARP + lane == from + i : NAN;
-  /* reflector t leaves unit vector j alone if it begins below row j; the last right one does not exist */
+  /* reflector t does not change unit vector j if it begins below row j; the last right one does not exist */
   const uint32_t last = min(from + FORM_COLUMNS, of.columns - of.below);
   for (uint32_t t = fine ? last : 0; t-- > 0;) {
     const float *v = reflectors + (size_t)t * of.ld;
@@ -152,13 +152,13 @@ static __device__ void rotate_rows(float *basis, uint32_t ld, uint32_t row, cons
     const struct hk_rotation_group group = r->group[g];
     const float4 *turn = (const float4 *)(side + group.offset); /* two rotations */
     float *column = basis + (size_t)group.first * ld + row;
-    float2 carried[HK_SWEEPS], passed[HK_SWEEPS]; /* by each sweep: the column it is at, the last one it left */
+    float2 carried[HK_SWEEPS], passed[HK_SWEEPS]; /* of each sweep: its current column, and the last one it left */
 #pragma unroll
     for (uint32_t s = 0; s < HK_SWEEPS; s++)
       carried[s] = passed[s] = make_float2(0, 0);
     carried[0] = *(const float2 *)column;
     const uint32_t last = group.last - group.first, lag = 2 * (HK_SWEEPS - 1);
-    float2 ahead = *(const float2 *)(column + ld); /* a group has two columns at least */
+    float2 ahead = *(const float2 *)(column + ld); /* a group has at least two columns */
     for (uint32_t t = 0; t < group.steps; t++, turn += HK_SWEEPS / 2) {
       float2 incoming = ahead;
       if (t + 2 <= last)
@@ -168,7 +168,7 @@ static __device__ void rotate_rows(float *basis, uint32_t ld, uint32_t row, cons
         const float4 two = turn[s / 2];
         const float c = s % 2 ? two.z : two.x, sine = s % 2 ? two.w : two.y;
         const float2 here = carried[s], next = incoming;
-        incoming = passed[s]; /* of the step before: what the next sweep takes up now */
+        incoming = passed[s]; /* of the step before: the next sweep begins with it */
         passed[s] = make_float2(fmaf(c, here.x, sine * next.x), fmaf(c, here.y, sine * next.y));
         carried[s] = make_float2(fmaf(c, next.x, -sine * here.x), fmaf(c, next.y, -sine * here.y));
       }
@@ -199,7 +199,7 @@ int hk_bidiagonal_rotate(const struct hk_bidiagonal *b, const unsigned char *rot
   return cudaGetLastError();
 }
 
-/* Where each value belongs in falling order. */
+/* The place of each value in falling order. */
 static __global__ void order(const struct hk_bidiagonal b, const struct hk_qr *qr, const float *d, float *s, int32_t *place,
                              uint32_t *status)
 {
@@ -222,7 +222,7 @@ static __global__ void order(const struct hk_bidiagonal b, const struct hk_qr *q
   }
 }
 
-/* A column of vectors to its place; that of a negative value is turned round where `turned`. */
+/* Copies a column of vectors to its place, with the opposite sign if its value is negative and `turned`. */
 static __global__ void put_in_order(const float *from, uint32_t ld, uint32_t rows, uint32_t columns, const float *d, bool turned,
                                     const int32_t *place, float *to)
 {

@@ -24,11 +24,11 @@
 struct hk_svd_batch {
   struct hk_svd_config config;
   struct hk_bidiagonal form;
-  bool turned;    /* m < n: inside, the matrix is its transpose */
+  bool turned;    /* m < n: internally the matrix is transposed */
   uint32_t count; /* matrices of the last reduction */
   unsigned char *device, *pinned;
   float *d, *e, *basis_left, *basis_right;
-  uint32_t *status, *unsolved; /* unsolved: one a buffer of rotations */
+  uint32_t *status, *unsolved; /* unsolved: a number for each buffer of rotations */
   int32_t *place;
   struct hk_qr *qr;
   unsigned char *rotations[ROUNDS_AT_ONCE];
@@ -42,7 +42,7 @@ struct hk_svd_batch {
   cudaEvent_t reduced, produced[ROUNDS_AT_ONCE], applied[ROUNDS_AT_ONCE];
 };
 
-/* Hands out parts of a block of memory; with base NULL it only adds up. */
+/* Gives out parts of a block of memory; with base NULL it only counts. */
 struct share {
   unsigned char *base;
   uint64_t taken;
@@ -94,7 +94,7 @@ static void svd_batch_lay_out(struct hk_svd_batch *b, struct share *device, stru
   }
 }
 
-/* Shapes inside, for a configuration that fits. */
+/* The internal shapes, for a valid configuration. */
 static void svd_batch_set_up(struct hk_svd_batch *b, const struct hk_svd_config *config)
 {
   struct hk_bidiagonal *f = &b->form;
@@ -230,7 +230,7 @@ static void *work_run(void *arg)
   return NULL;
 }
 
-/* The number of matrices that need another round, or a negative errno. This thread works too. */
+/* Does the round, with this thread as well. Returns the number of matrices that need another one, or a negative errno. */
 static int work_round(struct hk_svd_batch *b, unsigned char *rotations)
 {
   struct work w = { .b = b, .rotations = rotations, .count = b->count };
@@ -273,7 +273,7 @@ static int produce(struct hk_svd_batch *b, uint32_t r, bool vectors)
   return cudaEventRecord(b->produced[i], b->side) ? -EIO : 0;
 }
 
-/* All rounds. On the device a round is launched before the one before it is known to be needed: the last finds nothing to do. */
+/* Does all rounds. On the device a round is launched before it is known whether it is needed: the last one has nothing to do. */
 static int iterate(struct hk_svd_batch *b, bool vectors, cudaStream_t stream)
 {
   for (uint32_t r = 0;; r++) {

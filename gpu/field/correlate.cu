@@ -12,7 +12,7 @@
 
 #define THREADS 256u
 #define TILE HK_CORRELATE_TILE
-#define CHUNK 32u                           /* rows of the others that are in shared memory at a time */
+#define CHUNK 32u                           /* rows of the others in shared memory at a time */
 #define OWN_APART (HK_FIELD_RESIDENT + 16u) /* numbers from one member to the next */
 #define OTHER_APART (CHUNK + 16u)
 #define SIDE 4u /* pairs of four threads: SIDE x SIDE, whose numbers are TILE / SIDE apart */
@@ -124,7 +124,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
     const float *others = g.z + (size_t)tile * TILE * HK_FIELD_RESIDENT;
     float part[SIDE][SIDE][4] = {};
     for (uint32_t chunk = 0; chunk < HK_FIELD_RESIDENT; chunk += CHUNK) {
-      __syncthreads(); /* the chunk before is done with */
+      __syncthreads(); /* all threads have used the chunk before */
 #pragma unroll
       for (uint32_t k = warp; k < TILE; k += THREADS / 32)
         s.other[k * OTHER_APART + lane] = others[(size_t)k * HK_FIELD_RESIDENT + chunk + lane];

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 #define ALIGNED(bytes) (((bytes) + 255) / 256 * 256)
-#define PAIRS ((uint64_t)1 << 31) /* of one launch, which so takes some tenths of a second at most */
+#define PAIRS ((uint64_t)1 << 31) /* members in one launch, which takes at most a few tenths of a second */
 
-/* Copies the task up, chooses, and copies what was found down. */
+/* Copies the task to the device, chooses, and copies the result back. */
 static int correlate_gpu_run(struct hk_desk *desk, const struct hk_correlate_task *task, struct hk_correlate_there *there)
 {
   const struct hk_correlate_task *t = &there->task;

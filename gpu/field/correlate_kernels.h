@@ -14,7 +14,7 @@ extern "C" {
 
 struct CUstream_st; /* cudaStream_t points to it */
 
-/* A task whose pointers are to device memory, and what is made of it there. */
+/* A task whose pointers are to device memory, and its results there. */
 struct hk_correlate_there {
   struct hk_correlate_task task;
   float *z;  /* by member: HK_FIELD_RESIDENT numbers, `tiles` times HK_CORRELATE_TILE members; those beyond n are 0 */

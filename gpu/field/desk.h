@@ -21,16 +21,16 @@ struct hk_desk {
   bool hangs; /* so nothing that it may still use is freed */
 };
 
-/* Makes the stream, and at least `size` bytes, on a device; whatever it returns, hk_desk_close frees what there is. */
+/* Makes the stream, and at least `size` bytes, on a device. After an error, too, hk_desk_close frees what exists. */
 int hk_desk_open(struct hk_desk *desk, int device, size_t size);
 /* `memory` of the device is freed, too. */
 void hk_desk_close(struct hk_desk *desk, void *memory);
-/* Waits for all operations, of which `failed` is the error when they were begun. Returns 0, -ETIMEDOUT or -EIO. */
+/* Waits for all operations; `failed`: the error at their launch. Returns 0, -ETIMEDOUT or -EIO. */
 int hk_desk_wait(struct hk_desk *desk, int failed);
 /* Copies bytes between the device (there) and the host (here), up to the device or down. Returns as hk_desk_wait. */
 int hk_desk_up(struct hk_desk *desk, void *there, const void *here, size_t bytes);
 int hk_desk_down(struct hk_desk *desk, void *here, const void *there, size_t bytes);
-/* Returns `status`, of a call above, and says what it means if that is not 0. */
+/* Returns `status`, the result of a call above, and describes it if it is not 0. */
 int hk_desk_tell(int status, char *error, size_t size);
 
 #endif

@@ -10,7 +10,7 @@ extern "C" {
 
 struct CUstream_st; /* cudaStream_t points to it */
 
-/* What a row has found, as numbers of which the greatest is taken. All zero: nothing. */
+/* The change found in a row, as numbers of which the greatest is taken. All zero: none. */
 struct hk_focus_most {
   uint64_t sensor; /* bits of the value of the sensor that finds a change, and behind them how far it is from the last number */
   uint32_t strongest; /* bits of the greatest value, and 1 */

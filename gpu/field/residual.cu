@@ -16,7 +16,7 @@
 #ifndef HK_GATHER
 #define HK_GATHER 8 /* records of neighbours that are loaded at once */
 #endif
-#define HK_REFIT_THREADS 32u /* so what they need with 16 neighbours fits into 48 KB */
+#define HK_REFIT_THREADS 32u /* so that their numbers with 16 neighbours fit into 48 KB */
 
 static __global__ void __launch_bounds__(HK_THREADS) standardise(const __grid_constant__ struct hk_residual f, const double *x)
 {

@@ -106,6 +106,6 @@ int hk_correlate_gpu(const struct hk_correlate_task *task, uint32_t device, char
   return hk_residual_gpu_open(&(struct hk_residual_gpu *){ NULL }, NULL, device, error, size);
 }
 
-/* And nothing more, where that always fails. */
+/* Only `open` is ever called, because it always fails. */
 const struct hk_offload_kind hk_cuda_residual = { .open = stub_residual_open };
 const struct hk_offload_kind hk_cuda_focus = { .open = stub_focus_open };
