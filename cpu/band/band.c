@@ -120,9 +120,9 @@ static bool substitute(const struct hk_band_work *w, const struct hk_band_shape 
                              n) == 0;
 }
 
-/* What is left of b[row] without A x, and the sum of the row's magnitudes. SUMMED products at a time are summed as they come, and
- * what is lost where such a sum is taken from the rest is kept (Knuth's two-sum): a row of thousands would else lose more than
- * the error that is looked for. */
+/* The remainder of b[row] - A x, and the sum of the row's magnitudes. SUMMED products at a time are summed plainly; the rounding
+ * error of subtracting such a sum from the remainder is kept (Knuth's two-sum), because a row of thousands would otherwise lose
+ * more than the error to be measured. */
 #define SUMMED 16u
 
 static double rest_of(const struct hk_band_work *w, const struct hk_band_shape *s, const struct system *is, uint32_t row,

@@ -36,7 +36,7 @@ extern "C" {
 #endif
 
 #define HK_BAND_HALF_MAX (1u << 14) /* diagonals on a side */
-#define HK_BAND_THIN 16u            /* the same, for systems by the thousand on a GPU */
+#define HK_BAND_THIN 16u            /* the same, for thousands of systems on a GPU */
 #define HK_BAND_N_MAX (1u << 25)    /* equations */
 #define HK_BAND_SIDE_BY_SIDE 4u     /* maximum diagonals on a side for interleaved systems */
 #define HK_BAND_LANES 32u           /* number of interleaved systems */

@@ -90,7 +90,7 @@ int hk_band_gpu_solve_there(struct hk_band_gpu *g, const double *a, const double
   return band_gpu_done(g, failed);
 }
 
-/* Room for what is on the host. */
+/* Allocates for arrays of the host. */
 static cudaError_t band_gpu_make_room(struct hk_band_gpu *g)
 {
   const struct hk_band_shape *s = &g->shape;

@@ -14,10 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Columns of the next block are on a stream of their own, so that they come first; the rest on the other. */
+/* The columns of the next block are computed first, on a stream of their own; the rest on the other. */
 struct hk_band_wide {
   struct hk_wide_plan parted, whole; /* the same if there is one segment */
-  const struct hk_wide_plan *used;   /* of the factors that are there; NULL: none */
+  const struct hk_wide_plan *used;   /* of the present factors; NULL: none */
   struct hk_wide_matrix matrix;      /* of those, in device memory */
   int device;
   double *numbers;                        /* on the device, as the following */
@@ -163,7 +163,7 @@ void hk_band_wide_close(struct hk_band_wide *w)
 
 /* --- factors ------------------------------------------------------------------------------------------------------------ */
 
-/* The block from `row` on: its panels, each followed by the block's other columns. */
+/* Factorises the block from `row` on: its panels, each followed by the other columns of the block. */
 static int factorise_block(struct hk_band_wide *w, const struct hk_wide_layout *l, uint32_t block, uint32_t row)
 {
   int failed = 0;
@@ -186,7 +186,7 @@ static int step_on(const struct hk_wide_layout *l, const struct hk_wide_step *st
   return failed ? failed : hk_wide_product(l, step, stream);
 }
 
-/* The right sides come along as columns. */
+/* The right sides are columns, too. */
 static int factorise(struct hk_band_wide *w, const struct hk_wide_layout *l, uint32_t block)
 {
   int failed = (int)cudaEventRecord(w->rest_done, w->rest);
@@ -242,7 +242,7 @@ static int factorise_all(struct hk_band_wide *w, const struct hk_wide_plan *p, c
 
 /* --- solutions ---------------------------------------------------------------------------------------------------------- */
 
-/* Eliminates a right side that stands in `columns`. */
+/* Eliminates the right side in `columns`. */
 static int forward(struct hk_band_wide *w, const struct hk_wide_layout *l, uint32_t block)
 {
   int failed = 0;
@@ -272,7 +272,7 @@ static int back(struct hk_band_wide *w, const struct hk_wide_layout *l)
   return failed;
 }
 
-/* From eliminated right sides to x, which is written or added to; then the residual and its sums. */
+/* Computes x from the eliminated right sides, and writes it or adds to it; then the residual and its sums. */
 static int back_all(struct hk_band_wide *w, const double *b, double *x, bool add)
 {
   const struct hk_wide_plan *p = w->used;
@@ -291,7 +291,7 @@ static int back_all(struct hk_band_wide *w, const double *b, double *x, bool add
   return failed ? failed : hk_wide_residual(&w->matrix, b, x, w->residual, w->sums, w->rest);
 }
 
-/* Waits for the sums of a solution, and sets the outcome by them. */
+/* Waits for the sums of a solution, which determine the outcome. */
 static int wide_gpu_judge(struct hk_band_wide *w, struct hk_band_outcome *o)
 {
   struct hk_wide_sums sums;

@@ -1,14 +1,14 @@
 /* The layout of wide bands on the GPU, which their kernels and gpu/band/wide_gpu.c share.
  *
- * A matrix is cut into segments of equations, which are eliminated side by side. Between neighbours stand as many equations as
- * there are diagonals on a side, a separator. A segment's own equations come first, then those of the separator behind it; the
- * last segment is turned round, so that it, too, has its separator behind it. A segment between two separators has the one before
- * it as columns and rows of its own, its border. Rows of separators are never pivots. What is left of the separators is one
- * system more, with a band twice as wide.
+ * A matrix is cut into segments of equations, which are eliminated side by side. A separator lies between two segments: as many
+ * equations as there are diagonals on a side. A segment has its own equations, then those of the separator after it; the last
+ * segment is reversed, so that its separator, too, comes after it. A segment between two separators has the one before it as
+ * additional columns and rows, its border. Rows of separators are never pivots. The remainders of the separators are one more
+ * system, with a band twice as wide.
  *
  * Band: A[row][column] is number row + column * (stride - 1) from `band` on. As in LAPACK's format there is room for the fill-in
- * of row exchanges, and `pad` numbers more at both ends of a column, so that what a block of `pad` columns touches is a dense
- * matrix with leading dimension stride - 1. */
+ * of row exchanges. Each column has `pad` more numbers at both ends, so that a block of `pad` columns is part of a dense matrix
+ * with leading dimension stride - 1. */
 #ifndef HK_WIDE_LAYOUT_H
 #define HK_WIDE_LAYOUT_H
 
@@ -21,11 +21,11 @@
 #define HK_WIDE_SEGMENTS 64u
 #define HK_WIDE_THREADS 576u /* of a panel, at most: they have 96 registers each */
 #define HK_WIDE_CLUSTER 8u   /* thread blocks of a cluster, at most */
-#define HK_WIDE_FEW 160u     /* rows of each of these are no more, unless there are HK_WIDE_CLUSTER of them */
+#define HK_WIDE_FEW 160u     /* maximum rows of each of these, unless there are HK_WIDE_CLUSTER of them */
 #define HK_WIDE_NONE UINT32_MAX
 
-/* Row exchanges of a panel, from its first row on: row i becomes what row from[i] was, and what row i was goes to row to[i], or
- * nowhere (HK_WIDE_NONE). */
+/* Row exchanges of a panel, numbered from its first row: row i becomes the former row from[i], and the former row i becomes row
+ * to[i], or leaves the panel (HK_WIDE_NONE). */
 struct hk_wide_exchange {
   uint32_t from[HK_WIDE_PANEL], to[HK_WIDE_PANEL];
 };
@@ -42,7 +42,7 @@ struct hk_wide_segment {
   uint32_t low, turned;              /* its first equation in A (the last one if it is turned round) */
 };
 
-/* What is the same for all segments. */
+/* Common to all segments. */
 struct hk_wide_layout {
   const struct hk_wide_segment *segment; /* in device memory */
   size_t stride;

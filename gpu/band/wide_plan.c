@@ -57,8 +57,7 @@ static void lay_segments(struct hk_wide_plan *p, const struct hk_band_shape *s, 
   p->parts.border = segments > 2 ? half : 0;
 }
 
-/* Columns are an even number of numbers apart, and a column's first one is at an even place, so that pairs of rows
- * are read at once. */
+/* Columns are an even number of numbers apart and begin at an even one, so that pairs of rows are read together. */
 static size_t stride_of(uint32_t below, uint32_t reach, uint32_t block)
 {
   return (below + (size_t)reach + 2 * block + 3) / 4 * 4 + 5;
@@ -75,7 +74,7 @@ void hk_wide_plan_make(struct hk_wide_plan *p, const struct hk_band_shape *s, co
                  segments = segments_of(s, half, way ? way->segments : 0, clusters);
   *p = (struct hk_wide_plan){ .block = block_of(half, wanted) };
   lay_segments(p, s, half, segments);
-  p->parts.below = segments > 1 ? half : s->below; /* a turned segment has the others' diagonals the other way round */
+  p->parts.below = segments > 1 ? half : s->below; /* a turned segment has diagonals below and above exchanged */
   p->parts.reach = segments > 1 ? 2 * half : s->below + s->above;
   p->parts.stride = stride_of(p->parts.below, p->parts.reach, p->block);
   p->parts.clusters = clusters;
@@ -94,7 +93,7 @@ void hk_wide_plan_make(struct hk_wide_plan *p, const struct hk_band_shape *s, co
   hk_wide_plan_place(p, NULL, NULL);
 }
 
-/* Sets a segment's addresses. Returns the number behind its last one. */
+/* Sets a segment's addresses. Returns the number after its last one. */
 static size_t place(struct hk_wide_segment *s, const struct hk_wide_layout *l, uint32_t block, double *numbers, size_t at)
 {
   const size_t rows = s->n + s->after, panels = (s->n + HK_WIDE_PANEL - 1) / HK_WIDE_PANEL;

@@ -7,15 +7,16 @@
 
 struct hk_wide_plan {
   struct hk_wide_layout parts, whole;                   /* whole.segments = 0: there are no separators */
-  struct hk_wide_segment segment[HK_WIDE_SEGMENTS + 1]; /* that of `whole` behind those of `parts` */
+  struct hk_wide_segment segment[HK_WIDE_SEGMENTS + 1]; /* the segments of `parts`, then that of `whole` */
   uint32_t block, whole_block;                          /* columns of a block */
   size_t numbers;                                       /* that lie at `numbers` of hk_wide_plan_place */
 };
 
-/* Plans a shape of one system, that is sound. way: zeros and what does not fit are chosen. clusters: of thread blocks. */
+/* Plans for a valid shape of one system. way: zeros, and values that do not fit, are replaced. clusters: the device has clusters
+ * of thread blocks. */
 void hk_wide_plan_make(struct hk_wide_plan *plan, const struct hk_band_shape *shape, const struct hk_band_wide_way *way,
                        bool clusters);
-/* Sets where its numbers lie, plan->numbers from `numbers` on; segments: plan->segment in device memory. */
+/* Sets the addresses of plan->numbers numbers, from `numbers` on; segments: plan->segment in device memory. */
 void hk_wide_plan_place(struct hk_wide_plan *plan, double *numbers, const struct hk_wide_segment *segments);
 
 #endif

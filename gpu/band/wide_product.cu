@@ -1,4 +1,4 @@
-/* The product that is taken from the rest of wide bands, by the tensor cores in double precision. */
+/* Subtracts the product of a block from the rest of wide bands, by the tensor cores in double precision. */
 #include "gpu/band/wide_product.h"
 #include "gpu/band/wide_step.cuh"
 
@@ -7,12 +7,12 @@
 #define DEEP 16u /* rows and columns that are multiplied at once; those of STAGES are under way */
 #define STAGES 4u
 #define COLUMNS_APART (DEEP + 4) /* A fragment's 16 numbers of 4 columns then lie in 16 banks of 8 bytes. */
-#define MANY 256u                /* tiles, with which a GPU is full */
+#define MANY 256u                /* number of tiles that fill a GPU */
 
 namespace
 {
 
-/* A tile of the rest, and the rows and columns whose product it loses. */
+/* A tile of the rest, and the rows and columns whose product is subtracted from it. */
 struct tile {
   const double *a, *b;
   double *c;
@@ -59,7 +59,7 @@ __device__ bool tile_of(tile &t, const hk_wide_layout &all, const hk_wide_segmen
   return true;
 }
 
-/* What a tile's threads share of the block: rows below it, and its columns aside. */
+/* The block's numbers that the threads of a tile share: rows below it, and columns beside it. */
 template <uint32_t High> struct part {
   double rows[DEEP * (High + 4)], columns[WIDE * COLUMNS_APART];
 };
@@ -109,7 +109,8 @@ __device__ uint32_t column_of(uint32_t j)
   return threadIdx.x / 64 * 32 + j / 4 % 4 * 8 + threadIdx.x % 4 * 2 + j % 2;
 }
 
-/* The negative numbers of a tile; beyond its end any. All are read at once: with a condition each would be waited for. */
+/* Loads the negated numbers of a tile; beyond its end any numbers. All are read at once: a condition for each would make the
+ * thread wait. */
 template <uint32_t High> __device__ void read_tile(double (&c)[High / 32][4][4], const tile &t)
 {
 #pragma unroll
@@ -148,7 +149,7 @@ template <uint32_t High> __device__ void multiply_part(double (&c)[High / 32][4]
   }
 }
 
-/* Sums are those of the negative rest, to which the product is added. */
+/* The sums begin with the negated rest, and the product is added. */
 template <uint32_t High>
 __global__ void __launch_bounds__(THREADS, High > 64 ? 2 : 3)
     product(const __grid_constant__ hk_wide_layout all, const __grid_constant__ hk_wide_step step)

@@ -1,4 +1,4 @@
-/* Launcher of the kernel that takes a block's product from the rest of wide bands. Asynchronous; returns a cudaError_t. */
+/* Launcher of the kernel that subtracts the product of a block from the rest. Asynchronous; returns a cudaError_t. */
 #ifndef HK_WIDE_PRODUCT_H
 #define HK_WIDE_PRODUCT_H
 
@@ -10,7 +10,7 @@ extern "C" {
 
 struct CUstream_st; /* cudaStream_t points to it */
 
-/* Takes the product of the block's rows below and its columns aside from the rest. */
+/* Subtracts the product of the rows below the block and the columns beside it from the rest. */
 int hk_wide_product(const struct hk_wide_layout *layout, const struct hk_wide_step *step, struct CUstream_st *stream);
 
 #ifdef __cplusplus

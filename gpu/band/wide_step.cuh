@@ -57,8 +57,8 @@ __device__ void copy_number(double &to, const double *from, bool exists)
                "r"(exists ? 8 : 0));
 }
 
-/* value / diagonal, in less time than a division where its inverse is there: with one correction it is right but for the last
- * bit. Where that is beyond the normal numbers the division serves. */
+/* value / diagonal, faster than a division if its inverse is at hand: after one correction it is right except for the last bit.
+ * If the inverse is not a normal number, it divides. */
 __device__ double quotient(double value, double diagonal, double inverse)
 {
   const double first = value * inverse;
@@ -67,7 +67,7 @@ __device__ double quotient(double value, double diagonal, double inverse)
 
 /* --- kernels that begin early ------------------------------------------------------------------------------------------- */
 
-/* What is launched next by launch_early may begin; and waits here until what was launched before has ended. */
+/* Lets the next kernel of launch_early begin; here this kernel waits until the one before it has ended. */
 __device__ void begin_next()
 {
 #if __CUDA_ARCH__ >= 900
@@ -111,7 +111,7 @@ cudaError_t launch_early(void (*kernel)(Of...), dim3 grid, uint32_t threads, siz
   return cudaLaunchKernelEx(&how, kernel, with...);
 }
 
-/* As many columns as a step has in any segment. */
+/* The largest number of columns that a step has in any segment. */
 inline uint32_t band_most(const hk_wide_layout *all, const hk_wide_step *step)
 {
   const uint32_t from = step->from == step->row + step->width ? step->row + 1 : step->from,

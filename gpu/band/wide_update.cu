@@ -1,4 +1,5 @@
-/* What follows the panels of wide bands: solutions with a block's triangles, and the product that is taken from the rest. */
+/* The steps after the panels of wide bands: solutions with the triangles of a block, and the product that is subtracted from the
+ * rest. */
 #include "gpu/band/wide_update.h"
 
 #include "gpu/band/wide_step.cuh"
@@ -93,8 +94,8 @@ __device__ void solve_with(const double *lower, double *v, uint32_t apart)
     v[k * apart + lane] = x[k];
 }
 
-/* Takes the product of panel `p`, and of its rows below within the block, from those rows of all columns in shared memory. A warp
- * has 8 columns, and 16 of each 32 rows. What is read below the block's rows changes none of them. */
+/* Subtracts the product of panel `p`, and of its rows below within the block, from those rows of all columns in shared memory. A
+ * warp has 8 columns, and 16 of each 32 rows. Numbers read from below the block change none of them. */
 __device__ void take_panel(double *v, uint32_t apart, const hk_wide_layout &all, const hk_wide_segment &s, uint32_t from,
                            uint32_t p, uint32_t panels)
 {
@@ -123,7 +124,7 @@ __device__ void take_panel(double *v, uint32_t apart, const hk_wide_layout &all,
   }
 }
 
-/* Columns stay in shared memory meanwhile: panel after panel is solved, and taken from what is below it. */
+/* The columns stay in shared memory: panel after panel is solved, and subtracted from the rows below it. */
 __global__ void __launch_bounds__(SIDES_THREADS)
     sides(const __grid_constant__ hk_wide_layout all, const __grid_constant__ hk_wide_step step)
 {
@@ -163,7 +164,7 @@ __global__ void __launch_bounds__(SIDES_THREADS)
         column[k][row] = own[k * apart + row];
 }
 
-/* A thread to a row of the border. */
+/* A thread processes a row of the border. */
 __global__ void __launch_bounds__(128) border(const __grid_constant__ hk_wide_layout all, uint32_t from)
 {
   __shared__ double upper[WIDTH][WIDTH], inverse[WIDTH]; /* upper[row][column] */
@@ -276,6 +277,6 @@ int hk_wide_sides(const hk_wide_layout *all, const hk_wide_step *step, CUstream_
 int hk_wide_back(const hk_wide_layout *all, uint32_t block, CUstream_st *stream)
 {
   const dim3 grid(all->reach ? parts(all->reach, BACK_THREADS) : 1, all->segments);
-  /* before the first is what makes the factors */
+  /* the one before the first makes the factors */
   return launch_early(back, grid, BACK_THREADS, 0, stream, all->clusters && block > 0, 1, *all, block);
 }

@@ -10,11 +10,12 @@ extern "C" {
 
 struct CUstream_st; /* cudaStream_t points to it */
 
-/* Rows of the border: times the inverse of the panel's upper triangle. */
+/* Multiplies the rows of the border by the inverse of the panel's upper triangle. */
 int hk_wide_border(const struct hk_wide_layout *layout, uint32_t row, struct CUstream_st *stream);
 /* Exchanges rows, and solves with the block's lower triangle. */
 int hk_wide_sides(const struct hk_wide_layout *layout, const struct hk_wide_step *step, struct CUstream_st *stream);
-/* Block `block` from the end of the back substitution: unknowns to x, and their columns taken from the right side. */
+/* Back substitution of block `block`, counted from the end: writes its unknowns to x, and subtracts their columns from the right
+ * side. */
 int hk_wide_back(const struct hk_wide_layout *layout, uint32_t block, struct CUstream_st *stream);
 
 #ifdef __cplusplus

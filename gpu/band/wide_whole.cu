@@ -1,4 +1,4 @@
-/* From the matrix of a wide band to its segments and back: copies, the system of the separators, and what a solution is worth. */
+/* From the matrix of a wide band to its segments and back: copies, the system of the separators, and the error of a solution. */
 #include "gpu/band/wide_whole.h"
 
 #include <cuda_runtime_api.h>
@@ -58,7 +58,8 @@ __global__ void __launch_bounds__(SQUARE *LINES)
   }
 }
 
-/* What joins a segment to the separator before it: a thread to a pair of an equation of its own and one of the separator. */
+/* Copies the numbers that join a segment to the separator before it: a thread for each pair of an equation of the segment and one
+ * of the separator. */
 __global__ void spread_border(const __grid_constant__ hk_wide_layout all, const __grid_constant__ hk_wide_matrix m)
 {
   const hk_wide_segment &s = all.segment[blockIdx.z];
@@ -82,7 +83,7 @@ __global__ void spread_right(const __grid_constant__ hk_wide_layout all, const d
 
 /* --- separators --------------------------------------------------------------------------------------------------------- */
 
-/* What segments leave of the separator's equation `row` and unknown `column`, where it stands behind segment `t`. */
+/* The segments' remainder of equation `row` and unknown `column` of the separator after segment `t`. */
 __device__ double left_over(const hk_wide_layout &all, uint32_t t, uint32_t row, uint32_t column)
 {
   const hk_wide_segment &before = all.segment[t], &behind = all.segment[t + 1];
@@ -196,7 +197,7 @@ __global__ void find_singular(const __grid_constant__ hk_wide_layout all, const 
     atomicMin(&sums->singular, column);
 }
 
-/* Adds to a sum, and keeps what is lost (Knuth's two-sum). */
+/* Adds to a sum, and keeps the rounding error (Knuth's two-sum). */
 __device__ void add_to(double &sum, double &lost, double value)
 {
   const double more = __dadd_rn(sum, value), added = __dadd_rn(more, -sum);
@@ -249,7 +250,7 @@ int hk_wide_spread(const hk_wide_layout *all, const hk_wide_matrix *m, CUstream_
   const uint32_t rows = all->longest + all->after, above = all->reach - all->below,
                  beside = parts(all->below, SQUARE) + parts(above, SQUARE) + 1;
   spread_band<<<dim3(parts(rows, SQUARE), beside, all->segments), SQUARE * LINES, 0, stream>>>(*all, *m);
-  if (all->border > 0) /* nothing joins equations further away */
+  if (all->border > 0) /* equations further away are not joined */
     spread_border<<<dim3(parts(all->border, 64), all->border, all->segments), 64, 0, stream>>>(*all, *m);
   return cudaGetLastError();
 }
