@@ -3,7 +3,7 @@
  *
  *     topic NAME PARTITIONS          makes one: these brokers cannot be asked to
  *     put NAME PARTITION TEXT        a message
- *     down | up                      all brokers: connections are closed, and none is taken; they keep what they have
+ *     down [BROKER] | up             all brokers, or one: connections are closed, and none is taken; they keep what they have
  *     delay MS                       of all answers
  *     fail REQUEST ERROR TIMES       the next requests of that kind, by Kafka's numbers for both */
 #include <librdkafka/rdkafka.h>
@@ -30,13 +30,14 @@ static rd_kafka_resp_err_t put(const struct mock *m, const char *name, int parti
   return error ? error : rd_kafka_flush(m->rk, PATIENCE);
 }
 
-static rd_kafka_resp_err_t all(const struct mock *m, const char *what, int ms)
+/* Orders a broker, or with 0 all, to be up, or down, or to take so many ms for its answers. */
+static rd_kafka_resp_err_t order(const struct mock *m, const char *what, int broker, int ms)
 {
   rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
-  for (int i = 1; i <= m->brokers && !error; i++)
-    error = what[0] == 'u' ? rd_kafka_mock_broker_set_up(m->cluster, i)
-            : ms < 0       ? rd_kafka_mock_broker_set_down(m->cluster, i)
-                           : rd_kafka_mock_broker_set_rtt(m->cluster, i, ms);
+  for (int i = broker > 0 ? broker : 1; i <= (broker > 0 ? broker : m->brokers) && !error; i++)
+    error = strcmp(what, "up") == 0     ? rd_kafka_mock_broker_set_up(m->cluster, i)
+            : strcmp(what, "down") == 0 ? rd_kafka_mock_broker_set_down(m->cluster, i)
+                                        : rd_kafka_mock_broker_set_rtt(m->cluster, i, ms);
   return error;
 }
 
@@ -51,9 +52,11 @@ static const char *obey(const struct mock *m, const char *line)
   else if (sscanf(line, "put %1023s %d %1023[^\n]", name, &a, text) == 3)
     error = put(m, name, a, text);
   else if (sscanf(line, "delay %d", &a) == 1)
-    error = all(m, "delay", a);
+    error = order(m, "delay", 0, a);
+  else if (sscanf(line, "down %d", &a) == 1)
+    error = order(m, "down", a, 0);
   else if (strcmp(line, "down") == 0 || strcmp(line, "up") == 0)
-    error = all(m, line, -1);
+    error = order(m, line, 0, 0);
   else if (sscanf(line, "fail %d %d %d", &a, &b, &c) == 3)
     for (; c > 0; c--)
       rd_kafka_mock_push_request_errors(m->cluster, (int16_t)a, 1, (rd_kafka_resp_err_t)b);
