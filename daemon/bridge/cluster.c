@@ -266,7 +266,7 @@ int hk_cluster_start_events(struct hk_cluster **out, struct hk_net *net)
 int hk_cluster_start_scores(struct hk_cluster **out, struct hk_net *net)
 {
   *out = NULL;
-  return net->others && kinds[net->config->cluster.engine]->count ? start(out, net, &hk_cluster_shared_scores) : 0;
+  return net->others ? start(out, net, &hk_cluster_shared_scores) : 0;
 }
 
 static void order_end(struct hk_cluster *c)

@@ -4,10 +4,10 @@
  *     others listen -> an inner connection subscribes to all results of this machine -> messages (score_message.h) -> the log
  *     the log -> results that are known already, or are ours, are left out -> loops, for their subscribers
  *
- * While nobody listens nothing is published. A new owner of a partition computes again what the former one had computed since its
- * last snapshot: of a sensor, results up to the time of the last one are left out, and so are late ones. Messages that the
- * broker has not confirmed are published again after a loss of the connection. While it takes none, the inner connection is not
- * read, and the publisher counts what it drops for it, as for any slow subscriber. */
+ * While nobody listens nothing is published, if the broker knows. A new owner of a partition computes again what the former one
+ * had computed since its last snapshot: of a sensor, results up to the time of the last one are left out, and so are late ones.
+ * Messages that the broker has not confirmed are published again after a loss of the connection. While it takes none, the inner
+ * connection is not read, and the publisher counts what it drops for it, as for any slow subscriber. */
 #include "daemon/bridge/cluster_scores_out.h"
 #include "daemon/net/loop.h"
 #include "daemon/publish/shown.h"
@@ -265,7 +265,9 @@ static int scores_count(struct hk_cluster *c)
     s->in.follows = true;
     status = c->kind->follow(c->engine, HK_ENGINE_SCORES, s->in.next);
   }
-  if (status == 0)
+  if (status == 0 && !c->kind->count)
+    all = s->in.listens + 1u; /* perhaps another one does */
+  else if (status == 0)
     status = c->kind->count(c->engine, HK_ENGINE_LISTENERS, s->in.listens, &all);
   s->counted = hk_now();
   s->others = all - (s->in.listens && all > 0);

@@ -52,7 +52,7 @@
 #define HK_ENGINE_OFFSET_MOST ((1ull << 50) - 1) /* maximum offset */
 #define HK_ENGINE_NEXT (UINT64_MAX - 1)          /* the next message that comes */
 #define HK_ENGINE_EVENTS UINT32_MAX       /* in place of a partition: the log of events; the lease of the machine that leads */
-#define HK_ENGINE_SCORES (UINT32_MAX - 1) /* likewise the log of scores, kept for minutes; only with `count` */
+#define HK_ENGINE_SCORES (UINT32_MAX - 1) /* likewise the log of scores, kept for minutes */
 
 enum hk_engine_what {
   HK_ENGINE_NOTHING,   /* no event now: wait until the socket is readable */
@@ -108,7 +108,8 @@ struct hk_broker_engine_kind {
    * other partition. */
   int (*lease)(struct hk_broker_engine *engine, uint32_t partition);
   /* Counts the connections of a group. in: whether this one belongs to it from now on; it does not at first. *out: their number,
-   * including this one. NULL: the broker knows who waits, shares the leases out evenly, and recalls those that are another's. */
+   * including this one. NULL: the broker knows who waits, shares the leases out evenly, and recalls those that are another's; who
+   * listens to scores is not known, so these are always shared. */
   int (*count)(struct hk_broker_engine *engine, enum hk_engine_group group, bool in, uint32_t *out);
   /* Sends a sign of life to the broker, regardless of data to read: for callers that cannot call `next` for seconds. May wait
    * for the broker only. */

@@ -1,5 +1,5 @@
 /* Kafka (librdkafka). EXPERIMENTAL: it has run against the library's mock brokers only. A partition's log is the partition of
- * that number of the topic NAME.points; that of events is the only partition of NAME.events.
+ * that number of the topic NAME.points; those of events and scores are the only partitions of NAME.events and NAME.scores.
  *
  *  - Writing: an idempotent producer, so that a message that the library sends again is in its log once, and in order. A message
  *    is confirmed when all replicas in sync have it (the topic's min.insync.replicas says how many these are at least).
@@ -29,10 +29,12 @@
 #define FIRST_TRY 50 /* ms for the first answer of a broker; doubled */
 #define MOMENT 20    /* ms until a new topic is looked at again */
 #define NAME_MOST (HK_SECTION_TEXT + 16)
-#define PARTITIONS (HK_PARTITIONS_MAX + 1) /* of the points, and that of events */
+#define SCORES_MS "600000"       /* for which scores are kept, */
+#define SCORES_BYTES "268435456" /* and how many bytes of them at most */
 
-enum topic { POINTS, EVENTS, TOPICS };
-static const char *const topic_ends[TOPICS] = { "points", "events" };
+enum topic { POINTS, EVENTS, SCORES, TOPICS };
+static const char *const topic_ends[TOPICS] = { "points", "events", "scores" };
+#define PLACES (HK_PARTITIONS_MAX + TOPICS - 1) /* partitions of the points, and those of other topics */
 
 struct kafka {
   struct hk_broker_engine engine;
@@ -43,7 +45,7 @@ struct kafka {
   rd_kafka_queue_t *came;      /* messages of the followed partitions; NULL: none is followed */
   rd_kafka_message_t *message; /* the last one handed out */
   uint32_t ahead;              /* messages handed out since `took` */
-  uint8_t follows[PARTITIONS]; /* by follow_place */
+  uint8_t follows[PLACES];     /* by follow_place */
   uint32_t leased;             /* partition of the lease; with `waits` */
   bool waits;
   struct hk_kafka_lease lease;
@@ -68,18 +70,19 @@ static int kafka_lost(struct kafka *k, const char *what, const char *why)
 
 static enum topic topic_of(uint32_t partition)
 {
-  return partition == HK_ENGINE_EVENTS ? EVENTS : POINTS;
+  return partition == HK_ENGINE_EVENTS ? EVENTS : partition == HK_ENGINE_SCORES ? SCORES : POINTS;
 }
 
 /* Its number in its topic. */
 static int32_t topic_number(uint32_t partition)
 {
-  return partition == HK_ENGINE_EVENTS ? 0 : (int32_t)partition;
+  return topic_of(partition) == POINTS ? (int32_t)partition : 0;
 }
 
 static uint32_t follow_place(uint32_t partition)
 {
-  return partition == HK_ENGINE_EVENTS ? HK_PARTITIONS_MAX : partition;
+  const uint32_t t = topic_of(partition);
+  return t == POINTS ? partition : HK_PARTITIONS_MAX + t - 1;
 }
 
 static const char *topic_name(const struct kafka *k, enum topic topic, char name[NAME_MOST])
@@ -145,10 +148,10 @@ static int open_client(struct kafka *k, struct hk_kafka_client *client, enum hk_
 static void stop_following(struct kafka *k)
 {
   const struct kafka *main = k->beside ? k->beside : k;
-  for (uint32_t i = 0; i < PARTITIONS; i++) {
-    const enum topic t = i == HK_PARTITIONS_MAX ? EVENTS : POINTS;
+  for (uint32_t i = 0; i < PLACES; i++) {
+    const uint32_t t = i < HK_PARTITIONS_MAX ? POINTS : i - HK_PARTITIONS_MAX + 1;
     if (k->follows[i])
-      (void)rd_kafka_consume_stop(main->from[t], t == EVENTS ? 0 : (int32_t)i);
+      (void)rd_kafka_consume_stop(main->from[t], t == POINTS ? (int32_t)i : 0);
   }
   if (k->message)
     rd_kafka_message_destroy(k->message);
@@ -237,7 +240,7 @@ static int wait_for_topic(struct kafka *k, const char *name, rd_kafka_queue_t *q
 }
 
 /* Makes a topic, with the broker's own number of replicas. */
-static int make_topic(struct kafka *k, const char *name, int partitions)
+static int make_topic(struct kafka *k, enum topic t, const char *name, int partitions)
 {
   char wrong[200], kept[24], most[16];
   snprintf(kept, sizeof kept, "%" PRId64, k->rule->retention / 1000000);
@@ -245,7 +248,9 @@ static int make_topic(struct kafka *k, const char *name, int partitions)
   rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new(name, partitions, -1, wrong, sizeof wrong);
   if (!topic)
     return kafka_lost(k, name, wrong);
-  (void)rd_kafka_NewTopic_set_config(topic, "retention.ms", kept);
+  (void)rd_kafka_NewTopic_set_config(topic, "retention.ms", t == SCORES ? SCORES_MS : kept);
+  if (t == SCORES)
+    (void)rd_kafka_NewTopic_set_config(topic, "retention.bytes", SCORES_BYTES);
   (void)rd_kafka_NewTopic_set_config(topic, "max.message.bytes", most);
   (void)rd_kafka_NewTopic_set_config(topic, "cleanup.policy", "delete");
   rd_kafka_queue_t *queue = rd_kafka_queue_new(k->writer.rk);
@@ -277,7 +282,7 @@ static int kafka_log(struct hk_broker_engine *e, uint32_t partition)
 {
   struct kafka *k = kafka_of(e);
   const enum topic t = topic_of(partition);
-  const int wanted = t == EVENTS ? 1 : (int)k->rule->partitions;
+  const int wanted = t == POINTS ? (int)k->rule->partitions : 1;
   const int64_t until = hk_now() + HK_ENGINE_WAIT * 1000000000ll;
   char name[NAME_MOST], why[100];
   int partitions = 0;
@@ -287,7 +292,7 @@ static int kafka_log(struct hk_broker_engine *e, uint32_t partition)
   if (!k->to[t] && !(k->to[t] = rd_kafka_topic_new(k->writer.rk, name, NULL)))
     return kafka_lost(k, name, rd_kafka_err2str(rd_kafka_last_error()));
   for (bool made = false; (partitions = look_at_topic(k, t, name)) <= 0;) {
-    if (partitions == -ENOENT && !made && make_topic(k, name, wanted) != 0)
+    if (partitions == -ENOENT && !made && make_topic(k, t, name, wanted) != 0)
       return -EPIPE;
     made |= partitions == -ENOENT;
     if (partitions == -EPIPE || hk_now() > until)
@@ -327,7 +332,9 @@ static int kafka_follow(struct hk_broker_engine *e, uint32_t partition, uint64_t
     k->came = rd_kafka_queue_new(main->reader.rk);
     rd_kafka_queue_io_event_enable(k->came, k->wake, &one, sizeof one);
   }
-  const int64_t from = offset == HK_ENGINE_FIRST ? RD_KAFKA_OFFSET_BEGINNING : (int64_t)offset;
+  const int64_t from = offset == HK_ENGINE_FIRST  ? RD_KAFKA_OFFSET_BEGINNING
+                       : offset == HK_ENGINE_NEXT ? RD_KAFKA_OFFSET_END
+                                                  : (int64_t)offset;
   if (rd_kafka_consume_start_queue(main->from[t], topic_number(partition), from, k->came) != 0)
     return kafka_lost(k, name, rd_kafka_err2str(rd_kafka_last_error()));
   k->follows[follow_place(partition)] = 1;
@@ -409,6 +416,7 @@ static int look_at_writer(struct kafka *k, struct hk_broker_engine_event *out)
 /* The next message of those followed. */
 static int look_at_messages(struct kafka *k, struct hk_broker_engine_event *out)
 {
+  rd_kafka_topic_t *const *from = (k->beside ? k->beside : k)->from;
   if (!k->came || k->ahead >= AHEAD)
     return 0;
   rd_kafka_message_t *m = rd_kafka_consume_queue(k->came, 0);
@@ -423,14 +431,14 @@ static int look_at_messages(struct kafka *k, struct hk_broker_engine_event *out)
   if (m->offset < 0 || (uint64_t)m->offset > HK_ENGINE_OFFSET_MOST || m->len > HK_ENGINE_MESSAGE_MAX)
     return kafka_lost(k, "", "a message is longer than any of ours, or has no offset");
   k->ahead++;
-  *out =
-      (struct hk_broker_engine_event){ .what = HK_ENGINE_MESSAGE,
-                                       .partition = m->rkt == (k->beside ? k->beside : k)->from[EVENTS] ? HK_ENGINE_EVENTS
-                                                                                                        : (uint32_t)m->partition,
-                                       .offset = (uint64_t)m->offset,
-                                       .data = m->payload,
-                                       .size = m->len,
-                                       .sent = sent > 0 && sent < INT64_MAX / 1000000 ? sent * 1000000 : 0 };
+  *out = (struct hk_broker_engine_event){ .what = HK_ENGINE_MESSAGE,
+                                          .partition = m->rkt == from[EVENTS]   ? HK_ENGINE_EVENTS
+                                                       : m->rkt == from[SCORES] ? HK_ENGINE_SCORES
+                                                                                : (uint32_t)m->partition,
+                                          .offset = (uint64_t)m->offset,
+                                          .data = m->payload,
+                                          .size = m->len,
+                                          .sent = sent > 0 && sent < INT64_MAX / 1000000 ? sent * 1000000 : 0 };
   return 0;
 }
 

@@ -12,8 +12,8 @@ import harness
 import kafka
 import rabbit
 import test_cluster
-from cluster_machines import PARTITIONS, Cluster, Feeder
-from harness import ALERTS, DONE, POSITIONS, SUBSCRIBE, text, until
+from cluster_machines import PARTITIONS, POINTS, Cluster, Feeder
+from harness import ALERTS, DONE, POSITIONS, SECOND, START, SUBSCRIBE, text, until
 
 
 @functools.lru_cache
@@ -38,6 +38,7 @@ class Kafka(Cluster):
     def topics(self):
         self.broker.order('topic', f'{self.name}.points', PARTITIONS)
         self.broker.order('topic', f'{self.name}.events', 1)
+        self.broker.order('topic', f'{self.name}.scores', 1)
 
 
 class TestRoad(Kafka, test_cluster.TestRoad):
@@ -163,7 +164,7 @@ class TestAll(Kafka, test_cluster.TestAll):
             feed(first, 2)
             self.saved()
             feed(second, 3)
-            self.assertTrue(all(c.results for c in seen))
+            until(lambda: shown() and {s for s, t, *_ in seen[0].results if t >= START + POINTS // 2 * SECOND} == set(self.values), 'the scores of both at the first', rabbit.START)
             self.assertIn('alone decides', self.refused(second))
             first.process.kill()
             first.process.wait()
