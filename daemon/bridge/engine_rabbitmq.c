@@ -11,6 +11,8 @@
  *    (x-single-active-consumer): the holder never acknowledges it, and when the holder's connection is closed it goes to the
  *    consumer that has waited for longest. With several leases on a connection that takes some 20 s, with one some 10 ms. Each
  *    waiting consumer publishes the message, of which the queue keeps one; a holder acknowledges further ones.
+ *  - A consumer of a queue that is deleted, or whose broker is lost, is told so only if the client has said that it understands
+ *    that (consumer_cancel_notify); else it waits for ever.
  *  - A broker without memory or disk stops reading. It reports that to clients that support it (connection.blocked), once
  *    something was sent. */
 #include "daemon/bridge/engine.h"
@@ -72,10 +74,15 @@ static void say_why(struct rabbitmq *r, const char *what, const char *why, size_
       *p = '?'; /* the broker's text may have control characters */
 }
 
-static int lost(struct rabbitmq *r, const char *what, const char *why, size_t length)
+static int lost_as(struct rabbitmq *r, const char *what, const char *why, size_t length)
 {
   say_why(r, what, why, length);
   return -EPIPE;
+}
+
+static int lost(struct rabbitmq *r, const char *what, const char *why)
+{
+  return lost_as(r, what, why, strlen(why));
 }
 
 static int status_of(struct rabbitmq *r, const char *what, int status)
@@ -84,20 +91,20 @@ static int status_of(struct rabbitmq *r, const char *what, int status)
                       : status == AMQP_STATUS_TIMEOUT                                               ? "it does not answer"
                       : status == AMQP_STATUS_HEARTBEAT_TIMEOUT ? "it has been silent for too long"
                                                                 : amqp_error_string2(status);
-  return status == AMQP_STATUS_OK ? 0 : lost(r, what, words, strlen(words));
+  return status == AMQP_STATUS_OK ? 0 : lost(r, what, words);
 }
 
 static int closed(struct rabbitmq *r, const char *what, const amqp_method_t *method)
 {
   if (method->id == AMQP_CONNECTION_CLOSE_METHOD) {
     const amqp_connection_close_t *m = method->decoded;
-    return lost(r, what, m->reply_text.bytes, m->reply_text.len);
+    return lost_as(r, what, m->reply_text.bytes, m->reply_text.len);
   }
   if (method->id == AMQP_CHANNEL_CLOSE_METHOD) {
     const amqp_channel_close_t *m = method->decoded;
-    return lost(r, what, m->reply_text.bytes, m->reply_text.len);
+    return lost_as(r, what, m->reply_text.bytes, m->reply_text.len);
   }
-  return lost(r, what, "an answer of another kind", 25);
+  return lost(r, what, "an answer of another kind");
 }
 
 static int reply_of(struct rabbitmq *r, const char *what, amqp_rpc_reply_t reply)
@@ -110,7 +117,7 @@ static int reply_of(struct rabbitmq *r, const char *what, amqp_rpc_reply_t reply
   case AMQP_RESPONSE_SERVER_EXCEPTION:
     return closed(r, what, &reply.reply);
   default:
-    return lost(r, what, "no answer", 9);
+    return lost(r, what, "no answer");
   }
 }
 
@@ -121,15 +128,16 @@ static int log_in(struct rabbitmq *r)
   const struct hk_cluster_rule *rule = r->rule;
   char *password = NULL, wrong[HK_SECRET_WHY];
   size_t size = 0;
-  amqp_table_entry_t can[] = { { amqp_cstring_bytes("connection.blocked"),
-                                 { .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 } } };
+  const amqp_field_value_t yes = { .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 };
+  amqp_table_entry_t can[] = { { amqp_cstring_bytes("connection.blocked"), yes },
+                               { amqp_cstring_bytes("consumer_cancel_notify"), yes } };
   amqp_table_entry_t entries[] = {
-    { amqp_cstring_bytes("capabilities"), { .kind = AMQP_FIELD_KIND_TABLE, .value.table = { 1, can } } },
+    { amqp_cstring_bytes("capabilities"), { .kind = AMQP_FIELD_KIND_TABLE, .value.table = { 2, can } } },
     { amqp_cstring_bytes("connection_name"), { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = amqp_cstring_bytes("hankeld") } }
   };
   const amqp_table_t properties = { 2, entries };
   if (rule->password[0] && hk_secret_read(rule->password, PASSWORD_MOST, HK_SECRET_FILE, &password, &size, wrong) != 0)
-    return lost(r, "password_file", wrong, strlen(wrong));
+    return lost(r, "password_file", wrong);
   if (password)
     password[strcspn(password, "\r\n")] = 0;
   const amqp_rpc_reply_t reply =
@@ -326,7 +334,7 @@ static int begin_message(struct rabbitmq *r, const amqp_basic_deliver_t *m)
   if (r->token || events || scores)
     partition = events ? HK_ENGINE_EVENTS : scores ? HK_ENGINE_SCORES : r->partition;
   else if (tag.len == 0 || partition >= r->rule->partitions)
-    return lost(r, "", "it sends messages of a log that was not asked for", 49);
+    return lost(r, "", "it sends messages of a log that was not asked for");
   r->partition = (uint32_t)partition;
   r->tag = m->delivery_tag;
   r->delivers = true;
@@ -349,14 +357,14 @@ static int begin_body(struct rabbitmq *r, const amqp_frame_t *f)
   }
   r->expected = f->payload.properties.body_size;
   if (r->offset > HK_ENGINE_OFFSET_MOST)
-    return lost(r, "", "a queue with the name of a log is no stream: delete it, and it is made anew", 75);
+    return lost(r, "", "a queue with the name of a log is no stream: delete it, and it is made anew");
   if (r->expected > HK_ENGINE_MESSAGE_MAX)
-    return lost(r, "", "a message is longer than any of ours", 36);
+    return lost(r, "", "a message is longer than any of ours");
   if (r->expected <= r->capacity)
     return 0;
   char *body = realloc(r->body, r->expected);
   if (!body)
-    return lost(r, "", "no memory for a message", 23);
+    return lost(r, "", "no memory for a message");
   r->body = body;
   r->capacity = r->expected;
   return 0;
@@ -365,7 +373,7 @@ static int begin_body(struct rabbitmq *r, const amqp_frame_t *f)
 static int take_body(struct rabbitmq *r, const amqp_bytes_t *part)
 {
   if (!r->delivers || r->expected == UINT64_MAX || part->len > r->expected - r->size)
-    return lost(r, "", "it sends more of a message than it said", 39);
+    return lost(r, "", "it sends more of a message than it said");
   memcpy(r->body + r->size, part->bytes, part->len);
   r->size += part->len;
   return 0;
@@ -411,11 +419,11 @@ static int method_came(struct rabbitmq *r, const amqp_method_t *method, struct h
     out->what = HK_ENGINE_UNBLOCKED;
     return 0;
   case AMQP_BASIC_NACK_METHOD:
-    return lost(r, "", "it has refused a message", 24);
+    return lost(r, "", "it has refused a message");
   case AMQP_BASIC_RETURN_METHOD:
-    return lost(r, "", "a stream was deleted, and is created again", 34);
+    return lost(r, "", "a stream was deleted, and is created again");
   case AMQP_BASIC_CANCEL_METHOD:
-    return lost(r, "", "a stream that is read was deleted, or moves to another broker", 57);
+    return lost(r, "", "a stream or lease that it had was deleted, or moves to another broker");
   default:
     return closed(r, "", method);
   }

@@ -181,3 +181,11 @@ class TestEvents(Events):
         until(lambda: windows(late) == [['s*']], 'the window at the late one', rabbit.START)
         hankel(scorer, 'end', 's*')
         until(lambda: windows(scorer, gateway, late) == [[]] * 3, 'the end at all', rabbit.START)
+
+    def test_a_log_is_deleted(self):
+        """Who reads it is told so, and says it."""
+        gateway = self.machine('gateway')
+        until(lambda: self.of(gateway)['events'] == 'connected', 'the log', rabbit.START)
+        self.broker.tool('amqp-delete-queue', '-q', f'{self.name}.events')
+        until(lambda: any('a stream or lease that it had was deleted' in line for line in gateway.log), 'the loss to be said', rabbit.START)
+        until(lambda: self.of(gateway)['events'] == 'connected', 'the log again', rabbit.START)
