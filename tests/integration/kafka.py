@@ -9,7 +9,7 @@ import harness
 
 PROGRAM = os.environ.get('MOCK_KAFKA', '')
 PRODUCE, FETCH, METADATA = 0, 1, 3  # numbers of requests, and of errors:
-NOT_LEADER, NOT_ENOUGH_REPLICAS = 6, 19
+NOT_LEADER, NOT_ENOUGH_REPLICAS, INVALID_RECORD = 6, 19, 87
 
 
 class Broker:

@@ -128,6 +128,25 @@ class TestFaults(Kafka, test_cluster.TestFaults):
         f.client.close()
 
 
+    def test_a_message_is_refused_for_good(self):
+        """The library gives up on it: it is not acknowledged before it was published again, over another connection."""
+        d = [self.start('gateway'), self.scorer('a')]
+        self.connected(*d)
+        f = Feeder('f', self.values)
+        f.connect(d[0])
+        f.send(600)
+        f.wait(600)
+        self.broker.order('fail', kafka.PRODUCE, kafka.INVALID_RECORD, 1)
+        f.send(660)
+        f.wait(660)
+        self.assertEqual((self.of(d[0])['connected'], self.of(d[0])['why']), (2, 'a message is not taken: Broker: Broker failed to validate record'))
+        f.send(len(f.points))
+        f.wait(len(f.points))
+        until(lambda: sum(d[1].status()['points'][k] for k in ('scored', 'unscored')) == len(f.points), 'all points', rabbit.START)
+        until(lambda: self.alerts(d[1]) == self.events, 'the events')
+        f.client.close()
+
+
 class TestAll(Kafka, test_cluster.TestAll):
     test_reload = test_two_machines = None
 
