@@ -24,18 +24,24 @@ static uint64_t bytes_of(const struct world *w, const char *name)
   return (uint64_t)status.st_size;
 }
 
+/* Makes a journal of n records, and ends it. */
+static void journal_of(const struct world *w, uint64_t n)
+{
+  struct hk_journal *j;
+  assert_int_equal(hk_journal_new(&j, &w->place, 0), 0);
+  append_some(j, 0, n);
+  assert_int_equal(commit(j), 0);
+  hk_journal_free(j);
+}
+
 /* Every length that a crash can leave: whole records are read, the rest is told and cut, and the journal goes on. */
 static void test_torn(void **state)
 {
   (void)state;
   struct world w;
   struct damages d;
-  struct hk_journal *j;
   begin(&w);
-  assert_int_equal(hk_journal_new(&j, &w.place, 0), 0);
-  append_some(j, 0, 8);
-  assert_int_equal(commit(j), 0);
-  hk_journal_free(j);
+  journal_of(&w, 8);
   const char *name = "journal-000000000001.hkj";
   uint64_t last = 8;
   for (uint64_t size = bytes_of(&w, name); size > 0; size--) {
@@ -51,10 +57,7 @@ static void test_torn(void **state)
   assert_int_equal(d.n, 1);
   (void)read_all(&w, 0, &d, true); /* not even a head is left: it is removed */
   assert_int_equal(faccessat(w.folder, name, F_OK, 0), -1);
-  assert_int_equal(hk_journal_new(&j, &w.place, 0), 0);
-  append_some(j, 0, 8);
-  assert_int_equal(commit(j), 0);
-  hk_journal_free(j);
+  journal_of(&w, 8);
   const uint64_t whole = bytes_of(&w, name);
   const int file = openat(w.folder, name, O_WRONLY | O_APPEND);
   assert_int_equal(write(file, "rubbish", 7), 7);
@@ -73,12 +76,8 @@ static void test_flipped(void **state)
 {
   (void)state;
   struct world w;
-  struct hk_journal *j;
   begin(&w);
-  assert_int_equal(hk_journal_new(&j, &w.place, 0), 0);
-  append_some(j, 0, 6);
-  assert_int_equal(commit(j), 0);
-  hk_journal_free(j);
+  journal_of(&w, 6);
   const char *name = "journal-000000000001.hkj";
   const uint64_t size = bytes_of(&w, name);
   const int file = openat(w.folder, name, O_RDWR);

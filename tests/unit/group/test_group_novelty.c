@@ -222,22 +222,6 @@ static void huge_values(void **state)
 
 /* --- states ---------------------------------------------------------------------------------------------------------- */
 
-static struct hk_group *over(struct hk_group *g, const struct hk_group_rule *rule)
-{
-  const size_t size = hk_group_state_size(g);
-  struct hk_group *again = NULL;
-  void *state = malloc(size), *second = malloc(size);
-  assert_true(state && second && size % 8 == 0);
-  hk_group_write(g, state);
-  assert_int_equal(hk_group_read(&again, rule, state, size), 0);
-  hk_group_write(again, second);
-  assert_memory_equal(state, second, size);
-  hk_group_free(g);
-  free(state);
-  free(second);
-  return again;
-}
-
 static void goes_on_from_its_state(void **state)
 {
   (void)state;

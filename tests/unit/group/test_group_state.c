@@ -4,25 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Reads what a group writes, which writes the same again. */
-static struct hk_group *over(struct hk_group *g, const struct hk_group_rule *rule)
-{
-  const size_t size = hk_group_state_size(g);
-  struct hk_group *again = NULL;
-  void *state = malloc(size), *second = malloc(size);
-  assert_true(state && second && size % 8 == 0);
-  hk_group_write(g, state);
-  assert_int_equal(hk_group_read(&again, rule, state, size), 0);
-  assert_int_equal(hk_group_state_size(again), size);
-  hk_group_write(again, second);
-  assert_memory_equal(state, second, size);
-  assert_int_equal(hk_group_members(again), hk_group_members(g));
-  hk_group_free(g);
-  free(state);
-  free(second);
-  return again;
-}
-
 /* With holes, silence, members that come and go, before 1970: written and read between any two points, it says the same bits. */
 static void goes_on_from_its_state(void **state)
 {

@@ -75,4 +75,23 @@ static inline struct heard *run(const char *keys, uint32_t rows, uint32_t member
   return h;
 }
 
+/* Reads what a group writes, which writes the same again. rule: NULL is allowed. */
+static inline struct hk_group *over(struct hk_group *g, const struct hk_group_rule *rule)
+{
+  const size_t size = hk_group_state_size(g);
+  struct hk_group *again = NULL;
+  void *state = malloc(size), *second = malloc(size);
+  assert_true(state && second && size % 8 == 0);
+  hk_group_write(g, state);
+  assert_int_equal(hk_group_read(&again, rule, state, size), 0);
+  assert_int_equal(hk_group_state_size(again), size);
+  hk_group_write(again, second);
+  assert_memory_equal(state, second, size);
+  assert_int_equal(hk_group_members(again), hk_group_members(g));
+  hk_group_free(g);
+  free(state);
+  free(second);
+  return again;
+}
+
 #endif
