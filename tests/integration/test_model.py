@@ -229,12 +229,9 @@ class Field(Case):
         self.rows = [[values[n][t] for n in self.names] for t in range(ROWS)]
         self.state = os.path.join(self.path, 'state')
 
-    def configured(self, more=''):
-        return sections('t', self.model, more)
-
     def part(self, rows, first, behind, keys, kill=False, more=''):
         """A life of a daemon that gets these rows: what its derived sensors said, and its log of events."""
-        d = self.daemon(self.configured(more), keys='threads = 1\nmax_ahead = off\n' + keys, ends=-signal.SIGKILL if kill else 0)
+        d = self.daemon(sections('t', self.model, more), keys='threads = 1\nmax_ahead = off\n' + keys, ends=-signal.SIGKILL if kill else 0)
         with d.client() as c, d.client() as subscriber:
             subscriber.subscribe(SCORED | UNSCORED | ALERTS | 16, '*#model')
             handles = c.register(*self.names)
@@ -315,16 +312,16 @@ class Field(Case):
     def test_check_says_so(self):
         for keys, said in (('', '1 lines, 2 pipes, 5 sensors, 3 of them checks; 22 unknowns, matrices of 2 + 1 + 2 diagonals'), ('interval = 2us\n', 'over half of interval = 2e-06 s'), ('q = 5\n', 'operator = model has none of the keys neighbours, positions, q'),
                            ('adapt = 1\n', 'adapt = 1: not a number from 0 to 0.1'), ('hold = -1\n', 'hold = -1: not a whole number from 0')):
-            path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + self.configured(keys))
+            path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + sections('t', self.model, keys))
             done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
             self.assertEqual((done.returncode, said in done.stdout + done.stderr), (0 if keys == '' else 1, True), done.stdout + done.stderr)
         for change, said in ((('operator = model', 'operator = residual'), 'operator = residual has none of the keys file, adapt, hold'), (('operator = model', 'operator = pipe'), 'operator = pipe: none of residual, model, focus, despike, median, hoelder, arma'),
                              ((f'file = {self.model}\n', ''), 'operator = model needs file = FILE'), (('t.model', 'u.model'), 'u.model: No such file or directory')):
-            path = self.file('c.conf', self.configured().replace(*change))
+            path = self.file('c.conf', sections('t', self.model).replace(*change))
             done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
             self.assertEqual((done.returncode, said in done.stderr), (1, True), done.stderr)
         self.file('t.model', LINE + 'sensor t/x q d check\n')
-        done = subprocess.run([harness.HANKELD, '-c', self.file('c.conf', self.configured()), '--check'], capture_output=True, text=True, timeout=harness.WAIT)
+        done = subprocess.run([harness.HANKELD, '-c', self.file('c.conf', sections('t', self.model)), '--check'], capture_output=True, text=True, timeout=harness.WAIT)
         self.assertIn('[field t]: file: ' + self.model + ': line 11, column 14: d: no pipe begins or ends at this node', done.stderr)
 
 
@@ -371,7 +368,7 @@ class Heat(Field):
         self.assertEqual(sorted(e for _, told in cut for e in told), sorted(events))
 
     def test_said(self):
-        path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + self.configured())
+        path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + sections('t', self.model))
         done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
         self.assertIn('1 heat lines, 2 pipes, 4 sensors, 2 of them checks; 21 unknowns, matrices of 1 + 1 + 1 diagonals', done.stdout)
         done = hankel('model', 'fit', self.model, self.model)
@@ -431,7 +428,7 @@ class Network(Field):
             shutil.rmtree(self.state)
 
     def test_said(self):
-        path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + self.configured())
+        path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + sections('t', self.model))
         done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
         self.assertRegex(done.stdout, r'a network of 6 nodes, 6 pipes, 18 cells, 7 sensors, 4 of them checks; 18 unknowns, solved by (sparse LDL\'|band Cholesky), whose factor has \d+ numbers')
         self.assertRegex(done.stdout, r'a row takes [\d.]+ ms on this machine.s processor, [\d.e-]+ % of interval = 1 s')
