@@ -5,31 +5,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct hk_kernels hk_kernels_portable;
-#ifdef HK_X86_KERNELS
-extern const struct hk_kernels hk_kernels_avx2, hk_kernels_avx512, hk_kernels_avx512_half;
+extern const struct hk_kernels hk_kernels_portable, hk_kernels_avx2, hk_kernels_avx512, hk_kernels_avx512_half;
 
-static const struct hk_kernels *const all[] = { &hk_kernels_avx512, &hk_kernels_avx512_half, &hk_kernels_avx2,
-                                                &hk_kernels_portable, NULL };
-
+/* Those that are compiled in, the best first, from the first on that this processor can run. */
 const struct hk_kernels *const *hk_kernels_all(void)
 {
-  __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-    return all + 3;
-  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512bw") ||
-      !__builtin_cpu_supports("avx512vl"))
-    return all + 2;
-  return all;
-}
-#else
-static const struct hk_kernels *const all[] = { &hk_kernels_portable, NULL };
-
-const struct hk_kernels *const *hk_kernels_all(void)
-{
-  return all;
-}
+  static const struct hk_kernels *const all[] = {
+#ifdef HK_HAVE_AVX512
+    &hk_kernels_avx512, &hk_kernels_avx512_half,
 #endif
+#ifdef HK_HAVE_AVX2
+    &hk_kernels_avx2,
+#endif
+    &hk_kernels_portable, NULL
+  };
+  const struct hk_kernels *const *have = all;
+#ifdef HK_HAVE_AVX512
+  __builtin_cpu_init();
+  if (!(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma")))
+    have += 2;
+#endif
+#ifdef HK_HAVE_AVX2
+  __builtin_cpu_init();
+  if (!(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) && *have == &hk_kernels_avx2)
+    have++;
+#endif
+  return have;
+}
 
 const struct hk_kernels *hk_kernels(void)
 {
