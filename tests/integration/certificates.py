@@ -5,9 +5,11 @@
 import os
 import subprocess
 
+import wire
+
 
 def run(*arguments):
-    subprocess.run(['openssl', *arguments], check=True, capture_output=True, timeout=60)
+    subprocess.run(['openssl', *arguments], check=True, capture_output=True, timeout=wire.WAIT)
 
 
 class Authority:
@@ -39,7 +41,7 @@ class Authority:
         with open(database, 'w') as f:
             for certificate in certificates:
                 serial = subprocess.run(['openssl', 'x509', '-in', certificate, '-noout', '-serial'], check=True, capture_output=True,
-                                        text=True, timeout=60).stdout.strip().split('=')[1]
+                                        text=True, timeout=wire.WAIT).stdout.strip().split('=')[1]
                 f.write(f'R\t400101000000Z\t200101000000Z\t{serial}\tunknown\t/CN=revoked\n')
         with open(settings, 'w') as f:
             f.write(f'[ca]\ndefault_ca = a\n[a]\ndatabase = {database}\ndefault_md = sha256\n')

@@ -129,7 +129,7 @@ class Daemon:
         self.ready.wait(WAIT)
         if 'ready' not in self.log:
             try:
-                code = self.process.wait(5)
+                code = self.process.wait(WAIT)
             except subprocess.TimeoutExpired:
                 code = None
             self.process.kill()

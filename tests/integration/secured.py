@@ -47,7 +47,7 @@ class Secured(harness.Case):
 
     def serial(self, certificate):
         done = subprocess.run(['openssl', 'x509', '-in', certificate, '-noout', '-serial'], check=True, capture_output=True, text=True,
-                              timeout=60)
+                              timeout=harness.WAIT)
         return done.stdout.strip().split('=')[1]
 
     def listeners(self, tokens=True, client_ca=False, tls=True, extra=''):

@@ -108,7 +108,7 @@ class Corners(harness.Case):
                     asked += 10
                 if c.receive()[0] == harness.REPORT:
                     last, reports = time.monotonic(), reports + 1
-                self.assertLess(time.monotonic() - last, harness.WAIT / 10, f'no report for so long after {reports}')
+                self.assertLess(time.monotonic() - last, harness.WAIT / 2, f'no report for so long after {reports}')
                 time.sleep(0.002)
 
     def test_latency_is_told_leg_by_leg(self):
@@ -162,7 +162,7 @@ class Corners(harness.Case):
             self.addCleanup(s.shutdown, socket.SHUT_RDWR)
         with d.client() as c:
             until(lambda: c.status()['batches']['points_waiting'] > 14000, 'the flood')
-            c.socket.settimeout(harness.WAIT / 3)
+            c.socket.settimeout(harness.WAIT / 2)
             handle = c.register('s')[0]
             for i in range(5):
                 c.send(points([handle], [START + i * SECOND], [1.0]))

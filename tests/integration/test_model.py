@@ -28,7 +28,7 @@ sensor t/b/p p b check
 
 
 def hankel(*arguments):
-    return subprocess.run([harness.HANKEL, *arguments], capture_output=True, text=True, timeout=120)
+    return subprocess.run([harness.HANKEL, *arguments], capture_output=True, text=True, timeout=harness.WAIT)
 
 
 def sections(field, model, more=''):

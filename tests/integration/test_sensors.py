@@ -137,7 +137,7 @@ class TestSensors(Listing):
                     rows = self.rows(d, '--limit', '1000')
                     self.assertEqual({r['state'] for r in rows.values()}, {'ok'})
                     self.assertTrue(all(r['score'] is not None for r in rows.values()))
-                    self.assertLess(time.monotonic() - begun, harness.WAIT / 6)
+                    self.assertLess(time.monotonic() - begun, harness.WAIT / 2)
             finally:
                 over.set()
                 feeder.join()

@@ -47,7 +47,7 @@ class Notified:
             self.environment['WATCHDOG_USEC'] = str(watchdog)
 
     def ready(self, case):
-        self.socket.settimeout(harness.WAIT / 4)
+        self.socket.settimeout(harness.WAIT / 2)
         try:
             self.expect('READY=1')
         except TimeoutError:

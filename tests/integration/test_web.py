@@ -215,7 +215,7 @@ class Peers(Web):
         until(lambda: 'hankel_connections_http_open 1\n' in self.ask(d, '/metrics')[2], 'no connection to be left')
 
     def test_who_does_not_read_takes_no_memory_and_holds_up_nothing(self):
-        d = self.web(keys='threads = 1\nstuck = 2s\n')
+        d = self.web(keys='threads = 1\nstuck = 2s\nidle = off\n')  # who is idle would be closed, too
         self.feed(d, 2, 2)
         before, s = d.rss(), self.raw(d)
         s.settimeout(0.5)
@@ -230,9 +230,7 @@ class Peers(Web):
         self.assertEqual(self.ask(d, '/metrics')[0], 200)
         self.assert_grew_less(d, before, 8 << 20)
         # it goes on sending: a slow daemon may have answered all of it so far
-        began = time.monotonic()
         until(lambda: flood() or 'hankel_connections_http_open 1\n' in self.ask(d, '/metrics')[2], 'the one that does not read to be closed')
-        self.assertLess(time.monotonic() - began, 40)  # by `stuck`, and not as one that is idle, after a minute
 
     def test_too_many_are_turned_away(self):
         d = self.web(keys='threads = 1\nmax_connections = 4\nmax_connections_per_address = 100\n')

@@ -11,7 +11,7 @@ STATES = ['warming', 'ok', 'gap', 'late', 'rejected', 'provisional']
 KINDS = ['', 'raised', 'corrected', 'cleared', 'stale', 'back']
 SANITIZED = os.environ.get('HANKEL_SANITIZE', 'none') != 'none'
 TSAN = os.environ.get('HANKEL_SANITIZE') == 'thread'
-WAIT = int(os.environ.get('HANKEL_WAIT', 120 if SANITIZED else 60))  # seconds that anything may take before a test fails
+WAIT = int(os.environ.get('HANKEL_WAIT', 240))  # seconds that anything may take before a test fails: only what hangs does
 
 HELLO, REGISTER, POINTS, SUBSCRIBE, UNSUBSCRIBE, PING, STATUS, BYE = range(1, 9)
 WELCOME, REGISTERED, DONE, PONG, REPORT, FAREWELL = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88
