@@ -14,7 +14,7 @@
  *   3 hk_residual_predict      reads  seen of neighbours           writes guess, off, lesson, and r
  *   4 hk_residual_learn        reads  lesson of neighbours         writes product, target, total, error, fast, slow, loud, last
  *
- * The data read of a neighbour is in two small records of 16 and 8 bytes, so that each costs one memory access. After pass 4 of
+ * The data read of a neighbour is in two small records of 8 bytes, so that each costs one memory access. After pass 4 of
  * each rule.refit'th row (hk_residual.rows counts them) hk_residual_refit is called for each node; it reads and writes only that
  * node.
  *
@@ -80,11 +80,11 @@ struct hk_residual_rule {
 
 /* What other nodes read of a neighbour to predict. */
 struct hk_residual_seen {
-  float h;        /* z or its substitute; NaN: none */
-  float out;      /* its deviation, in z; 0 if not known yet */
-  float far;      /* its deviation, in its own c */
-  uint32_t there; /* 1: h is z */
+  float h;           /* z or its substitute; NaN: none */
+  uint32_t deviates; /* hk_residual_there, _out and _far: a bit, and the first bits of two floats that are not negative */
 };
+#define HK_RESIDUAL_OUT_BITS 0x7ff80000u /* 4 bits of its mantissa; of that of far 11 */
+#define HK_RESIDUAL_FAR_BITS 12u         /* by which far's bits are shifted */
 
 /* What other nodes read of a neighbour to learn. */
 struct hk_residual_lesson {
@@ -191,14 +191,46 @@ HK_INLINE float hk_residual_stand_in(const struct hk_residual *f, uint32_t i)
   return sum + f->weight[hk_residual_at(f->rule.neighbours + 1, q, i)];
 }
 
+HK_INLINE uint32_t hk_residual_bits(float x)
+{
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+HK_INLINE float hk_residual_of_bits(uint32_t bits)
+{
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* Whether h is z. */
+HK_INLINE bool hk_residual_there(const struct hk_residual_seen *seen)
+{
+  return seen->deviates >> 31;
+}
+
+/* The deviation, in z; 0 if not known yet. */
+HK_INLINE float hk_residual_out(const struct hk_residual_seen *seen)
+{
+  return hk_residual_of_bits(seen->deviates & HK_RESIDUAL_OUT_BITS);
+}
+
+/* The deviation, in its own c. */
+HK_INLINE float hk_residual_far(const struct hk_residual_seen *seen)
+{
+  return hk_residual_of_bits((seen->deviates & ~(HK_RESIDUAL_OUT_BITS | 1u << 31)) << HK_RESIDUAL_FAR_BITS);
+}
+
 /* Pass 2. */
 HK_INLINE void hk_residual_show(const struct hk_residual *f, uint32_t i)
 {
   const float z = f->now.z[i], c = f->error[i], step = fabsf(f->fast[i] - f->slow[i]), more = f->loud[i] - c;
-  struct hk_residual_seen seen = { z == z ? z : hk_residual_stand_in(f, i), 0, 0, z == z };
+  struct hk_residual_seen seen = { z == z ? z : hk_residual_stand_in(f, i), (uint32_t)(z == z) << 31 };
   if (f->errors[i] >= HK_RESIDUAL_SETTLE && c > 0) {
-    seen.out = step > more ? step : more;
-    seen.far = seen.out / c;
+    const float out = step > more ? step : more;
+    seen.deviates |= (hk_residual_bits(out) & HK_RESIDUAL_OUT_BITS) | hk_residual_bits(out / c) >> HK_RESIDUAL_FAR_BITS;
   }
   f->now.seen[i] = seen;
 }
@@ -212,7 +244,7 @@ struct hk_residual_view {
 
 HK_INLINE struct hk_residual_view hk_residual_begin(const struct hk_residual_seen *own)
 {
-  const struct hk_residual_view v = { 0, 0, 0, own->far, 0 };
+  const struct hk_residual_view v = { 0, 0, 0, hk_residual_far(own), 0 };
   return v;
 }
 
@@ -220,11 +252,12 @@ HK_INLINE struct hk_residual_view hk_residual_begin(const struct hk_residual_see
 HK_INLINE void hk_residual_look(struct hk_residual_view *v, const struct hk_residual_seen *own,
                                 const struct hk_residual_seen *from, float w, uint32_t k)
 {
+  const float most = hk_residual_out(own), out = hk_residual_out(from), far = hk_residual_far(from);
   v->sum += w * (from->h == from->h ? from->h : 0);
   v->all += fabsf(w);
-  v->missing += from->there ? 0 : fabsf(w);
-  if (own->out > 0 && from->out > 0 && fabsf(w) * from->out * 3 >= own->out && from->far > v->most) {
-    v->most = from->far;
+  v->missing += hk_residual_there(from) ? 0 : fabsf(w);
+  if (most > 0 && out > 0 && fabsf(w) * out * 3 >= most && far > v->most) {
+    v->most = far;
     v->blamed = 1 + k;
   }
 }
@@ -266,7 +299,7 @@ struct hk_residual_verdict {
 HK_INLINE struct hk_residual_verdict hk_residual_silence(const struct hk_residual_seen *own)
 {
   const struct hk_residual_verdict none = {
-    (double)NAN, NAN, NAN, { own->h == own->h ? own->h : 0, own->there ? HK_RESIDUAL_THERE : 0 }
+    (double)NAN, NAN, NAN, { own->h == own->h ? own->h : 0, hk_residual_there(own) ? HK_RESIDUAL_THERE : 0 }
   };
   return none;
 }
@@ -291,7 +324,7 @@ HK_INLINE double hk_residual_predict(const struct hk_residual *f, uint32_t i)
 {
   const struct hk_residual_seen own = f->now.seen[i];
   struct hk_residual_verdict out = hk_residual_silence(&own);
-  if (f->made[i] && own.there) {
+  if (f->made[i] && hk_residual_there(&own)) {
     struct hk_residual_view v = hk_residual_begin(&own);
     for (uint32_t k = 0; k < f->rule.neighbours; k++) {
       const uint32_t j = f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];

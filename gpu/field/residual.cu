@@ -2,7 +2,7 @@
  * before wrote of other nodes.
  *
  * All columns but what is read of neighbours are coalesced, a warp to the 32 nodes that lie together. Of neighbours
- * the third pass reads 16 bytes and the fourth 8, one sector of memory each. Both passes first load all numbers of their
+ * the third pass and the fourth read 8 bytes, one sector of memory each. Both passes first load all numbers of their
  * neighbours, then all records, and only then compute, so that a thread has up to Q loads under way; Q is q rounded up, for loops
  * over arrays in registers must be unrolled. */
 #include "cpu/field/residual_refit.h"
@@ -56,19 +56,19 @@ static __global__ void __launch_bounds__(HK_THREADS) predict(const __grid_consta
   const float level = f.weight[hk_residual_at(f.rule.neighbours + 1, f.rule.neighbours, i)],
               bound = hk_residual_bound(f.errors[i], f.error[i]);
   const double spread = f.spread[i];
-  const bool speaks = f.made[i] && own.there;
+  const bool speaks = f.made[i] && hk_residual_there(&own);
   struct hk_residual_view v = hk_residual_begin(&own);
 #pragma unroll
   for (int begin = 0; begin < Q; begin += HK_GATHER) {
-    float4 from[HK_GATHER]; /* struct hk_residual_seen in one load */
+    float2 from[HK_GATHER]; /* struct hk_residual_seen in one load */
 #pragma unroll
     for (int k = 0; k < HK_GATHER; k++)
       if (begin + k < Q && j[begin + k] != HK_RESIDUAL_NONE)
-        from[k] = __ldg((const float4 *)&f.now.seen[j[begin + k]]);
+        from[k] = __ldg((const float2 *)&f.now.seen[j[begin + k]]);
 #pragma unroll
     for (int k = 0; k < HK_GATHER; k++)
       if (begin + k < Q && j[begin + k] != HK_RESIDUAL_NONE) {
-        const struct hk_residual_seen seen = { from[k].x, from[k].y, from[k].z, __float_as_uint(from[k].w) };
+        const struct hk_residual_seen seen = { from[k].x, __float_as_uint(from[k].y) };
         hk_residual_look(&v, &own, &seen, w[begin + k], (uint32_t)(begin + k));
       }
   }
