@@ -16,7 +16,8 @@
 #include <string.h>
 
 #define LANES 32u
-#define FOUND_SIZE 256u /* bytes before the first row's values: what was found in all rows */
+#define WHOLE_ADDS (1u << 22) /* of a call: up to so many one launch is faster than four */
+#define FOUND_SIZE 256u       /* bytes before the first row's values: what was found in all rows */
 _Static_assert(HK_FOCUS_AT_ONCE * sizeof(struct hk_focus_most) <= FOUND_SIZE, "");
 
 struct hk_focus_gpu {
@@ -134,6 +135,17 @@ static int put_tables(struct hk_focus_gpu *g, const struct hk_focus *f)
   return status;
 }
 
+/* How many blocks may wait for each other: one on each multiprocessor; none, if the device cannot launch such. */
+static cudaError_t count_blocks(struct hk_focus_rows *rows, int device)
+{
+  int can = 0, processors = 0;
+  cudaError_t failed = cudaDeviceGetAttribute(&can, cudaDevAttrCooperativeLaunch, device);
+  if (!failed)
+    failed = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  rows->blocks = can ? (uint32_t)processors : 0;
+  return failed;
+}
+
 int hk_focus_gpu_open(struct hk_focus_gpu **out, const struct hk_focus_line *line, uint32_t device, char *error, size_t size)
 {
   const struct hk_focus *f = &line->f;
@@ -150,6 +162,8 @@ int hk_focus_gpu_open(struct hk_focus_gpu **out, const struct hk_focus_line *lin
   const uint64_t bytes = focus_gpu_lay_out(&g->there, f, g->lags, NULL);
   cudaError_t failed =
       g->lags > UINT32_MAX ? cudaErrorMemoryAllocation : (cudaError_t)hk_desk_open(&g->desk, (int)device, x > back ? x : back);
+  if (!failed)
+    failed = count_blocks(&g->there, (int)device);
   if (!failed)
     failed = cudaMalloc((void **)&g->memory, bytes);
   if (!failed)
@@ -184,30 +198,54 @@ static bool is_locked(const void *memory)
   return false;
 }
 
-/* Copies values up, if any. */
-static cudaError_t put_values(struct hk_focus_gpu *g, const double *x, size_t bytes)
+/* Whether the rows are so little work that one launch is sooner done than four. */
+static bool is_whole(const struct hk_focus_gpu *g)
 {
-  const bool locked = x && is_locked(x);
-  if (!x)
-    return cudaSuccess;
-  if (!locked)
-    memcpy(g->desk.memory, x, bytes);
-  return cudaMemcpyAsync((void *)(uintptr_t)g->there.x, locked ? (const void *)x : g->desk.memory, bytes, cudaMemcpyHostToDevice,
-                         g->desk.stream);
+  return g->there.blocks > 0 && g->there.rows * g->lags <= WHOLE_ADDS;
+}
+
+/* The values of rows in memory that the device reaches. */
+static const double *locked(struct hk_focus_gpu *g, const double *x, size_t bytes)
+{
+  if (!x || is_locked(x))
+    return x;
+  memcpy(g->desk.memory, x, bytes);
+  return (const double *)(const void *)g->desk.memory;
+}
+
+/* Copies rows up, computes them and copies the results down, unless x is NULL. */
+static cudaError_t launch_with_copies(struct hk_focus_gpu *g, const double *x, size_t bytes)
+{
+  struct hk_focus_rows *rows = &g->there;
+  cudaError_t failed = x ? cudaMemcpyAsync(rows->x, x, bytes, cudaMemcpyHostToDevice, g->desk.stream) : cudaSuccess;
+  if (!failed)
+    failed = (cudaError_t)hk_focus_launch(rows, g->desk.stream);
+  if (x && !failed)
+    failed =
+        cudaMemcpyAsync(g->desk.memory, rows->most, back_bytes(&rows->f, rows->rows), cudaMemcpyDeviceToHost, g->desk.stream);
+  return failed;
+}
+
+/* The same by one launch. The values are read before the results are written, so they may lie in the same memory. */
+static cudaError_t launch_whole(struct hk_focus_gpu *g, const double *x)
+{
+  struct hk_focus_rows *rows = &g->there;
+  rows->from = x;
+  rows->to = x ? (uint64_t *)(void *)g->desk.memory : NULL;
+  rows->back = back_bytes(&rows->f, rows->rows) / sizeof *rows->to;
+  return (cudaError_t)hk_focus_launch_whole(rows, g->desk.stream);
 }
 
 int hk_focus_gpu_begin(struct hk_focus_gpu *g, int64_t row, const double *x, uint32_t rows)
 {
   struct hk_focus *f = &g->there.f;
+  const size_t bytes = (size_t)rows * f->n * sizeof *x;
   cudaError_t failed = cudaSetDevice(g->desk.device);
   g->there.row = row;
   g->there.rows = rows;
+  x = locked(g, x, bytes);
   if (!failed)
-    failed = put_values(g, x, (size_t)rows * f->n * sizeof *x);
-  if (!failed)
-    failed = (cudaError_t)hk_focus_launch(&g->there, g->desk.stream);
-  if (x && !failed)
-    failed = cudaMemcpyAsync(g->desk.memory, g->there.most, back_bytes(f, rows), cudaMemcpyDeviceToHost, g->desk.stream);
+    failed = is_whole(g) ? launch_whole(g, x) : launch_with_copies(g, x, bytes);
   f->any = true;
   f->row = row + rows - 1;
   return failed ? -EIO : 0;

@@ -25,12 +25,19 @@ struct hk_focus_rows {
   int64_t row;
   uint32_t rows; /* 1..HK_FOCUS_AT_ONCE */
   size_t apart;
-  const double *x;            /* rows times n values */
+  double *x;                  /* rows times n values */
   struct hk_focus_most *most; /* by row */
+  const double *from;         /* NULL, or the values in page-locked memory of the host, which hk_focus_launch_whole puts to x */
+  uint64_t *to; /* NULL, or such memory, to which it puts `most` and all that lies behind it, 8 bytes `back` times */
+  size_t back;
+  uint32_t blocks; /* of hk_focus_launch_whole, at most: so few that all are on the device at once */
 };
 
-/* The passes of all rows, in the order of cpu/field/focus.h. Asynchronous; returns a cudaError_t. */
+/* The passes of all rows, in the order of cpu/field/focus.h, by a launch for each. Asynchronous; returns a cudaError_t. */
 int hk_focus_launch(const struct hk_focus_rows *rows, struct CUstream_st *stream);
+/* The same by one launch, with the copies: by blocks that wait for each other, so there are not more than are on the device at
+ * once. */
+int hk_focus_launch_whole(const struct hk_focus_rows *rows, struct CUstream_st *stream);
 
 #ifdef __cplusplus
 }
