@@ -8,6 +8,9 @@
 
 #include "gpu/novelty/station.cuh"
 
+#define HK_RUN_VALUES 4u /* groups of four values, and of rows, that a lane holds */
+#define HK_RUN_ROWS 2u
+
 /* Where a sample of the line stands: lanes ask for samples four apart, so one number is left out behind 32, and no two lanes ask
  * the same bank. */
 static __device__ __forceinline__ uint32_t run_line_at(uint32_t i)
@@ -31,26 +34,26 @@ static __device__ __forceinline__ void run_old_values(struct station *station, c
   /* The groups of the range, which may go round the end of the ring. */
   const uint32_t first = (uint32_t)places.place(places.common) / 4, count = (uint32_t)(places.shared - places.common + 4) / 4 + 1;
 #pragma unroll 1
-  for (uint32_t begin = lane; begin < count; begin += 2 * HK_WARP) {
-    float4 x[2];
-    uint32_t group[2];
+  for (uint32_t begin = lane; begin < count; begin += HK_RUN_VALUES * HK_WARP) {
+    float4 x[HK_RUN_VALUES];
+    uint32_t group[HK_RUN_VALUES];
 #pragma unroll
-    for (uint32_t u = 0; u < 2; u++) { /* behind the end the last once more: a minimum does not mind */
+    for (uint32_t u = 0; u < HK_RUN_VALUES; u++) { /* behind the end the last once more: a minimum does not mind */
       group[u] = first + min(begin + u * HK_WARP, count - 1);
       group[u] -= group[u] >= groups ? groups : 0;
       x[u] = fours[group[u]];
     }
 #pragma unroll
-    for (uint32_t u = 0; u < 2; u++)
+    for (uint32_t u = 0; u < HK_RUN_VALUES; u++)
       if (!places.whole(places.of((int32_t)(4 * group[u]))))
         x[u] = make_float4(INFINITY, INFINITY, INFINITY, INFINITY);
 #pragma unroll 1
     for (uint32_t k = 0; k < n; k++) {
-      const float value = p[k].value;
+      const float value = station->found.here[k].w;
       float best = station->found.least[k][lane];
 #pragma unroll
-      for (uint32_t u = 0; u < 2; u++)
-        best = nearer(best, x[u], value);
+      for (uint32_t u = 0; u < HK_RUN_VALUES; u++)
+        best = nearest_of(best, x[u].x - value, x[u].y - value, x[u].z - value, x[u].w - value);
       station->found.least[k][lane] = best;
     }
   }
@@ -81,13 +84,33 @@ static __device__ __forceinline__ void run_new_values(struct station *station, c
   }
 }
 
+/* Notes a variance that is at most the least so far of a point. Of equal ones the shortest lag counts, which comes later. Rare.
+ */
+static __device__ __noinline__ void run_shape_tell(struct station *station, uint32_t k, uint32_t place, float4 variance,
+                                                   int32_t mine)
+{
+  const int32_t least = (int32_t)__reduce_min_sync(HK_ALL, (uint32_t)mine);
+  const float bound = __int_as_float(least);
+  uint32_t at = 0;
+  if (mine == least)
+    at = place + 1 + (variance.w <= bound ? 3 : variance.z <= bound ? 2 : variance.y <= bound ? 1 : 0);
+  at = __reduce_max_sync(HK_ALL, at);
+  if (threadIdx.x % HK_WARP == 0) {
+    station->found.shape[k] = least;
+    station->found.place[k] = at - 1;
+  }
+  __syncwarp();
+}
+
 /* Brings four lags of a lane, from `place` on, along by the run's points; their samples are values to be compared with, too. The
- * sample of a lag for one point is that of the lag before it for the next, so four stand in registers. */
+ * sample of a lag for one point is that of the lag before it for the next, so four stand in registers. Called by all lanes;
+ * `lags` counts those that there are. */
 static __device__ __forceinline__ void run_lags_take(struct station *station, uint32_t place, uint32_t lags, float *square,
                                                      float *mean)
 {
   const float keep = HK_NOVELTY_FORGET, weight = (float)(1 - (double)HK_NOVELTY_FORGET);
   const uint32_t lane = threadIdx.x % HK_WARP, n = station->n;
+  const bool real = place < hk_novelty_column(lags);
   float sample[4];
 #pragma unroll
   for (uint32_t j = 0; j < 4; j++) {
@@ -97,23 +120,22 @@ static __device__ __forceinline__ void run_lags_take(struct station *station, ui
   }
 #pragma unroll 1
   for (uint32_t k = 0; k < n; k++) {
-    const float value = station->point[k].value;
-    const float2 before = station->found.shape[k][lane];
-    float best = before.x, where = before.y, nearest = station->found.least[k][lane];
+    const float value = station->found.here[k].w, nearest = station->found.least[k][lane];
+    const int32_t bound = station->found.shape[k];
+    float off[4], variance[4];
 #pragma unroll
     for (uint32_t j = 0; j < 4; j++) {
-      const float off = value - sample[j], part = weight * off;
-      square[j] = keep * square[j] + part * off;
+      off[j] = value - sample[j];
+      const float part = weight * off[j];
+      square[j] = keep * square[j] + part * off[j];
       mean[j] = keep * mean[j] + part;
-      const float variance = fmaxf(square[j] - mean[j] * mean[j], 0.0f);
-      nearest = fminf(nearest, fabsf(off));
-      if (variance <= best) {
-        best = variance; /* of equal ones the shortest lag, which comes later */
-        where = __uint_as_float(place + j);
-      }
+      variance[j] = square[j] - mean[j] * mean[j];
     }
-    station->found.shape[k][lane] = make_float2(best, where);
-    station->found.least[k][lane] = nearest;
+    if (real)
+      station->found.least[k][lane] = nearest_of(nearest, off[0], off[1], off[2], off[3]);
+    const int32_t least = least_variance(variance[0], variance[1], variance[2], variance[3]);
+    if (__any_sync(HK_ALL, least <= bound))
+      run_shape_tell(station, k, place, make_float4(variance[0], variance[1], variance[2], variance[3]), least);
     sample[0] = sample[1];
     sample[1] = sample[2];
     sample[2] = sample[3];
@@ -157,8 +179,8 @@ static __device__ __forceinline__ void run_lags(struct station *station, const f
     square4 = squares[later];
     mean4 = means[later];
     __syncwarp();
+    run_lags_take(station, 4 * group, lags, square, mean);
     if (group < groups) {
-      run_lags_take(station, 4 * group, lags, square, mean);
       squares[group] = make_float4(square[0], square[1], square[2], square[3]);
       means[group] = make_float4(mean[0], mean[1], mean[2], mean[3]);
     }
@@ -184,22 +206,32 @@ static __device__ __forceinline__ void run_rows(struct station *station)
   const uint32_t groups = room / 4;
   const float4 *const first = hk_global((const float4 *)v->row[0]), *const second = hk_global((const float4 *)v->row[1]),
                       *const third = hk_global((const float4 *)v->row[2]);
+  const auto square = [&](float a, float b, float c, float4 mean, float4 weight) {
+    const float x = (a - mean.x) * weight.x, y = (b - mean.y) * weight.y, z = (c - mean.z) * weight.z;
+    return x * x + y * y + z * z;
+  };
 #pragma unroll 1
-  for (uint32_t begin = lane; begin < groups; begin += HK_WARP) {
-    const float4 a = first[begin], b = second[begin], c = third[begin];
-    if (!places.whole(places.of((int32_t)(4 * begin))))
-      continue;
+  for (uint32_t begin = lane; begin < groups; begin += HK_RUN_ROWS * HK_WARP) {
+    float4 a[HK_RUN_ROWS], b[HK_RUN_ROWS], c[HK_RUN_ROWS];
+#pragma unroll
+    for (uint32_t u = 0; u < HK_RUN_ROWS; u++) {
+      const uint32_t at = min(begin + u * HK_WARP, groups - 1);
+      a[u] = first[at];
+      b[u] = second[at];
+      c[u] = third[at];
+      if (!places.whole(places.of((int32_t)(4 * at))))
+        a[u] = make_float4(INFINITY, INFINITY, INFINITY, INFINITY);
+    }
 #pragma unroll 1
     for (uint32_t k = 0; k < n; k++) {
-      const float m0 = p[k].mean[0], m1 = p[k].mean[1], m2 = p[k].mean[2], w0 = p[k].weight[0], w1 = p[k].weight[1],
-                  w2 = p[k].weight[2];
-      const auto square = [&](float a, float b, float c) {
-        const float x = (a - m0) * w0, y = (b - m1) * w1, z = (c - m2) * w2;
-        return x * x + y * y + z * z;
-      };
-      const float x = fminf(square(a.x, b.x, c.x), square(a.y, b.y, c.y)),
-                  y = fminf(square(a.z, b.z, c.z), square(a.w, b.w, c.w));
-      station->found.least[k][lane] = fminf(station->found.least[k][lane], fminf(x, y));
+      const float4 mean = station->found.here[k], weight = station->found.weight[k];
+      float best = station->found.least[k][lane];
+#pragma unroll
+      for (uint32_t u = 0; u < HK_RUN_ROWS; u++) {
+        best = least_of(best, square(a[u].x, b[u].x, c[u].x, mean, weight), square(a[u].y, b[u].y, c[u].y, mean, weight));
+        best = least_of(best, square(a[u].z, b[u].z, c[u].z, mean, weight), square(a[u].w, b[u].w, c[u].w, mean, weight));
+      }
+      station->found.least[k][lane] = best;
     }
   }
   int32_t o;
@@ -207,13 +239,26 @@ static __device__ __forceinline__ void run_rows(struct station *station)
     const int32_t at = places.place(o);
     const float a = v->row[0][at], b = v->row[1][at], c = v->row[2][at];
 #pragma unroll 1
-    for (uint32_t k = 0; k < n; k++) {
-      const float x = (a - p[k].mean[0]) * p[k].weight[0], y = (b - p[k].mean[1]) * p[k].weight[1],
-                  z = (c - p[k].mean[2]) * p[k].weight[2];
+    for (uint32_t k = 0; k < n; k++)
       if (o >= from(k) && o <= to(k))
-        station->found.least[k][lane] = fminf(station->found.least[k][lane], x * x + y * y + z * z);
-    }
+        station->found.least[k][lane] =
+            fminf(station->found.least[k][lane], square(a, b, c, station->found.here[k], station->found.weight[k]));
   }
+}
+
+/* Lays out what is read of the run's points, and no minima yet. */
+static __device__ __forceinline__ void run_begin(struct station *station)
+{
+  const uint32_t lane = threadIdx.x % HK_WARP;
+  if (lane < station->n) {
+    const struct hk_novelty_point *const p = &station->point[lane];
+    station->found.here[lane] = make_float4(p->mean[0], p->mean[1], p->mean[2], p->value);
+    station->found.weight[lane] = make_float4(p->weight[0], p->weight[1], p->weight[2], 0);
+    station->found.shape[lane] = __float_as_int(INFINITY);
+  }
+  for (uint32_t k = 0; k < station->n; k++)
+    station->found.least[k][lane] = INFINITY;
+  __syncwarp();
 }
 
 /* The run of a sensor all of whose lags count. */
@@ -221,22 +266,18 @@ static __device__ __noinline__ void run_pass(struct station *station)
 {
   const uint32_t lane = threadIdx.x % HK_WARP, longest = hk_novelty_lag_max(station->view.detector);
   const float *const ring = hk_global((const float *)hk_cuda_ring(station->task.record, station->view.detector));
-  for (uint32_t k = 0; k < station->n; k++) {
-    station->found.least[k][lane] = INFINITY;
-    station->found.shape[k][lane] = make_float2(INFINITY, 0.0f);
-  }
+  run_begin(station);
   run_old_values(station, ring);
   run_lags(station, ring);
   run_new_values(station, ring);
 #pragma unroll 1
   for (uint32_t k = 0; k < station->n; k++) {
     struct hk_novelty_point *const p = &station->point[k];
-    const float2 shape = station->found.shape[k][lane];
     least_tell(p, HK_NOVELTY_VALUE, station->found.least[k][lane]);
-    const uint32_t least = least_tell(p, HK_NOVELTY_SHAPE, shape.x);
-    const uint32_t place = __reduce_max_sync(HK_ALL, __float_as_uint(shape.x) == least ? __float_as_uint(shape.y) : 0);
-    if (lane == 0)
-      p->lag = longest - place;
+    if (lane == 0) {
+      p->nearest[HK_NOVELTY_SHAPE] = __int_as_float(station->found.shape[k]);
+      p->lag = longest - station->found.place[k];
+    }
     station->found.least[k][lane] = INFINITY;
   }
   run_rows(station);

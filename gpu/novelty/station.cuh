@@ -23,12 +23,15 @@ static_assert(sizeof(struct hk_novelty) % 16 == 0 && sizeof(struct hk_cuda_recor
 #define HK_LINE (2 * HK_CHUNK)
 #define HK_LINE_ROOM (HK_LINE + HK_LINE / HK_WARP)
 
-/* Shared memory of the passes: the line, and for each point the minima of each lane so far. */
+/* Shared memory of the passes: the line, and for each point what is read of it, and the minima so far. */
 struct __align__(16) findings
 {
   float line[HK_LINE_ROOM];
-  float least[HK_RUN][HK_WARP];  /* distances of values, or squares of those of rows */
-  float2 shape[HK_RUN][HK_WARP]; /* variances, and the places of these */
+  float4 here[HK_RUN];          /* its slow means, then its value */
+  float4 weight[HK_RUN];        /* of the means */
+  float least[HK_RUN][HK_WARP]; /* each lane's: distances of values, or squares of those of rows */
+  int32_t shape[HK_RUN];        /* the warp's: bits of the least variance, */
+  uint32_t place[HK_RUN];       /* and its place */
 };
 
 /* The current sensor, and its run of points. */
@@ -66,6 +69,24 @@ static __device__ __forceinline__ float nearer(float best, float4 x, float value
 {
   const float a = fminf(fabsf(x.x - value), fabsf(x.y - value)), b = fminf(fabsf(x.z - value), fabsf(x.w - value));
   return fminf(best, fminf(a, b));
+}
+
+/* The least of three numbers that are not negative, whose bits have their order. */
+static __device__ __forceinline__ float least_of(float a, float b, float c)
+{
+  return __int_as_float(__vimin3_s32(__float_as_int(a), __float_as_int(b), __float_as_int(c)));
+}
+
+/* The least of four distances, whose signs do not count, or `best`. */
+static __device__ __forceinline__ float nearest_of(float best, float a, float b, float c, float d)
+{
+  return least_of(best, fminf(fabsf(a), fabsf(b)), fminf(fabsf(c), fabsf(d)));
+}
+
+/* The bits of the least of four variances; where that is negative, 0. */
+static __device__ __forceinline__ int32_t least_variance(float a, float b, float c, float d)
+{
+  return __vimin_s32_relu(__vimin3_s32(__float_as_int(a), __float_as_int(b), __float_as_int(c)), __float_as_int(d));
 }
 
 /* The places of a ring that points are compared with, relative to a place `origin`. */

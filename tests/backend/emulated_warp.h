@@ -71,6 +71,26 @@ static inline float __uint_as_float(uint32_t bits)
   return x;
 }
 
+static inline int __float_as_int(float x)
+{
+  return (int)__float_as_uint(x);
+}
+
+static inline float __int_as_float(int bits)
+{
+  return __uint_as_float((uint32_t)bits);
+}
+
+static inline int __vimin3_s32(int a, int b, int c)
+{
+  return std::min(std::min(a, b), c);
+}
+
+static inline int __vimin_s32_relu(int a, int b)
+{
+  return std::max(std::min(a, b), 0);
+}
+
 static inline int __double2hiint(double x)
 {
   int64_t bits;
@@ -223,6 +243,11 @@ static inline uint32_t __ballot_sync(uint32_t, bool mine)
   for (uint32_t lane = 0; lane < emulated_warp::lanes; lane++)
     bits |= (uint32_t)all[lane] << lane;
   return bits;
+}
+
+static inline bool __any_sync(uint32_t mask, bool mine)
+{
+  return __ballot_sync(mask, mine) != 0;
 }
 
 template <class T> static inline T __shfl_sync(uint32_t, T mine, uint32_t from)
