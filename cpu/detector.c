@@ -22,20 +22,21 @@ static uint32_t larger(uint32_t a, uint32_t b)
   } while (0)
 
 /* Keys that do not apply to a graph, and keys that apply only to it; likewise for the other algorithms. */
-static const uint64_t not_of_graph = KEY_BIT(KEY_PRESENT) | KEY_BIT(KEY_OPERATOR) | KEY_BIT(KEY_SCALE) | KEY_BIT(KEY_SOLVER) |
-                                     KEY_BIT(KEY_REORTHOGONALISE) | KEY_BIT(KEY_GAP) | KEY_BIT(KEY_RANK) | KEY_BIT(KEY_KRYLOV) |
-                                     KEY_BIT(KEY_PRODUCTS) | KEY_BIT(KEY_BASELINE) | KEY_BIT(KEY_MIN_SCORE) | KEY_BIT(KEY_CLEAR) |
-                                     KEY_BIT(KEY_SIGNAL) | KEY_BIT(KEY_FALSE_ALARMS) | KEY_BIT(KEY_LIMIT) | KEY_BIT(KEY_LOWER) |
-                                     KEY_BIT(KEY_HORIZON) | KEY_BIT(KEY_CONFIDENCE) | KEY_BIT(KEY_PROVISIONAL);
+static const uint64_t not_of_graph =
+    KEY_BIT(KEY_PRESENT) | KEY_BIT(KEY_OPERATOR) | KEY_BIT(KEY_SCALE) | KEY_BIT(KEY_SOLVER) | KEY_BIT(KEY_REORTHOGONALISE) |
+    KEY_BIT(KEY_GAP) | KEY_BIT(KEY_RANK) | KEY_BIT(KEY_KRYLOV) | KEY_BIT(KEY_PRODUCTS) | KEY_BIT(KEY_BASELINE) |
+    KEY_BIT(KEY_MIN_SCORE) | KEY_BIT(KEY_CLEAR) | KEY_BIT(KEY_SIGNAL) | KEY_BIT(KEY_FALSE_ALARMS) | KEY_BIT(KEY_LIMIT) |
+    KEY_BIT(KEY_LOWER) | KEY_BIT(KEY_HORIZON) | KEY_BIT(KEY_CONFIDENCE) | KEY_BIT(KEY_PROVISIONAL) | KEY_BIT(KEY_CHANNELS);
 static const uint64_t of_graph_alone = KEY_BIT(KEY_RESIDENT) | KEY_BIT(KEY_NEIGHBOURS) | KEY_BIT(KEY_LEVEL) |
                                        KEY_BIT(KEY_ROUGHNESS) | KEY_BIT(KEY_SHORTEST) | KEY_BIT(KEY_LOCALITY);
 
 static const uint64_t of_limit_alone = KEY_BIT(KEY_LIMIT) | KEY_BIT(KEY_LOWER) | KEY_BIT(KEY_HORIZON) | KEY_BIT(KEY_CONFIDENCE);
 
+static const uint64_t not_of_sst = of_graph_alone | of_limit_alone | KEY_BIT(KEY_CHANNELS);
 static const uint64_t not_of_shift = (not_of_graph & ~(KEY_BIT(KEY_BASELINE))) | of_graph_alone;
 static const uint64_t not_of_novelty =
     ~(KEY_BIT(KEY_ALGORITHM) | KEY_BIT(KEY_PRESET) | KEY_BIT(KEY_RESIDENT) | KEY_BIT(KEY_INTERVAL) | KEY_BIT(KEY_SILENT) |
-      KEY_BIT(KEY_ALERT) | KEY_BIT(KEY_FALSE_ALARMS) | KEY_BIT(KEY_RATE));
+      KEY_BIT(KEY_ALERT) | KEY_BIT(KEY_FALSE_ALARMS) | KEY_BIT(KEY_RATE) | KEY_BIT(KEY_CHANNELS));
 static const uint64_t not_of_limit =
     ~(KEY_BIT(KEY_ALGORITHM) | KEY_BIT(KEY_PRESET) | KEY_BIT(KEY_WINDOW) | KEY_BIT(KEY_INTERVAL) | KEY_BIT(KEY_SILENT) |
       KEY_BIT(KEY_ALERT) | KEY_BIT(KEY_HOLD) | KEY_BIT(KEY_RATE) | of_limit_alone);
@@ -48,7 +49,7 @@ uint64_t hk_detector_strange(const struct hk_detector_draft *draft, uint8_t algo
                      : algorithm == HK_ALGORITHM_SHIFT   ? not_of_shift
                      : algorithm == HK_ALGORITHM_NOVELTY ? not_of_novelty
                      : algorithm == HK_ALGORITHM_LIMIT   ? not_of_limit
-                                                         : of_graph_alone | of_limit_alone;
+                                                         : not_of_sst;
   if (!sst)
     strange |= KEY_BIT(KEY_PRESET);
   if ((!sst && d->alert == HK_ALERT_ADAPTIVE) || (algorithm == HK_ALGORITHM_LIMIT && d->alert != HK_ALERT_OFF))
@@ -306,9 +307,12 @@ static int check_sst(const struct hk_detector *d, char *error, size_t size)
 static int finish_sst(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
 {
   for (enum hk_key k = 0; k < KEYS; k++) {
-    if (draft->given & (of_graph_alone | of_limit_alone) & KEY_BIT(k))
+    if (draft->given & not_of_sst & KEY_BIT(k))
       return hk_detector_fail(error, size, "%s: a key of %s alone%s", hk_detector_key_name(k),
-                              of_limit_alone & KEY_BIT(k) ? "algorithm = limit" : "algorithm = graph", "");
+                              of_limit_alone & KEY_BIT(k) ? "algorithm = limit"
+                              : k == KEY_CHANNELS         ? "algorithm = novelty"
+                                                          : "algorithm = graph",
+                              "");
   }
   struct hk_detector d = draft->detector;
   const enum hk_preset preset = draft->preset;

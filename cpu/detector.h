@@ -70,6 +70,7 @@ enum hk_scale { HK_SCALE_BASELINE, HK_SCALE_NONE, HK_SCALE_WINDOW };
 enum hk_fill { HK_FILL_HOLD, HK_FILL_LINEAR };
 enum hk_solver { HK_SOLVER_KRYLOV, HK_SOLVER_FULL };
 enum hk_rate_of { HK_RATE_NO, HK_RATE_YES, HK_RATE_AUTO };
+enum hk_channels { HK_CHANNELS_ALL, HK_CHANNELS_VALUE };
 enum hk_alert_mode { HK_ALERT_ADAPTIVE, HK_ALERT_FIXED, HK_ALERT_OFF };
 
 /* Keys of algorithm = limit. All zero: not given. */
@@ -121,7 +122,7 @@ struct hk_detector {       /* detectors are compared byte by byte: there is no p
   uint8_t rate;        /* enum hk_rate_of: whether the sensor is a counter, which the daemon converts to a rate before any backend
                           receives it */
   uint8_t provisional; /* ika, svd: 1: a smaller window scores until this one is full, see provisional/provisional.h */
-  uint8_t unused;      /* 0 */
+  uint8_t channels;    /* novelty: enum hk_channels: which distances count; else 0 */
   struct hk_limit_rule limit;
 };
 

@@ -22,6 +22,7 @@ static const char *const words[][6] = {
   [KEY_SOLVER] = { "krylov", "full" },
   [KEY_RATE] = { "no", "yes", "auto" },
   [KEY_PROVISIONAL] = { "no", "yes" },
+  [KEY_CHANNELS] = { "all", "value" },
   [KEY_REORTHOGONALISE] = { "no", "yes" },
 };
 
@@ -39,6 +40,7 @@ static const struct {
   [KEY_SOLVER] = { "solver", 0, 0 },
   [KEY_RATE] = { "rate", 0, 0 },
   [KEY_PROVISIONAL] = { "provisional", 0, 0 },
+  [KEY_CHANNELS] = { "channels", 0, 0 },
   [KEY_REORTHOGONALISE] = { "reorthogonalise", 0, 0 },
   [KEY_WINDOW] = { "window", HK_WINDOW_MIN, HK_WINDOW_MAX },
   [KEY_GAP] = { "gap", 1, HK_GAP_MAX },
@@ -157,6 +159,7 @@ static uint8_t *word_field(struct hk_detector_draft *draft, enum hk_key key)
     [KEY_RATE] = &d->rate,
     [KEY_SOLVER] = &d->solver,
     [KEY_PROVISIONAL] = &d->provisional,
+    [KEY_CHANNELS] = &d->channels,
     [KEY_REORTHOGONALISE] = &d->reorthogonalise,
   };
   return field[key];
@@ -282,6 +285,7 @@ static const struct {
   FIELD(KEY_SCALE, scale),
   FIELD(KEY_RATE, rate),
   FIELD(KEY_PROVISIONAL, provisional),
+  FIELD(KEY_CHANNELS, channels),
   FIELD(KEY_FILL, fill),
   FIELD(KEY_REORTHOGONALISE, reorthogonalise),
   FIELD(KEY_SOLVER, solver),

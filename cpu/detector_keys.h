@@ -18,6 +18,7 @@ enum hk_key {
   KEY_SOLVER,
   KEY_RATE,
   KEY_PROVISIONAL,
+  KEY_CHANNELS,
   KEY_REORTHOGONALISE, /* one of a few words */
   KEY_WINDOW,
   KEY_GAP,

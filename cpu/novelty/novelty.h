@@ -101,6 +101,18 @@ struct hk_novelty_point {
   uint32_t lag; /* the lag of the least variance; of several, the shortest */
 };
 
+/* Whether only the distance of the value counts: then there are no rows and no lags. */
+HK_INLINE bool hk_novelty_value_alone(const struct hk_detector *d)
+{
+  return d->channels == HK_CHANNELS_VALUE;
+}
+
+/* Number of features that are computed. */
+HK_INLINE uint32_t hk_novelty_features(const struct hk_detector *d)
+{
+  return hk_novelty_value_alone(d) ? 1 : HK_NOVELTY_FEATURES;
+}
+
 /* H. */
 HK_INLINE uint32_t hk_novelty_resident(const struct hk_detector *d)
 {
@@ -116,22 +128,26 @@ HK_INLINE uint32_t hk_novelty_column(uint32_t n)
 /* Maximum number of rows to compare with; and room for them and the rows that a run admits. */
 HK_INLINE uint32_t hk_novelty_rows_most(const struct hk_detector *d)
 {
-  return d->resident / HK_NOVELTY_ROW_EVERY;
+  return hk_novelty_value_alone(d) ? 0 : d->resident / HK_NOVELTY_ROW_EVERY;
 }
 
 HK_INLINE uint32_t hk_novelty_rows_room(const struct hk_detector *d)
 {
-  return hk_novelty_column(hk_novelty_rows_most(d) + HK_BATCH_PER_SENSOR / HK_NOVELTY_ROW_EVERY);
+  const uint32_t most = hk_novelty_rows_most(d);
+  return most > 0 ? hk_novelty_column(most + HK_BATCH_PER_SENSOR / HK_NOVELTY_ROW_EVERY) : 0;
 }
 
+/* The longest lag; with the value alone the age of the newest value that is not compared, as if lags ended there. */
 HK_INLINE uint32_t hk_novelty_lag_max(const struct hk_detector *d)
 {
+  if (hk_novelty_value_alone(d))
+    return HK_NOVELTY_RECENT - 1;
   return d->resident / 2 < HK_NOVELTY_LAG_MAX ? d->resident / 2 : HK_NOVELTY_LAG_MAX;
 }
 
 HK_INLINE uint32_t hk_novelty_lags(const struct hk_detector *d)
 {
-  return hk_novelty_lag_max(d) - HK_NOVELTY_LAG_MIN + 1;
+  return hk_novelty_value_alone(d) ? 0 : hk_novelty_lag_max(d) - HK_NOVELTY_LAG_MIN + 1;
 }
 
 /* Bytes after the ring, with numbers of `size` bytes. */
@@ -309,7 +325,7 @@ HK_INLINE struct hk_step hk_novelty_take(const struct hk_novelty_view *v, struct
   struct hk_step step = { hk_novelty_accept(v, w, time, value, arrival, p), 0, 0 };
   if (step.state != HK_STATE_OK)
     return step;
-  for (uint32_t k = 0; k < HK_NOVELTY_FEATURES; k++)
+  for (uint32_t k = 0; k < hk_novelty_features(v->detector); k++)
     hk_novelty_feature(v, w, p, k);
   return hk_novelty_append(v, w, ring, p);
 }

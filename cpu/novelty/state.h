@@ -57,7 +57,9 @@ HK_INLINE hk_real hk_novelty_row_waiting(const struct hk_novelty_view *v, uint32
 {
   const struct hk_novelty *s = v->novelty;
   const uint32_t kept = s->points / HK_NOVELTY_ROW_EVERY + (s->points % HK_NOVELTY_ROW_EVERY > 0);
-  return ago + kept < HK_NOVELTY_PENDING ? 0 : v->pending[mean][(s->pending + ago) % HK_NOVELTY_PENDING];
+  return ago + kept < HK_NOVELTY_PENDING || hk_novelty_value_alone(v->detector)
+             ? 0
+             : v->pending[mean][(s->pending + ago) % HK_NOVELTY_PENDING];
 }
 
 /* As export_ in struct hk_backend_ops. ring: the sensor's samples in float32, in the order of the window's ring. */
@@ -196,7 +198,7 @@ HK_INLINE int hk_novelty_import(struct hk_window *window, struct hk_alert *alert
     if (!isfinite(number) && at + 4 != numbers)
       return -EINVAL;
   }
-  s.row = s.rows % hk_novelty_rows_room(d);
+  s.row = s.rows > 0 ? s.rows % hk_novelty_rows_room(d) : 0;
   at = rows;
   for (int k = 0; k < HK_NOVELTY_MEANS; k++)
     for (uint32_t i = 0; i < s.rows; i++)

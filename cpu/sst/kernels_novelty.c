@@ -85,6 +85,16 @@ ALWAYS_INLINE void values_pass(const struct hk_novelty_view *v, const float *rin
   }
 }
 
+/* What there is besides the values with channels = value: nothing. */
+static void values_alone(struct hk_novelty_point *p, uint32_t n)
+{
+  for (uint32_t k = 0; k < n; k++) {
+    p[k].nearest[HK_NOVELTY_CONTEXT] = p[k].nearest[HK_NOVELTY_SHAPE] = INFINITY;
+    p[k].has[HK_NOVELTY_CONTEXT] = p[k].has[HK_NOVELTY_SHAPE] = false;
+    p[k].lag = HK_NOVELTY_LAG_MIN;
+  }
+}
+
 /* The squared distance of a point's means to the rows at a place. */
 ALWAYS_INLINE vec rows_distance(const struct hk_novelty_view *v, const struct hk_novelty_point *p, uint32_t at)
 {
@@ -257,6 +267,10 @@ ALWAYS_INLINE void pass(const struct hk_novelty_view *v, const float *ring, stru
   if (p->age == 0)
     hk_novelty_lags_reset(v);
   values_pass(v, ring, p, n, of.best);
+  if (hk_novelty_value_alone(v->detector)) {
+    values_alone(p, n);
+    return;
+  }
   rows_pass(v, p, n, of.best);
   lags_pass(v, ring, p, n, of.found);
 }

@@ -53,7 +53,7 @@ static __device__ __noinline__ void run_take(struct station *station, const stru
       state = hk_novelty_accept(&station->view, window, point.time, point.value, launch->columns.arrival, mine);
     state = __shfl_sync(HK_ALL, state, 0);
     __syncwarp();
-    if (state == HK_STATE_OK && lane < HK_NOVELTY_FEATURES)
+    if (state == HK_STATE_OK && lane < hk_novelty_features(d))
       hk_novelty_feature(&station->view, window, mine, lane);
     __syncwarp();
     if (lane == 0) {

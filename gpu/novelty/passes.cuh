@@ -39,6 +39,20 @@ static __device__ __noinline__ void young_pass(struct station *station, struct h
     p->lag = lag;
 }
 
+/* The pass with channels = value, of a sensor whose ring is full. */
+static __device__ __noinline__ void value_pass(struct station *station)
+{
+  const float *const ring = hk_global((const float *)hk_cuda_ring(station->task.record, station->view.detector));
+  if (station->n == 1) {
+    least_tell(station->point, HK_NOVELTY_VALUE, lone_old_values(station, ring, station->point->value));
+    return;
+  }
+  run_begin(station);
+  run_old_values(station, ring);
+  for (uint32_t k = 0; k < station->n; k++)
+    least_tell(&station->point[k], HK_NOVELTY_VALUE, station->found.least[k][threadIdx.x % HK_WARP]);
+}
+
 /* Minimum distances of a run's points, by a warp. */
 static __device__ __forceinline__ void distances(struct station *station)
 {
@@ -49,7 +63,9 @@ static __device__ __forceinline__ void distances(struct station *station)
       station->view.square[i] = station->view.mean[i] = 0;
   __syncwarp();
   /* A later point of a run has at least the past of an earlier one. */
-  if (hk_novelty_lags_counted(d, p) == hk_novelty_lags(d))
+  if (hk_novelty_value_alone(d) && hk_novelty_values(d, p) == hk_novelty_resident(d))
+    value_pass(station);
+  else if (!hk_novelty_value_alone(d) && hk_novelty_lags_counted(d, p) == hk_novelty_lags(d))
     station->n == 1 ? lone_pass(station) : run_pass(station);
   else
     for (uint32_t k = 0; k < station->n; k++)

@@ -13,13 +13,14 @@ import sys
 import numpy as np
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data')
-RECORDINGS = [  # file, threshold S, resident
-    ('machine_temperature_system_failure.csv', 2.0, 10000),
-    ('ec2_request_latency_system_failure.csv', 2.0, 10000),
-    ('ec2_request_latency_system_failure.csv', 1.3, 1000),
-    ('rogue_agent_key_hold.csv', 1.3, 10000),
-    ('CBF.txt', 1.0, 2000),
-    ('Lightning2.txt', 1.0, 10000),
+RECORDINGS = [  # file, threshold S, resident, channels
+    ('machine_temperature_system_failure.csv', 2.0, 10000, 'all'),
+    ('ec2_request_latency_system_failure.csv', 2.0, 10000, 'all'),
+    ('ec2_request_latency_system_failure.csv', 1.3, 1000, 'all'),
+    ('ec2_request_latency_system_failure.csv', 1.3, 2000, 'value'),
+    ('rogue_agent_key_hold.csv', 1.3, 10000, 'all'),
+    ('CBF.txt', 1.0, 2000, 'all'),
+    ('Lightning2.txt', 1.0, 10000, 'all'),
 ]
 MEANS = (1, 16, 64, 256)
 PRIOR, SKIP = (.2, .3, .3), (100, 0, 50)
@@ -85,7 +86,7 @@ def judge(distance, seen, tails, quantum):
     return best, grave
 
 
-def novelty(times, values, resident):
+def novelty(times, values, resident, channels):
     """(S, severity, missing before, may alert) of each point that is accepted"""
     longest = min(5000, resident // 2)
     lags = np.arange(100, longest + 1)
@@ -135,6 +136,8 @@ def novelty(times, values, resident):
         if n:
             distance[2] = math.sqrt(max(0., np.min(square[:n] - mean[:n] ** 2))) * w[0]
         quantum = min(w[0] * steps, 1000.) if steps < math.inf else 0.
+        if channels == 'value':
+            distance[1:] = None, None
         best, grave = judge(distance, seen, tails, quantum)
         history.append(v)
         age += 1
@@ -224,11 +227,11 @@ def read(name):
 
 
 def main():
-    print('# written by tests/backend/novelty_model.py: recording RECORDING S RESIDENT, then point INDEX S, event INDEX KIND S SEVERITY')
-    for name, threshold, resident in RECORDINGS:
-        print(f'recording {name} {threshold} {resident}')
+    print('# written by tests/backend/novelty_model.py: recording RECORDING S RESIDENT CHANNELS, then point INDEX S, event INDEX KIND S SEVERITY')
+    for name, threshold, resident, channels in RECORDINGS:
+        print(f'recording {name} {threshold} {resident} {channels}')
         alert = Alert(threshold)
-        for i, point in enumerate(novelty(*read(name), resident)):
+        for i, point in enumerate(novelty(*read(name), resident, channels)):
             if point is None:
                 continue
             s, severity, missing, scored, may = point

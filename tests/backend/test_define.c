@@ -27,11 +27,12 @@ static const char *const texts[] = {
   "algorithm=graph,window=10,resident=120,interval=1s",
   "algorithm=shift,interval=1s",
   "algorithm=novelty,resident=1000,interval=1s",
+  "algorithm=novelty,channels=value,resident=1000,interval=1s",
   "algorithm=limit,limit=2,window=1m,horizon=20m,hold=1,confidence=1.5,interval=1s",
 };
 #define DETECTORS (sizeof texts / sizeof *texts)
 #define FIRST 2 /* that are there from the start */
-#define ROOM 9
+#define ROOM 10
 #define SENSORS (DETECTORS * SIGNALS)
 #define POINTS 300
 

@@ -38,6 +38,7 @@ static const char *const detector_texts[] = {
   "window=20,algorithm=shift,alert=0.12,interval=1s",
   "window=16,algorithm=graph,resident=200,alert=0.12,interval=1s",
   "algorithm=novelty,resident=1000,alert=0.3,interval=1s",
+  "algorithm=novelty,channels=value,resident=1000,alert=0.3,interval=1s",
   "algorithm=limit,limit=2,lower=-2,window=2m,horizon=20m,hold=1,confidence=1.5,interval=1s",
 };
 #define DETECTORS (sizeof detector_texts / sizeof *detector_texts)

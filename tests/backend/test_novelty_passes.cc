@@ -139,6 +139,12 @@ void runs_of_points(void **)
   passes_match("algorithm=novelty,interval=1s,resident=1024", 2, 4000);
 }
 
+void values_alone(void **)
+{
+  passes_match("algorithm=novelty,channels=value,interval=1s,resident=1000", 1, 2000);
+  passes_match("algorithm=novelty,channels=value,interval=1s,resident=1002", 0, 3000);
+}
+
 void largest_ring(void **)
 {
   passes_match("algorithm=novelty,interval=1s", 0, 12000);
@@ -151,6 +157,7 @@ int main()
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(lone_points),
     cmocka_unit_test(runs_of_points),
+    cmocka_unit_test(values_alone),
     cmocka_unit_test(largest_ring),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -18,8 +18,8 @@ def s_of(score):
     return 2 * score / (1 - score)
 
 
-def replay(hankel, backend, name, threshold, resident):
-    detector = f'algorithm=novelty,resident={resident},alert={threshold / (threshold + 2):.9g}'
+def replay(hankel, backend, name, threshold, resident, channels):
+    detector = f'algorithm=novelty,resident={resident},channels={channels},alert={threshold / (threshold + 2):.9g}'
     run = subprocess.run([hankel, 'replay', '--backend', backend, '--detector', detector, os.path.join(DATA, name)],
                          capture_output=True, text=True, timeout=120)
     if run.returncode != 0:
@@ -37,10 +37,10 @@ def replay(hankel, backend, name, threshold, resident):
     return scores, events, severities
 
 
-def check(hankel, backend, name, threshold, resident, expected):
+def check(hankel, backend, name, threshold, resident, channels, expected):
     """None, or what is wrong."""
     try:
-        scores, events, severities = replay(hankel, backend, name, threshold, resident)
+        scores, events, severities = replay(hankel, backend, name, threshold, resident, channels)
     except ValueError as e:
         return str(e)
     worst = 0.
@@ -68,9 +68,9 @@ def main():
         for line in f:
             words = line.split()
             if words[0] == 'recording':
-                recordings.append((words[1], float(words[2]), int(words[3]), []))
+                recordings.append((words[1], float(words[2]), int(words[3]), words[4], []))
             elif words[0] != '#':
-                recordings[-1][3].append(words)
+                recordings[-1][4].append(words)
     if backend == 'cuda':
         trial = subprocess.run([hankel, 'replay', '--backend', 'cuda', os.path.join(DATA, 'CBF.txt')], capture_output=True, text=True, timeout=120)
         if trial.returncode == 1:
@@ -81,7 +81,7 @@ def main():
     for number, recording in enumerate(recordings, 1):
         wrong = check(hankel, backend, *recording)
         failed |= wrong is not None
-        print(f'{"not " if wrong else ""}ok {number} {recording[0]}, resident {recording[2]}')
+        print(f'{"not " if wrong else ""}ok {number} {recording[0]}, resident {recording[2]}, {recording[3]}')
         if wrong:
             print(f'# {wrong}')
     sys.exit(failed)

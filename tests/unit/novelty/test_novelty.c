@@ -161,6 +161,52 @@ static void runs_may_be_cut_anywhere(void **state)
   sensor_free(&many);
 }
 
+/* channels = value: the distances of values that all channels have, no others; a state that is its own, and shorter. */
+static void value_alone(void **state)
+{
+  (void)state;
+  const struct hk_detector every = detector(1000);
+  struct hk_detector d = every;
+  d.channels = HK_CHANNELS_VALUE;
+  struct sensor all = sensor_new(&every), alone = sensor_new(&d), plain = sensor_new(&d), back = sensor_new(&d);
+  uint64_t random = 5, values = 1;
+  for (uint32_t i = 0; i < 3000;) {
+    const uint32_t run = 1 + (uint32_t)random_number(&random) % HK_BATCH_PER_SENSOR;
+    all.n = alone.n = plain.n = 0;
+    for (uint32_t k = 0; k < run; k++, i++) {
+      const double value = series_value(i, &values);
+      sensor_take(&all, i, value);
+      sensor_take(&alone, i, value);
+      sensor_take(&plain, i, value);
+    }
+    hk_kernels()->novelty_pass(&all.view, all.ring, all.point, run);
+    hk_kernels()->novelty_pass(&alone.view, alone.ring, alone.point, run);
+    hk_novelty_pass_plain(&plain.view, plain.ring, plain.point, run);
+    for (uint32_t k = 0; k < run; k++) {
+      const struct hk_novelty_point *p = &alone.point[k];
+      assert_memory_equal(&p->nearest[HK_NOVELTY_VALUE], &all.point[k].nearest[HK_NOVELTY_VALUE], sizeof *p->nearest);
+      assert_memory_equal(p->has, plain.point[k].has, sizeof p->has);
+      assert_int_equal(p->has[HK_NOVELTY_VALUE], all.point[k].has[HK_NOVELTY_VALUE]);
+      assert_false(p->has[HK_NOVELTY_CONTEXT] || p->has[HK_NOVELTY_SHAPE]);
+    }
+  }
+  static uint8_t bytes[1 << 15], again[1 << 15];
+  struct hk_alert alert = { .mean = 3.25 }, taken;
+  const int64_t n = hk_novelty_export(&alone.window, &alert, &alone.view, alone.ring, bytes, sizeof bytes);
+  assert_in_range(n, 1, 4 * hk_detector_span(&d) + 4000);
+  assert_int_equal(hk_novelty_import(&back.window, &taken, &back.view, back.ring, bytes, (size_t)n), 0);
+  assert_int_equal(hk_novelty_export(&back.window, &taken, &back.view, back.ring, again, sizeof again), n);
+  assert_memory_equal(bytes, again, (size_t)n);
+  assert_int_not_equal(hk_novelty_import(&all.window, &taken, &all.view, all.ring, bytes, (size_t)n), 0);
+  const int64_t more = hk_novelty_export(&all.window, &alert, &all.view, all.ring, bytes, sizeof bytes);
+  assert_in_range(more, n + 1, sizeof bytes);
+  assert_int_not_equal(hk_novelty_import(&back.window, &taken, &back.view, back.ring, bytes, (size_t)more), 0);
+  sensor_free(&all);
+  sensor_free(&alone);
+  sensor_free(&plain);
+  sensor_free(&back);
+}
+
 /* The numbers of a small case worked out by hand: 10 blocks with the maxima 1.1 .. 2.0, so k = 5 and u = 1.6. */
 static void tails_by_hand(void **state)
 {
@@ -429,38 +475,12 @@ static void alerts_are_raised_escalated_and_cleared(void **state)
   assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 9, 9 * 0.5, &tells), HK_EVENT_CLEARED);
 }
 
-static void keys_are_checked(void **state)
-{
-  (void)state;
-  static const struct {
-    const char *text, *complaint;
-  } bad[] = {
-    { "algorithm=novelty,window=20", "window: says nothing of algorithm = novelty" },
-    { "algorithm=novelty,max_fill=2", "max_fill: says nothing of algorithm = novelty" },
-    { "algorithm=novelty,resident=900", "resident = 900: must be from 1000 to 10000 for algorithm = novelty" },
-    { "algorithm=graph,resident=9000", "resident = 9000: must be at most 6000 for algorithm = graph" },
-    { "algorithm=novelty,false_alarms=399", "must be from 400 to 10000" },
-    { "algorithm=novelty,false_alarms=1000,alert=0.6", "give one of the two" },
-    { "algorithm=novelty,alert=1", "must be below 1" },
-  };
-  struct hk_detector d;
-  char error[256];
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    assert_int_not_equal(hk_detector_parse(bad[i].text, &d, error, sizeof error), 0);
-    if (!strstr(error, bad[i].complaint))
-      fail_msg("%s: %s", bad[i].text, error);
-  }
-  assert_int_equal(hk_detector_parse("algorithm=novelty", &d, error, sizeof error), 0);
-  assert_true(fabs(hk_novelty_s((double)d.threshold) - 2) < 1e-6);
-  assert_int_equal(hk_detector_parse("algorithm=novelty,false_alarms=750", &d, error, sizeof error), 0);
-  assert_true(fabs(hk_novelty_s((double)d.threshold) - 2) < 1e-5);
-}
-
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(passes_give_the_plain_bits),
     cmocka_unit_test(runs_may_be_cut_anywhere),
+    cmocka_unit_test(value_alone),
     cmocka_unit_test(tails_by_hand),
     cmocka_unit_test(severity_is_the_gravest_channels),
     cmocka_unit_test(steps_are_learned_and_kept),
@@ -471,7 +491,6 @@ int main(void)
     cmocka_unit_test(lists_of_before_they_forgot_begin_anew),
     cmocka_unit_test(states_hold_only_what_was_written),
     cmocka_unit_test(alerts_are_raised_escalated_and_cleared),
-    cmocka_unit_test(keys_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
