@@ -71,10 +71,19 @@ static __device__ __forceinline__ float nearer(float best, float4 x, float value
   return fminf(best, fminf(a, b));
 }
 
+/* CUDA 11 lacks the minima of Hopper's own instructions. */
+#if defined(CUDART_VERSION) && CUDART_VERSION < 12000
+#define HK_LEAST_3(a, b, c) min(min(a, b), c)
+#define HK_LEAST_FROM_0(a, b) max(min(a, b), 0)
+#else
+#define HK_LEAST_3 __vimin3_s32
+#define HK_LEAST_FROM_0 __vimin_s32_relu
+#endif
+
 /* The least of three numbers that are not negative, whose bits have their order. */
 static __device__ __forceinline__ float least_of(float a, float b, float c)
 {
-  return __int_as_float(__vimin3_s32(__float_as_int(a), __float_as_int(b), __float_as_int(c)));
+  return __int_as_float(HK_LEAST_3(__float_as_int(a), __float_as_int(b), __float_as_int(c)));
 }
 
 /* The least of four distances, whose signs do not count, or `best`. */
@@ -86,7 +95,7 @@ static __device__ __forceinline__ float nearest_of(float best, float a, float b,
 /* The bits of the least of four variances; where that is negative, 0. */
 static __device__ __forceinline__ int32_t least_variance(float a, float b, float c, float d)
 {
-  return __vimin_s32_relu(__vimin3_s32(__float_as_int(a), __float_as_int(b), __float_as_int(c)), __float_as_int(d));
+  return HK_LEAST_FROM_0(HK_LEAST_3(__float_as_int(a), __float_as_int(b), __float_as_int(c)), __float_as_int(d));
 }
 
 /* The places of a ring that points are compared with, relative to a place `origin`. */
