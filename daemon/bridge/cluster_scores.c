@@ -224,6 +224,7 @@ static void scores_finish(struct hk_cluster *c)
   struct scores *s = c->state;
   if (!s)
     return;
+  hk_scores_out_close(&s->out); /* open if it never was connected */
   hk_scores_out_finish(&s->out);
   if (s->epoll >= 0)
     close(s->epoll);
