@@ -1,5 +1,7 @@
 /* The process model: see model.h. */
+#include "cpu/model/model_friction.h"
 #include "cpu/model/model_internal.h"
+#include "cpu/model/pipelines_matrix.h"
 #include "cpu/model/pipelines_network.h"
 
 #include <errno.h>
@@ -36,6 +38,14 @@ static bool make_columns(struct hk_model *m)
          m->check && m->nu && m->reading && m->seen.value && m->seen.flow;
 }
 
+/* Where a plan is computed: on the host, of some kinds. */
+static struct hk_pipelines_place model_place_for(const struct hk_model_plan *plan, const struct hk_pipelines_place *place)
+{
+  return plan->network                             ? (struct hk_pipelines_place){ &hk_pipelines_network, 1 }
+         : plan->matrix && !place->kind->on_device ? (struct hk_pipelines_place){ &hk_pipelines_matrix, 1 }
+                                                   : *place;
+}
+
 int hk_model_new(struct hk_model **out, const struct hk_model_plan *plan, const struct hk_model_rule *rule,
                  const struct hk_pipelines_place *place, char *error, size_t size)
 {
@@ -46,7 +56,7 @@ int hk_model_new(struct hk_model **out, const struct hk_model_plan *plan, const 
   }
   m->plan = hk_model_plan_hold(plan);
   m->rule = *rule;
-  m->place = plan->network ? (struct hk_pipelines_place){ &hk_pipelines_network, 1 } : *place;
+  m->place = model_place_for(plan, place);
   m->now = (struct hk_model_head){ .sensors = plan->sensors, .points = hk_model_all_points(plan), .lines = plan->lines };
   int status = -ENOMEM;
   if (make_columns(m))
@@ -97,91 +107,27 @@ uint64_t hk_model_need(const struct hk_model_plan *plan)
              (sizeof(struct hk_model_course) + sizeof(struct hk_pipelines_line) + 2 * sizeof(uint32_t) + 2 * sizeof(double));
 }
 
-const struct hk_model_plan *hk_model_plan_of(const struct hk_model *m)
-{
-  return m->plan;
-}
-
 /* Seconds for which a line that begins in the steady state is silent: until what was in it, unknown, has left it. */
 double hk_model_silence(const struct hk_model *m, uint32_t i)
 {
   const struct hk_model_line *l = &m->plan->line[i];
   const double flow = m->plan->heat ? m->drive[l->drive + 1].at * m->plan->sensor[l->boundary[1]].unit : 0;
-  return m->plan->heat ? SILENT_WATER * l->transit / fmax(flow, 1e-9) : SILENT * l->transit;
-}
-
-/* --- friction ----------------------------------------------------------------------------------------------------------- */
-
-/* Derivative of a steady line's sensor by phi, in its unit. */
-static double slope_of(const struct hk_model *m, const struct hk_model_sensor *s)
-{
-  const struct hk_model_line *l = &m->plan->line[s->line];
-  if (m->plan->network)
-    return m->slope[s - m->plan->sensor];
-  const bool first = m->plan->sensor[l->boundary[0]].flow, last = m->plan->sensor[l->boundary[1]].flow;
-  const double q = (m->seen.flow[2 * s->line] + m->seen.flow[2 * s->line + 1]) / 2, drop = q * fabs(q);
-  if (m->plan->heat) /* the excess over the ground falls exponentially */
-    return s->flow || !(q > 0) ? 0 : -(m->seen.value[s - m->plan->sensor] - m->plan->ground) * s->loss / q / s->unit;
-  if (!first && !last) /* pressures at both ends: less flows */
-    return s->flow ? -q / (2 * m->line[s->line].friction) / s->unit : 0;
-  if (s->flow) /* a measured flow does not depend on friction */
-    return 0;
-  return (first ? l->loss - s->loss : -s->loss) * drop / s->unit;
-}
-
-static double within(double value, double bound)
-{
-  return fmax(-bound, fmin(bound, value));
-}
-
-static void learn(const struct hk_model *m)
-{
-  memset(m->lesson, 0, m->plan->lines * sizeof *m->lesson);
-  if (m->plan->network && m->rule.adapt > 0 && m->step->active && m->step->status == 0 &&
-      hk_pipelines_slopes(m->pipes, m->line->friction, m->slope) != 0)
-    return;
-  for (uint32_t i = 0; i < m->plan->sensors; i++) {
-    const double c = m->check[i].error;
-    struct hk_model_lesson *l = &m->lesson[m->plan->sensor[i].line];
-    if (isnan(m->nu[i]) || !(c > 0))
-      continue;
-    const double s = slope_of(m, &m->plan->sensor[i]) / c;
-    l->above += s * within(m->nu[i] / c, m->check[i].values > HK_MODEL_SETTLE ? m->rule.clip : INFINITY);
-    l->below += s * s;
-  }
-}
-
-static void adapt(const struct hk_model *m, uint32_t i)
-{
-  const struct hk_model_lesson *lesson = &m->lesson[i];
-  struct hk_model_course *l = &m->line[i];
-  const double transits = fmin(1e6, hk_model_silence(m, i) / m->rule.interval);
-  const double rate = fmax(m->rule.adapt, 1 / ((double)l->taught + transits + 1));
-  if (m->rule.adapt == 0 || !(lesson->below >= HK_MODEL_SEEN))
-    return;
-  l->taught++;
-  l->friction = fmax(HK_MODEL_FRICTION_MIN, fmin(HK_MODEL_FRICTION_MAX, l->friction + rate * lesson->above / lesson->below));
+  return m->plan->heat ? SILENT_WATER * l->transit / fmax(flow, 1e-9) : m->plan->matrix ? SILENT * m->age : SILENT * l->transit;
 }
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
-
-/* Adds a value to a mean, with weight 1/n for the first values, and `slowly` for later ones. */
-static void model_take(double *mean, double value, uint64_t n, double slowly)
-{
-  *mean += (value - *mean) * fmax(slowly, 1 / (double)n);
-}
 
 static void model_count(struct hk_model_check *c, double y, double nu)
 {
   const double away = nu - c->mean, bound = c->values >= HK_MODEL_SETTLE && c->error > 0 ? 5 * c->error : INFINITY;
   c->values++;
-  model_take(&c->recent, nu, c->values, 1.0 / HK_MODEL_RECENT);
-  model_take(&c->past, nu, c->values, 1.0 / HK_MODEL_PAST);
-  model_take(&c->error, fmin(fabs(away), bound), c->values, SLOWLY);
-  model_take(&c->mean, c->mean + within(away, bound), c->values, SLOWLY);
-  model_take(&c->level, y, c->values, LONG);
-  model_take(&c->moves, (y - c->level) * (y - c->level), c->values, LONG);
-  model_take(&c->differs, away * away, c->values, LONG);
+  hk_model_take(&c->recent, nu, c->values, 1.0 / HK_MODEL_RECENT);
+  hk_model_take(&c->past, nu, c->values, 1.0 / HK_MODEL_PAST);
+  hk_model_take(&c->error, fmin(fabs(away), bound), c->values, SLOWLY);
+  hk_model_take(&c->mean, c->mean + hk_model_within(away, bound), c->values, SLOWLY);
+  hk_model_take(&c->level, y, c->values, LONG);
+  hk_model_take(&c->moves, (y - c->level) * (y - c->level), c->values, LONG);
+  hk_model_take(&c->differs, away * away, c->values, LONG);
 }
 
 static struct hk_pipeline_end end_of(const struct hk_model *m, uint32_t line, uint32_t k)
@@ -195,7 +141,7 @@ static void leave_device(struct hk_model *m)
 {
   char error[64];
   m->place.kind->close(m->pipes);
-  m->place = (struct hk_pipelines_place){ &hk_pipelines_host, 1 };
+  m->place = model_place_for(m->plan, &(struct hk_pipelines_place){ &hk_pipelines_host, 1 });
   m->pipes = NULL;
   if (m->place.kind->open(&m->pipes, m->plan, m->place.number, error, sizeof error) != 0)
     m->pipes = NULL; /* then lines do not begin */
@@ -206,7 +152,7 @@ static void leave_device(struct hk_model *m)
   }
 }
 
-/* The values of a network's boundaries in Pa and m^3/s. */
+/* The values of the boundaries of a network, in Pa and m^3/s, or of a process given as matrices. */
 static void take_drives(struct hk_model *m)
 {
   for (uint32_t k = 0; k < m->plan->boundaries; k++)
@@ -220,7 +166,7 @@ static void step(struct hk_model *m)
   for (uint32_t i = 0; i < m->plan->lines; i++) {
     struct hk_pipelines_line *s = &m->step[i];
     active += s->active;
-    if (m->plan->network) {
+    if (!hk_model_is_along(m->plan)) {
       take_drives(m);
       s->drive = m->is;
     } else {
@@ -247,8 +193,11 @@ static void step(struct hk_model *m)
 /* Computes the steady state of a line; state: of its points, zero. Returns 0 or a negative errno. */
 static int model_settle(struct hk_model *m, uint32_t i, double *state)
 {
-  if (m->plan->network) {
+  if (!hk_model_is_along(m->plan))
     take_drives(m);
+  if (m->plan->matrix)
+    return hk_pipelines_matrix_settle(m->pipes, m->is, &m->age, state);
+  if (m->plan->network) {
     return hk_pipelines_settle(m->plan, m->is, m->line[i].friction, state);
   }
   const struct hk_model_line *of = &m->plan->line[i];
@@ -288,7 +237,10 @@ static void model_begin(struct hk_model *m, uint32_t i)
   if (longest_held(m, i) > 0 || !m->pipes)
     return;
   double *state = calloc(hk_model_numbers(m->plan, i), sizeof *state);
-  if (state && model_settle(m, i, state) == 0) {
+  const int status = state ? model_settle(m, i, state) : -ENOMEM;
+  if (status == -EIO)
+    leave_device(m);
+  if (status == 0) {
     if (m->place.kind->put(m->pipes, i, state) != 0) {
       leave_device(m);
     } else {
@@ -376,7 +328,7 @@ static void conclude(struct hk_model *m, uint32_t i)
       model_lose(m, i, HK_MODEL_UNSOLVED);
     return;
   }
-  adapt(m, i);
+  hk_model_adapt(m, i);
   m->turn[i] = l->silent > 0 ? HK_MODEL_SILENT : HK_MODEL_SAYS;
   l->silent -= l->silent > 0;
 }
@@ -397,10 +349,13 @@ const double *hk_model_row(struct hk_model *m, int64_t row, const double *y)
     m->step[i].active = model_look_at(m, i, y, m->line[i].running ? missed : 0);
   step(m);
   model_compare(m, y);
-  learn(m);
+  hk_model_learn(m);
   for (uint32_t i = 0; i < m->plan->lines; i++)
     if (m->step[i].active)
       conclude(m, i);
+  for (uint32_t i = 0; i < m->plan->lines; i++)
+    if (m->turn[i] == HK_MODEL_SAYS)
+      hk_model_count_friction(&m->line[i], m->step[i].friction);
   for (uint32_t i = 0; i < m->plan->sensors; i++) {
     const uint32_t line = m->plan->sensor[i].line;
     if (m->turn[line] != HK_MODEL_SAYS)
@@ -411,12 +366,17 @@ const double *hk_model_row(struct hk_model *m, int64_t row, const double *y)
   return m->nu;
 }
 
+/* --- questions ---------------------------------------------------------------------------------------------------------- */
+
+const struct hk_model_plan *hk_model_plan_of(const struct hk_model *m)
+{
+  return m->plan;
+}
+
 struct hk_pipelines_place hk_model_place(const struct hk_model *m)
 {
   return m->place;
 }
-
-/* --- questions ---------------------------------------------------------------------------------------------------------- */
 
 enum hk_model_turn hk_model_turn_of(const struct hk_model *m, uint32_t line)
 {
@@ -488,4 +448,9 @@ uint32_t hk_model_missing(const struct hk_model *m, uint32_t line)
 const struct hk_model_pipe *hk_model_fault(const struct hk_model *m, uint32_t line)
 {
   return hk_model_plan_pipe(m->plan, line, m->singular[line]);
+}
+
+uint32_t hk_model_singular(const struct hk_model *m, uint32_t line)
+{
+  return m->singular[line];
 }

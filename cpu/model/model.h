@@ -13,6 +13,8 @@
  * A heat line is silent for one and a half times as long as its water takes from end to end. In what follows its friction is the
  * loss of heat.
  *
+ * A process given as matrices (matrix.h) is one line, too. It is silent for three times its age, and nothing of it adapts.
+ *
  * Friction adapts: that of all cells is multiplied by phi, initially 1. With s_i = d y_i / d phi of a steady line and c_i a slow
  * mean of |nu_i - its own slow mean|, each row
  *
@@ -97,8 +99,9 @@ bool hk_model_runs(const struct hk_model *model, uint32_t line);
 /* Share of the variance of a check that the model explains: 1: all; <= 0: none; NaN: no output yet. */
 double hk_model_explains(const struct hk_model *model, uint32_t sensor);
 /* Why a line was lost: which sensor of the plan, one of its boundaries, had no value; and the pipe at which the equations were
- * singular. */
+ * singular, or (NULL: there are no pipes) the point, or unknown. */
 uint32_t hk_model_missing(const struct hk_model *model, uint32_t line);
 const struct hk_model_pipe *hk_model_fault(const struct hk_model *model, uint32_t line);
+uint32_t hk_model_singular(const struct hk_model *model, uint32_t line);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "cpu/model/model.h"
 
+#include <math.h>
+
 #define HK_MODEL_FRICTION_MIN 0.2 /* phi */
 #define HK_MODEL_FRICTION_MAX 5.0
 
@@ -20,10 +22,12 @@ struct hk_model_course {
   uint32_t silent;  /* rows left */
   uint32_t failing; /* successive failed steps */
   uint32_t unused;
-  double friction; /* phi */
-  uint64_t taught; /* number of rows from which friction was learned */
+  double friction;     /* phi */
+  uint64_t taught;     /* number of rows from which friction was learned */
+  uint64_t said;       /* number of rows with output, of which there are: */
+  double recent, past; /* means of phi, with the weights of those of checks */
 };
-_Static_assert(sizeof(struct hk_model_course) == 32, "no padding");
+_Static_assert(sizeof(struct hk_model_course) == 56, "no padding");
 
 struct hk_model_drive {
   double at;     /* last value */
@@ -36,6 +40,17 @@ _Static_assert(sizeof(struct hk_model_drive) == 16, "no padding");
 struct hk_model_lesson {
   double above, below;
 };
+
+/* Adds a value to a mean, with weight 1/n for the first values, and `slowly` for later ones. */
+static inline void hk_model_take(double *mean, double value, uint64_t n, double slowly)
+{
+  *mean += (value - *mean) * fmax(slowly, 1 / (double)n);
+}
+
+static inline double hk_model_within(double value, double bound)
+{
+  return fmax(-bound, fmin(bound, value));
+}
 
 struct hk_model {
   const struct hk_model_plan *plan;
@@ -53,6 +68,7 @@ struct hk_model {
   struct hk_model_check *check;   /* by sensor, as */
   double *nu, *reading, *slope;   /* slope: of a network, derivatives by phi */
   struct hk_pipelines_seen seen;
+  double age; /* of a process given as matrices: s, as it was when it began; 0: not since this model was made */
 };
 
 #endif

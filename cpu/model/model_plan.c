@@ -1,5 +1,5 @@
 /* Model files: see model_plan.h. */
-#include "cpu/model/plan_lines.h"
+#include "cpu/model/plan_matrix.h"
 #include "cpu/model/plan_network.h"
 #include "cpu/state_mark.h"
 #include "cpu/whole_file.h"
@@ -25,7 +25,8 @@ struct owned {
   struct hk_pipeline_cell *cell;
   struct hk_heat_cell *heat;
   uint32_t *boundary;
-  struct hk_plan_network network;         /* empty: lines */
+  struct hk_plan_network network;         /* empty: lines, */
+  struct hk_plan_matrix matrix;           /* or a network; this is empty if there are pipes */
   const struct hk_model_sensor **by_name; /* sorted by name */
 };
 
@@ -169,6 +170,18 @@ static int make_lines(struct owned *o, const struct hk_plan_lines *r)
   return status;
 }
 
+/* A process given as matrices: a line without pipes. */
+static int make_process(struct owned *o, const struct hk_plan_lines *r, const char *folder)
+{
+  o->line = calloc(1, sizeof *o->line);
+  o->boundary = calloc((size_t)r->sensors + 1, sizeof *o->boundary);
+  if (!o->line || !o->boundary)
+    return hk_plan_no_memory(r);
+  *o->line = (struct hk_model_line){ .boundary = o->boundary, .impedance = 1 };
+  o->plan.lines = 1;
+  return hk_plan_matrix_make(&o->matrix, r, folder);
+}
+
 static const char *warm_fault(const struct hk_model_line *l, const struct hk_plan_sensor *s, uint32_t node)
 {
   if (!s->flow && node != 0)
@@ -227,6 +240,19 @@ static int place_sensor(struct owned *o, const struct hk_plan_lines *r, uint32_t
   return status;
 }
 
+/* The same of a process given as matrices, which knows where all its sensors are. */
+static int place_in_process(struct owned *o, const struct hk_plan_lines *r, uint32_t i)
+{
+  const struct hk_plan_sensor *s = &r->sensor[i];
+  o->sensor[i] = (struct hk_model_sensor){
+    .name = s->name.is, .point = o->matrix.where[i].at, .flow = s->flow, .boundary = s->boundary, .unit = 1
+  };
+  if (s->boundary)
+    o->boundary[o->line->boundaries++] = i;
+  o->plan.sensors++;
+  return 0;
+}
+
 static int compare_names(const struct hk_model_word *a, const struct hk_model_word *b)
 {
   const int order = memcmp(a->text, b->text, a->length < b->length ? a->length : b->length);
@@ -275,15 +301,15 @@ static int model_plan_make_sensors(struct owned *o, const struct hk_plan_lines *
   o->by_name = calloc(r->sensors + 1, sizeof *o->by_name);
   int status = o->sensor && o->by_name ? 0 : hk_plan_no_memory(r);
   for (uint32_t i = 0; i < r->sensors && status == 0; i++) {
-    status = r->network ? place_sensor(o, r, i) : make_sensor(o, r, i);
+    status = r->matrix.is ? place_in_process(o, r, i) : r->network ? place_sensor(o, r, i) : make_sensor(o, r, i);
     checks += !r->sensor[i].boundary;
   }
   status = status ? status : make_names(o, r);
   if (status == 0 && r->network)
     status = hk_plan_network_end(&o->network, r, &o->line->transit);
-  for (uint32_t line = 0; line < r->lines && status == 0 && !r->network; line++)
+  for (uint32_t line = 0; line < r->lines && status == 0 && !r->network && !r->matrix.is; line++)
     status = check_ends(o, r, line);
-  for (uint32_t line = 0; line < r->lines && status == 0; line++)
+  for (uint32_t line = 0; line < o->plan.lines && status == 0; line++)
     o->plan.boundaries += o->line[line].boundaries;
   if (status == 0 && checks == 0) {
     snprintf(r->error, r->size, "no sensor is a check: there is nothing to compare the model with");
@@ -303,6 +329,8 @@ static uint32_t mark_of(const struct hk_model_plan *p)
     hash = hk_state_mark_mix(hash, p->network->end, p->cells * sizeof *p->network->end);
     hash = hk_state_mark_mix(hash, p->network->demand, p->network->points * sizeof *p->network->demand);
   }
+  if (p->matrix)
+    hash = hk_plan_matrix_mark(p->matrix, hash);
   for (uint32_t i = 0; i < p->lines; i++)
     hash = hk_state_mark_mix(hk_state_mark_mix(hash, &p->line[i].impedance, sizeof p->line[i].impedance), &p->line[i].cells,
                              sizeof p->line[i].cells);
@@ -315,6 +343,8 @@ static uint32_t mark_of(const struct hk_model_plan *p)
     hash = hk_state_mark_mix(hash, &s->line, sizeof s->line);
     if (p->network)
       hash = hk_state_mark_mix(hash, &p->place[i], sizeof p->place[i]);
+    if (p->matrix)
+      hash = hk_state_mark_mix(hash, &p->where[i], sizeof p->where[i]);
   }
   return hk_state_mark_of(hash);
 }
@@ -322,16 +352,16 @@ static uint32_t mark_of(const struct hk_model_plan *p)
 /* --- life --------------------------------------------------------------------------------------------------------------- */
 
 /* Makes a plan from a text that it owns. */
-static int model_plan_make(struct owned *o, struct hk_plan_lines *r, size_t length)
+static int model_plan_make(struct owned *o, struct hk_plan_lines *r, size_t length, const char *folder)
 {
   int status = hk_plan_lines_read(r, o->text, length);
-  status = status ? status : make_lines(o, r);
+  status = status ? status : r->matrix.is ? make_process(o, r, folder) : make_lines(o, r);
   status = status ? status : model_plan_make_sensors(o, r);
   hk_plan_lines_close(r);
   o->plan.in[0] = r->pressure;
   o->plan.in[1] = r->flow;
-  o->plan.unit[0] = r->unit[0];
-  o->plan.unit[1] = r->unit[1];
+  o->plan.unit[0] = r->matrix.is ? o->matrix.unit : r->unit[0];
+  o->plan.unit[1] = r->matrix.is ? "" : r->unit[1];
   o->plan.line = o->line;
   o->plan.pipe = o->pipe;
   o->plan.sensor = o->sensor;
@@ -344,10 +374,15 @@ static int model_plan_make(struct owned *o, struct hk_plan_lines *r, size_t leng
     o->plan.node = o->network.node;
     o->plan.nodes = o->network.nodes;
   }
+  if (r->matrix.is) {
+    o->plan.matrix = &o->matrix.shape;
+    o->plan.where = o->matrix.where;
+  }
   return status;
 }
 
-int hk_model_plan_parse(const struct hk_model_plan **out, const char *text, size_t length, char *error, size_t size)
+int hk_model_plan_parse_in(const struct hk_model_plan **out, const char *text, size_t length, const char *folder, char *error,
+                           size_t size)
 {
   struct owned *o = calloc(1, sizeof *o);
   struct hk_plan_lines lines = { .error = error, .size = size };
@@ -359,7 +394,7 @@ int hk_model_plan_parse(const struct hk_model_plan **out, const char *text, size
   }
   atomic_init(&o->references, 1);
   o->text = memcpy(own, text, length);
-  const int status = model_plan_make(o, &lines, length);
+  const int status = model_plan_make(o, &lines, length, folder);
   if (status == 0) {
     o->plan.mark = mark_of(&o->plan);
     *out = &o->plan;
@@ -369,15 +404,23 @@ int hk_model_plan_parse(const struct hk_model_plan **out, const char *text, size
   return status;
 }
 
+int hk_model_plan_parse(const struct hk_model_plan **out, const char *text, size_t length, char *error, size_t size)
+{
+  return hk_model_plan_parse_in(out, text, length, NULL, error, size);
+}
+
 int hk_model_plan_read(const struct hk_model_plan **out, const char *path, char *error, size_t size)
 {
-  char why[256], *text;
+  char why[512], *text, *folder = strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
   size_t length;
   int status = hk_whole_file_read(path, HK_MODEL_BYTES, &text, &length);
+  if (slash)
+    slash[slash == folder] = 0;
   if (status != 0)
     snprintf(why, sizeof why, "%s", strerror(-status));
   else
-    status = hk_model_plan_parse(out, text, length, why, sizeof why);
+    status = hk_model_plan_parse_in(out, text, length, !slash ? "." : folder, why, sizeof why);
+  free(folder);
   free(text);
   if (status != 0)
     snprintf(error, size, "%s: %s", path, why);
@@ -409,6 +452,7 @@ void hk_model_plan_release(const struct hk_model_plan *plan)
   free(o->heat);
   free(o->boundary);
   hk_plan_network_free(&o->network);
+  hk_plan_matrix_free(&o->matrix);
   free((void *)o->by_name);
   free(o);
 }
@@ -436,8 +480,10 @@ uint32_t hk_model_plan_find(const struct hk_model_plan *plan, const char *name, 
 const struct hk_model_pipe *hk_model_plan_pipe(const struct hk_model_plan *plan, uint32_t line, uint32_t point)
 {
   const struct hk_model_line *l = &plan->line[line];
-  const struct hk_model_pipe *pipe = &plan->pipe[l->pipe];
   uint32_t i = 0;
+  if (l->pipes == 0)
+    return NULL;
+  const struct hk_model_pipe *pipe = &plan->pipe[l->pipe];
   while (i + 1 < l->pipes && point > pipe[i].first + pipe[i].cells)
     i++;
   return &pipe[i];

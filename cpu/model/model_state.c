@@ -45,7 +45,7 @@ void hk_model_write(const struct hk_model *m, void *state)
 static bool is_sound_line(const struct hk_model_course *l)
 {
   return l->running <= 1 && l->unused == 0 && l->failing <= HK_MODEL_FAILURES && l->friction >= HK_MODEL_FRICTION_MIN &&
-         l->friction <= HK_MODEL_FRICTION_MAX;
+         l->friction <= HK_MODEL_FRICTION_MAX && isfinite(l->recent) && isfinite(l->past);
 }
 
 static bool model_state_is_sound(const struct hk_model *m, const double *points)

@@ -1,4 +1,5 @@
 /* The lines of a plan on the host: see pipelines.h. A thread has the memory that a step of the longest line needs. */
+#include "cpu/model/pipelines_matrix.h"
 #include "cpu/model/pipelines_network.h"
 #include "cpu/workers.h"
 
@@ -74,6 +75,8 @@ static int open_host(struct hk_pipelines **out, const struct hk_model_plan *plan
 uint64_t hk_pipelines_need(const struct hk_model_plan *plan)
 {
   struct hk_sparse_facts facts;
+  if (plan->matrix)
+    return hk_matrix_bytes(plan->matrix);
   if (plan->network)
     return hk_pipelines_facts(plan, &facts) == 0 ? facts.bytes : 0;
   return sizeof(struct hk_pipelines) + sizeof(struct worker) + hk_pipeline_need(plan->longest) +

@@ -1,5 +1,6 @@
 /* Lines of model files: see plan_lines.h. */
 #include "cpu/model/plan_lines.h"
+#include "cpu/model/matrix.h"
 
 #include <errno.h>
 #include <math.h>
@@ -63,14 +64,13 @@ static uint32_t plan_lines_next_line(struct cursor *c, struct hk_plan_word out[W
   return n;
 }
 
-static bool is(const struct hk_plan_word *w, const char *text)
+bool hk_plan_is(const struct hk_plan_word *w, const char *text)
 {
   return w->is.length == strlen(text) && memcmp(w->is.text, text, w->is.length) == 0;
 }
 
-/* what: name of the number, for messages. */
-static int take_number(const struct hk_plan_lines *r, const struct hk_plan_word *w, const char *what, double least, double most,
-                       double *out)
+int hk_plan_number(const struct hk_plan_lines *r, const struct hk_plan_word *w, const char *what, double least, double most,
+                   double *out)
 {
   char copy[64], text[128], *end;
   const uint32_t n = w->is.length < sizeof copy ? w->is.length : 0;
@@ -86,7 +86,7 @@ static int take_number(const struct hk_plan_lines *r, const struct hk_plan_word 
 /* --- lines -------------------------------------------------------------------------------------------------------------- */
 
 /* Makes room for one more element in a column of n, whose capacity is the next power of two. NULL: out of memory. */
-static void *one_more(void *column, uint32_t n, size_t bytes)
+static void *plan_lines_one_more(void *column, uint32_t n, size_t bytes)
 {
   return (n & (n - 1)) == 0 ? realloc(column, (n > 0 ? 2 * (size_t)n : 1) * bytes) : column;
 }
@@ -96,7 +96,7 @@ static int take_fluid(struct hk_plan_lines *r, const struct hk_plan_word *w)
   if (r->fluid)
     return hk_plan_complain(r, w, "was said before");
   r->fluid = true;
-  return take_number(r, &w[1], "a density in kg/m3", 0.1, 30000, &r->density);
+  return hk_plan_number(r, &w[1], "a density in kg/m3", 0.1, 30000, &r->density);
 }
 
 struct hk_plan_unit {
@@ -108,19 +108,30 @@ struct hk_plan_unit {
 static const struct hk_plan_unit *find_unit(const struct hk_plan_unit *units, size_t n, const struct hk_plan_word *w)
 {
   for (size_t i = 0; i < n; i++)
-    if (is(w, units[i].name))
+    if (hk_plan_is(w, units[i].name))
       return &units[i];
   return NULL;
 }
 
+/* Whether something was said of a matrix. */
+static bool begun_matrix(const struct hk_plan_lines *r)
+{
+  bool begun = r->matrix.constants > 0 || r->matrix.unit.is.length > 0;
+  for (uint32_t i = 0; i < HK_PLAN_FILES; i++)
+    begun |= r->matrix.file[i].is.length > 0;
+  return begun;
+}
+
 static int take_kind(struct hk_plan_lines *r, const struct hk_plan_word *w)
 {
-  if (r->edges > 0 || r->lines > 0 || r->sensors > 0 || r->heights > 0 || r->fluid || r->units || r->hot || r->network)
+  if (r->edges > 0 || r->lines > 0 || r->sensors > 0 || r->heights > 0 || r->fluid || r->units || r->hot || r->network ||
+      r->matrix.is || begun_matrix(r))
     return hk_plan_complain(r, w, "the kind comes before all else, and once");
-  if (!is(&w[1], "pipes") && !is(&w[1], "heat") && !is(&w[1], "network"))
-    return hk_plan_complain(r, &w[1], "neither pipes, which is the default, nor heat, nor network");
-  r->hot = is(&w[1], "heat");
-  r->network = is(&w[1], "network");
+  r->matrix.is = hk_plan_is(&w[1], "matrix");
+  if (!hk_plan_is(&w[1], "pipes") && !hk_plan_is(&w[1], "heat") && !hk_plan_is(&w[1], "network") && !r->matrix.is)
+    return hk_plan_complain(r, &w[1], "neither pipes, which is the default, nor heat, network or matrix");
+  r->hot = hk_plan_is(&w[1], "heat");
+  r->network = hk_plan_is(&w[1], "network");
   if (r->hot)
     r->unit[0] = "C";
   return 0;
@@ -129,7 +140,7 @@ static int take_kind(struct hk_plan_lines *r, const struct hk_plan_word *w)
 static int take_water(struct hk_plan_lines *r, const struct hk_plan_word *w)
 {
   const int status = take_fluid(r, w);
-  return status ? status : take_number(r, &w[2], "a specific heat in J/(kg K)", 100, 20000, &r->heat);
+  return status ? status : hk_plan_number(r, &w[2], "a specific heat in J/(kg K)", 100, 20000, &r->heat);
 }
 
 static int take_ground(struct hk_plan_lines *r, const struct hk_plan_word *w)
@@ -137,7 +148,7 @@ static int take_ground(struct hk_plan_lines *r, const struct hk_plan_word *w)
   if (r->grounded)
     return hk_plan_complain(r, w, "was said before");
   r->grounded = true;
-  return take_number(r, &w[1], "a temperature", -100, 500, &r->ground);
+  return hk_plan_number(r, &w[1], "a temperature", -100, 500, &r->ground);
 }
 
 static int take_units(struct hk_plan_lines *r, const struct hk_plan_word *w)
@@ -165,7 +176,7 @@ static int take_units(struct hk_plan_lines *r, const struct hk_plan_word *w)
 /* Adds a line, before its pipes. */
 static int add_line(struct hk_plan_lines *r, const struct hk_plan_word *w, struct hk_plan_word name)
 {
-  struct hk_plan_line *line = one_more(r->line, r->lines, sizeof *line);
+  struct hk_plan_line *line = plan_lines_one_more(r->line, r->lines, sizeof *line);
   if (!line)
     return hk_plan_no_memory(r);
   r->line = line;
@@ -192,7 +203,7 @@ static uint32_t this_line(const struct hk_plan_lines *r)
 /* before: cells of the line so far. */
 static int take_cells(const struct hk_plan_lines *r, const struct hk_plan_word *w, uint32_t before, double *cells)
 {
-  const int status = take_number(r, w, "a number of cells", 1, HK_MODEL_CELLS_MAX, cells);
+  const int status = hk_plan_number(r, w, "a number of cells", 1, HK_MODEL_CELLS_MAX, cells);
   if (status == 0 && *cells != floor(*cells))
     return hk_plan_complain(r, w, "not a whole number");
   if (status == 0 && r->network && before + *cells > HK_MODEL_NETWORK_CELLS_MAX)
@@ -206,7 +217,7 @@ static int take_cells(const struct hk_plan_lines *r, const struct hk_plan_word *
 
 static int plan_lines_take_edge(struct hk_plan_lines *r, const struct hk_plan_word *w)
 {
-  struct hk_plan_edge *pipe = one_more(r->edge, r->edges, sizeof *pipe);
+  struct hk_plan_edge *pipe = plan_lines_one_more(r->edge, r->edges, sizeof *pipe);
   if (!pipe)
     return hk_plan_no_memory(r);
   r->edge = pipe;
@@ -227,14 +238,14 @@ static int plan_lines_take_edge(struct hk_plan_lines *r, const struct hk_plan_wo
     return hk_plan_complain(r, &w[1],
                             "the pipe before ends at another node; pipes of a line stand one after the other, without branches "
                             "(kind network has them)");
-  status = take_number(r, &w[3], "a length in m", 0.01, 1e7, &pipe->length);
-  status = status ? status : take_number(r, &w[4], "a diameter in m", 1e-4, 50, &pipe->diameter);
+  status = hk_plan_number(r, &w[3], "a length in m", 0.01, 1e7, &pipe->length);
+  status = status ? status : hk_plan_number(r, &w[4], "a diameter in m", 1e-4, 50, &pipe->diameter);
   if (status == 0 && r->hot)
-    status = take_number(r, &w[5], "a loss in W/(m K)", 0, 1000, &pipe->friction);
+    status = hk_plan_number(r, &w[5], "a loss in W/(m K)", 0, 1000, &pipe->friction);
   else if (status == 0)
-    status = take_number(r, &w[5], "a friction factor of Darcy's", 0, 10, &pipe->friction);
+    status = hk_plan_number(r, &w[5], "a friction factor of Darcy's", 0, 10, &pipe->friction);
   if (status == 0 && !r->hot)
-    status = take_number(r, &w[6], "a wave speed in m/s", 1, 1e4, &pipe->wave);
+    status = hk_plan_number(r, &w[6], "a wave speed in m/s", 1, 1e4, &pipe->wave);
   status = status ? status : take_cells(r, &w[r->hot ? 6 : 7], line->cells, &cells);
   pipe->cells = status == 0 ? (uint32_t)cells : 0;
   line->cells += pipe->cells;
@@ -247,7 +258,7 @@ static int plan_lines_take_edge(struct hk_plan_lines *r, const struct hk_plan_wo
 static struct hk_plan_node *add_node(const struct hk_plan_lines *r, const struct hk_plan_word *w, struct hk_plan_node **column,
                                      uint32_t n)
 {
-  struct hk_plan_node *node = one_more(*column, n, sizeof *node);
+  struct hk_plan_node *node = plan_lines_one_more(*column, n, sizeof *node);
   if (!node) {
     (void)hk_plan_no_memory(r);
     return NULL;
@@ -265,7 +276,7 @@ static int take_height(struct hk_plan_lines *r, const struct hk_plan_word *w)
   if (!height)
     return -ENOMEM;
   r->heights++;
-  return take_number(r, &w[2], "a height in m", -12000, 12000, &height->value);
+  return hk_plan_number(r, &w[2], "a height in m", -12000, 12000, &height->value);
 }
 
 static int take_demand(struct hk_plan_lines *r, const struct hk_plan_word *w)
@@ -276,37 +287,37 @@ static int take_demand(struct hk_plan_lines *r, const struct hk_plan_word *w)
   if (!demand)
     return -ENOMEM;
   r->demands++;
-  return take_number(r, &w[2], "a flow that leaves there", -1e9, 1e9, &demand->value);
+  return hk_plan_number(r, &w[2], "a flow that leaves there", -1e9, 1e9, &demand->value);
 }
 
 /* A sensor of a network: of four words behind its name where it is the flow in a pipe, else of three. */
 static int plan_lines_take_place(struct hk_plan_lines *r, const struct hk_plan_word *w, struct hk_plan_sensor *out)
 {
-  const bool within = is(&w[2], "q"), out_or_in = is(&w[2], "out") || is(&w[2], "in");
+  const bool within = hk_plan_is(&w[2], "q"), out_or_in = hk_plan_is(&w[2], "out") || hk_plan_is(&w[2], "in");
   const struct hk_plan_word *role = &w[within ? 5 : 4];
-  if (!within && !out_or_in && !is(&w[2], "p"))
+  if (!within && !out_or_in && !hk_plan_is(&w[2], "p"))
     return hk_plan_complain(r, &w[2],
                             "neither p, a pressure, nor in or out, a flow into or out of the network, nor q, one in a pipe");
   if (role->is.length == 0 || (!within && w[5].is.length > 0))
     return hk_plan_complain(
         r, w, within ? "the form is: sensor NAME q FROM TO check" : "the form is: sensor NAME p|in|out NODE boundary|check");
-  if (!is(role, "boundary") && !is(role, "check"))
+  if (!hk_plan_is(role, "boundary") && !hk_plan_is(role, "check"))
     return hk_plan_complain(r, role, "neither boundary, what drives the model, nor check, what it is compared with");
-  if (within && is(role, "boundary"))
+  if (within && hk_plan_is(role, "boundary"))
     return hk_plan_complain(r, role, "a flow in a pipe cannot drive the model; make it a check");
   *out = (struct hk_plan_sensor){ .name = w[1],
                                   .node = w[3],
                                   .to = within ? w[4] : (struct hk_plan_word){ .line = 0 },
-                                  .flow = !is(&w[2], "p"),
-                                  .boundary = is(role, "boundary"),
-                                  .in = is(&w[2], "in") };
+                                  .flow = !hk_plan_is(&w[2], "p"),
+                                  .boundary = hk_plan_is(role, "boundary"),
+                                  .in = hk_plan_is(&w[2], "in") };
   r->sensors++;
   return 0;
 }
 
 static int plan_lines_take_sensor(struct hk_plan_lines *r, const struct hk_plan_word *w)
 {
-  struct hk_plan_sensor *sensor = one_more(r->sensor, r->sensors, sizeof *sensor);
+  struct hk_plan_sensor *sensor = plan_lines_one_more(r->sensor, r->sensors, sizeof *sensor);
   if (!sensor)
     return hk_plan_no_memory(r);
   r->sensor = sensor;
@@ -314,16 +325,90 @@ static int plan_lines_take_sensor(struct hk_plan_lines *r, const struct hk_plan_
     return hk_plan_complain(r, &w[1], "there are 65536 sensors already");
   if (r->network)
     return plan_lines_take_place(r, w, &sensor[r->sensors]);
-  if (!is(&w[2], r->hot ? "t" : "p") && !is(&w[2], "q"))
+  if (!hk_plan_is(&w[2], r->hot ? "t" : "p") && !hk_plan_is(&w[2], "q"))
     return hk_plan_complain(r, &w[2],
                             r->hot ? "neither t, a temperature, nor q, a flow" : "neither p, a pressure, nor q, a flow");
-  if (!is(&w[4], "boundary") && !is(&w[4], "check"))
+  if (!hk_plan_is(&w[4], "boundary") && !hk_plan_is(&w[4], "check"))
     return hk_plan_complain(r, &w[4], "neither boundary, what drives the model, nor check, what it is compared with");
   sensor[r->sensors++] = (struct hk_plan_sensor){
-    .name = w[1], .node = w[3], .line = this_line(r), .flow = is(&w[2], "q"), .boundary = is(&w[4], "boundary")
+    .name = w[1], .node = w[3], .line = this_line(r), .flow = hk_plan_is(&w[2], "q"), .boundary = hk_plan_is(&w[4], "boundary")
   };
   return 0;
 }
+
+/* --- matrices -------------------------------------------------------------------------------------------------------------- */
+
+static int take_file(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  static const char *const name[HK_PLAN_FILES] = { "equations", "storage", "inputs", "readings" };
+  uint32_t i = 0;
+  while (!hk_plan_is(w, name[i]))
+    i++;
+  if (r->matrix.file[i].is.length > 0)
+    return hk_plan_complain(r, w, "was said before");
+  r->matrix.file[i] = w[1];
+  return 0;
+}
+
+static int take_constant(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  struct hk_plan_constant *constant = plan_lines_one_more(r->matrix.constant, r->matrix.constants, sizeof *constant);
+  if (!constant)
+    return hk_plan_no_memory(r);
+  r->matrix.constant = constant;
+  if (r->matrix.constants == HK_MODEL_SENSORS_MAX)
+    return hk_plan_complain(r, w, "there are 65536 constants already");
+  constant[r->matrix.constants].column = w[1];
+  return hk_plan_number(r, &w[2], "a value", -1e100, 1e100, &constant[r->matrix.constants++].value);
+}
+
+static int plan_lines_take_unit(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  if (r->matrix.unit.is.length > 0)
+    return hk_plan_complain(r, w, "was said before");
+  if (w[1].is.length >= HK_PLAN_UNIT_MAX)
+    return hk_plan_complain(r, &w[1], "the name of a unit has at most 15 bytes");
+  r->matrix.unit = w[1];
+  return 0;
+}
+
+static int take_reading(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  struct hk_plan_sensor *sensor = plan_lines_one_more(r->sensor, r->sensors, sizeof *sensor);
+  const bool at = hk_plan_is(&w[2], "at"), input = hk_plan_is(&w[2], "input"), boundary = hk_plan_is(&w[4], "boundary");
+  if (!sensor)
+    return hk_plan_no_memory(r);
+  r->sensor = sensor;
+  if (r->sensors == HK_MODEL_SENSORS_MAX)
+    return hk_plan_complain(r, &w[1], "there are 65536 sensors already");
+  if (!at && !input && !hk_plan_is(&w[2], "reading"))
+    return hk_plan_complain(r, &w[2],
+                            "neither at, an unknown, nor input, a column of the inputs, nor reading, a row of the readings");
+  if (!boundary && !hk_plan_is(&w[4], "check"))
+    return hk_plan_complain(r, &w[4], "neither boundary, what drives the model, nor check, what it is compared with");
+  if (input && !boundary)
+    return hk_plan_complain(r, &w[4], "the model does not compute its inputs; an input is a boundary");
+  if (!input && !at && boundary)
+    return hk_plan_complain(r, &w[4], "a reading cannot drive the model; make it a check");
+  sensor[r->sensors++] = (struct hk_plan_sensor){ .name = w[1],
+                                                  .node = w[3],
+                                                  .flow = input,
+                                                  .boundary = boundary,
+                                                  .what = at      ? HK_MATRIX_UNKNOWN
+                                                          : input ? HK_MATRIX_INPUT
+                                                                  : HK_MATRIX_READING };
+  return 0;
+}
+
+static int check_equations(const struct hk_plan_lines *r)
+{
+  if (r->matrix.file[HK_PLAN_EQUATIONS].is.length > 0)
+    return 0;
+  snprintf(r->error, r->size, "there is no equations: the file of the matrix A");
+  return -EINVAL;
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------------------------- */
 
 static int plan_lines_take_line(struct hk_plan_lines *r, const struct hk_plan_word *w, uint32_t n)
 {
@@ -331,9 +416,9 @@ static int plan_lines_take_line(struct hk_plan_lines *r, const struct hk_plan_wo
     const char *name, *form;
     uint32_t words;
     int (*take)(struct hk_plan_lines *r, const struct hk_plan_word *w);
-    enum { PIPES = 1, HEAT = 2, NETWORK = 4, LINES = PIPES | HEAT, LIQUID = PIPES | NETWORK, ALL = LINES | NETWORK } of;
+    enum { PIPES = 1, HEAT = 2, NETWORK = 4, MATRIX = 8, LINES = PIPES | HEAT, LIQUID = PIPES | NETWORK, ALL = 15 } of;
   } kinds[] = {
-    { "kind", "the form is: kind pipes|heat|network", 2, take_kind, ALL },
+    { "kind", "the form is: kind pipes|heat|network|matrix", 2, take_kind, ALL },
     { "fluid", "the form is: fluid DENSITY", 2, take_fluid, LIQUID },
     { "fluid", "the form is: fluid DENSITY HEAT", 3, take_water, HEAT },
     { "ground", "the form is: ground TEMPERATURE", 2, take_ground, HEAT },
@@ -348,17 +433,29 @@ static int plan_lines_take_line(struct hk_plan_lines *r, const struct hk_plan_wo
     { "sensor", "the form is: sensor NAME t|q NODE boundary|check", 5, plan_lines_take_sensor, HEAT },
     { "sensor", "the form is: sensor NAME p|in|out NODE boundary|check, or sensor NAME q FROM TO check", 0,
       plan_lines_take_sensor, NETWORK },
+    { "equations", "the form is: equations FILE", 2, take_file, MATRIX },
+    { "storage", "the form is: storage FILE", 2, take_file, MATRIX },
+    { "inputs", "the form is: inputs FILE", 2, take_file, MATRIX },
+    { "readings", "the form is: readings FILE", 2, take_file, MATRIX },
+    { "constant", "the form is: constant COLUMN VALUE", 3, take_constant, MATRIX },
+    { "unit", "the form is: unit NAME", 2, plan_lines_take_unit, MATRIX },
+    { "sensor",
+      "the form is: sensor NAME at UNKNOWN boundary|check, or sensor NAME input COLUMN boundary, or sensor NAME reading ROW "
+      "check",
+      5, take_reading, MATRIX },
   };
-  const uint32_t of = r->hot ? HEAT : r->network ? NETWORK : PIPES;
+  const uint32_t of = r->hot ? HEAT : r->network ? NETWORK : r->matrix.is ? MATRIX : PIPES;
   for (size_t i = 0; i < COUNT(kinds); i++)
-    if (is(&w[0], kinds[i].name) && (kinds[i].of & of) != 0)
+    if (hk_plan_is(&w[0], kinds[i].name) && (kinds[i].of & of) != 0)
       return n == kinds[i].words || (kinds[i].words == 0 && (n == 5 || n == 6)) ? kinds[i].take(r, w)
                                                                                 : hk_plan_complain(r, &w[0], kinds[i].form);
-  return hk_plan_complain(r, &w[0],
-                          r->hot ? "a line of the file of heat lines begins with kind, fluid, ground, units, line, edge or sensor"
-                          : r->network
-                              ? "a line of the file of a network begins with kind, fluid, units, edge, height, demand or sensor"
-                              : "a line of the file begins with kind, fluid, units, line, edge, height or sensor");
+  return hk_plan_complain(
+      r, &w[0],
+      r->hot ? "a line of the file of heat lines begins with kind, fluid, ground, units, line, edge or sensor"
+      : r->matrix.is
+          ? "a line of the file of matrices begins with kind, equations, storage, inputs, readings, constant, unit or sensor"
+      : r->network ? "a line of the file of a network begins with kind, fluid, units, edge, height, demand or sensor"
+                   : "a line of the file begins with kind, fluid, units, line, edge, height or sensor");
 }
 
 int hk_plan_lines_read(struct hk_plan_lines *r, const char *text, size_t length)
@@ -375,6 +472,8 @@ int hk_plan_lines_read(struct hk_plan_lines *r, const char *text, size_t length)
     const uint32_t n = plan_lines_next_line(&cursor, words);
     status = n > 0 ? plan_lines_take_line(r, words, n) : 0;
   }
+  if (status == 0 && r->matrix.is)
+    return check_equations(r);
   if (status == 0 && r->edges == 0) {
     snprintf(r->error, r->size, "there is no edge: the line has no pipe");
     status = -EINVAL;
@@ -395,4 +494,5 @@ void hk_plan_lines_close(struct hk_plan_lines *r)
   free(r->sensor);
   free(r->height);
   free(r->demand);
+  free(r->matrix.constant);
 }

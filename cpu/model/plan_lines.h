@@ -3,7 +3,10 @@
 #ifndef HK_MODEL_PLAN_LINES_H
 #define HK_MODEL_PLAN_LINES_H
 
-#include "cpu/model/model_plan.h"
+#include "cpu/model/model_word.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 struct hk_plan_word {
   struct hk_model_word is;
@@ -28,6 +31,7 @@ struct hk_plan_sensor {
   uint32_t line;
   bool flow, boundary; /* no flow: a pressure, or a temperature */
   bool in;             /* a flow into a network; else out of it, or in a pipe */
+  uint32_t what;       /* of a process given as matrices: enum hk_matrix_what; node: its number */
 };
 
 /* Of a node: its height in m, or its demand in the unit of flows. */
@@ -35,6 +39,24 @@ struct hk_plan_node {
   struct hk_plan_word node;
   uint32_t line;
   double value;
+};
+
+/* An input that is always the same. */
+struct hk_plan_constant {
+  struct hk_plan_word column;
+  double value;
+};
+
+enum hk_plan_file { HK_PLAN_EQUATIONS, HK_PLAN_STORAGE, HK_PLAN_INPUTS, HK_PLAN_READINGS, HK_PLAN_FILES };
+
+#define HK_PLAN_UNIT_MAX 16u /* bytes of the name of a unit, including the 0 */
+
+/* What only files of kind matrix say. */
+struct hk_plan_said {
+  bool is; /* the file is of this kind */
+  struct hk_plan_word file[HK_PLAN_FILES], unit;
+  struct hk_plan_constant *constant; /* owned */
+  uint32_t constants;
 };
 
 struct hk_plan_lines {
@@ -49,7 +71,8 @@ struct hk_plan_lines {
   double heat, ground;            /* of heat lines: specific heat, J/(kg K), and temperature of the ground */
   bool hot, network;              /* heat lines, or a network */
   bool fluid, units, grounded;    /* whether the file gives them */
-  char *error;                    /* buffer of the caller, `size` bytes, for the error message */
+  struct hk_plan_said matrix;
+  char *error; /* buffer of the caller, `size` bytes, for the error message */
   size_t size;
 };
 
@@ -61,6 +84,10 @@ void hk_plan_lines_close(struct hk_plan_lines *lines);
 /* Writes an error message about a word, with its position. Returns -EINVAL. */
 int hk_plan_complain(const struct hk_plan_lines *lines, const struct hk_plan_word *word, const char *what);
 int hk_plan_no_memory(const struct hk_plan_lines *lines); /* writes a message, returns -ENOMEM */
+/* Reads a number. what: its name, for messages. Returns 0 or -EINVAL, with a message. */
+int hk_plan_number(const struct hk_plan_lines *lines, const struct hk_plan_word *word, const char *what, double least,
+                   double most, double *out);
+bool hk_plan_is(const struct hk_plan_word *word, const char *text);
 
 static inline bool hk_plan_same(const struct hk_model_word *a, const struct hk_model_word *b)
 {

@@ -3,6 +3,7 @@
 #ifndef HK_MODEL_PLAN_NETWORK_H
 #define HK_MODEL_PLAN_NETWORK_H
 
+#include "cpu/model/model_plan.h"
 #include "cpu/model/plan_lines.h"
 
 struct hk_plan_node_name; /* a node's name and number */

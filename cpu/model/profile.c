@@ -1,4 +1,5 @@
 /* Profiles of lines: see profile.h. */
+#include "cpu/model/model_friction.h"
 #include "cpu/model/profile_network.h"
 
 #include <stdlib.h>
@@ -115,7 +116,7 @@ static void consider_sensors(struct hk_profile *p, const struct hk_departures *o
     if (share > p->cause.share)
       p->cause = (struct hk_profile_cause){ .kind = HK_CAUSE_SENSOR, .share = share, .size = size, .sensor = of->sensor[i] };
   }
-  for (uint32_t k = 0; k < 2 && !p->plan->heat && !p->plan->network; k++) {
+  for (uint32_t k = 0; k < 2 && !p->plan->heat && hk_model_is_along(p->plan); k++) {
     const struct hk_model_sensor *boundary = &p->plan->sensor[s->line->boundary[k]];
     for (uint32_t i = 0; i < of->n; i++)
       of->g[i] = by_boundary(s, of->is[i], k) * boundary->unit / of->is[i]->unit / of->c[i];
@@ -130,7 +131,7 @@ static void consider_sensors(struct hk_profile *p, const struct hk_departures *o
 static bool find_cause(struct hk_profile *p, const struct hk_model *m, double flow)
 {
   const struct hk_model_line *line = &p->plan->line[p->line];
-  const bool ends = !p->plan->network;
+  const bool ends = hk_model_is_along(p->plan);
   const struct steady steady = { .line = line,
                                  .flow = { ends && p->plan->sensor[line->boundary[0]].flow,
                                            ends && p->plan->sensor[line->boundary[1]].flow },
@@ -139,13 +140,14 @@ static bool find_cause(struct hk_profile *p, const struct hk_model *m, double fl
                               .sensor = calloc(p->sensors, sizeof *of.sensor),
                               .d = calloc(3 * (size_t)p->sensors, sizeof *of.d) };
   bool room = of.is && of.sensor && of.d;
+  const double moved = hk_model_friction_moved(m, p->line);
   for (uint32_t i = 0; i < p->sensors && room; i++) {
     const struct hk_profile_sensor *s = &p->sensor[i];
     if (isnan(s->recent) || !(s->error > 0))
       continue;
     of.is[of.n] = &p->plan->sensor[s->sensor];
     of.sensor[of.n] = s->sensor;
-    of.d[of.n] = s->recent / s->error;
+    of.d[of.n] = (s->recent + hk_model_slope(m, s->sensor) * moved) / s->error; /* as if phi had stayed */
     of.d[p->sensors + of.n] = s->error;
     of.sum += of.d[of.n] * of.d[of.n];
     of.largest = fmax(of.largest, fabs(of.d[of.n++]));
@@ -154,11 +156,11 @@ static bool find_cause(struct hk_profile *p, const struct hk_model *m, double fl
     of.c = of.d + p->sensors;
     of.g = of.c + p->sensors;
   }
-  if (room && of.n > 1 && of.largest >= HK_PROFILE_DEPARTS && line->loss > 0) {
+  if (room && of.n > 1 && of.largest >= HK_PROFILE_DEPARTS && (line->loss > 0 || p->plan->matrix)) {
     consider_sensors(p, &of, &steady);
     if (p->plan->network)
       room = hk_departures_network(p, m, &of);
-    else if (!p->plan->heat)
+    else if (!p->plan->heat && !p->plan->matrix)
       consider_leaks(p, &of, &steady);
   }
   if (p->cause.share < HK_PROFILE_SHARE) {
@@ -211,7 +213,8 @@ static bool profile_take_sensors(struct hk_profile *p, const struct hk_model *m)
     const bool known = !is->boundary && c->values > HK_MODEL_SETTLE;
     p->sensor[p->sensors++] =
         (struct hk_profile_sensor){ .sensor = i,
-                                    .place = p->plan->network ? 0 : where_of(p->plan, p->line, is->point, line->cells).place,
+                                    .place =
+                                        hk_model_is_along(p->plan) ? where_of(p->plan, p->line, is->point, line->cells).place : 0,
                                     .reading = hk_model_reading(m, i),
                                     .seen = hk_model_seen(m, i),
                                     .recent = known ? c->recent - c->past : NAN,
@@ -233,7 +236,7 @@ struct hk_profile *hk_profile_new(const struct hk_model *m, uint32_t line)
   p->friction = hk_model_friction(m, line);
   for (uint32_t i = p->plan->line[line].pipe; i < p->plan->line[line].pipe + p->plan->line[line].pipes; i++)
     p->length += p->plan->pipe[i].length;
-  if ((p->plan->network || take_points(p, m, &flow)) && profile_take_sensors(p, m) && find_cause(p, m, flow)) {
+  if ((!hk_model_is_along(p->plan) || take_points(p, m, &flow)) && profile_take_sensors(p, m) && find_cause(p, m, flow)) {
     p->cause.size /= p->cause.kind == HK_CAUSE_LEAK ? p->plan->in[1] : 1;
     for (uint32_t i = 0; i < p->nodes; i++)
       p->node[i].size /= p->plan->in[1];

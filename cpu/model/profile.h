@@ -2,14 +2,17 @@
  * has at their places, and what would explain that they differ.
  *
  * The cause. Each check departs by d = its recent mean of nu, less that of the past, in multiples of its mean error c (model.h).
- * Hypotheses: a leak at any place of the line, or one sensor, check or boundary, that reads too much. On a steady line each of
- * them would make the checks depart in fixed proportions g, by the derivatives of the steady state (pipeline.h): with R the
- * friction loss up to a place, and k = 2 phi |q|, a flow changed by dq along the line changes the pressure by -k times the
- * integral of dq dR. The hypothesis with the largest share (g . d)^2 / (g . g)(d . d) is the cause. No cause is named while no
- * check departs by HK_PROFILE_DEPARTS, with a single check, or if the share is below HK_PROFILE_SHARE. It is an estimate of a
- * line at rest: while pumps and valves are moved, and within a few transits of a leak's begin, it is wrong.
+ * Friction that adapts follows a leak, and hides the part of it that is like friction; so what phi moved from the past mean to
+ * the recent one is taken out again: s (phi - phi of the past) is added, with s = d y / d phi of the steady line. Hypotheses: a
+ * leak at any place of the line, or one sensor, check or boundary, that reads too much. On a steady line each of them would make
+ * the checks depart in fixed proportions g, by the derivatives of the steady state (pipeline.h): with R the friction loss up to a
+ * place, and k = 2 phi |q|, a flow changed by dq along the line changes the pressure by -k times the integral of dq dR. The
+ * hypothesis with the largest share (g . d)^2 / (g . g)(d . d) is the cause. No cause is named while no check departs by
+ * HK_PROFILE_DEPARTS, with a single check, or if the share is below HK_PROFILE_SHARE. It is an estimate of a line at rest: while
+ * pumps and valves are moved, and within a few transits of a leak's begin, it is wrong.
  *
- * Of a heat line the pressure is the temperature, and only single checks are considered. Of a network there are no points, and a
+ * Of a heat line the pressure is the temperature, and only single checks are considered; likewise of a process given as matrices,
+ * which has no points. Of a network there are no points, and a
  * leak at each node whose pressure is not given is considered, by the derivatives of the steady network (network.h); only the
  * first HK_PROFILE_CHECKS checks that have departures are, since each costs a solution. A leak at the node of a flow that is a
  * boundary does what that sensor does, and is then said to be the sensor.

@@ -1,4 +1,5 @@
 /* Sparse systems as bands in reverse Cuthill-McKee order, by LAPACK's Cholesky: see sparse.h. */
+#include "cpu/sparse/cuthill.h"
 #include "cpu/sparse/sparse_internal.h"
 
 #include <errno.h>
@@ -24,71 +25,6 @@ static void close_band(void *factors)
   free(f);
 }
 
-/* --- order -------------------------------------------------------------------------------------------------------------- */
-
-/* Breadth first from one equation, neighbours by their number of neighbours (E. Cuthill, J. McKee, 1969). order: those that are
- * reached; seen: of equations, set to `mark`. Returns how many are reached. last: where the last level begins. */
-static uint32_t sparse_band_sweep(const struct hk_sparse_pattern *p, uint32_t from, uint32_t *order, uint32_t *seen,
-                                  uint32_t mark, uint32_t *last)
-{
-  uint32_t n = 1, level = 1;
-  order[0] = from;
-  seen[from] = mark;
-  *last = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    if (i == level) {
-      *last = level;
-      level = n;
-    }
-    const uint32_t first = n;
-    for (uint32_t k = p->at[order[i]]; k < p->at[order[i] + 1]; k++) {
-      const uint32_t next = p->neighbour[k], degree = p->at[next + 1] - p->at[next];
-      if (seen[next] == mark)
-        continue;
-      seen[next] = mark;
-      uint32_t j = n++;
-      for (; j > first && p->at[order[j - 1] + 1] - p->at[order[j - 1]] > degree; j--) /* few are new at once */
-        order[j] = order[j - 1];
-      order[j] = next;
-    }
-  }
-  return n;
-}
-
-/* Begins at an equation far from the others (A. George, J. Liu, 1979): that with fewest neighbours among the last reached, until
- * it is no farther. */
-static uint32_t sparse_band_sweep_from_afar(const struct hk_sparse_pattern *p, uint32_t from, uint32_t *order, uint32_t *seen,
-                                            uint32_t *mark)
-{
-  uint32_t last, n = sparse_band_sweep(p, from, order, seen, ++*mark, &last);
-  for (uint32_t k = 0, width = n + 1; k < 8 && n - last < width; k++) {
-    uint32_t best = order[last];
-    width = n - last;
-    for (uint32_t i = last; i < n; i++)
-      if (p->at[order[i] + 1] - p->at[order[i]] < p->at[best + 1] - p->at[best])
-        best = order[i];
-    n = sparse_band_sweep(p, best, order, seen, ++*mark, &last);
-  }
-  return n;
-}
-
-static int sparse_band_order(uint32_t *place, const struct hk_sparse_pattern *p)
-{
-  uint32_t *order = malloc(p->n * sizeof *order), *seen = calloc(p->n, sizeof *seen), mark = 0, done = 0;
-  const int status = order && seen ? 0 : -ENOMEM;
-  for (uint32_t i = 0; i < p->n && status == 0; i++) {
-    if (seen[i] != 0)
-      continue;
-    const uint32_t n = sparse_band_sweep_from_afar(p, i, order, seen, &mark);
-    for (uint32_t k = 0; k < n; k++)
-      place[order[k]] = p->n - 1 - (done + k);
-    done += n;
-  }
-  free(order);
-  free(seen);
-  return status;
-}
-
 /* --- band --------------------------------------------------------------------------------------------------------------- */
 
 static int open_band(void **out, const struct hk_sparse_pattern *p, struct hk_sparse_facts *facts)
@@ -100,7 +36,7 @@ static int open_band(void **out, const struct hk_sparse_pattern *p, struct hk_sp
   f->n = (lapack_int)p->n;
   f->place = malloc(p->n * sizeof *f->place);
   f->x = malloc(p->n * sizeof *f->x);
-  if (!f->place || !f->x || sparse_band_order(f->place, p) != 0)
+  if (!f->place || !f->x || hk_cuthill_order(f->place, p->n, p->at, p->neighbour) != 0)
     return -ENOMEM;
   for (uint32_t e = 0; e < p->edges; e++) {
     const lapack_int away = abs((lapack_int)f->place[p->edge[e][0]] - (lapack_int)f->place[p->edge[e][1]]);

@@ -190,11 +190,17 @@ static void explain_model(const struct hk_fielded *f)
       fprintf(stderr, "hankel replay: %.*s: the model explains %.1f %% of its movement\n", (int)s->name.length, s->name.text,
               100 * hk_model_explains(model, i));
   }
-  if (f->points == 0)
+  if (f->points == 0 && plan->matrix)
+    fprintf(
+        stderr,
+        "hankel replay: the model says nothing: it begins when all boundaries have values, and is silent then for three times as "
+        "long as it takes to forget, %.0f s\n",
+        silence);
+  else if (f->points == 0)
     fprintf(stderr,
             "hankel replay: the model says nothing: it begins when both boundaries have values, and is silent for %.0f s then\n",
             silence);
-  for (uint32_t i = 0; i < plan->lines && f->points > 0; i++) {
+  for (uint32_t i = 0; i < plan->lines && f->points > 0 && !plan->matrix; i++) {
     const struct hk_model_word *name = &plan->line[i].name;
     fprintf(stderr, "hankel replay: %s%s%.*s, as a multiple of what the model file says: %.4f\n",
             plan->heat ? "loss of heat" : "friction", name->length > 0 ? " of " : "", (int)name->length, name->text,

@@ -18,8 +18,9 @@
 static const char help_text[] =
     "usage: hankel model simulate [OPTION...] FILE.model\n"
     "       hankel model fit [OPTION...] FILE.model RECORDING...     (hankel model fit --help)\n\n"
-    "Simulates a line or network of pipes whose pumps and valves are moved now and then, or a heat line whose flow\n"
-    "and first temperature change. Writes its sensors' readings as CSV for hankel feed and hankel replay.\n"
+    "Simulates a line or network of pipes whose pumps and valves are moved now and then, a heat line whose flow\n"
+    "and first temperature change, or a process given as matrices whose boundaries change. Writes its sensors' readings as CSV "
+    "for hankel feed and hankel replay.\n"
     "FILE.model is that of [field NAME] with operator = model: see hankeld-model(7). Real lines are worse than\n"
     "simulated ones.\n\n"
     "  --hours H          length of the recording (default 24)\n"
@@ -28,20 +29,22 @@ static const char help_text[] =
     "  --seed N           seed of the random numbers (default 1)\n"
     "  --velocity V       initial velocity in the first pipe, m/s (default 1); of a network, in the narrowest pipe\n"
     "                     at each node whose flow is a boundary\n"
+    "  --level V          of matrices: what boundaries read at first, on the average (default 100)\n"
     "  --noise SHARE      standard deviation of a sensor, as a share of its first reading (default 0.0005)\n"
     "  --moves D          average time between two moves of pump or valve (default 40m; 0: none)\n"
     "  --unmetered SHARE  of a network: standard deviation of each `demand` of the file, as a share of it\n"
     "                     (default 0.05)\n"
-    "  --friction X       friction of the pipes, or loss of heat, as a multiple of the file's, so that the model is\n"
-    "                     slightly wrong (default 1.03)\n"
+    "  --friction X       friction of the pipes, loss of heat, or the matrix of the equations, as a multiple of the\n"
+    "                     file's, so that the model is slightly wrong (default 1.03)\n"
     "  --wave X           wave speed, as a multiple of the file's (default 1)\n"
-    "  --finer N          number of cells that replace one of the file's (default 2)\n"
+    "  --finer N          number of cells that replace one of the file's, or of steps an interval (default 2)\n"
     "  --leak AT,SHARE[,PLACE[,FOR[,LINE]]]  leak of this share of the flow, PLACE metres from the first node\n"
     "                                        (default: the middle), for the time FOR (default: to the end); AT:\n"
     "                                        time after the first reading. Of a heat line: heat lost there, as\n"
     "                                        a share of the whole line's loss. LINE: the line's name, if the\n"
     "                                        file has several. Of a network PLACE is needed: a node, or A:B for\n"
-    "                                        the middle of the pipe between two\n"
+    "                                        the middle of the pipe between two; of matrices an unknown: its\n"
+    "                                        equation loses that share of its own number times the unknown\n"
     "  --fault AT,SENSOR,KIND[,SIZE[,FOR]]   a sensor fails; KIND: bias (by SIZE, in its unit), drift (by SIZE an\n"
     "                                        hour), frozen, gap\n"
     "                     --leak and --fault may be given up to 16 times\n\n"
@@ -111,6 +114,18 @@ static bool model_is_named(const struct hk_model_word *is, const char *name, siz
   return is->length == length && memcmp(is->text, name, length) == 0;
 }
 
+/* The place of a leak in a process given as matrices. */
+static int take_unknown(char **argv, const char *text, const struct hk_model_plan *plan, const char *place,
+                        struct hk_simulated_leak *out)
+{
+  uint64_t unknown = 0;
+  if (!place || !place[0])
+    return hk_usage(argv, "--leak %s: want AT,SHARE,UNKNOWN, a number from 1 to %u", text, plan->matrix->n);
+  const int status = hk_option_whole(argv, "--leak: UNKNOWN", place, 1, plan->matrix->n, &unknown);
+  out->node = status == 0 ? (uint32_t)unknown - 1 : 0;
+  return status;
+}
+
 /* The place of a leak in a network. */
 static int take_node(char **argv, const char *text, const struct hk_model_plan *plan, const char *place,
                      struct hk_simulated_leak *out)
@@ -147,6 +162,8 @@ static int take_leak(char **argv, const char *text, const struct hk_model_plan *
     status = hk_option_real(argv, "--leak: SHARE", part[1], 0, 1, &out->share);
   if (status != 0)
     return status;
+  if (plan->matrix)
+    return take_unknown(argv, text, plan, n > 2 ? part[2] : NULL, out);
   if (plan->network)
     return take_node(argv, text, plan, n > 2 ? part[2] : NULL, out);
   for (uint32_t i = 0; i < plan->line[out->line].pipes; i++)
@@ -197,6 +214,8 @@ static int take_option(char **argv, struct settings *s, int option)
     return hk_option_whole(argv, "--seed", optarg, 0, (1ull << 48) - 1, &r->seed);
   case 'v':
     return hk_option_real(argv, "--velocity", optarg, 0.01, 20, &r->velocity);
+  case 'L':
+    return hk_option_real(argv, "--level", optarg, -1e12, 1e12, &r->level);
   case 'n':
     return hk_option_real(argv, "--noise", optarg, 0, 1, &r->noise);
   case 'u':
@@ -271,7 +290,7 @@ static int print_rows(char **argv, struct hk_simulation *const *simulation, cons
   if (status == -ENOMEM)
     return hk_failed(argv, "out of memory");
   return status == 0 ? HK_EXIT_DONE
-                     : hk_failed(argv, "a line or network cannot be solved any more: its pipes or boundaries are too extreme");
+                     : hk_failed(argv, "it cannot be solved any more: its pipes, matrices or boundaries are too extreme");
 }
 
 /* Begins the simulation of each line, with a course of chance of its own. */
@@ -285,6 +304,8 @@ static int model_open_all(char **argv, const struct settings *s, const char *pat
     const int status = hk_simulation_open(&simulation[i], plan, &rule);
     if (status == -ENOMEM)
       return hk_failed(argv, "out of memory");
+    if (status != 0 && plan->matrix)
+      return hk_failed(argv, "%s: the process has no steady state", path);
     if (status != 0)
       return hk_failed(argv, "%s: the line or network %.*s has no steady state at %g m/s", path, (int)plan->line[i].name.length,
                        plan->line[i].name.text ? plan->line[i].name.text : "", s->rule.velocity);
@@ -319,21 +340,14 @@ static int simulate(char **argv, struct settings *s, const char *path)
 int hk_command_model(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "hours", required_argument, NULL, 'H' },
-    { "interval", required_argument, NULL, 'i' },
-    { "from", required_argument, NULL, 'f' },
-    { "seed", required_argument, NULL, 's' },
-    { "velocity", required_argument, NULL, 'v' },
-    { "noise", required_argument, NULL, 'n' },
-    { "moves", required_argument, NULL, 'm' },
-    { "friction", required_argument, NULL, 'x' },
-    { "wave", required_argument, NULL, 'w' },
-    { "finer", required_argument, NULL, 'N' },
-    { "unmetered", required_argument, NULL, 'u' },
-    { "leak", required_argument, NULL, 'l' },
-    { "fault", required_argument, NULL, 'b' },
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
+    { "hours", required_argument, NULL, 'H' },    { "interval", required_argument, NULL, 'i' },
+    { "from", required_argument, NULL, 'f' },     { "seed", required_argument, NULL, 's' },
+    { "velocity", required_argument, NULL, 'v' }, { "level", required_argument, NULL, 'L' },
+    { "noise", required_argument, NULL, 'n' },    { "moves", required_argument, NULL, 'm' },
+    { "friction", required_argument, NULL, 'x' }, { "wave", required_argument, NULL, 'w' },
+    { "finer", required_argument, NULL, 'N' },    { "unmetered", required_argument, NULL, 'u' },
+    { "leak", required_argument, NULL, 'l' },     { "fault", required_argument, NULL, 'b' },
+    { "help", no_argument, NULL, 'h' },           { 0 },
   };
   if (argc > 1 && strcmp(argv[1], "fit") == 0)
     return hk_model_fit(argc, argv);

@@ -21,40 +21,53 @@
 struct table {
   const struct hk_model_plan *plan;
   uint32_t *sensor; /* of the plan, by sensor of the recording; HK_MODEL_NONE: it has none */
+  bool *there;      /* by sensor of the plan: the recording has it */
   double *value;
   uint64_t rows, room;
   int64_t first, interval; /* ns */
 };
 
+struct model_text {
+  char *text;
+  size_t length;
+};
+
 /* --- the recording ------------------------------------------------------------------------------------------------------ */
 
-/* Which column is which sensor. Boundaries and one check have to be there. */
+/* Which column is which sensor. */
 static int find_sensors(char **argv, struct table *t, const struct hk_recordings *csv)
 {
   const struct hk_model_plan *p = t->plan;
-  bool *there = calloc(p->sensors, sizeof *there);
-  uint32_t checks = 0;
-  int status = 0;
+  t->there = calloc(p->sensors, sizeof *t->there);
   t->sensor = calloc(hk_recording_sensors(csv) + 1, sizeof *t->sensor);
-  if (!there || !t->sensor)
-    status = hk_failed(argv, "out of memory");
-  for (uint32_t i = 0; i < hk_recording_sensors(csv) && status == 0; i++) {
+  if (!t->there || !t->sensor)
+    return hk_failed(argv, "out of memory");
+  for (uint32_t i = 0; i < hk_recording_sensors(csv); i++) {
     const char *name = hk_recording_sensor(csv, i);
     t->sensor[i] = hk_model_plan_find(p, name, strlen(name));
-    if (t->sensor[i] == HK_MODEL_NONE)
+    if (t->sensor[i] != HK_MODEL_NONE)
+      t->there[t->sensor[i]] = true;
+  }
+  return 0;
+}
+
+/* Why a line cannot be fitted: its boundaries and one check have to be there. False: it can. */
+static bool model_fit_lacks(const struct table *t, uint32_t line, char *why, size_t size)
+{
+  const struct hk_model_plan *p = t->plan;
+  uint32_t checks = 0;
+  for (uint32_t k = 0; k < p->line[line].boundaries; k++) {
+    const struct hk_model_word *name = &p->sensor[p->line[line].boundary[k]].name;
+    if (t->there[p->line[line].boundary[k]])
       continue;
-    there[t->sensor[i]] = true;
-    checks += !p->sensor[t->sensor[i]].boundary;
+    snprintf(why, size, "the recording has no column %.*s, a boundary of the model", (int)name->length, name->text);
+    return true;
   }
-  for (uint32_t k = 0; k < 2 && status == 0; k++) {
-    const struct hk_model_word *name = &p->sensor[p->line->boundary[k]].name;
-    if (!there[p->line->boundary[k]])
-      status = hk_failed(argv, "the recording has no column %.*s, a boundary of the model", (int)name->length, name->text);
-  }
-  if (status == 0 && checks == 0)
-    status = hk_failed(argv, "the recording has no column of a check of the model: there is nothing to compare it with");
-  free(there);
-  return status;
+  for (uint32_t i = 0; i < p->sensors; i++)
+    checks += p->sensor[i].line == line && !p->sensor[i].boundary && t->there[i];
+  if (checks == 0)
+    snprintf(why, size, "the recording has no column of a check of the model: there is nothing to compare it with");
+  return checks == 0;
 }
 
 /* Makes room for a row, which begins without values. */
@@ -171,28 +184,35 @@ static void print_check(const struct hk_model_sensor *s, const struct hk_fit_che
            before->spread, after->spread, share_text(before->explained, was), share_text(after->explained, is));
 }
 
-static void print_fit(const struct table *t, const struct hk_fit *fit)
+/* line: of the plan, whose sensors are those of the fit in the same order. */
+static void print_fit(const struct table *t, uint32_t line, const struct hk_fit *fit)
 {
-  printf("recording: %" PRIu64 " rows of %.6g s\n", t->rows, (double)t->interval / 1e9);
+  uint32_t k = 0;
   print_number("friction", fit, HK_FIT_FRICTION, "nothing in this recording depends on it enough (is there a flow?)");
   print_number("wave speed", fit, HK_FIT_WAVE,
                "this recording shows no waves: it is too steady, its rows are too far apart, or its noise hides them");
   printf("\n%-24s %21s   %21s   %17s\n%-24s %10s %10s   %10s %10s   %8s %8s\n", "check, in its unit:", "mean difference",
          "spread of it", "variance explained", "", "before", "after", "before", "after", "before", "after");
   for (uint32_t i = 0; i < t->plan->sensors; i++)
-    if (!t->plan->sensor[i].boundary)
-      print_check(&t->plan->sensor[i], &fit->before[i], &fit->after[i]);
+    if (t->plan->sensor[i].line == line) {
+      if (!t->plan->sensor[i].boundary)
+        print_check(&t->plan->sensor[i], &fit->before[k], &fit->after[k]);
+      k++;
+    }
 }
 
-static int write_model(char **argv, const char *path, const char *text, size_t length, const struct hk_fit *fit)
+/* times, error: by line; error is 0 where a number was not seen. */
+static int write_model(char **argv, const char *path, const struct model_text *text, uint32_t lines,
+                       const double (*times)[HK_FIT_NUMBERS], const double (*error)[HK_FIT_NUMBERS])
 {
   size_t n;
-  char *out = hk_fit_text(text, length, fit->times, &n);
+  char *out = hk_fit_text(text->text, text->length, times, &n);
   FILE *f = out ? fopen(path, "wx") : NULL;
   int status = !out ? hk_failed(argv, "out of memory") : !f ? hk_failed(argv, "%s: %s", path, strerror(errno)) : 0;
   if (status == 0) {
-    fprintf(f, "# hankel model fit: friction times %.6g (standard error %.2g %%), wave speed times %.6g (%.2g %%)\n",
-            fit->times[0], fit->seen[0] ? 100 * fit->error[0] : 0, fit->times[1], fit->seen[1] ? 100 * fit->error[1] : 0);
+    for (uint32_t i = 0; i < lines; i++)
+      fprintf(f, "# hankel model fit: friction times %.6g (standard error %.2g %%), wave speed times %.6g (%.2g %%)\n",
+              times[i][0], 100 * error[i][0], times[i][1], 100 * error[i][1]);
     const bool whole = fwrite(out, 1, n, f) == n;
     if (fclose(f) != 0 || !whole)
       status = hk_failed(argv, "%s: %s", path, strerror(errno));
@@ -208,49 +228,106 @@ static void model_fit_show(void *arg, double share)
   hk_progress_show(arg, share, 0);
 }
 
-static int fit_table(char **argv, const struct table *t, const char *text, size_t length, const char *output)
+/* The rows of one line's sensors. NULL: no memory. */
+static double *values_of(const struct table *t, uint32_t line, uint32_t *sensors)
 {
-  const struct hk_fit_rows rows = { t->plan->sensors, t->rows, (double)t->interval / 1e9, t->value };
+  const uint32_t all = t->plan->sensors;
+  *sensors = 0;
+  for (uint32_t i = 0; i < all; i++)
+    *sensors += t->plan->sensor[i].line == line;
+  double *value = malloc((t->rows * *sensors + 1) * sizeof *value), *to = value;
+  for (uint64_t row = 0; row < t->rows && value; row++)
+    for (uint32_t i = 0; i < all; i++)
+      if (t->plan->sensor[i].line == line)
+        *to++ = t->value[row * all + i];
+  return value;
+}
+
+/* Fits a line, and reports it. Returns 0, also where nothing is seen; or an errno with a message. */
+static int fit_line(const struct table *t, const struct model_text *text, uint32_t line, struct hk_fit *fit, char *error,
+                    size_t size)
+{
+  struct hk_fit_rows rows = { .rows = t->rows, .interval = (double)t->interval / 1e9 };
+  double *value = values_of(t, line, &rows.sensors);
+  char *own = t->plan->lines > 1 ? hk_fit_line(text->text, text->length, line) : NULL;
   struct hk_progress_line progress = hk_progress_start(true);
-  struct hk_fit fit;
-  char error[512];
-  const int done = hk_fit_run(&fit, text, length, &rows, model_fit_show, &progress, error, sizeof error);
+  int status = value && (own || t->plan->lines == 1) ? 0 : -ENOMEM;
+  rows.value = value;
+  if (status == 0)
+    status =
+        hk_fit_run(fit, own ? own : text->text, own ? strlen(own) : text->length, &rows, model_fit_show, &progress, error, size);
+  else
+    snprintf(error, size, "out of memory");
   hk_progress_end(&progress);
-  if (done != 0)
-    return hk_failed(argv, "%s", error);
-  print_fit(t, &fit);
-  int status = 0;
-  if (!fit.seen[HK_FIT_FRICTION] && !fit.seen[HK_FIT_WAVE])
+  free(own);
+  free(value);
+  return status;
+}
+
+/* Fits all lines of which the recording has enough. A file with one line fails where that does. */
+static int fit_table(char **argv, const struct table *t, const struct model_text *text, const char *output)
+{
+  const uint32_t lines = t->plan->lines;
+  double(*times)[HK_FIT_NUMBERS] = calloc(lines, sizeof *times), (*errors)[HK_FIT_NUMBERS] = calloc(lines, sizeof *errors);
+  bool seen = false;
+  int status = times && errors ? 0 : hk_failed(argv, "out of memory");
+  for (uint32_t i = 0; i < lines && status == 0; i++) {
+    const struct hk_model_word *name = &t->plan->line[i].name;
+    struct hk_fit fit = { 0 };
+    char error[512];
+    times[i][0] = times[i][1] = 1;
+    const bool failed = model_fit_lacks(t, i, error, sizeof error) || fit_line(t, text, i, &fit, error, sizeof error) != 0;
+    if (failed && lines == 1) {
+      status = hk_failed(argv, "%s", error);
+      break;
+    }
+    if (i == 0)
+      printf("recording: %" PRIu64 " rows of %.6g s\n", t->rows, (double)t->interval / 1e9);
+    if (lines > 1)
+      printf("\nline %.*s\n", (int)name->length, name->text);
+    if (failed) {
+      printf("stays as the file has it: %s\n", error);
+    } else {
+      print_fit(t, i, &fit);
+      for (uint32_t k = 0; k < HK_FIT_NUMBERS; k++) {
+        times[i][k] = fit.times[k];
+        errors[i][k] = fit.seen[k] ? fit.error[k] : 0;
+        seen |= fit.seen[k];
+      }
+    }
+    hk_fit_close(&fit);
+  }
+  if (status == 0 && !seen)
     status = hk_failed(argv, "the recording shows neither friction nor wave speed%s", output ? "; nothing is written" : "");
-  else if (output)
-    status = write_model(argv, output, text, length, &fit);
-  hk_fit_close(&fit);
+  else if (status == 0 && output)
+    status =
+        write_model(argv, output, text, lines, (const double(*)[HK_FIT_NUMBERS])times, (const double(*)[HK_FIT_NUMBERS])errors);
+  free(times);
+  free(errors);
   return hk_finish_output(argv, status);
 }
 
 static int model_fit_fit(int argc, char **argv, struct hk_input *input, struct table *t, const char *output)
 {
   const char *path = argv[optind + 1];
-  char error[1024], *text = NULL;
-  size_t length;
+  struct model_text text = { 0 };
+  char error[1024];
   if (hk_model_plan_read(&t->plan, path, error, sizeof error) != 0)
     return hk_failed(argv, "%s", error);
-  int status = hk_whole_file_read(path, HK_MODEL_BYTES, &text, &length);
+  int status = hk_whole_file_read(path, HK_MODEL_BYTES, &text.text, &text.length);
   if (status != 0)
     status = hk_failed(argv, "%s: %s", path, strerror(-status));
   else if (t->plan->heat)
     status =
         hk_failed(argv, "%s: it has a heat line, and lines of pipes can be fitted; a [field] learns its loss by itself", path);
-  else if (t->plan->network)
-    status =
-        hk_failed(argv, "%s: it is a network, and lines of pipes can be fitted; a [field] learns its friction by itself", path);
-  else if (t->plan->lines > 1)
-    status = hk_failed(argv, "%s: it has %u lines, and one can be fitted", path, t->plan->lines);
+  else if (t->plan->matrix)
+    status = hk_failed(argv, "%s: it is given as matrices, which have neither friction nor wave speed to fit", path);
   optind += 2;
   status = status ? status : read_table(argc, argv, input, t);
-  status = status ? status : fit_table(argv, t, text, length, output);
-  free(text);
+  status = status ? status : fit_table(argv, t, &text, output);
+  free(text.text);
   free(t->sensor);
+  free(t->there);
   free(t->value);
   hk_model_plan_release(t->plan);
   return status;

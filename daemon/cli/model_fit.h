@@ -5,8 +5,9 @@
 #define HK_MODEL_FIT_HELP                                                                                                        \
   "usage: hankel model fit [OPTION...] FILE.model RECORDING...\n\n"                                                              \
   "Finds what the friction factors and the wave speeds of a model file have to be multiplied by so that its\n"                   \
-  "model fits a recording of the line best, and prints how far it was and is from each check. Columns that the\n"                \
-  "model has no sensor for count for nothing. A wave speed is seen only where pumps or valves were moved.\n\n"                   \
+  "model fits a recording of the line or network best, for each line of the file, and prints how far it was and\n"               \
+  "is from each check. Columns that the model has no sensor for count for nothing. A wave speed is seen only\n"                  \
+  "where pumps or valves were moved.\n\n"                                                                                        \
   "  --output FILE      write the model file with the numbers that were found\n"                                                 \
   "  --interval D       between rows of the model (default: the recording's)\n" HK_INPUT_HELP "\n"                               \
   "example:\n"                                                                                                                   \

@@ -1,4 +1,4 @@
-/* Fits of lines of pipes: see pipe_fit.h. */
+/* Fits of lines and networks of pipes: see pipe_fit.h. */
 #include "daemon/cli/pipe_fit.h"
 
 #include <errno.h>
@@ -83,24 +83,57 @@ static size_t put_line(char *out, size_t at, size_t room, const char *text, cons
   return pipe_fit_put(out, at, room, text, (size_t)(end - text));
 }
 
-static size_t pipe_fit_put_text(char *out, size_t room, const char *text, size_t length, const double times[HK_FIT_NUMBERS])
+/* Whether a line of the text begins a line of pipes. */
+static bool begins_line(const char *text, const char *end)
+{
+  while (text < end && pipe_fit_is_blank(*text))
+    text++;
+  return end - text > 4 && memcmp(text, "line", 4) == 0 && pipe_fit_is_blank(text[4]);
+}
+
+static size_t pipe_fit_put_text(char *out, size_t room, const char *text, size_t length, const double (*times)[HK_FIT_NUMBERS])
 {
   size_t at = 0;
+  bool first = true;
   for (const char *end = text + length; text < end;) {
     const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
-    at = put_line(out, at, room, text, stop, times);
+    if (begins_line(text, stop)) {
+      times += !first; /* what stands before the first one belongs to it, or there is only one */
+      first = false;
+    }
+    at = put_line(out, at, room, text, stop, *times);
     at = newline ? pipe_fit_put(out, at, room, "\n", 1) : at;
     text = newline ? newline + 1 : end;
   }
   return at;
 }
 
-char *hk_fit_text(const char *text, size_t length, const double times[HK_FIT_NUMBERS], size_t *out_length)
+char *hk_fit_text(const char *text, size_t length, const double (*times)[HK_FIT_NUMBERS], size_t *out_length)
 {
   *out_length = pipe_fit_put_text(NULL, 0, text, length, times);
   char *out = malloc(*out_length + 1);
   if (out)
     out[pipe_fit_put_text(out, *out_length, text, length, times)] = 0;
+  return out;
+}
+
+char *hk_fit_line(const char *text, size_t length, uint32_t line)
+{
+  char *out = malloc(length + 1), *to = out;
+  uint32_t now = 0; /* 1 + the number of the line */
+  for (const char *end = text + length; out && text < end;) {
+    const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline + 1 : end;
+    now += begins_line(text, stop);
+    if (now == 0 || now == line + 1) {
+      memcpy(to, text, (size_t)(stop - text));
+      to += stop - text;
+    } else if (newline) {
+      *to++ = '\n';
+    }
+    text = stop;
+  }
+  if (out)
+    *to = 0;
   return out;
 }
 
@@ -115,12 +148,12 @@ static int pipe_fit_fail(const struct fitting *f, const char *why)
 /* The plan with the numbers of the fit, and a little more of number `more`; HK_FIT_NUMBERS: of none. */
 static int pipe_fit_make_plan(const struct fitting *f, uint32_t more, const struct hk_model_plan **out)
 {
-  double times[HK_FIT_NUMBERS];
+  double times[1][HK_FIT_NUMBERS];
   char why[256];
   size_t length;
   for (uint32_t i = 0; i < HK_FIT_NUMBERS; i++)
-    times[i] = exp(f->log[i] + (i == more ? DELTA : 0));
-  char *text = hk_fit_text(f->text, f->length, times, &length);
+    times[0][i] = exp(f->log[i] + (i == more ? DELTA : 0));
+  char *text = hk_fit_text(f->text, f->length, (const double(*)[HK_FIT_NUMBERS])times, &length);
   const int status = text ? hk_model_plan_parse(out, text, length, why, sizeof why) : -ENOMEM;
   free(text);
   if (status == -EINVAL)
@@ -141,7 +174,7 @@ static int pipe_fit_pass(struct fitting *f, uint32_t more, const struct hk_fit_r
   for (uint64_t row = 0; row < rows->rows && status == 0; row++) {
     const double *now = hk_model_row(model, (int64_t)row, rows->value + row * rows->sensors);
     if (hk_model_turn_of(model, 0) == HK_MODEL_UNSOLVED)
-      status = pipe_fit_fail(f, "the line cannot be solved along this recording");
+      status = pipe_fit_fail(f, "it cannot be solved along this recording");
     memcpy(nu + row * rows->sensors, now, rows->sensors * sizeof *now);
   }
   hk_model_free(model);
@@ -324,19 +357,22 @@ static int find_quiver(struct fitting *f, double out[HK_FIT_NUMBERS])
   const uint32_t sensors = f->rows->sensors;
   const uint64_t n = f->rows->rows < NOISE_ROWS ? f->rows->rows : NOISE_ROWS, all = n * sensors;
   unsigned short chance[3] = { 1, 2, 3 };
-  double level[2], noise[2], *value = calloc(all, sizeof *value), *nu = calloc(2 * all, sizeof *nu);
+  const struct hk_model_line *line = f->plan->line;
+  double *level = calloc(2 * (size_t)line->boundaries, sizeof *level), *noise = level ? level + line->boundaries : NULL,
+         *value = calloc(all, sizeof *value), *nu = calloc(2 * all, sizeof *nu);
   const struct hk_fit_rows still = { sensors, n, f->rows->interval, value };
-  int status = value && nu ? 0 : -ENOMEM;
-  for (uint32_t k = 0; k < 2; k++)
-    find_noise(f, f->plan->line->boundary[k], &level[k], &noise[k]);
+  int status = level && value && nu ? 0 : -ENOMEM;
+  for (uint32_t k = 0; k < line->boundaries && status == 0; k++)
+    find_noise(f, line->boundary[k], &level[k], &noise[k]);
   for (uint64_t row = 0; row < n && status == 0; row++)
-    for (uint32_t k = 0; k < 2; k++)
-      value[row * sensors + f->plan->line->boundary[k]] = level[k] + noise[k] * pipe_fit_normal(chance);
+    for (uint32_t k = 0; k < line->boundaries; k++)
+      value[row * sensors + line->boundary[k]] = level[k] + noise[k] * pipe_fit_normal(chance);
   status = status ? status : pipe_fit_pass(f, HK_FIT_NUMBERS, &still, nu);
   for (uint32_t i = 0; i < HK_FIT_NUMBERS && status == 0; i++) {
     status = pipe_fit_pass(f, i, &still, nu + all);
     out[i] = status == 0 ? spread_of_derivatives(f, nu, nu + all, all) : 0;
   }
+  free(level);
   free(value);
   free(nu);
   return status;

@@ -1,4 +1,4 @@
-/* What the friction and the wave speed of a line of pipes are, by a recording of its sensors.
+/* What the friction and the wave speed of a line or network of pipes are, by a recording of its sensors.
  *
  * Two numbers are looked for: what the friction factors of the file are multiplied by, and what its wave speeds are, the same for
  * all pipes. The model of these (cpu/model/model.h, which adapts nothing meanwhile) goes through the recording; the sum of
@@ -48,15 +48,17 @@ struct hk_fit {
   struct hk_fit_check *before, *after; /* by sensor of the plan; hk_fit_close frees them */
 };
 
-/* text: a model file that hk_model_plan_parse takes. 0, also where nothing is seen; -EINVAL: the recording is too short, or the
- * line cannot be computed, with a message; -ENOMEM. tell: called after each pass through the recording with the approximate share
- * of finished work; NULL: not called. */
+/* text: a model file of one line or a network that hk_model_plan_parse takes. 0, also where nothing is seen; -EINVAL: the
+ * recording is too short, or the line cannot be computed, with a message; -ENOMEM. tell: called after each pass through the
+ * recording with the approximate share of finished work; NULL: not called. */
 int hk_fit_run(struct hk_fit *out, const char *text, size_t length, const struct hk_fit_rows *rows, void (*tell)(void *, double),
                void *arg, char *error, size_t size);
 void hk_fit_close(struct hk_fit *fit);
 
-/* The text of a model file with its friction factors and wave speeds multiplied; all else, comments too, is as it was. NULL: no
- * memory. The caller frees it. */
-char *hk_fit_text(const char *text, size_t length, const double times[HK_FIT_NUMBERS], size_t *out_length);
+/* The text of a model file with its friction factors and wave speeds multiplied, those of each line by numbers of its own; all
+ * else, comments too, is as it was. NULL: no memory. The caller frees it. */
+char *hk_fit_text(const char *text, size_t length, const double (*times)[HK_FIT_NUMBERS], size_t *out_length);
+/* The same of one line of several: what belongs to others is empty, so that numbers of lines are those of the file. */
+char *hk_fit_line(const char *text, size_t length, uint32_t line);
 
 #endif

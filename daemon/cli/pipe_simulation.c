@@ -1,6 +1,7 @@
 /* Simulated lines of pipes: see pipe_simulation.h. */
 #include "daemon/cli/pipe_simulation.h"
 #include "daemon/cli/heat_simulation.h"
+#include "daemon/cli/matrix_simulation.h"
 #include "daemon/cli/network_simulation.h"
 #include "daemon/cli/simulated_moves.h"
 
@@ -26,7 +27,8 @@ struct hk_simulation {
   const struct hk_model_line *of; /* the line of the plan */
   struct hk_simulation_rule rule;
   struct hk_heat_simulation *warm;       /* of a heat line, */
-  struct hk_network_simulation *network; /* or of a network; both NULL: pipes */
+  struct hk_network_simulation *network; /* or of a network, */
+  struct hk_matrix_simulation *matrix;   /* or of matrices; all NULL: pipes */
   struct hk_pipeline line;
   struct hk_pipeline_cell *cell;
   double *sink, *first, *frozen; /* by cell; by sensor: readings without a fault at first, and when it froze */
@@ -47,6 +49,7 @@ struct hk_simulation_rule hk_simulation_default(void)
   return (struct hk_simulation_rule){ .interval = 1,
                                       .seed = 1,
                                       .velocity = 1,
+                                      .level = 100,
                                       .noise = 5e-4,
                                       .unmetered = 0.05,
                                       .moves = 2400,
@@ -130,6 +133,8 @@ static double reading(const struct hk_simulation *s, uint32_t sensor)
     return hk_heat_simulation_reading(s->warm, sensor);
   if (s->network)
     return hk_network_simulation_reading(s->network, sensor);
+  if (s->matrix)
+    return hk_matrix_simulation_reading(s->matrix, sensor);
   const uint32_t point = is->point * s->rule.finer;
   return (is->flow ? hk_pipeline_flow(&s->line, point) : hk_pipeline_pressure(&s->line, point)) / is->unit;
 }
@@ -152,6 +157,13 @@ static int make_pipes(struct hk_simulation *s)
   return 0;
 }
 
+/* Steps of an interval: a wave, or the water of a heat line, does not cross a cell faster. */
+static uint32_t steps_of(const struct hk_simulation *s)
+{
+  const double crossed = s->plan->heat ? s->of->shortest / s->flow : s->of->shortest / s->rule.wave; /* s, of a cell */
+  return (uint32_t)fmin(s->plan->network ? NETWORK_STEPS : STEPS_MAX, ceil(s->rule.interval / (crossed / s->rule.finer)));
+}
+
 int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *plan, const struct hk_simulation_rule *rule)
 {
   struct hk_simulation *s = calloc(1, sizeof *s);
@@ -160,17 +172,17 @@ int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *p
   s->plan = plan;
   s->rule = *rule;
   s->of = &plan->line[rule->line];
-  s->flow = rule->velocity * plan->pipe[s->of->pipe].area;
-  const double crossed = plan->heat ? s->of->shortest / s->flow : s->of->shortest / rule->wave; /* s, of a cell */
-  s->steps = (uint32_t)fmin(plan->network ? NETWORK_STEPS : STEPS_MAX, ceil(rule->interval / (crossed / rule->finer)));
+  s->flow = plan->matrix ? 0 : rule->velocity * plan->pipe[s->of->pipe].area;
+  s->steps = plan->matrix ? rule->finer : steps_of(s);
   memcpy(s->chance, &rule->seed, sizeof s->chance);
   for (uint32_t k = 0; k < 8; k++) /* neighbouring seeds begin alike */
     (void)erand48(s->chance);
   int status = pipe_simulation_make_sensors(s);
   if (status == 0)
-    status = plan->network ? hk_network_simulation_open(&s->network, plan, &s->rule, s->chance)
-             : plan->heat  ? hk_heat_simulation_open(&s->warm, plan, &s->rule, s->chance)
-                           : make_pipes(s);
+    status = plan->matrix    ? hk_matrix_simulation_open(&s->matrix, plan, &s->rule, s->chance)
+             : plan->network ? hk_network_simulation_open(&s->network, plan, &s->rule, s->chance)
+             : plan->heat    ? hk_heat_simulation_open(&s->warm, plan, &s->rule, s->chance)
+                             : make_pipes(s);
   if (status != 0) {
     hk_simulation_close(s);
     return status;
@@ -188,6 +200,7 @@ void hk_simulation_close(struct hk_simulation *s)
     return;
   hk_heat_simulation_close(s->warm);
   hk_network_simulation_close(s->network);
+  hk_matrix_simulation_close(s->matrix);
   hk_pipeline_close(&s->line);
   free(s->cell);
   free(s->sink);
@@ -213,6 +226,8 @@ static int pipe_simulation_step(struct hk_simulation *s, double dt)
     return hk_heat_simulation_step(s->warm, s->time, dt);
   if (s->network)
     return hk_network_simulation_step(s->network, s->time, dt);
+  if (s->matrix)
+    return hk_matrix_simulation_step(s->matrix, s->time, dt);
   hk_simulated_move_on(&s->pump, s->time, dt, RAMP, 2 * s->rule.moves, s->chance);
   hk_simulated_move_on(&s->valve, s->time, dt, RAMP, 2 * s->rule.moves, s->chance);
   if (s->rule.moves > 0)

@@ -6,6 +6,7 @@
 #include "cpu/detectors.h"
 #include "cpu/field/file.h"
 #include "cpu/group/group.h"
+#include "cpu/model/pipelines_matrix.h"
 #include "daemon/config/cluster_rule.h"
 #include "daemon/config/incidents_rule.h"
 #include "daemon/config/listener_rules.h"
@@ -102,6 +103,7 @@ struct hk_config_field {
   struct hk_field_file file;  /* all zero: none, or not read */
   double row;                 /* measured time for a row of its model when it was read, s; 0: no model */
   struct hk_config_line line; /* of a focus: when it was read */
+  struct hk_matrix_cost cost; /* of a process given as matrices, likewise; zero: a GPU computes it, and it was not measured */
 };
 
 struct hk_config {

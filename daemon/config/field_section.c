@@ -142,6 +142,43 @@ void hk_config_add_fields(struct hk_config_reading *r)
   }
 }
 
+/* Whether a GPU may be asked to compute the models. */
+static bool has_device(const struct hk_config *config)
+{
+  return config->backend != HK_BACKEND_CPU && config->backend != HK_BACKEND_REFERENCE;
+}
+
+/* The same as measure_row, of a process given as matrices. What a GPU computes is not measured: the processor may take minutes.
+ */
+static int measure_process(const struct hk_config *config, struct hk_config_field *f, char *error, size_t size)
+{
+  const struct hk_matrix_shape *shape = f->file.plan->matrix;
+  const double interval = (double)f->rule.interval / 1e9;
+  uint32_t singular = 0;
+  f->row = 0;
+  f->cost = (struct hk_matrix_cost){ 0 };
+  if (has_device(config) && hk_matrix_is_wide(shape))
+    return 0;
+  const int status = hk_pipelines_matrix_measure(f->file.plan, interval, &f->cost, &singular);
+  f->row = f->cost.row;
+  if (status == -EDOM)
+    snprintf(error, size, "%s: the equations have no steady state, or no next one: they are singular at unknown %u", f->rule.file,
+             singular + 1);
+  else if (status == -E2BIG)
+    snprintf(error, size, "%s: the matrix has %u and %u diagonals beside the main one in the best order that was found: too many",
+             f->rule.file, shape->below, shape->above);
+  else if (status != 0)
+    snprintf(error, size, "%s: %s", f->rule.file,
+             status == -ENOMEM ? "out of memory" : "its equations cannot be solved in double precision: are its numbers right?");
+  if (status != 0 || f->row <= interval / 2)
+    return status;
+  snprintf(
+      error, size,
+      "%s: a row of its %u unknowns takes %.3g s here, over half of interval = %.3g s: fewer or a longer interval are needed",
+      f->rule.file, shape->n, f->row, interval);
+  return -E2BIG;
+}
+
 /* Whether a field's rows are computed in time: a row of a model may take at most half of its interval, unless a GPU may
  * compute it. Returns 0, or a negative errno with a message. */
 static int measure_row(const struct hk_config *config, struct hk_config_field *f, char *error, size_t size)
@@ -151,6 +188,8 @@ static int measure_row(const struct hk_config *config, struct hk_config_field *f
   const double interval = (double)f->rule.interval / 1e9;
   if (!f->file.plan)
     return 0;
+  if (f->file.plan->matrix)
+    return measure_process(config, f, error, size);
   const int status = hk_pipelines_measure(f->file.plan, interval, &f->row);
   if (status != 0) {
     snprintf(error, size, "%s: %s", f->rule.file,
@@ -160,8 +199,7 @@ static int measure_row(const struct hk_config *config, struct hk_config_field *f
     return status;
   }
   f->row /= fmin(threads, f->file.plan->lines);
-  const bool device = config->backend != HK_BACKEND_CPU && config->backend != HK_BACKEND_REFERENCE;
-  if (f->row <= interval / 2 || (device && !f->file.plan->heat && f->file.plan->lines >= HK_PIPELINES_DEVICE_LEAST))
+  if (f->row <= interval / 2 || (has_device(config) && !f->file.plan->heat && f->file.plan->lines >= HK_PIPELINES_DEVICE_LEAST))
     return 0;
   snprintf(
       error, size,

@@ -2,6 +2,7 @@
 #include "daemon/scoring/backends.h"
 
 #include "gpu/cuda.h"
+#include "gpu/model/matrix_gpu.h"
 #include "gpu/model/pipelines_gpu.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@ const struct hk_backend_kind hk_backend_kinds[] = {
                         .devices = hk_cuda_devices,
                         .fields = { &hk_cuda_residual, &hk_cuda_focus },
                         .pipelines = &hk_pipelines_gpu,
+                        .matrices = &hk_matrix_gpu,
                         .batch = 262144,
                         .device = true },
   [HK_BACKEND_REFERENCE] = { .open = hk_reference_open, .batch = 16384 },
@@ -23,6 +25,8 @@ const struct hk_backend_kind hk_backend_kinds[] = {
 struct hk_pipelines_place hk_backend_pipelines(const struct hk_backend_kind *kind, uint32_t number, uint32_t threads,
                                                const struct hk_model_plan *plan)
 {
+  if (kind && kind->matrices && plan && plan->matrix && hk_matrix_is_wide(plan->matrix))
+    return (struct hk_pipelines_place){ kind->matrices, number };
   if (kind && kind->pipelines && plan && !plan->heat && plan->lines >= HK_PIPELINES_DEVICE_LEAST)
     return (struct hk_pipelines_place){ kind->pipelines, number };
   return (struct hk_pipelines_place){ &hk_pipelines_host, threads };

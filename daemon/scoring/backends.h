@@ -17,6 +17,7 @@ struct hk_backend_kind {
   uint32_t (*devices)(void);                 /* number of its devices, each with its own backend; NULL: one */
   struct hk_field_kinds fields;              /* computes large fields on this device */
   const struct hk_pipelines_kind *pipelines; /* computes models of many lines; NULL: the host does */
+  const struct hk_pipelines_kind *matrices;  /* the same of processes given as matrices with wide bands */
   uint32_t batch;                            /* capacity of a batch, points */
   bool device; /* a separate device, which may be lost or hang while the rest of the machine works */
 };

@@ -208,6 +208,9 @@ static void tell_lines(const struct hk_groups *g, const struct hk_machine *m, en
     hk_log(log, HK_LOG_WARNING,
            "%.*s%s: model lost: its boundary %.*s has had no value for more than hold rows; it begins again when all have",
            (int)name.length, name.data, which, (int)sensor.length, sensor.text);
+  else if (turn == HK_MODEL_UNSOLVED && !pipe)
+    hk_log(log, HK_LOG_WARNING, "%.*s: model lost: its equations have no solution, at or before unknown %u; it begins again",
+           (int)name.length, name.data, hk_model_singular(model, line) + 1);
   else if (turn == HK_MODEL_UNSOLVED)
     hk_log(log, HK_LOG_WARNING,
            "%.*s%s: model lost: its equations have no solution, at or before pipe %.*s %.*s; it begins again", (int)name.length,

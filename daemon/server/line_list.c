@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #define NAMES_MAX 1000u /* lines of a model that are named */
 #define NODES_MAX 20u   /* nodes of a network where a leak may be, likewise */
@@ -44,6 +45,15 @@ static void line_list_node_of(struct hk_buffer *out, const struct hk_model_plan 
   line_list_word(out, "to", place->what == HK_NETWORK_FROM ? &pipe->to : &pipe->from);
 }
 
+/* Where a sensor of a process given as matrices is. */
+static void place_in(struct hk_buffer *out, const struct hk_matrix_place *where)
+{
+  static const char *const what[] = {
+    [HK_MATRIX_UNKNOWN] = "unknown", [HK_MATRIX_READING] = "reading", [HK_MATRIX_INPUT] = "input"
+  };
+  hk_buffer_print(out, ",\"node\":\"%s %" PRIu32 "\"", what[where->what], where->at + 1);
+}
+
 /* The nodes of a network where a leak may be. */
 static void nodes(struct hk_buffer *out, const struct hk_profile *p)
 {
@@ -75,7 +85,7 @@ static void points(struct hk_buffer *out, const struct hk_profile *p)
 /* What is not a flow. */
 static const char *line_list_level_of(const struct hk_profile *p)
 {
-  return p->plan->heat ? "temperature" : "pressure";
+  return p->plan->matrix ? "value" : p->plan->heat ? "temperature" : "pressure";
 }
 
 static void line_list_sensors(struct hk_buffer *out, const struct hk_profile *p)
@@ -86,10 +96,12 @@ static void line_list_sensors(struct hk_buffer *out, const struct hk_profile *p)
     const struct hk_model_sensor *is = &p->plan->sensor[s->sensor];
     hk_buffer_print(out, i > 0 ? ",{" : "{");
     line_list_word(out, "name", &is->name);
-    hk_buffer_print(out, ",\"kind\":\"%s\",\"role\":\"%s\"", is->flow ? "flow" : line_list_level_of(p),
+    hk_buffer_print(out, ",\"kind\":\"%s\",\"role\":\"%s\"", is->flow && !p->plan->matrix ? "flow" : line_list_level_of(p),
                     is->boundary ? "boundary" : "check");
     if (p->plan->network)
       line_list_node_of(out, p->plan, s->sensor);
+    else if (p->plan->matrix)
+      place_in(out, &p->plan->where[s->sensor]);
     else
       line_list_number(out, "place", s->place);
     known(out, "value", s->reading);
@@ -132,12 +144,15 @@ void hk_line_json(struct hk_buffer *out, const struct hk_profile *p)
   }
   hk_buffer_print(out, "],\"line\":{\"number\":%" PRIu32 ",", p->line);
   line_list_word(out, "name", &p->plan->line[p->line].name);
-  hk_buffer_print(out, ",\"running\":%s,\"units\":{\"%s\":\"%s\",\"flow\":\"%s\"}", p->running ? "true" : "false",
-                  line_list_level_of(p), p->plan->unit[0], p->plan->unit[1]);
+  hk_buffer_print(out, ",\"running\":%s,\"units\":{\"%s\":", p->running ? "true" : "false", line_list_level_of(p));
+  hk_json_string(out, p->plan->unit[0], strlen(p->plan->unit[0]));
+  hk_buffer_print(out, ",\"flow\":\"%s\"}", p->plan->unit[1]);
   line_list_number(out, "friction", p->friction);
   line_list_number(out, "length", p->length);
   if (p->plan->network)
     hk_buffer_print(out, ",\"network\":{\"nodes\":%" PRIu32 ",\"pipes\":%" PRIu32 "}", p->plan->nodes, p->plan->pipes);
+  if (p->plan->matrix)
+    hk_buffer_print(out, ",\"matrix\":{\"unknowns\":%" PRIu32 "}", p->plan->matrix->n);
   points(out, p);
   line_list_sensors(out, p);
   cause(out, p);

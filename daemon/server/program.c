@@ -3,6 +3,7 @@
 #include "cpu/field/field.h"
 #include "cpu/model/pipelines_network.h"
 #include "cpu/provisional/provisional.h"
+#include "gpu/model/matrix_gpu.h"
 #include "gpu/model/pipelines_gpu.h"
 
 #include "daemon/base/address.h"
@@ -97,6 +98,27 @@ static void print_network(const struct hk_config_field *f)
     printf("field %s: this program was built without SuiteSparse, with which networks take a fraction of that\n", f->name);
 }
 
+/* Prints the size and cost of a process given as matrices. */
+static void print_process(const struct hk_config_field *f)
+{
+  const struct hk_model_plan *p = f->file.plan;
+  const struct hk_matrix_shape *s = p->matrix;
+  const double interval = (double)f->rule.interval / 1e9;
+  printf("field %s: %s: matrices of %u unknowns, %u numbers, %u and %u diagonals beside the main one once they are in order, %s; "
+         "%u sensors, %u of them checks\n",
+         f->name, f->rule.file, s->n, s->equations.at[s->n], s->below, s->above, s->symmetric ? "symmetric" : "not symmetric",
+         p->sensors, p->sensors - p->boundaries);
+  if (f->row > 0)
+    printf(
+        "field %s: %s on this machine's processor, %.1f MiB; a row takes %.3g ms, %.2g %% of interval = %.6g s; to begin takes "
+        "%.3g ms; it forgets within %.3g s, and is silent for three times that\n",
+        f->name, f->cost.solver, (double)hk_model_need(p) / 1048576, 1e3 * f->row, 100 * f->row / interval, interval,
+        1e3 * f->cost.begin, f->cost.age);
+  else
+    printf("field %s: band LU on the GPU, with %.1f MiB of its memory; how long a row takes was not measured\n", f->name,
+           (double)hk_matrix_gpu_bytes(p) / 1048576);
+}
+
 /* Prints the size and cost of a model. */
 static void print_model(const struct hk_config_field *f)
 {
@@ -152,7 +174,10 @@ static void print_fields(const struct hk_config *config)
       printf("field %s: %s names %u sensors; %u of them have fewer than 2 neighbours, and get no residual\n", f->name,
              f->rule.file, hk_field_graph_nodes(f->file.graph), hk_field_graph_lonely(f->file.graph));
     if (f->file.plan)
-      (f->file.plan->network ? print_network : f->file.plan->heat ? print_heat : print_model)(f);
+      (f->file.plan->matrix    ? print_process
+       : f->file.plan->network ? print_network
+       : f->file.plan->heat    ? print_heat
+                               : print_model)(f);
   }
 }
 

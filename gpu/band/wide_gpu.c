@@ -413,3 +413,38 @@ int hk_band_wide_solve_with(struct hk_band_wide *w, const double *b, double *x, 
     failed = (int)cudaMemcpy(w->b, b, w->matrix.n * sizeof *b, cudaMemcpyHostToDevice);
   return failed ? ended(w, failed) : copied(w, x, hk_band_wide_solve_with_there(w, w->b, w->x, o));
 }
+
+/* --- pivots ------------------------------------------------------------------------------------------------------------- */
+
+/* Exchanges the rows of a panel. */
+static void exchange_rows(const struct hk_wide_exchange *e, uint32_t *row, uint32_t width)
+{
+  uint32_t pivot[HK_WIDE_PANEL];
+  for (uint32_t i = 0; i < width; i++)
+    pivot[i] = row[e->from[i]];
+  for (uint32_t i = 0; i < width; i++)
+    if (e->to[i] != HK_WIDE_NONE)
+      row[e->to[i]] = row[i];
+  for (uint32_t i = 0; i < width; i++)
+    row[i] = pivot[i];
+}
+
+int hk_band_wide_pivots(const struct hk_band_wide *w, uint32_t *row)
+{
+  const uint32_t n = w->matrix.n, panels = (n + HK_WIDE_PANEL - 1) / HK_WIDE_PANEL;
+  if (!w->used || w->used->parts.segments != 1)
+    return -EINVAL;
+  struct hk_wide_exchange *e = malloc(panels * sizeof *e);
+  if (!e)
+    return -ENOMEM;
+  cudaError_t failed = cudaSetDevice(w->device);
+  if (!failed)
+    failed = cudaMemcpy(e, w->used->segment[0].exchange, panels * sizeof *e, cudaMemcpyDeviceToHost);
+  for (uint32_t i = 0; i < n; i++)
+    row[i] = i;
+  for (uint32_t k = 0; k < panels && !failed; k++)
+    exchange_rows(&e[k], row + (size_t)k * HK_WIDE_PANEL,
+                  n - k * HK_WIDE_PANEL < HK_WIDE_PANEL ? n - k * HK_WIDE_PANEL : HK_WIDE_PANEL);
+  free(e);
+  return failed ? -EIO : 0;
+}

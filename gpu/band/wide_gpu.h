@@ -51,6 +51,11 @@ int hk_band_wide_solve_there(struct hk_band_wide *wide, const double *a, const d
                              struct hk_band_outcome *outcome);
 int hk_band_wide_solve_with_there(struct hk_band_wide *wide, const double *b, double *x, struct hk_band_outcome *outcome);
 
+/* The row of A that was the pivot of each column, of the matrix factorised last, as a whole: what dgbtrf chooses, but for ties,
+ * of which the first in the order of A is taken. row: n numbers. Returns 0, -ENOMEM or -EIO; -EINVAL: it was factorised in
+ * segments. */
+int hk_band_wide_pivots(const struct hk_band_wide *wide, uint32_t *row);
+
 #ifdef __cplusplus
 }
 #endif

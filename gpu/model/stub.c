@@ -1,4 +1,5 @@
 /* A build without nvcc: there is no GPU. */
+#include "gpu/model/matrix_gpu.h"
 #include "gpu/model/pipelines_gpu.h"
 
 #include <errno.h>
@@ -42,3 +43,10 @@ uint64_t hk_pipelines_gpu_bytes(const struct hk_model_plan *plan)
 }
 
 const struct hk_pipelines_kind hk_pipelines_gpu = { stub_open_none, close_none, step_none, put_none, get_none, NULL, true };
+const struct hk_pipelines_kind hk_matrix_gpu = { stub_open_none, close_none, step_none, put_none, get_none, NULL, true };
+
+uint64_t hk_matrix_gpu_bytes(const struct hk_model_plan *plan)
+{
+  (void)plan;
+  return 0;
+}

@@ -138,6 +138,13 @@ static void large(void **state)
   as_lapack((struct hk_band_shape){ 1, 8001, 2000, 1900 }, BAND_WEAK, chosen);
 }
 
+/* Panels over a cluster of thread blocks, so small that compute-sanitizer's racecheck ends. */
+static void small_cluster(void **state)
+{
+  (void)state;
+  as_lapack((struct hk_band_shape){ 1, 600, 560, 40 }, BAND_RANDOM, (struct hk_band_wide_way){ 1, 32 });
+}
+
 static void widest(void **state)
 {
   (void)state;
@@ -166,6 +173,54 @@ static void singular_segment(void **state)
     assert_int_equal(c.outcome->whole, 1);
     band_drop(&c);
   }
+}
+
+/* The rows that LAPACK's dgbtrf chooses as pivots, in the order of A. */
+static void lapack_pivots(const struct band_case *c, uint32_t *row)
+{
+  const struct hk_band_shape *s = &c->shape;
+  struct hk_band_work work;
+  assert_int_equal(hk_band_open(&work, s), 0);
+  assert_int_equal(hk_band_factorise(&work, s, 0, c->a).status, 0);
+  for (uint32_t i = 0; i < s->n; i++)
+    row[i] = i;
+  for (uint32_t i = 0; i < s->n; i++) {
+    const uint32_t with = (uint32_t)work.pivot[i] - 1, chosen = row[with];
+    row[with] = row[i];
+    row[i] = chosen;
+  }
+  hk_band_close(&work);
+}
+
+/* Not of ties: LAPACK takes the first row where it stands after exchanges, the GPU the first one of A. */
+static void pivots_as_lapack(void **state)
+{
+  static const struct hk_band_shape shapes[] = { { 1, 1003, 60, 60 },   { 1, 2000, 100, 70 },  { 1, 700, 5, 300 },
+                                                 { 1, 1500, 316, 316 }, { 1, 1300, 600, 600 }, { 1, 31, 40, 20 } };
+  (void)state;
+  for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
+    for (uint32_t i = 0; i < 9; i++) {
+      const enum band_kind kind = (enum band_kind[]){ BAND_RANDOM, BAND_WEAK, BAND_GRADED }[i % 3];
+      const struct hk_band_wide_way way = { 1, (uint32_t[]){ 32, 64, 128 }[i / 3] };
+      struct band_case c;
+      if (!takes(&shapes[k], &way) || !band_suits(&shapes[k], kind))
+        continue;
+      assert_true(band_make(&c, shapes[k], kind, 31 * k + i));
+      const uint32_t n = c.shape.n;
+      uint32_t *wanted = malloc(2 * n * sizeof *wanted), *is = wanted + n;
+      assert_non_null(wanted);
+      struct hk_band_wide *w = open_wide(&c.shape, &way);
+      assert_int_equal(hk_band_wide_solve(w, c.a, c.b, c.x, c.outcome), 0);
+      assert_int_equal(hk_band_wide_pivots(w, is), 0);
+      lapack_pivots(&c, wanted);
+      for (uint32_t column = 0; column < n; column++)
+        if (is[column] != wanted[column])
+          fail_msg("shape %zu, kind %d, blocks of %u, column %u: row %u for %u", k, kind, way.block, column, is[column],
+                   wanted[column]);
+      hk_band_wide_close(w);
+      free(wanted);
+      band_drop(&c);
+    }
 }
 
 static void what_is_not_finite(void **state)
@@ -233,14 +288,10 @@ static void limits(void **state)
 int main(int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_shape_and_kind),
-    cmocka_unit_test(thin_ones),
-    cmocka_unit_test(large),
-    cmocka_unit_test(singular_segment),
-    cmocka_unit_test(what_is_not_finite),
-    cmocka_unit_test(smallest_numbers),
-    cmocka_unit_test(limits),
-    cmocka_unit_test(widest),
+    cmocka_unit_test(every_shape_and_kind), cmocka_unit_test(thin_ones),        cmocka_unit_test(large),
+    cmocka_unit_test(pivots_as_lapack),     cmocka_unit_test(singular_segment), cmocka_unit_test(what_is_not_finite),
+    cmocka_unit_test(smallest_numbers),     cmocka_unit_test(limits),           cmocka_unit_test(widest),
+    cmocka_unit_test(small_cluster),
   };
   const struct hk_band_shape shape = { 1, 1, 0, 0 };
   struct hk_band_wide *w;

@@ -1,10 +1,13 @@
-/* Model files from arbitrary bytes. One that is taken is looked through, found by name, and its line goes a few steps. */
+/* Model files from arbitrary bytes. One that is taken is looked through, found by name, and its line goes a few steps. Files of
+ * matrices are there under the names a.mtx, m.mtx, b.mtx and h.mtx. */
 #include "cpu/model/model_plan.h"
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -110,21 +113,81 @@ static void go_warm(const struct hk_model_plan *p, const struct hk_model_line *l
   hk_band_close(&work);
 }
 
+/* --- matrices ----------------------------------------------------------------------------------------------------------- */
+
+#define HEAD "%%MatrixMarket matrix coordinate real general\n"
+
+static const char *const matrix[][2] = { { "a.mtx", HEAD
+                                           "4 4 9\n1 1 2\n1 2 -1\n2 1 -1\n2 2 2\n2 3 -1\n3 2 -1.5\n3 3 2.5\n4 3 -1\n4 4 1\n" },
+                                         { "m.mtx", HEAD "4 4 3\n1 1 1\n2 2 1\n3 3 1\n" },
+                                         { "b.mtx", HEAD "4 2 2\n2 1 1\n4 2 1\n" },
+                                         { "h.mtx", HEAD "2 4 3\n1 2 1\n2 2 0.5\n2 3 0.5\n" } };
+static char folder[32];
+
+static void remove_folder(void)
+{
+  char path[64];
+  for (size_t i = 0; i < sizeof matrix / sizeof *matrix; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, matrix[i][0]);
+    (void)remove(path);
+  }
+  (void)rmdir(folder);
+}
+
+static void make_folder(void)
+{
+  char path[64];
+  memcpy(folder, "/tmp/fuzz_model.XXXXXX", sizeof "/tmp/fuzz_model.XXXXXX");
+  check(mkdtemp(folder) && atexit(remove_folder) == 0);
+  for (size_t i = 0; i < sizeof matrix / sizeof *matrix; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, matrix[i][0]);
+    FILE *f = fopen(path, "w");
+    check(f && fputs(matrix[i][1], f) >= 0 && fclose(f) == 0);
+  }
+}
+
+static void go_matrix(const struct hk_model_plan *p)
+{
+  const struct hk_matrix_shape *s = p->matrix;
+  struct hk_matrix w;
+  char error[160];
+  double is[16], value[16];
+  check(s->drives == p->boundaries && p->boundaries > 0 && p->sensors > p->boundaries && p->lines == 1 && p->mark != 0);
+  for (uint32_t i = 0; i < p->sensors; i++)
+    check(hk_model_plan_find(p, p->sensor[i].name.text, p->sensor[i].name.length) == i);
+  if (p->sensors > 16)
+    return;
+  for (uint32_t i = 0; i < 16; i++)
+    is[i] = i;
+  check(hk_matrix_open(&w, s, NULL, 0, error, sizeof error) == 0);
+  if (hk_matrix_steady(&w, is, 1) == 0)
+    for (uint32_t k = 0; k < 3; k++)
+      check(hk_matrix_step(&w, is, NULL, 1, 1) != 0 || w.error <= HK_BAND_ERROR);
+  hk_matrix_read(&w, p->where, p->sensors, value);
+  for (uint32_t i = 0; i < p->sensors; i++)
+    check(isnan(value[i]) == (p->where[i].what == HK_MATRIX_INPUT));
+  hk_matrix_close(&w);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   const struct hk_model_plan *plan;
   char error[256] = "";
-  if (hk_model_plan_parse(&plan, (const char *)data, size, error, sizeof error) != 0) {
+  if (!folder[0])
+    make_folder();
+  if (hk_model_plan_parse_in(&plan, (const char *)data, size, folder, error, sizeof error) != 0) {
     check(error[0] != 0);
     return 0;
   }
-  if (plan->network) {
+  if (plan->matrix) {
+    go_matrix(plan);
+  } else if (plan->network) {
     look_at_network(plan);
     go_network(plan);
   } else {
     look(plan);
   }
-  for (uint32_t i = 0; i < plan->lines && !plan->network; i++)
+  for (uint32_t i = 0; i < plan->lines && hk_model_is_along(plan); i++)
     (plan->heat ? go_warm : go)(plan, &plan->line[i]);
   hk_model_plan_release(plan);
   return 0;

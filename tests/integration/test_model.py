@@ -432,10 +432,8 @@ class Network(Field):
         done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
         self.assertRegex(done.stdout, r'a network of 6 nodes, 6 pipes, 18 cells, 7 sensors, 4 of them checks; 18 unknowns, solved by (sparse LDL\'|band Cholesky), whose factor has \d+ numbers')
         self.assertRegex(done.stdout, r'a row takes [\d.]+ ms on this machine.s processor, [\d.e-]+ % of interval = 1 s')
-        for arguments, said in ((['fit', self.model, self.model], 'it is a network, and lines of pipes can be fitted'),
-                                (['simulate', '--leak', '1h,0.1', self.model], '--leak 1h,0.1: want AT,SHARE,PLACE, a node of the network, or A:B'),
-                                (['simulate', '--leak', '1h,0.1,m9', self.model], '--leak: m9: the network has no such node'),
-                                (['simulate', '--leak', '1h,0.1,m1:m3', self.model], '--leak: m1:m3: the network has no such pipe')):
+        for arguments, said in ((['simulate', '--leak', '1h,0.1', self.model], '--leak 1h,0.1: want AT,SHARE,PLACE, a node of the network, or A:B'),
+                                (['simulate', '--leak', '1h,0.1,m9', self.model], '--leak: m9: the network has no such node'), (['simulate', '--leak', '1h,0.1,m1:m3', self.model], '--leak: m1:m3: the network has no such pipe')):
             done = hankel('model', *arguments)
             self.assertEqual((done.returncode != 0, said in done.stderr), (True, True), done.stderr)
 

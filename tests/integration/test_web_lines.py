@@ -5,6 +5,7 @@ import subprocess
 
 import harness
 import test_model
+import test_model_matrix
 import web
 
 ROWS, BIAS = 400, 320
@@ -74,6 +75,27 @@ class Lines(test_model.Case, web.Api):
         self.assertEqual([(s['name'], s['node'], s.get('to'), 'place' in s) for s in line['sensors']][-1], ('t/m1/q', 'm1', 'm4', False))
         seen = {s['name']: s['model'] for s in line['sensors']}
         self.assertAlmostEqual(seen['t/west/in'] + seen['t/east/in'], 15 + 4, delta=1e-3)
+
+
+class Matrices(web.Api):
+    def test_a_process_given_as_matrices(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for name, text in (*zip(('a.mtx', 'm.mtx', 'b.mtx', 'h.mtx'), test_model_matrix.hall(0)), ('t.model', test_model_matrix.MODEL)):
+            with open(os.path.join(folder.name, name), 'w', encoding='utf-8') as f:
+                f.write(text)
+        d = self.daemon(f'[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n'
+                        f'[field hall]\nmatch = t/*\noperator = model\nfile = {folder.name}/t.model\ndetector = faults\n', listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
+        with d.client() as c:
+            handles = c.register('t/heater', 't/edge', 't/near', 't/far', 't/mean')
+            for t in range(20):
+                c.send(harness.points(handles, [START + t * SECOND] * 5, [10.0, 30.0, 40.0, 20.0, 30.0]))
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+        line = self.ask(d, 'lines')[2]['models'][0]['line']
+        self.assertEqual((line['matrix'], line['units'], line['points'], line['running']), ({'unknowns': 36}, {'value': 'C', 'flow': ''}, [], True))
+        self.assertEqual([(s['name'], s['kind'], s['node']) for s in line['sensors']],
+                         [('t/heater', 'value', 'input 1'), ('t/edge', 'value', 'unknown 1'), ('t/near', 'value', 'unknown 9'), ('t/far', 'value', 'unknown 35'), ('t/mean', 'value', 'reading 1')])
 
 
 if __name__ == '__main__':

@@ -131,10 +131,10 @@ export interface Look {
 /** A sensor of a line of pipes, or of a heat line: what it reads, what the model has there, and by what it departs of late, beside its mean error. */
 export interface LineSensor {
   name: string;
-  kind: 'pressure' | 'temperature' | 'flow';
+  kind: 'pressure' | 'temperature' | 'value' | 'flow';
   role: 'boundary' | 'check';
   place?: number; // of lines
-  node?: string; // of networks
+  node?: string; // of networks and matrices
   to?: string;
   value?: Nullable;
   model?: Nullable;
@@ -147,12 +147,13 @@ export interface Line {
   number: number;
   name: string;
   running: boolean;
-  units: { pressure?: string; temperature?: string; flow: string };
+  units: { pressure?: string; temperature?: string; value?: string; flow: string };
   friction: number;
   length: number;
   points: [place: number, level: number, flow: number][]; // a level is a pressure or a temperature
   sensors: LineSensor[];
   network?: { nodes: number; pipes: number };
+  matrix?: { unknowns: number };
   cause?: { kind: 'leak' | 'sensor'; share: number; size: number; place?: number; from?: number; to?: number; sensor?: string; near?: number; nodes?: { node: string; share: number; size: number }[] };
 }
 

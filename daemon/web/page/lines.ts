@@ -8,6 +8,8 @@ const EVERY = 2000; // ms
 
 const km = (m: number | undefined): string => `${number((m ?? 0) / 1000)} km`;
 const hash = (model: string, line: number): string => `lines/${line}/${encodeURIComponent(model)}`;
+/** Networks and matrices have no points along a line: their sensors are listed. */
+const listed = (line: Line): boolean => Boolean(line.network ?? line.matrix);
 const unit = (line: Line, s: LineSensor): string => line.units[s.kind] ?? '';
 const level = (line: Line): string => (line.units.temperature ? `temperature, ${line.units.temperature}` : `pressure, ${line.units.pressure}`);
 
@@ -24,17 +26,17 @@ function verdict(line: Line): Child[] {
   const s = line.sensors.find(one => one.name === c?.sensor);
   if (c && s) return [make('b', { class: 'after' }, s.name), ` alone, reading ${number(Math.abs(c.size))} ${unit(line, s)} too ${c.size > 0 ? 'much' : 'little'}, would explain ${share} of what the checks depart by.`];
   const most = Math.max(0, ...line.sensors.map(errors));
-  return [most >= 2 ? 'Checks depart from the model, but neither as by a leak nor as by one sensor.' : 'No check departs from the model.'];
+  return [most >= 2 ? `Checks depart from the model, but ${line.matrix ? 'not as by one of them alone' : 'neither as by a leak nor as by one sensor'}.` : 'No check departs from the model.'];
 }
 
 function row(line: Line, s: LineSensor): HTMLElement {
   const cell = (text: string, kind = 'n'): HTMLElement => make('td', { class: kind }, text), departs = s.departs ?? null;
-  return make('tr', {}, make('td', {}, link(s.role === 'check' ? s.name + '#model' : s.name, s.name)), make('td', { class: 'seldom' }, s.role), cell(where(s), line.network ? 'seldom' : 'n seldom'),
-    cell(`${number(s.value)} ${unit(line, s)}`), cell(number(s.model), 'n seldom'), cell(departs === null ? '' : `${number(departs)} (${number(errors(s))})`), ...(line.network ? [make('td', { class: 'seldom' }, bar(line, s))] : []),
+  return make('tr', {}, make('td', {}, link(s.role === 'check' ? s.name + '#model' : s.name, s.name)), make('td', { class: 'seldom' }, s.role), cell(where(s), listed(line) ? 'seldom' : 'n seldom'),
+    cell(`${number(s.value)} ${unit(line, s)}`), cell(number(s.model), 'n seldom'), cell(departs === null ? '' : `${number(departs)} (${number(errors(s))})`), ...(listed(line) ? [make('td', { class: 'seldom' }, bar(line, s))] : []),
     cell(typeof s.explained === 'number' ? (s.explained > 0 ? `${(100 * s.explained).toFixed(1)} %` : 'none') : ''));
 }
 
-/** Of a network: how large a departure is beside the others. */
+/** Where sensors are listed: how large a departure is beside the others. */
 function bar(line: Line, s: LineSensor): Child {
   if (s.role !== 'check') return '';
   const share = 100 * errors(s) / Math.max(3, ...line.sensors.map(errors)), is = make('i', { class: 'departs' });
@@ -43,11 +45,11 @@ function bar(line: Line, s: LineSensor): Child {
   return is;
 }
 
-const heads = (line: Line): [string, string][] => [['Sensor', ''], ['Role', 'seldom'], line.network ? ['Node', 'seldom'] : ['Place', 'n seldom'], ['Reads', 'n'], ['Model', 'n seldom'], ['Departs (mean errors)', 'n'], ...(line.network ? [['', 'seldom']] as [string, string][] : []), ['Explained', 'n']];
+const heads = (line: Line): [string, string][] => [['Sensor', ''], ['Role', 'seldom'], line.matrix ? ['At', 'seldom'] : line.network ? ['Node', 'seldom'] : ['Place', 'n seldom'], ['Reads', 'n'], ['Model', 'n seldom'], ['Departs (mean errors)', 'n'], ...(listed(line) ? [['', 'seldom']] as [string, string][] : []), ['Explained', 'n']];
 const head = (titles: [string, string][]): HTMLElement => make('thead', {}, make('tr', {}, ...titles.map(([text, kind]) => make('th', kind ? { class: kind } : {}, text))));
-/** Along a line; in a network the checks that depart most come first. */
+/** Along a line; else the checks that depart most come first. */
 const sensors = (line: Line): HTMLElement => make('table', {}, head(heads(line)),
-  make('tbody', {}, ...[...line.sensors].sort(line.network ? (a, b) => errors(b) - errors(a) : (a, b) => (a.place ?? 0) - (b.place ?? 0)).map(s => row(line, s))));
+  make('tbody', {}, ...[...line.sensors].sort(listed(line) ? (a, b) => errors(b) - errors(a) : (a, b) => (a.place ?? 0) - (b.place ?? 0)).map(s => row(line, s))));
 
 /** Of a network: where a leak may be. */
 const nodes = (line: Line): HTMLElement => make('div', {}, ...(line.cause?.nodes?.length ? [make('h2', {}, 'Where a leak may be'),
@@ -75,18 +77,18 @@ export const lines: View = async (place, { told, name, alive }) => {
   let model = models[chosen];
   place.append(make('h1', {}, model.line.name || model.section), make('div', { class: 'filters' },
     choice('Model', models.map(m => m.name), chosen, i => hash(models[i].name, 0)), choice('Line', model.lines, at, i => hash(model.name, i))),
-    say, ...(model.line.network ? [make('h2', {}, 'Sensors, those that depart most from the model first'), list, likely, about] : [whole.root, make('p', { class: 'quiet legend' }, swatch('accent'), ` ${level(model.line)} `, swatch('after'), ` flow, ${model.line.units.flow}; lines: the model, dots: sensors`),
+    say, ...(listed(model.line) ? [make('h2', {}, 'Sensors, those that depart most from the model first'), list, likely, about] : [whole.root, make('p', { class: 'quiet legend' }, swatch('accent'), ` ${level(model.line)} `, swatch('after'), ` flow, ${model.line.units.flow}; lines: the model, dots: sensors`),
       make('h2', {}, 'Departures from the model, in mean errors'), rest.root, make('h2', {}, 'Sensors'), list, about]));
   function draw(): void {
     const { line } = model;
     say.replaceChildren(make('span', {}, ...verdict(line)));
-    if (!line.network) {
+    if (!listed(line)) {
       whole.draw(line);
       rest.draw(line);
     }
     list.replaceChildren(sensors(line));
     likely.replaceChildren(nodes(line));
-    about.textContent = `${line.network ? `${count(line.network.nodes)} nodes, ${count(line.network.pipes)} pipes, ` : ''}${km(line.length)}; the ${line.units.temperature ? 'loss of heat' : 'friction'} found is ${number(line.friction)} times that of the file. Departures are means of about the last 60 rows; places and sizes are estimates for a steady ${line.network ? 'network' : 'line'}.${model.count > model.lines.length ? ` ${count(model.count)} lines; #${hash(model.name, 0)} takes any number.` : ''}`;
+    about.textContent = line.matrix ? `${count(line.matrix.unknowns)} unknowns. Departures are means of about the last 60 rows.` : `${line.network ? `${count(line.network.nodes)} nodes, ${count(line.network.pipes)} pipes, ` : ''}${km(line.length)}; the ${line.units.temperature ? 'loss of heat' : 'friction'} found is ${number(line.friction)} times that of the file. Departures are means of about the last 60 rows; places and sizes are estimates for a steady ${line.network ? 'network' : 'line'}.${model.count > model.lines.length ? ` ${count(model.count)} lines; #${hash(model.name, 0)} takes any number.` : ''}`;
   }
   async function again(): Promise<void> {
     const now = await ask<{ models: Model[] }>(`lines?line=${at}&glob=${encodeURIComponent(model.name.replace(/[*?]/g, '?'))}`);

@@ -245,7 +245,7 @@ static void refused(const char *change, const char *by, const char *said)
 static void wrong(void **state)
 {
   (void)state;
-  refused("kind heat", "kind cold", "line 1, column 6: cold: neither pipes, which is the default, nor heat, nor network");
+  refused("kind heat", "kind cold", "line 1, column 6: cold: neither pipes, which is the default, nor heat, network or matrix");
   refused("ground 8\n", "", "there is no ground: its temperature, to which heat is lost");
   refused("ground 8\n", "kind heat\n", "line 3, column 1: kind: the kind comes before all else, and once");
   refused("units C", "units bar", "line 2, column 7: bar: no unit of temperature: C, K or F");

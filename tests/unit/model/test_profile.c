@@ -34,10 +34,10 @@ struct bench {
   unsigned short chance[3];
 };
 
-static struct bench start(bool first, bool last)
+static struct bench start_with(bool first, bool last, double adapt)
 {
   struct bench b = { .flow = { first, last }, .chance = { 1, 2, 3 } };
-  const struct hk_model_rule rule = { 1, 0, 3.75, 4 };
+  const struct hk_model_rule rule = { 1, adapt, 3.75, 4 };
   const struct hk_pipeline_end end[2] = { { 1, 0, 0, 3e6 }, { 1, 0, 0, 2.5e6 } };
   char error[256], text[1024];
   snprintf(text, sizeof text,
@@ -49,6 +49,11 @@ static struct bench start(bool first, bool last)
   assert_int_equal(hk_pipeline_open(&b.line, b.plan->cell, CELLS, b.plan->line->impedance), 0);
   assert_int_equal(hk_pipeline_steady(&b.line, end, 1), 0);
   return b;
+}
+
+static struct bench start(bool first, bool last)
+{
+  return start_with(first, last, 0);
 }
 
 static void stop(struct bench *b)
@@ -130,6 +135,30 @@ static void leaks(void **state)
     }
 }
 
+/* Friction that follows a leak does not move its place. */
+static void leaks_while_friction_adapts(void **state)
+{
+  uint32_t followed = 0;
+  (void)state;
+  for (size_t way = 0; way < 3; way++)
+    for (uint32_t cell = 3; cell < CELLS; cell += 7) {
+      struct bench b = start_with(DRIVEN[way][0], DRIVEN[way][1], 0.005);
+      run(&b, BEFORE);
+      b.cell = cell;
+      b.leak = 0.01 * hk_pipeline_flow(&b.line, 0);
+      run(&b, 300);
+      struct hk_profile *p = hk_profile_new(b.model, 0);
+      assert_non_null(p);
+      followed += fabs(p->friction - 1) > 1e-3;
+      assert_int_equal(p->cause.kind, HK_CAUSE_LEAK);
+      assert_float_equal(p->cause.place, 500 * cell + 250, 600);
+      assert_true(p->cause.share > 0.95);
+      hk_profile_free(p);
+      stop(&b);
+    }
+  assert_true(followed >= 3);
+}
+
 static void sensors(void **state)
 {
   (void)state;
@@ -152,6 +181,7 @@ static void sensors(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(profiles), cmocka_unit_test(leaks), cmocka_unit_test(sensors) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(profiles), cmocka_unit_test(leaks),
+                                      cmocka_unit_test(leaks_while_friction_adapts), cmocka_unit_test(sensors) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
