@@ -1,7 +1,9 @@
 """Lines of models over HTTP, each answer as openapi.json has it; and what the status says of models."""
 import json
 import math
+import os
 import subprocess
+import tempfile
 
 import harness
 import test_model
