@@ -9,6 +9,7 @@ import harness
 import test_model
 import test_model_matrix
 import web
+from harness import SECOND, START, until
 
 ROWS, BIAS = 400, 320
 
