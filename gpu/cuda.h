@@ -6,6 +6,7 @@
 
 #include "cpu/backend.h"
 #include "cpu/field/offload.h"
+#include "cpu/picture/device.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,6 +27,8 @@ const char *hk_cuda_failure(struct hk_backend *b);
 
 /* Large fields on a GPU; in a build without nvcc `open` returns -ENODEV. */
 extern const struct hk_offload_kind hk_cuda_residual, hk_cuda_focus;
+/* Pictures on a GPU, likewise. */
+extern const struct hk_picture_device hk_cuda_pictures;
 
 #ifdef __cplusplus
 }

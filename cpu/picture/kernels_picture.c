@@ -1,6 +1,7 @@
 /* Filters of picture rows: see rows.h. Lanes are pixels beside each other. Compiled without contraction of products and sums, so
  * that every instruction set gives the same bits. */
 #include "cpu/picture/rows.h"
+#include "cpu/picture/tile_sums.h"
 #include "cpu/sst/lanes.h"
 
 #define REACH 7 /* of the box of 15 x 15 */

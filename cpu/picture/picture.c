@@ -2,6 +2,7 @@
  * by one. */
 #include "cpu/picture/picture.h"
 #include "cpu/picture/rows.h"
+#include "cpu/picture/tile_sums.h"
 #include "cpu/sst/kernels.h"
 
 #include <errno.h>
@@ -84,10 +85,12 @@ static bool repeat_edges(const struct hk_picture *m, const struct plane *p)
   for (uint32_t r = 0; r < m->height; r++) {
     float *row = plane_row(p, r);
     uint32_t wrong = 0;
-    for (uint32_t i = 0; i < w; i++)
-      wrong += !(fabsf(row[i]) <= 3e38f);
+    for (uint32_t i = 0; i < w; i++) {
+      wrong += !hk_picture_there(row[i]);
+      row[i] += 0; /* of -0 and 0 the lesser is neither */
+    }
     for (uint32_t i = 0; i < w && wrong > 0; i++)
-      row[i] = fabsf(row[i]) <= 3e38f ? row[i] : NAN;
+      row[i] = hk_picture_there(row[i]) ? row[i] : NAN;
     missing |= wrong > 0;
     for (uint32_t i = 1; i <= HK_PICTURE_EDGE; i++)
       row[-(int64_t)i] = row[0];
@@ -203,31 +206,6 @@ static const float *filter_row(const struct hk_picture *m, const struct plane *y
 
 /* --- tiles ----------------------------------------------------------------------------------------------------------------- */
 
-/* Sums up columns from..to-1 of a tile. */
-static struct hk_picture_tile picture_sum_up(const struct hk_picture_columns *c, uint32_t from, uint32_t to, uint32_t rows)
-{
-  struct hk_picture_tile t = { .of = (to - from) * rows };
-  double total = 0, apart = 0;
-  bool any = false;
-  for (uint32_t i = from; i < to; i++) {
-    t.n += (uint32_t)c->n[i];
-    total += (double)c->n[i] * (double)c->first[i] + (double)c->sum[i];
-    if (c->n[i] > 0 && (!any || (double)c->most[i] > t.most)) {
-      t.most = (double)c->most[i];
-      any = true;
-    }
-  }
-  if (t.n == 0)
-    return t;
-  t.mean = total / t.n;
-  for (uint32_t i = from; i < to; i++) {
-    const double n = (double)c->n[i], mean = n > 0 ? (double)c->sum[i] / n : 0, off = (double)c->first[i] + mean - t.mean;
-    apart += (double)c->square[i] - n * mean * mean + n * off * off;
-  }
-  t.spread = sqrt(fmax(apart, 0) / t.n);
-  return t;
-}
-
 void hk_picture_tiles(struct hk_picture *m, struct hk_picture_tile *out)
 {
   const struct plane *y = m->rule.median > 0 ? &m->y : &m->x;
@@ -247,6 +225,6 @@ void hk_picture_tiles(struct hk_picture *m, struct hk_picture_tile *out)
     if (within + 1 < tile && r + 1 < m->height)
       continue;
     for (uint32_t k = 0; k < across; k++)
-      *out++ = picture_sum_up(&columns, k * tile, k + 1 < across ? (k + 1) * tile : m->width, within + 1);
+      *out++ = hk_picture_sum_up(&columns, k * tile, k + 1 < across ? (k + 1) * tile : m->width, within + 1);
   }
 }

@@ -15,6 +15,8 @@
 #ifndef HK_PICTURE_H
 #define HK_PICTURE_H
 
+#include "cpu/detector.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +24,8 @@
 #define HK_PICTURE_TILE_MAX 1024u
 #define HK_PICTURE_TILE_LEAST 4u
 
+/* Pixels as they come: unsigned integers, or floats by IEEE 754. */
+enum hk_picture_pixel { HK_PICTURE_U8, HK_PICTURE_U16, HK_PICTURE_F16, HK_PICTURE_F32 };
 enum hk_picture_subtract { HK_PICTURE_BOX, HK_PICTURE_LAPLACIAN, HK_PICTURE_NOTHING };
 
 struct hk_picture_rule {
@@ -45,7 +49,7 @@ void hk_picture_free(struct hk_picture *picture); /* NULL is allowed */
 /* Where the caller writes the `width` pixels of row r; after hk_picture_tiles of the last picture they are to be written anew. */
 float *hk_picture_row(struct hk_picture *picture, uint32_t r);
 /* Number of tiles over so many pixels. */
-static inline uint32_t hk_picture_tiles_over(uint32_t pixels, uint32_t tile)
+HK_INLINE uint32_t hk_picture_tiles_over(uint32_t pixels, uint32_t tile)
 {
   return (pixels + tile - 1) / tile;
 }

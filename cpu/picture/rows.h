@@ -9,11 +9,7 @@
 #define HK_PICTURE_EDGE 16u   /* numbers before and behind a row; at least the reach of a filter, 7 */
 #define HK_PICTURE_BEYOND 32u /* a vector and a reach may lie behind these */
 
-/* By column, over the rows of a tile so far: finite numbers, the first one, the greatest, and sums of differences from the
- * first. */
-struct hk_picture_columns {
-  float *n, *first, *most, *sum, *square;
-};
+struct hk_picture_columns; /* tile_sums.h */
 
 struct hk_picture_rows {
   /* out: medians of 3 x 3 of the rows row[0..2], w of them. work: 3 rows. */

@@ -20,15 +20,30 @@ struct hk_camera {
   uint32_t n;                   /* points of a picture: tiles by row, and of each what the rule has, in its order */
   uint32_t *handle;             /* n of them; HK_NO_HANDLE: refused */
   uint32_t refused, since;      /* of these; and pictures since they were asked for */
+  int64_t shown;                /* when one was last shown on the board; 0: none was */
   int refusal;                  /* enum hankel_refusal: of one of them */
 };
 
 /* --- work space --------------------------------------------------------------------------------------------------------------
  */
 
+/* The kinds of pixels have the numbers of the wire. */
+_Static_assert((int)HK_PICTURE_U8 == (int)HANKEL_PIXEL_U8 && (int)HK_PICTURE_U16 == (int)HANKEL_PIXEL_U16 &&
+                   (int)HK_PICTURE_F16 == (int)HANKEL_PIXEL_F16 && (int)HK_PICTURE_F32 == (int)HANKEL_PIXEL_F32,
+               "");
+
+static void free_space(const struct hk_picture_work *w, struct hk_picture_space *space)
+{
+  hk_picture_free(space->host);
+  if (space->there)
+    w->place.device->close(space->there);
+  *space = (struct hk_picture_space){ 0 };
+}
+
 void hk_picture_work_free(struct hk_picture_work *w)
 {
-  hk_picture_free(w->picture);
+  for (uint32_t i = 0; i < HK_PICTURE_SPACES; i++)
+    free_space(w, &w->space[i]);
   free(w->tile);
   free(w->slot);
   free(w->time);
@@ -41,24 +56,76 @@ static bool same_filter(const struct hk_picture_rule *a, const struct hk_picture
   return a->median == b->median && a->subtract == b->subtract && a->tile == b->tile;
 }
 
-/* Makes the work space one for pictures of a camera. False: no memory. */
-static bool work_for(struct hk_picture_work *w, const struct hk_camera *c)
+/* The space for pictures of a camera; NULL: no memory. */
+static struct hk_picture_space *space_for(struct hk_picture_work *w, const struct hk_camera *c)
 {
   if (!w->value) {
-    hk_picture_work_free(w);
-    w->tile = malloc(HK_PICTURE_POINTS * sizeof *w->tile);
-    w->slot = malloc(HK_PICTURE_POINTS * sizeof *w->slot);
-    w->time = malloc(HK_PICTURE_POINTS * sizeof *w->time);
+    w->tile = w->tile ? w->tile : malloc(HK_PICTURE_POINTS * sizeof *w->tile);
+    w->slot = w->slot ? w->slot : malloc(HK_PICTURE_POINTS * sizeof *w->slot);
+    w->time = w->time ? w->time : malloc(HK_PICTURE_POINTS * sizeof *w->time);
     w->value = w->tile && w->slot && w->time ? malloc(HK_PICTURE_POINTS * sizeof *w->value) : NULL;
   }
-  if (w->picture && (!same_filter(&w->rule, &c->rule.of) || w->height != c->height || w->width != c->width)) {
-    hk_picture_free(w->picture);
-    w->picture = NULL;
+  for (uint32_t i = 0; i < HK_PICTURE_SPACES; i++) {
+    struct hk_picture_space *s = &w->space[i];
+    if (same_filter(&s->rule, &c->rule.of) && s->height == c->height && s->width == c->width)
+      return w->value ? s : NULL;
   }
-  w->rule = c->rule.of;
-  w->height = c->height;
-  w->width = c->width;
-  return w->value && (w->picture || hk_picture_new(&w->picture, &w->rule, w->height, w->width) == 0);
+  struct hk_picture_space *s = &w->space[w->next];
+  w->next = (w->next + 1) % HK_PICTURE_SPACES;
+  free_space(w, s);
+  *s = (struct hk_picture_space){ .rule = c->rule.of, .height = c->height, .width = c->width };
+  return w->value ? s : NULL;
+}
+
+/* The host computes from now on. */
+static void pictures_leave_device(struct hk_picture_work *w, const char *why)
+{
+  for (uint32_t i = 0; i < HK_PICTURE_SPACES; i++)
+    if (w->space[i].there) {
+      w->place.device->close(w->space[i].there);
+      w->space[i].there = NULL;
+    }
+  w->place.device = NULL;
+  if (w->place.told)
+    w->place.told(w->place.arg, why);
+}
+
+/* Computes the tiles of a picture on the device. NULL: the host has to. */
+static const struct hk_picture_tile *tiles_there(struct hk_picture_work *w, struct hk_picture_space *s,
+                                                 const struct hk_picture_message *m)
+{
+  const struct hk_picture_device *device = w->place.device;
+  const struct hk_picture_tile *tile = NULL;
+  char error[256];
+  if (!device || m->height * m->width < w->place.least)
+    return NULL;
+  int status = s->there ? 0 : device->open(&s->there, &s->rule, s->height, s->width, w->place.number, error, sizeof error);
+  if (status == 0 && !w->there && w->place.told)
+    w->place.told(w->place.arg, NULL);
+  w->there |= status == 0;
+  if (status == 0) {
+    memcpy(device->pixels(s->there), m->pixels, (size_t)m->height * m->width * hk_picture_bytes(m->kind));
+    status = device->tiles(s->there, m->kind, &tile, error, sizeof error);
+  }
+  if (status == 0)
+    return tile;
+  pictures_leave_device(w, error);
+  return NULL;
+}
+
+/* Computes the tiles of a picture. NULL: no memory. */
+static const struct hk_picture_tile *tiles_of(struct hk_picture_work *w, struct hk_picture_space *s,
+                                              const struct hk_picture_message *m)
+{
+  const struct hk_picture_tile *there = tiles_there(w, s, m);
+  if (there)
+    return there;
+  if (!s->host && hk_picture_new(&s->host, &s->rule, s->height, s->width) != 0)
+    return NULL;
+  for (uint32_t r = 0; r < m->height; r++)
+    hk_picture_pixels(m, r, hk_picture_row(s->host, r));
+  hk_picture_tiles(s->host, w->tile);
+  return w->tile;
 }
 
 /* --- cameras -----------------------------------------------------------------------------------------------------------------
@@ -218,17 +285,14 @@ static struct hk_camera *camera_ready(struct hk_cameras *all, const struct hk_pi
 /* --- points ------------------------------------------------------------------------------------------------------------------
  */
 
-/* Computes the points of a picture into the work space. Returns their number. */
+/* Writes the points of a picture's tiles into the work space. Returns their number. */
 static uint32_t make_points(struct hk_intake *in, struct hk_picture_work *w, const struct hk_camera *c,
-                            const struct hk_picture_message *m, int64_t time)
+                            const struct hk_picture_message *m, const struct hk_picture_tile *t, int64_t time)
 {
   const struct hk_handles handles = hk_registry_lookup(in->registry);
   const double scale = (double)m->scale, offset = c->rule.of.subtract == HK_PICTURE_NOTHING ? (double)m->offset : 0;
-  uint32_t n = 0, k = 0;
-  for (uint32_t r = 0; r < m->height; r++)
-    hk_picture_pixels(m, r, hk_picture_row(w->picture, r));
-  hk_picture_tiles(w->picture, w->tile);
-  for (const struct hk_picture_tile *t = w->tile; k < c->n; t++) {
+  uint32_t n = 0;
+  for (uint32_t k = 0; k < c->n; t++) {
     const double of[HK_PICTURE_STATISTICS] = { [HK_PICTURE_MOST] = scale * t->most + offset,
                                                [HK_PICTURE_MEAN] = scale * t->mean + offset,
                                                [HK_PICTURE_SPREAD] = scale * t->spread };
@@ -264,16 +328,21 @@ int hk_pictures_take(struct hk_intake *in, struct hk_picture_work *w, const stru
   int code = 0;
   why[0] = 0;
   struct hk_camera *c = wrong ? NULL : camera_ready(from->cameras, rules, m, why, size);
+  struct hk_picture_space *space = c ? space_for(w, c) : NULL;
+  const struct hk_picture_tile *tile = space ? tiles_of(w, space, m) : NULL;
   if (wrong)
     snprintf(why, size, "%s", wrong);
-  if (c && work_for(w, c)) {
+  if (tile) {
     const bool ask = any_gone(in, c) || (c->refused > 0 && ++c->since > AGAIN);
     if (ask && !pictures_find_sensors(in, c, from->owner))
       code = HANKEL_INTERNAL;
     else if (ask && c->refused > 0)
       snprintf(why, size, "%u of its %u series were refused, the last for reason %d (PROTOCOL.md, REGISTERED); the others go on",
                c->refused, c->n, c->refusal);
-    n = code == 0 ? make_points(in, w, c, m, m->time == HK_PICTURE_ARRIVAL ? in->wall : m->time) : 0;
+    const int64_t time = m->time == HK_PICTURE_ARRIVAL ? in->wall : m->time;
+    n = code == 0 ? make_points(in, w, c, m, tile, time) : 0;
+    if (hk_picture_board_due(from->board, &c->shown))
+      hk_picture_board_show(from->board, &c->rule, m, time);
     in->wall += m->time == HK_PICTURE_ARRIVAL; /* pictures that are read together are a nanosecond apart */
   } else if (c || !why[0]) {
     code = HANKEL_INTERNAL;

@@ -8,18 +8,31 @@
 #ifndef HK_PICTURES_H
 #define HK_PICTURES_H
 
+#include "cpu/picture/device.h"
 #include "daemon/config/picture_rule.h"
 #include "daemon/intake/intake.h"
+#include "daemon/intake/picture_board.h"
 #include "proto/wire/picture.h"
 
 #define HK_PICTURE_POINTS 4096u /* of one picture, at most */
 #define HK_CAMERAS_MAX 64u      /* of one connection */
 
-/* Work space of a loop; zero-initialised. */
-struct hk_picture_work {
-  struct hk_picture *picture; /* for pictures of this rule and size; NULL: none yet */
+#define HK_PICTURE_SPACES 8u /* sizes of pictures that a loop has work space for at a time */
+
+/* Work space for pictures of one rule and size: on the host and, if that computes them, on the device. */
+struct hk_picture_space {
   struct hk_picture_rule rule;
   uint32_t height, width;
+  struct hk_picture *host; /* NULL: none yet */
+  void *there;             /* likewise */
+};
+
+/* Work space of a loop; zero-initialised. */
+struct hk_picture_work {
+  struct hk_picture_place place; /* where they are computed; the caller sets it */
+  bool there;                    /* the device has been told of */
+  struct hk_picture_space space[HK_PICTURE_SPACES];
+  uint32_t next;                /* the space that is given up next */
   struct hk_picture_tile *tile; /* HK_PICTURE_POINTS; NULL: none yet, and so are these: */
   uint32_t *slot;
   int64_t *time;
@@ -40,6 +53,7 @@ struct hk_picture_source {
   struct hk_feeding *feeding; /* NULL: no feed */
   uint64_t owner;             /* of new sensors: sensors/owners.h */
   struct hk_cameras *cameras;
+  struct hk_picture_board *board; /* to show it on; NULL: none */
 };
 
 /* Takes a picture; there must be room as for a frame of points (hk_intake_open). wrong: why it cannot be one; NULL: it can. A

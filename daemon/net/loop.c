@@ -157,3 +157,17 @@ void hk_loop_feeds_no_more(struct hk_loop *l, struct hk_connection *c)
       break;
     }
 }
+
+static void loop_told_of_pictures(void *arg, const char *why)
+{
+  struct hk_loop *l = arg;
+  if (why)
+    hk_log(l->net->log, HK_LOG_WARNING, "loop %u cannot compute pictures on the GPU: %s; the processor does it", l->number, why);
+  else
+    hk_log(l->net->log, HK_LOG_INFO, "loop %u computes pictures on GPU %u", l->number, l->pictures.place.number);
+}
+
+void hk_loop_picture_device(struct hk_loop *l, const struct hk_picture_device *device, uint32_t number)
+{
+  l->pictures.place = (struct hk_picture_place){ device, number, HK_PICTURE_DEVICE_LEAST, loop_told_of_pictures, l };
+}

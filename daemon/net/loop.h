@@ -145,6 +145,9 @@ struct hk_loop *hk_loop_least_busy(struct hk_net *net); /* the loop with the few
 /* Hands results of other machines to a loop, which releases them. False: it has too many already. Thread: the cluster's. */
 bool hk_loop_show(struct hk_loop *loop, struct hk_shown *shown);
 
+/* Lets the loop compute pictures on a device (NULL: on the host), before it is started. */
+void hk_loop_picture_device(struct hk_loop *loop, const struct hk_picture_device *device, uint32_t number);
+
 /* For the loop's connections. */
 void hk_loop_add(struct hk_loop *loop, struct hk_connection *c);
 void hk_loop_remove(struct hk_loop *loop, struct hk_connection *c);

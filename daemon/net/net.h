@@ -86,7 +86,8 @@ struct hk_net {
   struct hk_gates gates;            /* of the listeners */
   struct hk_address_limits *limits; /* by address */
   struct hk_audit audit;
-  atomic_uint turned_away; /* connections refused by the limits */
+  struct hk_picture_board *board; /* the last pictures of cameras, for the page; NULL: nobody can look */
+  atomic_uint turned_away;        /* connections refused by the limits */
   struct hk_log_quota crowded;
   struct hk_net_sockets sockets;
 };

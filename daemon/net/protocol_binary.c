@@ -115,7 +115,8 @@ static enum hk_turn binary_picture(struct hk_connection *c, const struct hk_fram
   if (hk_picture_read(f, &m, &wrong) == HANKEL_BAD_PAYLOAD || (!feeds && m.before != 0))
     return hk_binary_bad_payload(c, f);
   c->feeding.at = m.before;
-  const struct hk_picture_source from = { c->source, feeds ? &c->feeding : NULL, hk_admission_owner(c), &c->binary.cameras };
+  const struct hk_picture_source from = { c->source, feeds ? &c->feeding : NULL, hk_admission_owner(c), &c->binary.cameras,
+                                          c->loop->net->board };
   const int code = hk_pictures_take(hk_connection_intake(c), &c->loop->pictures, &c->loop->config->pictures, &from, &m, wrong,
                                     why, sizeof why);
   if (code == HANKEL_LIMIT)

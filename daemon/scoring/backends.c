@@ -17,6 +17,7 @@ const struct hk_backend_kind hk_backend_kinds[] = {
                         .fields = { &hk_cuda_residual, &hk_cuda_focus },
                         .pipelines = &hk_pipelines_gpu,
                         .matrices = &hk_matrix_gpu,
+                        .pictures = &hk_cuda_pictures,
                         .batch = 262144,
                         .device = true },
   [HK_BACKEND_REFERENCE] = { .open = hk_reference_open, .batch = 16384 },

@@ -4,6 +4,7 @@
 
 #include "cpu/backend.h"
 #include "cpu/field/offload.h"
+#include "cpu/picture/device.h"
 #include "daemon/config/config.h"
 
 #include <stdbool.h>
@@ -18,6 +19,7 @@ struct hk_backend_kind {
   struct hk_field_kinds fields;              /* computes large fields on this device */
   const struct hk_pipelines_kind *pipelines; /* computes models of many lines; NULL: the host does */
   const struct hk_pipelines_kind *matrices;  /* the same of processes given as matrices with wide bands */
+  const struct hk_picture_device *pictures;  /* computes pictures; NULL: the host does */
   uint32_t batch;                            /* capacity of a batch, points */
   bool device; /* a separate device, which may be lost or hang while the rest of the machine works */
 };

@@ -460,6 +460,7 @@ bool hk_server_close(struct hk_server *s)
   hk_others_free(s->net.others);
   hk_peer_feeds_close(&s->net.peer_feeds);
   hk_gates_close(&s->net.gates);
+  hk_picture_board_free(s->net.board);
   hk_address_limits_free(s->net.limits);
   if (s->net.sockets.reserve >= 0)
     close(s->net.sockets.reserve);

@@ -1,5 +1,6 @@
 #include "daemon/server/server_shards.h"
 
+#include "daemon/net/loop.h"
 #include "daemon/scoring/backend_none.h"
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/relay.h"
@@ -69,6 +70,10 @@ int hk_server_open_shards(struct hk_server *s, char *error, size_t size)
     if (status != 0)
       return status;
     hk_registry_move(s->entry.registry, 0, &s->entry_shard.device->binding, NULL, NULL);
+  }
+  for (uint32_t i = 0; i < s->net.n_loops; i++) {
+    const uint32_t number = i % s->shards.n;
+    hk_loop_picture_device(&s->net.loops[i], s->shard[number].device->kind->pictures, number);
   }
   if (s->net.entry->relays) {
     snprintf(error, size, "no memory for a gateway");

@@ -2,12 +2,14 @@
 #include "daemon/server/web_answers.h"
 
 #include "daemon/durable/disk_health.h"
+#include "daemon/intake/picture_board.h"
 #include "daemon/scoring/stall.h"
 #include "daemon/server/metrics.h"
 #include "daemon/server/sensor_list.h"
 #include "daemon/server/web_lists.h"
 #include "daemon/server/web_sensor.h"
 
+#include <errno.h>
 #include <string.h>
 
 static bool web_answers_take(const struct hk_listener *listener, int fd, struct hk_address_limits_place *place, const char **why)
@@ -64,6 +66,11 @@ int hk_server_open_web(struct hk_server *s, char *error, size_t size)
   if (hk_web_descriptors(s->config) == 0)
     return 0;
   s->net.requests.http = web_answers_take;
+  s->net.board = hk_picture_board_new();
+  if (!s->net.board) {
+    snprintf(error, size, "HTTP: no memory");
+    return -ENOMEM;
+  }
   int status = hk_web_open(&s->web, &s->net, &answers, error, size);
   if (status == 0 && (status = hk_web_start(s->web)) != 0)
     snprintf(error, size, "HTTP: a thread cannot be started");

@@ -8,6 +8,7 @@
 #include "daemon/web/web_influx.h"
 #include "daemon/web/web_look.h"
 #include "daemon/web/web_otlp.h"
+#include "daemon/web/web_pictures.h"
 #include "daemon/web/web_remote_write.h"
 #include "daemon/web/web_reply.h"
 #include "daemon/web/web_socket.h"
@@ -89,6 +90,8 @@ static const struct hk_web_route routes[] = {
   { "/api/v1/sensors", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_sensors },
   { "/api/v1/groups", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_groups },
   { "/api/v1/lines", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_lines },
+  { "/api/v1/cameras", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_cameras },
+  { "/api/v1/picture", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_picture },
   { HK_WEB_LOOK_PATH, READS, true, HK_SCOPE_SUBSCRIBE, hk_web_look },
   { "/api/v1/stream", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_stream },
   { socket_path, READS, true, HK_SCOPE_SUBSCRIBE, hk_web_socket_plainly },

@@ -1,8 +1,8 @@
 /* Host side of the choice of neighbours on the GPU: see correlate_gpu.h. */
 #include "gpu/field/correlate_gpu.h"
 #include "gpu/cuda_error.h"
+#include "gpu/desk.h"
 #include "gpu/field/correlate_kernels.h"
-#include "gpu/field/desk.h"
 
 #include <cuda_runtime_api.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #include "gpu/field/focus_gpu.h"
 #include "gpu/cuda.h"
 #include "gpu/cuda_error.h"
-#include "gpu/field/desk.h"
+#include "gpu/desk.h"
 #include "gpu/field/focus_kernels.h"
 
 #include <cuda_runtime_api.h>

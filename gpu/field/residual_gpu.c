@@ -4,8 +4,8 @@
 #include "gpu/field/residual_gpu.h"
 #include "gpu/cuda.h"
 #include "gpu/cuda_error.h"
+#include "gpu/desk.h"
 #include "gpu/field/correlate_gpu.h"
-#include "gpu/field/desk.h"
 #include "gpu/field/residual_kernels.h"
 
 #include <cuda_runtime_api.h>

@@ -42,6 +42,18 @@ struct alignas(16) float4 {
   float x, y, z, w;
 };
 
+struct alignas(8) uint2 {
+  uint32_t x, y;
+};
+struct alignas(16) uint4 {
+  uint32_t x, y, z, w;
+};
+
+template <class T> static inline T __ldg(const T *at)
+{
+  return *at;
+}
+
 static inline float2 make_float2(float x, float y)
 {
   return { x, y };
@@ -89,6 +101,54 @@ static inline int __vimin3_s32(int a, int b, int c)
 static inline int __vimin_s32_relu(int a, int b)
 {
   return std::max(std::min(a, b), 0);
+}
+
+static inline float __fmaf_rn(float x, float y, float z)
+{
+  return std::fma(x, y, z);
+}
+
+static inline float __fdiv_rn(float x, float y)
+{
+  return x / y;
+}
+
+/* A half, by IEEE 754. */
+struct half_bits {
+  uint16_t bits;
+};
+
+static inline half_bits __ushort_as_half(uint16_t bits)
+{
+  return { bits };
+}
+
+static inline float __half2float(half_bits h)
+{
+  const int exponent = h.bits >> 10 & 31, fraction = h.bits & 1023;
+  const float size = exponent == 31 ? (fraction ? NAN : INFINITY)
+                                    : std::ldexp((float)(exponent ? 1024 + fraction : fraction), (exponent ? exponent : 1) - 25);
+  return h.bits & 0x8000 ? -size : size;
+}
+
+/* Bytes of a and b, 0..3 and 4..7, by the four lowest digits of the selector. */
+static inline uint32_t __byte_perm(uint32_t a, uint32_t b, uint32_t selector)
+{
+  const uint64_t both = (uint64_t)b << 32 | a;
+  uint32_t out = 0;
+  for (int k = 0; k < 4; k++)
+    out |= (uint32_t)(both >> 8 * (selector >> 4 * k & 7) & 255) << 8 * k;
+  return out;
+}
+
+static inline uint32_t __vminu2(uint32_t a, uint32_t b)
+{
+  return std::min(a >> 16, b >> 16) << 16 | std::min(a & 65535, b & 65535);
+}
+
+static inline uint32_t __vmaxu2(uint32_t a, uint32_t b)
+{
+  return std::max(a >> 16, b >> 16) << 16 | std::max(a & 65535, b & 65535);
 }
 
 static inline int __double2hiint(double x)
@@ -256,6 +316,16 @@ template <class T> static inline T __shfl_sync(uint32_t, T mine, uint32_t from)
   memcpy(&bits, &mine, sizeof mine);
   memcpy(&mine, &emulated_warp::all(bits)[from % emulated_warp::lanes], sizeof mine);
   return mine;
+}
+
+template <class T> static inline T __shfl_up_sync(uint32_t mask, T mine, uint32_t by)
+{
+  return __shfl_sync(mask, mine, threadIdx.x < by ? threadIdx.x : threadIdx.x - by);
+}
+
+template <class T> static inline T __shfl_down_sync(uint32_t mask, T mine, uint32_t by)
+{
+  return __shfl_sync(mask, mine, threadIdx.x + by < emulated_warp::lanes ? threadIdx.x + by : threadIdx.x);
 }
 
 template <class T> static inline T __shfl_xor_sync(uint32_t mask, T mine, uint32_t by)

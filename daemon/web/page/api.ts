@@ -166,6 +166,21 @@ export interface Model {
   line: Line;
 }
 
+/** A camera, and with `shown` its last picture. */
+export interface Camera {
+  camera: string;
+  time: number;
+  height: number;
+  width: number;
+  tile: number;
+  statistics: string[];
+  shown?: { rows: number; columns: number; low: number; high: number; cells: string };
+}
+
+export interface Cameras {
+  cameras: Camera[];
+}
+
 export interface Window {
   match: string;
   name?: string;
@@ -180,6 +195,7 @@ export interface Status {
   uptime_s: number;
   threads: number;
   backend: string;
+  input: { pictures: number };
   points: { in: number; scored: number; pending: number; dropped: number; late: number };
   udp: { lost_points: number };
   sensors: { count: number };

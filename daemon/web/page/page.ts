@@ -5,11 +5,12 @@ import type { View } from './tools';
 import { now } from './now';
 import { sensor } from './sensor';
 import { lines } from './lines';
+import { cameras } from './cameras';
 import { wall } from './wall';
 import { timeline } from './timeline';
 import { health } from './health';
 
-const views: Record<string, View> = { now, sensor, wall, timeline, lines, health };
+const views: Record<string, View> = { now, sensor, wall, timeline, lines, cameras, health };
 const here = <Kind extends HTMLElement>(id: string): Kind => document.getElementById(id) as Kind; // index.html has it
 const view = here('view'), link = here('link');
 let leave: () => void = () => {}, turn = 0, probe: ReturnType<typeof setTimeout> | undefined;
@@ -24,9 +25,10 @@ function told(well: boolean, text?: string): void {
 }
 
 /** A stream does not say why it is refused: whoever is not known any more has to log in. */
-/** The view of lines is offered where there are some. */
+/** The views of lines and cameras are offered where there are some. */
 async function offer(): Promise<void> {
-  const { models } = await ask<Status>('status');
+  const { models, input } = await ask<Status>('status');
+  here('cameras').hidden = input.pictures === 0;
   here('lines').hidden = models.lines === 0;
 }
 
@@ -91,7 +93,7 @@ here('find').addEventListener('submit', e => {
 });
 document.addEventListener('keydown', e => {
   if ((e.target as Element).matches('input, select, textarea') || e.ctrlKey || e.metaKey || e.altKey) return;
-  const keys: Record<string, string> = { n: 'now', w: 'wall', t: 'timeline', l: 'lines', h: 'health' }, to = keys[e.key];
+  const keys: Record<string, string> = { n: 'now', w: 'wall', t: 'timeline', l: 'lines', c: 'cameras', h: 'health' }, to = keys[e.key];
   if (to) location.hash = to;
   if (e.key === '/') { e.preventDefault(); field.focus(); }
 });

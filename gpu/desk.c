@@ -1,5 +1,5 @@
 /* Copies to a GPU and back: see desk.h. */
-#include "gpu/field/desk.h"
+#include "gpu/desk.h"
 
 #include <cuda_runtime_api.h>
 #include <errno.h>
