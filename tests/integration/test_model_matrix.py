@@ -85,7 +85,7 @@ class Matrix(test_model.Field):
     def check(self, **files):
         for name, text in files.items():
             self.file(f'{name}.mtx' if len(name) == 1 else 't.model', text)
-        path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + self.configured())
+        path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + test_model.sections('t', self.model))
         return subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
 
     def test_said(self):
