@@ -77,6 +77,13 @@ static int check_shape(const struct hk_band_shape *s, const struct hk_band_wide_
   return 0;
 }
 
+/* Copies from the host in the order of the stream. (cudaMemcpy returns when such bytes are staged, and our streams do not wait
+ * until they are there.) */
+static cudaError_t wide_gpu_up(struct hk_band_wide *w, void *there, const void *from, size_t bytes)
+{
+  return cudaMemcpyAsync(there, from, bytes, cudaMemcpyHostToDevice, w->rest);
+}
+
 /* Allocates, and copies the plans' segments. */
 static cudaError_t wide_gpu_set_up(struct hk_band_wide *w)
 {
@@ -102,10 +109,8 @@ static cudaError_t wide_gpu_set_up(struct hk_band_wide *w)
   w->segments = (struct hk_wide_segment *)(void *)(w->sums + 1);
   hk_wide_plan_place(&w->parted, w->numbers, w->segments);
   hk_wide_plan_place(&w->whole, w->numbers, w->segments + HK_WIDE_SEGMENTS + 1);
-  failed = cudaMemcpy(w->segments, w->parted.segment, SEGMENT_BYTES / 2, cudaMemcpyHostToDevice);
-  if (!failed)
-    failed = cudaMemcpy(w->segments + HK_WIDE_SEGMENTS + 1, w->whole.segment, SEGMENT_BYTES / 2, cudaMemcpyHostToDevice);
-  return failed;
+  failed = wide_gpu_up(w, w->segments, w->parted.segment, SEGMENT_BYTES / 2);
+  return failed ? failed : wide_gpu_up(w, w->segments + HK_WIDE_SEGMENTS + 1, w->whole.segment, SEGMENT_BYTES / 2);
 }
 
 int hk_band_wide_open(struct hk_band_wide **out, const struct hk_band_shape *s, const struct hk_band_wide_way *way,
@@ -398,9 +403,9 @@ int hk_band_wide_solve(struct hk_band_wide *w, const double *a, const double *b,
   if (!failed)
     failed = wide_gpu_make_room(w);
   if (!failed)
-    failed = (int)cudaMemcpy(w->a, a, m->n * ((size_t)m->below + 1 + m->above) * sizeof *a, cudaMemcpyHostToDevice);
+    failed = (int)wide_gpu_up(w, w->a, a, m->n * ((size_t)m->below + 1 + m->above) * sizeof *a);
   if (!failed)
-    failed = (int)cudaMemcpy(w->b, b, m->n * sizeof *b, cudaMemcpyHostToDevice);
+    failed = (int)wide_gpu_up(w, w->b, b, m->n * sizeof *b);
   return failed ? ended(w, failed) : copied(w, x, hk_band_wide_solve_there(w, w->a, w->b, w->x, o));
 }
 
@@ -410,7 +415,7 @@ int hk_band_wide_solve_with(struct hk_band_wide *w, const double *b, double *x, 
   if (!failed)
     failed = wide_gpu_make_room(w);
   if (!failed)
-    failed = (int)cudaMemcpy(w->b, b, w->matrix.n * sizeof *b, cudaMemcpyHostToDevice);
+    failed = (int)wide_gpu_up(w, w->b, b, w->matrix.n * sizeof *b);
   return failed ? ended(w, failed) : copied(w, x, hk_band_wide_solve_with_there(w, w->b, w->x, o));
 }
 
