@@ -15,6 +15,7 @@ struct hk_picture_board {
   pthread_mutex_t lock;
   struct hk_board_picture *picture[HK_BOARD_CAMERAS]; /* by name, n of them */
   uint32_t n;
+  uint64_t shown; /* pictures until now */
 };
 
 struct hk_picture_board *hk_picture_board_new(void)
@@ -46,16 +47,23 @@ bool hk_picture_board_due(const struct hk_picture_board *b, int64_t *last)
 
 /* --- making them small ---------------------------------------------------------------------------------------------------- */
 
+/* The pixel to look at behind `at`, a step on, but the first one of each block is looked at. */
+static uint32_t look_on(uint32_t at, uint32_t step, uint32_t side)
+{
+  const uint32_t next = (at / side + 1) * side;
+  return at + step < next ? at + step : next;
+}
+
 /* The greatest pixels of blocks of `side` on a side, in pixels' unit; NaN: all are missing. row: room for a row of pixels. */
 static void greatest(const struct hk_picture_message *m, uint32_t side, uint32_t rows, uint32_t columns, float *row, float *out)
 {
   const uint32_t step = (side + LOOKED_AT - 1) / LOOKED_AT;
   for (uint32_t i = 0; i < rows * columns; i++)
     out[i] = NAN;
-  for (uint32_t r = 0; r < m->height; r += step) {
+  for (uint32_t r = 0; r < m->height; r = look_on(r, step, side)) {
     float *cells = out + (size_t)(r / side) * columns;
     hk_picture_pixels(m, r, row);
-    for (uint32_t i = 0; i < m->width; i += step)
+    for (uint32_t i = 0; i < m->width; i = look_on(i, step, side))
       if (isfinite(row[i]) && !(row[i] <= cells[i / side]))
         cells[i / side] = row[i];
   }
@@ -119,12 +127,12 @@ static bool is_at(const struct hk_picture_board *b, uint32_t i, const char *name
   return i < b->n && strcmp(b->picture[i]->name, name) == 0;
 }
 
-/* Takes the picture that is oldest away. Returns it. */
+/* Takes away the picture that was shown before all others, whatever its camera's clock says. Returns it. */
 static struct hk_board_picture *take_oldest(struct hk_picture_board *b)
 {
   uint32_t oldest = 0;
   for (uint32_t i = 1; i < b->n; i++)
-    oldest = b->picture[i]->time < b->picture[oldest]->time ? i : oldest;
+    oldest = b->picture[i]->shown < b->picture[oldest]->shown ? i : oldest;
   struct hk_board_picture *p = b->picture[oldest];
   b->n--;
   memmove(&b->picture[oldest], &b->picture[oldest + 1], (b->n - oldest) * sizeof *b->picture);
@@ -138,6 +146,7 @@ void hk_picture_board_show(struct hk_picture_board *b, const struct hk_pictures_
   if (!p)
     return;
   pthread_mutex_lock(&b->lock);
+  p->shown = b->shown++;
   if (!is_at(b, place_of(b, p->name), p->name) && b->n == HK_BOARD_CAMERAS)
     old = take_oldest(b);
   const uint32_t at = place_of(b, p->name);

@@ -18,6 +18,7 @@ struct hk_picture_board;
 struct hk_board_picture {
   char name[HK_NAME_MAX + 1];
   int64_t time;
+  uint64_t shown;                              /* number of the picture among all that were shown */
   uint32_t height, width;                      /* of the picture, pixels */
   uint32_t tile;                               /* side of a tile, pixels */
   uint32_t statistics;                         /* as in struct hk_pictures_rule */
