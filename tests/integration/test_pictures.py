@@ -14,7 +14,7 @@ from harness import SCORED, SECOND, START, UNSCORED
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
 import hankeld  # noqa: E402
 
-PICTURE, ERROR = 0x0d, 0xff
+PICTURE, FEED, FEED_AT, ACK, ERROR = 0x0d, 0x09, 0x89, 0x95, 0xff
 H, W, TILE = 20, 36, 8
 DETECTORS = '[detector tiles]\nmatch = oven*/*\nwindow = 8\nalert = off\n[pictures ovens]\nmatch = oven*\ntile = 8\nstatistics = max, mean, spread\n'
 
@@ -112,6 +112,20 @@ class Pictures(harness.Case):
         self.assertEqual(counted, 12)
         names = [n for n in tiles(pictures[0])]
         self.assertEqual(series.keys(), {('oven 1/' + n, START + t * SECOND) for n in [*names, 'door'] for t in range(12)})
+
+    def test_sent_again(self):
+        """A picture of a feed comes a second time over another connection, with one behind it: its points are left out, and it moves nothing."""
+        d = self.daemon(DETECTORS, keys='threads = 1\nmax_ahead = off\n')
+        for sent, at in ((1, 0), (2, 1)):  # the picture, and once more, with another
+            with d.client() as c:
+                self.assertEqual(c.request(FEED, harness.text('ovens'), FEED_AT).one('Q'), at)
+                for k in range(sent):
+                    c.send(harness.frame(PICTURE, payload(time=START + k * SECOND, before=k)))
+                while (got := c.receive())[::2] != (ACK, struct.pack('<Q', sent)):
+                    self.assertEqual(got[0], ACK)
+        harness.until(lambda: d.status()['points']['pending'] == 0, 'all points')
+        status = d.status()
+        self.assertEqual((status['points']['in'], status['points']['scored'] + status['points']['unscored'], status['points']['late'], status['dropped']['resent']), (9, 6, 0, 3))
 
 
 if __name__ == '__main__':
