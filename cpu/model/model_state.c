@@ -3,7 +3,12 @@
 #include "cpu/model/model_internal.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
+
+/* Bytes of a line's course in states of before means of its friction were kept: they begin with the first row after the start. */
+#define OLD_COURSE offsetof(struct hk_model_course, said)
+_Static_assert(OLD_COURSE == 32, "as it was written");
 
 size_t hk_model_state_size(const struct hk_model_plan *p)
 {
@@ -17,10 +22,11 @@ struct parts {
   size_t lines, drives, checks, points;
 };
 
-static struct parts parts_of(const struct hk_model_plan *p)
+/* course: bytes of a line's. */
+static struct parts parts_of(const struct hk_model_plan *p, size_t course)
 {
   struct parts of = { .lines = sizeof(struct hk_model_head) };
-  of.drives = of.lines + p->lines * sizeof(struct hk_model_course);
+  of.drives = of.lines + p->lines * course;
   of.checks = of.drives + p->boundaries * sizeof(struct hk_model_drive);
   of.points = of.checks + p->sensors * sizeof(struct hk_model_check);
   return of;
@@ -28,7 +34,7 @@ static struct parts parts_of(const struct hk_model_plan *p)
 
 void hk_model_write(const struct hk_model *m, void *state)
 {
-  const struct parts of = parts_of(m->plan);
+  const struct parts of = parts_of(m->plan, sizeof(struct hk_model_course));
   uint8_t *at = state;
   memcpy(at, &m->now, sizeof m->now);
   memcpy(at + of.lines, m->line, of.drives - of.lines);
@@ -67,16 +73,21 @@ static bool model_state_is_sound(const struct hk_model *m, const double *points)
 
 bool hk_model_read(struct hk_model *m, const void *state, size_t size)
 {
-  const struct parts of = parts_of(m->plan);
+  const size_t now = hk_model_state_size(m->plan), old = now - m->plan->lines * (sizeof(struct hk_model_course) - OLD_COURSE),
+               course = size == old ? OLD_COURSE : sizeof(struct hk_model_course);
+  const struct parts of = parts_of(m->plan, course);
   const uint8_t *at = state;
   struct hk_model_head head;
-  if (size != hk_model_state_size(m->plan))
+  if (size != now && size != old)
     return false;
   memcpy(&head, at, sizeof head);
   if (head.sensors != m->now.sensors || head.points != m->now.points || head.lines != m->now.lines)
     return false;
   m->now = head;
-  memcpy(m->line, at + of.lines, of.drives - of.lines);
+  for (uint32_t i = 0; i < m->plan->lines; i++) {
+    m->line[i] = (struct hk_model_course){ 0 };
+    memcpy(&m->line[i], at + of.lines + i * course, course);
+  }
   memcpy(m->drive, at + of.drives, of.checks - of.drives);
   memcpy(m->check, at + of.checks, of.points - of.checks);
   const double *points = (const double *)(const void *)(at + of.points);
