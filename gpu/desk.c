@@ -3,16 +3,28 @@
 
 #include <cuda_runtime_api.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+/* Devices on which an operation hung, whoever waited for it, by bit: to free memory there, or to ask for some, waits for all
+ * operations, for good. */
+static atomic_uint desk_hung;
+
+static unsigned desk_bit(const struct hk_desk *d)
+{
+  return 1u << ((unsigned)d->device % 32);
+}
+
 int hk_desk_open(struct hk_desk *d, int device, size_t size)
 {
   d->device = device;
   d->size = size > HK_DESK_LEAST ? size : HK_DESK_LEAST;
+  if (atomic_load(&desk_hung) & desk_bit(d))
+    return (int)cudaErrorLaunchTimeout;
   cudaError_t failed = cudaSetDevice(device);
   if (!failed)
     failed = cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking);
@@ -23,7 +35,7 @@ int hk_desk_open(struct hk_desk *d, int device, size_t size)
 
 void hk_desk_close(struct hk_desk *d, void *memory)
 {
-  if (d->hangs)
+  if (atomic_load(&desk_hung) & desk_bit(d))
     return;
   (void)cudaSetDevice(d->device);
   if (d->stream)
@@ -45,9 +57,10 @@ int hk_desk_wait(struct hk_desk *d, int failed)
   cudaError_t waited;
   while ((waited = cudaStreamQuery(d->stream)) == cudaErrorNotReady) {
     const int64_t took = desk_now() - begin;
-    d->hangs = took > HK_DESK_PATIENCE * (int64_t)1000000000;
-    if (d->hangs)
+    if (took > HK_DESK_PATIENCE * (int64_t)1000000000) {
+      atomic_fetch_or(&desk_hung, desk_bit(d));
       return -ETIMEDOUT;
+    }
     if (took > 2000000)
       usleep(50);
   }

@@ -4,10 +4,11 @@
 #ifndef HK_DESK_H
 #define HK_DESK_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
-#define HK_DESK_PATIENCE 5 /* s that the device may need for any operation; then it counts as hung */
+/* Seconds that a device may need for any operation. Then it counts as hung until the process ends: no desk is opened there any
+ * more, and closing one frees nothing. */
+#define HK_DESK_PATIENCE 5
 #define HK_DESK_LEAST (4u << 20)
 
 struct CUstream_st; /* cudaStream_t points to it */
@@ -18,7 +19,6 @@ struct hk_desk {
   struct CUstream_st *stream;
   char *memory; /* `size` bytes of the host, which the device reaches by itself */
   size_t size;
-  bool hangs; /* so nothing that it may still use is freed */
 };
 
 /* Makes the stream, and at least `size` bytes, on a device. After an error, too, hk_desk_close frees what exists. */

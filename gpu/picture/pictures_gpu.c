@@ -151,10 +151,7 @@ int hk_pictures_gpu_begin(struct hk_pictures_gpu *g, uint32_t place, uint32_t ki
 
 int hk_pictures_gpu_wait(struct hk_pictures_gpu *g, uint32_t place)
 {
-  const int status = hk_desk_wait(&g->place[place].desk, 0);
-  for (uint32_t i = 0; status == -ETIMEDOUT && i < g->n; i++) /* one device for all */
-    g->place[i].desk.hangs = true;
-  return status;
+  return hk_desk_wait(&g->place[place].desk, 0);
 }
 
 const struct hk_picture_tile *hk_pictures_gpu_tiles(const struct hk_pictures_gpu *g, uint32_t place, uint32_t k)
