@@ -87,7 +87,11 @@ static int plan_matrix_read_all(struct hk_plan_matrix *m, const struct hk_plan_l
   struct hk_market storage = { 0 };
   int status = read_matrix(r, &file[HK_PLAN_EQUATIONS], folder, &s->equations);
   s->n = s->equations.rows;
-  status = status ? status : check_side(r, &file[HK_PLAN_EQUATIONS], "columns", s->equations.columns, s->n);
+  if (status == 0 && s->equations.columns != s->n) {
+    char why[128];
+    snprintf(why, sizeof why, "the equations are not square: %u rows, columns: %u", s->n, s->equations.columns);
+    return hk_plan_complain(r, &file[HK_PLAN_EQUATIONS], why);
+  }
   if (status == 0 && file[HK_PLAN_STORAGE].is.length > 0) {
     status = read_matrix(r, &file[HK_PLAN_STORAGE], folder, &storage);
     status = status ? status : check_side(r, &file[HK_PLAN_STORAGE], "rows", storage.rows, s->n);

@@ -65,6 +65,8 @@ static bool market_next_word(struct reader *r)
   for (; r->at < r->end && !market_is_blank(*r->at) && *r->at != '\n' && n < LONGEST; n++)
     r->word[n] = *r->at++;
   r->word[n] = 0;
+  if (memchr(r->word, 0, n)) /* it would end the word, as if what follows were not there */
+    memset(r->word, '?', n);
   return n > 0 && (r->at == r->end || market_is_blank(*r->at) || *r->at == '\n');
 }
 

@@ -117,8 +117,22 @@ static void test_faults(void **state)
   }
 }
 
+/* A zero byte ends no word: what it stands in is no number. */
+static void test_zero_bytes(void **state)
+{
+  static const char text[] = HEAD "coordinate real general\n1 1 1\n1 1 \0\n", within[] = HEAD "array real general\n1 1\n1\0002\n";
+  struct hk_market m;
+  char error[256];
+  (void)state;
+  assert_int_equal(hk_market_parse(&m, text, sizeof text - 1, error, sizeof error), -EINVAL);
+  assert_string_equal(error, "line 3, column 5: ?: not a finite number");
+  assert_int_equal(hk_market_parse(&m, within, sizeof within - 1, error, sizeof error), -EINVAL);
+  assert_string_equal(error, "line 3, column 1: ???: not a finite number");
+}
+
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_forms), cmocka_unit_test(test_sums), cmocka_unit_test(test_faults) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_forms), cmocka_unit_test(test_sums), cmocka_unit_test(test_faults),
+                                      cmocka_unit_test(test_zero_bytes) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
