@@ -23,7 +23,9 @@
 #include <unistd.h>
 
 #define SECOND 1000000000ll
-#define LINGER (60 * SECOND) /* scores are shared for so long after the last listener was seen */
+#define LINGER (600 * SECOND) /* scores are shared for so long after the last listener was seen: the log keeps them as long, */
+#define EARLY (6 * SECOND)    /* and so long from the start on, */
+#define AGAIN (60 * SECOND)   /* or from a new connection on, until listeners are back and counted */
 
 /* What it shows. */
 struct scores_in {
@@ -210,7 +212,7 @@ static int scores_begin(struct hk_cluster *c)
     return s->in.last ? status : -ENOMEM;
   for (uint32_t i = 0; i < most; i++)
     s->in.last[i] = INT64_MIN;
-  s->until = hk_now() + LINGER / 10; /* perhaps some listen: so nothing is missed until they are counted */
+  s->until = hk_now() + EARLY; /* perhaps some listen: so nothing is missed until they are counted */
   struct epoll_event event = { .events = EPOLLIN };
   if (s->epoll < 0 || s->in.back < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->in.back, &event) != 0)
     return -errno;
@@ -242,8 +244,8 @@ static int scores_greeted(struct hk_cluster *c)
   hk_confirms_begin(&s->out.confirms);
   s->in.follows = s->in.listens = s->in.owed = false;
   s->counted = 0;
-  if (s->out.fd >= 0 && s->until < hk_now() + LINGER / 2)
-    s->until = hk_now() + LINGER / 2;
+  if (s->out.fd >= 0 && s->until < hk_now() + AGAIN)
+    s->until = hk_now() + AGAIN;
   return c->kind->log(c->engine, HK_ENGINE_SCORES);
 }
 
@@ -272,7 +274,7 @@ static int scores_count(struct hk_cluster *c)
     status = c->kind->count(c->engine, HK_ENGINE_LISTENERS, s->in.listens, &all);
   s->counted = hk_now();
   s->others = all - (s->in.listens && all > 0);
-  if (s->others > 0)
+  if (s->others > 0 || (s->in.listens && all == 0)) /* or the broker does not know */
     s->until = s->counted + LINGER;
   c->more = true; /* the answers may have come with messages, which the socket no longer shows */
   return status;

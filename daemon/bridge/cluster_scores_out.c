@@ -13,6 +13,7 @@
 
 #define SECOND 1000000000ll
 #define WINDOW HK_SCORES_WINDOW
+#define RESULT_LEAST 16u /* bytes of a result in a frame: value, handle and score; the time may be that of all */
 _Static_assert(WINDOW < HK_CONFIRMS_MAX, "all may be on their way");
 
 int hk_scores_out_begin(struct hk_scores_out *o, uint32_t max_sensors, int epoll)
@@ -159,7 +160,7 @@ static void scores_share(struct hk_cluster *c, struct hk_scores_out *o, const st
 
 bool hk_scores_out_room(const struct hk_scores_out *o)
 {
-  return o->n + HK_FRAME_MAX / (21 * HK_SCORE_MESSAGE_MAX) + 1 <= WINDOW;
+  return o->n + HK_FRAME_MAX / (RESULT_LEAST * HK_SCORE_MESSAGE_MAX) + 1 <= WINDOW;
 }
 
 bool hk_scores_out_hear(struct hk_cluster *c, struct hk_scores_out *o)

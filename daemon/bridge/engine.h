@@ -108,8 +108,9 @@ struct hk_broker_engine_kind {
    * other partition. */
   int (*lease)(struct hk_broker_engine *engine, uint32_t partition);
   /* Counts the connections of a group. in: whether this one belongs to it from now on; it does not at first. *out: their number,
-   * including this one. NULL: the broker knows who waits, shares the leases out evenly, and recalls those that are another's; who
-   * listens to scores is not known, so these are always shared. */
+   * including this one; where the broker does not know it (a queue without a leader), it may be too small, even 0. NULL: the
+   * broker knows who waits, shares the leases out evenly, and recalls those that are another's; who listens to scores is not
+   * known, so these are always shared. */
   int (*count)(struct hk_broker_engine *engine, enum hk_engine_group group, bool in, uint32_t *out);
   /* Sends a sign of life to the broker, regardless of data to read: for callers that cannot call `next` for seconds. May wait
    * for the broker only. */

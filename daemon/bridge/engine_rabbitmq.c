@@ -13,6 +13,7 @@
  *    waiting consumer publishes the message, of which the queue keeps one; a holder acknowledges further ones.
  *  - A consumer of a queue that is deleted, or whose broker is lost, is told so only if the client has said that it understands
  *    that (consumer_cancel_notify); else it waits for ever.
+ *  - The broker says that a quorum queue has no consumers when its leader is missing, or does not answer within 250 ms.
  *  - A broker without memory or disk stops reading. It reports that to clients that support it (connection.blocked), once
  *    something was sent. */
 #include "daemon/bridge/engine.h"
@@ -309,7 +310,7 @@ static int rabbitmq_count(struct hk_broker_engine *e, enum hk_engine_group group
   const amqp_queue_declare_ok_t *there = declare(r, queue, entries, 2);
   if (!there)
     return reply_of(r, name, amqp_get_rpc_reply(r->amqp));
-  *out = there->consumer_count - r->in[group] + in;
+  *out = there->consumer_count < r->in[group] ? 0 : there->consumer_count - r->in[group] + in;
   if (in == r->in[group])
     return 0;
   const bool done = in ? amqp_basic_consume(r->amqp, CHANNEL, queue, tag, 0, 0, 0, amqp_empty_table) != NULL
