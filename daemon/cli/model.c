@@ -122,8 +122,14 @@ static int take_unknown(char **argv, const char *text, const struct hk_model_pla
   if (!place || !place[0])
     return hk_usage(argv, "--leak %s: want AT,SHARE,UNKNOWN, a number from 1 to %u", text, plan->matrix->n);
   const int status = hk_option_whole(argv, "--leak: UNKNOWN", place, 1, plan->matrix->n, &unknown);
-  out->node = status == 0 ? (uint32_t)unknown - 1 : 0;
-  return status;
+  if (status != 0)
+    return status;
+  out->node = (uint32_t)unknown - 1;
+  if (plan->matrix->given[out->node])
+    return hk_usage(argv, "--leak %s: a boundary gives unknown %s, from which nothing can leak", text, place);
+  if (hk_market_place(&plan->matrix->equations, out->node, out->node) == UINT32_MAX)
+    return hk_usage(argv, "--leak %s: equation %s has no number on the diagonal, a share of which could leak", text, place);
+  return 0;
 }
 
 /* The place of a leak in a network. */

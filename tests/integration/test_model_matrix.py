@@ -92,6 +92,7 @@ class Matrix(test_model.Field):
         self.assertRegex(self.check().stdout, self.SAYS)
         for arguments, said in ((['fit', self.model, self.model], 'it is given as matrices, which have neither friction nor wave speed to fit'),
                                 (['simulate', '--leak', '1h,0.1', self.model], '--leak 1h,0.1: want AT,SHARE,UNKNOWN, a number from 1 to 36'),
+                                (['simulate', '--leak', '1h,0.1,1', self.model], '--leak 1h,0.1,1: a boundary gives unknown 1'),
                                 (['simulate', '--leak', '1h,0.1,37', self.model], '--leak: UNKNOWN 37')):
             done = hankel('model', *arguments)
             self.assertEqual((done.returncode != 0, said in done.stderr), (True, True), done.stderr)
