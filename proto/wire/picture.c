@@ -35,13 +35,13 @@ static const char *wrong_head(const struct hk_picture_message *m, uint8_t zero)
     return "there is no such kind of pixels: 0 is u8, 1 u16, 2 f16, 3 f32";
   if (!(m->scale > 0) || !isfinite(m->scale) || !isfinite(m->offset))
     return "its scale is not a number over 0, or its offset is none";
-  return m->before > INT64_MAX ? "its place in the feed is out of range" : NULL;
+  return NULL;
 }
 
 int hk_picture_write(struct hk_writer *w, uint32_t tag, const struct hk_picture_message *m)
 {
   static const uint8_t zeros[4];
-  if (wrong_head(m, 0) || !hk_name_valid(m->camera.data, m->camera.length) || hk_picture_size(m) == 0)
+  if (m->before > INT64_MAX || wrong_head(m, 0) || !hk_name_valid(m->camera.data, m->camera.length) || hk_picture_size(m) == 0)
     return -EINVAL;
   const size_t place = hk_frame_begin(w, HK_PICTURE, tag);
   hk_put_u64(w, m->before);
@@ -72,7 +72,7 @@ int hk_picture_read(const struct hk_frame *f, struct hk_picture_message *m, cons
   const uint16_t length = hk_get_u16(&r);
   m->scale = hk_get_f32(&r);
   m->offset = hk_get_f32(&r);
-  if (r.bad)
+  if (r.bad || m->before > INT64_MAX)
     return HANKEL_BAD_PAYLOAD;
   const char *name = (const char *)hk_take(&r, length);
   const uint8_t *rest = hk_take(&r, name_room(length) - length);

@@ -23,9 +23,9 @@ struct hk_picture_message {
 uint32_t hk_picture_bytes(uint8_t kind);
 /* Size of the whole frame; 0: it is too large. */
 size_t hk_picture_size(const struct hk_picture_message *m);
-/* As the writers and readers of message.h. The reader returns HANKEL_BAD_PAYLOAD for a payload without a head; and
- * HANKEL_BAD_PICTURE with *why, a reason for people, if it has one and the rest is not valid: then `before` is, and `camera` is
- * valid or empty. */
+/* As the writers and readers of message.h. The reader returns HANKEL_BAD_PAYLOAD for a payload without a head, or one
+ * whose `before` is over INT64_MAX; and HANKEL_BAD_PICTURE with *why, a reason for people, if the rest is not valid: then
+ * `camera` is valid or empty. */
 int hk_picture_write(struct hk_writer *w, uint32_t tag, const struct hk_picture_message *m);
 int hk_picture_read(const struct hk_frame *f, struct hk_picture_message *m, const char **why);
 /* Writes the pixels of row r as floats, without scale and offset. */

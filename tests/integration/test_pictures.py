@@ -123,6 +123,12 @@ class Pictures(harness.Case):
                     c.send(harness.frame(PICTURE, payload(time=START + k * SECOND, before=k)))
                 while (got := c.receive())[::2] != (ACK, struct.pack('<Q', sent)):
                     self.assertEqual(got[0], ACK)
+        with d.client() as c:  # a place that cannot be is not where the feed is from then on
+            self.assertEqual(c.request(FEED, harness.text('ovens'), FEED_AT).one('Q'), 2)
+            c.send(harness.frame(PICTURE, payload(before=1 << 63)))
+            self.assertEqual(c.receive()[0], ERROR)
+        with d.client() as c:
+            self.assertEqual(c.request(FEED, harness.text('ovens'), FEED_AT).one('Q'), 2)
         harness.until(lambda: d.status()['points']['pending'] == 0, 'all points')
         status = d.status()
         self.assertEqual((status['points']['in'], status['points']['scored'] + status['points']['unscored'], status['points']['late'], status['dropped']['resent']), (9, 6, 0, 3))
