@@ -187,11 +187,12 @@ static size_t point_name(const struct hk_camera *c, uint32_t k, char out[HK_NAME
 /* Finds the sensors of a camera that it lacks, or makes them. False: no memory. */
 static bool pictures_find_sensors(struct hk_intake *in, struct hk_camera *c, uint64_t owner)
 {
-  uint32_t n = 0, *which = malloc(3 * (size_t)c->n * sizeof *which), *slot = which + c->n, *reason = slot + c->n;
+  uint32_t n = 0, *which = malloc((size_t)c->n * sizeof *which), *slot = malloc((size_t)c->n * sizeof *slot),
+           *reason = malloc((size_t)c->n * sizeof *reason);
   struct hk_string *name = malloc(c->n * sizeof *name);
   char *text = malloc((size_t)c->n * (HK_NAME_MAX + 1));
   const struct hk_handles handles = hk_registry_lookup(in->registry);
-  const bool fine = which && name && text;
+  const bool fine = which && slot && reason && name && text;
   for (uint32_t k = 0; k < c->n && fine; k++) {
     char *one = text + (size_t)n * (HK_NAME_MAX + 1);
     if (c->handle[k] != HK_NO_HANDLE && hk_handle_good(&handles, c->handle[k]))
@@ -201,7 +202,8 @@ static bool pictures_find_sensors(struct hk_intake *in, struct hk_camera *c, uin
   }
   if (fine && n > 0)
     hk_registry_take_all(in->registry, owner, n, name, slot, reason);
-  c->refused = c->since = 0;
+  if (fine) /* else it asks again with the next picture */
+    c->refused = c->since = 0;
   for (uint32_t i = 0; i < n && fine; i++) {
     c->handle[which[i]] = reason[i] == 0 ? hk_registry_handle(in->registry, slot[i]) : HK_NO_HANDLE;
     if (reason[i] == 0)
@@ -211,6 +213,8 @@ static bool pictures_find_sensors(struct hk_intake *in, struct hk_camera *c, uin
     hk_intake_refused(in, (int)reason[i], name[i].data, name[i].length);
   }
   free(which);
+  free(slot);
+  free(reason);
   free(name);
   free(text);
   return fine;
