@@ -98,6 +98,16 @@ class Cluster(harness.Case):
     def of(self, d):
         return d.status()['cluster']
 
+    def fed(self):
+        """A gateway and a scorer, and a feed of which 600 points are acknowledged."""
+        d = [self.start('gateway'), self.scorer('a')]
+        self.connected(*d)
+        f = Feeder('f', self.values)
+        f.connect(d[0])
+        f.send(600)
+        f.wait(600)
+        return d, f
+
     def connected(self, *daemons):
         for d in daemons:
             until(lambda: self.of(d)['state'] == 'connected', 'the broker to be connected', rabbit.START)

@@ -133,12 +133,7 @@ class TestFaults(Cluster):
 
     def test_the_broker_is_killed(self):
         """Nothing is acknowledged that it has not; nothing is lost that is."""
-        d = [self.start('gateway'), self.scorer('a')]
-        self.connected(*d)
-        f = Feeder('f', self.values)
-        f.connect(d[0])
-        f.send(600)
-        f.wait(600)
+        d, f = self.fed()
         time.sleep(3)  # RabbitMQ 3.10 saves every 0.5 s that there are streams; the first of a broker killed before does not come up again
         self.broker.stop()
         until(lambda: all(self.of(each)['state'] == 'failing' for each in d), 'the loss to be noticed')

@@ -66,12 +66,7 @@ class TestFaults(Kafka, test_cluster.TestFaults):
 
     def test_the_broker_is_away(self):
         """Nothing is acknowledged that it has not; nothing is lost that is."""
-        d = [self.start('gateway'), self.scorer('a')]
-        self.connected(*d)
-        f = Feeder('f', self.values)
-        f.connect(d[0])
-        f.send(600)
-        f.wait(600)
+        d, f = self.fed()
         self.broker.order('down')
         until(lambda: all(self.of(each)['state'] == 'failing' for each in d), 'the loss to be noticed')
         f.send(1200)
@@ -90,12 +85,7 @@ class TestFaults(Kafka, test_cluster.TestFaults):
         self.broker = kafka.Broker(3)
         self.addCleanup(self.broker.clean)
         self.topics()
-        d = [self.start('gateway'), self.scorer('a')]
-        self.connected(*d)
-        f = Feeder('f', self.values)
-        f.connect(d[0])
-        f.send(600)
-        f.wait(600)
+        d, f = self.fed()
         self.broker.order('down', 2)
         f.send(1200)
         f.client.ping()
@@ -130,12 +120,7 @@ class TestFaults(Kafka, test_cluster.TestFaults):
 
     def test_a_message_is_refused_for_good(self):
         """The library gives up on it: it is not acknowledged before it was published again, over another connection."""
-        d = [self.start('gateway'), self.scorer('a')]
-        self.connected(*d)
-        f = Feeder('f', self.values)
-        f.connect(d[0])
-        f.send(600)
-        f.wait(600)
+        d, f = self.fed()
         self.broker.order('fail', kafka.PRODUCE, kafka.INVALID_RECORD, 1)
         f.send(660)
         f.wait(660)

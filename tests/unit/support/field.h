@@ -1,0 +1,39 @@
+/* Keys and states of fields that are not taken: for the tests of each operator. */
+#ifndef HK_TESTS_FIELD_H
+#define HK_TESTS_FIELD_H
+
+#include "cpu/field/field.h"
+#include "cpu/field/state.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The keys are refused, and the reason contains `says`. */
+static inline void field_refuses(const char *keys, const char *says)
+{
+  struct hk_field_rule rule;
+  char error[512];
+  assert_int_equal(hk_field_parse(keys, &rule, error, sizeof error), -EINVAL);
+  if (!strstr(error, says))
+    fail_msg("%s: %s", keys, error);
+}
+
+/* Whichever byte of a state is damaged, it is refused, or it is what can be written again. The bytes are as before afterwards. */
+static inline void field_reads_damaged(uint8_t *bytes, size_t size)
+{
+  struct hk_field *no;
+  for (size_t at = 0; at < size; at++) {
+    bytes[at] ^= 0x55;
+    if (hk_field_read(&no, NULL, bytes, size) == 0)
+      hk_field_free(no);
+    bytes[at] ^= 0x55;
+  }
+}
+
+#endif
