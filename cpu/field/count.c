@@ -30,7 +30,7 @@ static struct hk_field_count count_filters(const struct hk_field *f)
 {
   struct hk_field_count count = { 0 };
   for (uint32_t i = 0; i < f->top; i++) {
-    const bool full = f->member[i].status == HK_FIELD_MEMBER && f->filter[i].n == hk_field_filter_rule(&f->rule).samples;
+    const bool full = f->member[i].status == HK_FIELD_MEMBER && f->filter[i].last.n == hk_field_filter_rule(&f->rule).samples;
     count.settled += full;
     count.explained += full;
   }
@@ -41,7 +41,7 @@ static struct hk_field_count count_exponents(const struct hk_field *f)
 {
   struct hk_field_count count = { 0 };
   for (uint32_t i = 0; i < f->top; i++) {
-    const bool full = f->member[i].status == HK_FIELD_MEMBER && f->hoelder[i].n == HK_HOELDER_SAMPLES;
+    const bool full = f->member[i].status == HK_FIELD_MEMBER && f->hoelder[i].last.n == HK_HOELDER_SAMPLES;
     count.settled += full;
     count.explained += f->arma ? full && (f->arma[i].has & HK_ARMA_SHORT_FIT) : full;
   }

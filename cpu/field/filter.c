@@ -6,7 +6,6 @@
 
 #define NORMAL 1.4826   /* spread of normal values by their median distance from the median */
 #define SLOW (1.0 / 32) /* share by which `usual` moves with a sample */
-#define VALUE_MAX 1e30
 
 /* Sorts a few numbers. */
 static void sort(uint32_t n, double *x)
@@ -33,15 +32,7 @@ double hk_filter_put(struct hk_filter *f, const struct hk_filter_rule *rule, int
   double sorted[HK_FILTER_SAMPLES_MAX];
   const uint32_t n = rule->samples;
   *spike = false;
-  if (f->n > 0 && row - f->row > n) {
-    memset(f->past, 0, sizeof f->past);
-    f->n = f->at = 0;
-  }
-  f->past[f->at] = value;
-  f->at = f->at + 1 < n ? f->at + 1 : 0;
-  f->n += f->n < n;
-  f->row = row;
-  if (f->n < n)
+  if (!hk_last_samples_put(&f->last, f->past, n, row, value))
     return NAN;
   memcpy(sorted, f->past, n * sizeof *sorted);
   sort(n, sorted);
@@ -57,9 +48,6 @@ double hk_filter_put(struct hk_filter *f, const struct hk_filter_rule *rule, int
 
 bool hk_filter_valid(const struct hk_filter *f, const struct hk_filter_rule *rule, int64_t newest)
 {
-  bool good = f->n <= rule->samples && f->at < rule->samples && (f->n == rule->samples || f->at == f->n) && f->usual >= 0 &&
-              f->usual <= 4 * VALUE_MAX && !signbit(f->usual) && (f->n > 0 ? f->row <= newest : f->row == 0 && f->usual == 0);
-  for (uint32_t i = 0; i < HK_FILTER_SAMPLES_MAX && good; i++)
-    good = fabs(f->past[i]) <= VALUE_MAX && (i < f->n || (f->past[i] == 0 && !signbit(f->past[i])));
-  return good;
+  return hk_last_samples_valid(&f->last, f->past, rule->samples, HK_FILTER_SAMPLES_MAX, newest) && f->usual >= 0 &&
+         f->usual <= 4 * HK_LAST_VALUE_MAX && !signbit(f->usual) && (f->last.n > 0 || f->usual == 0);
 }

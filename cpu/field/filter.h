@@ -15,6 +15,8 @@
 #ifndef HK_FILTER_H
 #define HK_FILTER_H
 
+#include "cpu/field/last_samples.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,10 +32,9 @@ struct hk_filter_rule {
 
 /* One sensor's; all zero: no sample yet. */
 struct hk_filter {
-  double past[HK_FILTER_SAMPLES_MAX]; /* the last `n` samples, a ring of rule.samples; 0 where there is none */
+  double past[HK_FILTER_SAMPLES_MAX]; /* a ring of rule.samples; 0 where there is none */
   double usual;                       /* c; 0: not known yet */
-  int64_t row;                        /* of the newest sample */
-  uint32_t n, at;                     /* samples, and the place of the next one */
+  struct hk_last_samples last;
 };
 
 /* Takes the sample of a row, which is after all earlier rows. value: |value| <= 1e30. Returns the output, NaN: none; and whether

@@ -2,16 +2,14 @@
 #include "cpu/field/hoelder.h"
 
 #include <math.h>
-#include <string.h>
 
-#define VALUE_MAX 1e30
 #define RADII 6 /* 1, 2, 4, .., HK_HOELDER_REACH */
 #define RADII_LEAST 3
 
 /* The sample that is `back` before the newest of a full ring. */
 static double hoelder_sample(const struct hk_hoelder *h, uint32_t back)
 {
-  return h->past[(h->at + HK_HOELDER_SAMPLES - 1 - back) % HK_HOELDER_SAMPLES];
+  return h->past[(h->last.at + HK_HOELDER_SAMPLES - 1 - back) % HK_HOELDER_SAMPLES];
 }
 
 /* Fills in ln o_r of the last radii, whose o_r is over 0. Returns the first of them. */
@@ -37,15 +35,7 @@ static uint32_t oscillations(const struct hk_hoelder *h, double out[RADII])
 double hk_hoelder_put(struct hk_hoelder *h, int64_t row, double value)
 {
   double o[RADII], above = 0, below = 0;
-  if (h->n > 0 && row - h->row > HK_HOELDER_SAMPLES) {
-    memset(h->past, 0, sizeof h->past);
-    h->n = h->at = 0;
-  }
-  h->past[h->at] = value;
-  h->at = h->at + 1 < HK_HOELDER_SAMPLES ? h->at + 1 : 0;
-  h->n += h->n < HK_HOELDER_SAMPLES;
-  h->row = row;
-  if (h->n < HK_HOELDER_SAMPLES)
+  if (!hk_last_samples_put(&h->last, h->past, HK_HOELDER_SAMPLES, row, value))
     return NAN;
   const uint32_t first = oscillations(h, o);
   if (first + RADII_LEAST > RADII)
@@ -60,9 +50,5 @@ double hk_hoelder_put(struct hk_hoelder *h, int64_t row, double value)
 
 bool hk_hoelder_valid(const struct hk_hoelder *h, int64_t newest)
 {
-  bool good = h->n <= HK_HOELDER_SAMPLES && h->at < HK_HOELDER_SAMPLES && (h->n == HK_HOELDER_SAMPLES || h->at == h->n) &&
-              (h->n > 0 ? h->row <= newest : h->row == 0);
-  for (uint32_t i = 0; i < HK_HOELDER_SAMPLES && good; i++)
-    good = fabs(h->past[i]) <= VALUE_MAX && (i < h->n || (h->past[i] == 0 && !signbit(h->past[i])));
-  return good;
+  return hk_last_samples_valid(&h->last, h->past, HK_HOELDER_SAMPLES, HK_HOELDER_SAMPLES, newest);
 }

@@ -15,6 +15,8 @@
 #ifndef HK_HOELDER_H
 #define HK_HOELDER_H
 
+#include "cpu/field/last_samples.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,9 +25,8 @@
 
 /* One sensor's; all zero: no sample yet. */
 struct hk_hoelder {
-  double past[HK_HOELDER_SAMPLES]; /* the last `n` samples, a ring; 0 where there is none */
-  int64_t row;                     /* of the newest sample */
-  uint32_t n, at;                  /* samples, and the place of the next one */
+  double past[HK_HOELDER_SAMPLES]; /* a ring; 0 where there is none */
+  struct hk_last_samples last;
 };
 
 /* Takes the sample of a row, which is after all earlier rows. value: |value| <= 1e30. Returns the exponent, NaN: none. */

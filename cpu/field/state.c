@@ -280,7 +280,7 @@ static int read_filters(struct hk_field *f, const struct head *h, const uint8_t 
   for (uint32_t i = 0; i < f->top; i++) {
     at = get(at, &filter, sizeof filter);
     if (!hk_filter_valid(&filter, &rule, newest) ||
-        (filter.n > 0 && (!is_row(h->interval, filter.row) || f->member[i].status != HK_FIELD_MEMBER)))
+        (filter.last.n > 0 && (!is_row(h->interval, filter.last.row) || f->member[i].status != HK_FIELD_MEMBER)))
       return -EBADMSG;
     f->filter[i] = filter;
   }
@@ -295,12 +295,12 @@ static int read_exponents(struct hk_field *f, const struct head *h, const uint8_
   for (uint32_t i = 0; i < f->top; i++) {
     at = get(at, &f->hoelder[i], sizeof *f->hoelder);
     if (!hk_hoelder_valid(&f->hoelder[i], newest) ||
-        (f->hoelder[i].n > 0 && (!is_row(h->interval, f->hoelder[i].row) || f->member[i].status != HK_FIELD_MEMBER)))
+        (f->hoelder[i].last.n > 0 && (!is_row(h->interval, f->hoelder[i].last.row) || f->member[i].status != HK_FIELD_MEMBER)))
       return -EBADMSG;
   }
   for (uint32_t i = 0; i < f->top && f->arma; i++) {
     at = get(at, &f->arma[i], sizeof *f->arma);
-    if (!hk_arma_valid(&f->arma[i], hk_field_arma_rows(&f->rule)) || (f->hoelder[i].n == 0 && f->arma[i].n > 0))
+    if (!hk_arma_valid(&f->arma[i], hk_field_arma_rows(&f->rule)) || (f->hoelder[i].last.n == 0 && f->arma[i].n > 0))
       return -EBADMSG;
   }
   return 0;

@@ -117,7 +117,7 @@ static void test_hole(void **state)
     for (int64_t t = -20; t < 0; t++)
       (void)hk_filter_put(&f, &rule, t, (double)(t % 2), &spike);
     const double usual = f.usual, out = hk_filter_put(&f, &rule, hole - 1, 9, &spike);
-    assert_true(hole <= 5 ? spike && out < 1 : isnan(out) && f.n == 1 && f.usual == usual);
+    assert_true(hole <= 5 ? spike && out < 1 : isnan(out) && f.last.n == 1 && f.usual == usual);
   }
 }
 

@@ -100,7 +100,7 @@ static void test_hole(void **state)
     assert_false(isnan(out));
     out = hk_hoelder_put(&h, hole - 1, walk);
     assert_int_equal(isnan(out), hole > HK_HOELDER_SAMPLES);
-    assert_int_equal(h.n, hole > HK_HOELDER_SAMPLES ? 1 : HK_HOELDER_SAMPLES);
+    assert_int_equal(h.last.n, hole > HK_HOELDER_SAMPLES ? 1 : HK_HOELDER_SAMPLES);
   }
 }
 
