@@ -41,7 +41,7 @@ class Large(harness.Case):
             harness.until(lambda: d.status()['points']['pending'] == 0, 'all points')
             due = N * max(0, behind - 4 - max(FIRST - 4, first - 4 if first else 0))
             harness.until(lambda: subscriber.drain(0.1) or len(subscriber.results) >= due, f'{due} residuals')
-            self.assertEqual(any('are computed on the cuda device' in line for line in d.log), backend == 'cuda')
+            self.assertEqual(any('is computed on the cuda device' in line for line in d.log), backend == 'cuda')
             if kill:
                 d.process.send_signal(signal.SIGKILL)
                 d.process.wait()
