@@ -12,7 +12,8 @@ from harness import ALERTS, SCORED, SECOND, START, UNSCORED, VALUES
 SENSORS, POINTS = 60, 240
 DETECTORS = [('fast', 's?', 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'),
              ('slow', '*', 'window=20,rank=2,interval=1s,stride=2,alert=0.4,cooldown=0')]
-FAULTY = os.environ.get('FAULTY_DAEMON')
+# The stand-in of devices computes as the CPU does: a GPU's last bits are others.
+FAULTY = os.environ.get('FAULTY_DAEMON') if harness.BACKEND == 'cpu' else None
 
 
 class Snapshots(harness.Case):

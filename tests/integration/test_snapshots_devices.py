@@ -14,7 +14,7 @@ FEED, FEED_AT = 0x09, 0x89
 
 
 class WithoutJournal(Snapshots):
-    @unittest.skipUnless(FAULTY, 'the daemon with other devices is not built')
+    @unittest.skipUnless(FAULTY, 'there is no stand-in of devices')
     def test_other_numbers_of_devices(self):
         at = 0
         for devices in (1, 3, 2, 1):
@@ -27,7 +27,7 @@ class WithoutJournal(Snapshots):
             self.assertEqual([len(self.files(i)) > 0 for i in range(devices)], [True] * devices)
             at += 50
 
-    @unittest.skipUnless(FAULTY, 'the daemon with other devices is not built')
+    @unittest.skipUnless(FAULTY, 'there is no stand-in of devices')
     def test_killed_before_every_shard_has_a_snapshot(self):
         """There are two devices now, and one of them does not get to its snapshot: those of the run before are the whole ones, and stay."""
         daemon = self.start()
@@ -44,7 +44,7 @@ class WithoutJournal(Snapshots):
         self.run_part(daemon, 140, 160)
         daemon.stop()
 
-    @unittest.skipUnless(FAULTY, 'the daemon with other devices is not built')
+    @unittest.skipUnless(FAULTY, 'there is no stand-in of devices')
     def test_damaged_after_another_number_of_devices(self):
         """Once each of the new devices has had a snapshot, what was before them may be gone: then those that are good are taken, though one is not."""
         daemon = self.start(**self.devices(1))
@@ -72,7 +72,7 @@ class WithJournal(WithoutJournal):
         with daemon.client() as c:
             return c.request(FEED, harness.text('f'), FEED_AT).one('Q')
 
-    @unittest.skipUnless(FAULTY, 'the daemon with other devices is not built')
+    @unittest.skipUnless(FAULTY, 'there is no stand-in of devices')
     def test_snapshots_come_before_points(self):
         """With another number of devices nobody is served before each of them has a snapshot, however slow it is."""
         daemon = self.start(**self.devices(1))
@@ -98,7 +98,7 @@ class WithJournal(WithoutJournal):
                     p.kill()
         self.assertEqual(self.files(1), [])
 
-    @unittest.skipUnless(FAULTY, 'the daemon with other devices is not built')
+    @unittest.skipUnless(FAULTY, 'there is no stand-in of devices')
     def test_killed_between_the_first_snapshots_of_another_number_of_devices(self):
         """There was no snapshot before: the journals of one device have everything, and one snapshot of two replaces none of it, whatever the
         next start has."""
