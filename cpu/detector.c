@@ -66,10 +66,10 @@ static int refuse_others(const struct hk_detector_draft *draft, uint64_t others,
 {
   for (enum hk_key k = 0; k < KEYS; k++) {
     if (draft->given & others & KEY_BIT(k))
-      return hk_detector_fail(error, size, "%s: says nothing of %s, leave it out%s", hk_detector_key_name(k), algorithm, "");
+      return hk_detector_fail(error, size, "%s: does not apply to %s; leave it out%s", hk_detector_key_name(k), algorithm, "");
   }
   if (draft->preset != PRESET_DEFAULT)
-    return hk_detector_fail(error, size, "%s = %s: says nothing of %s, leave it out", "preset",
+    return hk_detector_fail(error, size, "%s = %s: does not apply to %s; leave it out", "preset",
                             hk_detector_word(KEY_PRESET, draft->preset), algorithm);
   return 0;
 }

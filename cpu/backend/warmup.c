@@ -72,6 +72,6 @@ void hk_warmup_text(struct hk_warmup w, char out[HK_WARMUP_TEXT_MAX])
   else if (w.least == w.most)
     snprintf(out, HK_WARMUP_TEXT_MAX, "point %" PRIu32, w.least);
   else
-    snprintf(out, HK_WARMUP_TEXT_MAX, "one of the points %" PRIu32 " to %" PRIu32 ", by the window that is found", w.least,
-             w.most);
+    snprintf(out, HK_WARMUP_TEXT_MAX, "one of the points %" PRIu32 " to %" PRIu32 ", depending on the window that is found",
+             w.least, w.most);
 }

@@ -20,7 +20,7 @@ struct hk_warmup {
 struct hk_warmup hk_warmup(const struct hk_detector *detector);
 
 #define HK_WARMUP_TEXT_MAX 96
-/* Describes it: "point 19", or "one of the points 500 to 1363, by the window that is found". */
+/* Describes it: "point 19", or "one of the points 500 to 1363, depending on the window that is found". */
 void hk_warmup_text(struct hk_warmup warmup, char out[HK_WARMUP_TEXT_MAX]);
 
 #endif

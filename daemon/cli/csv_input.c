@@ -67,7 +67,7 @@ static void tell_columns(char **argv, const char *path, const struct hk_csv *csv
     return;
   fprintf(stderr, "hankel %s: %s: ", argv[0], strcmp(path, "-") == 0 ? "stdin" : path);
   if (time)
-    fprintf(stderr, "no column is named as a time: the first, \"%s\", is taken as it", time);
+    fprintf(stderr, "no column is named time or date: the first, \"%s\", is used as the time", time);
   else
     fprintf(stderr, "there is no time column: points are taken as one second apart, from 1970-01-01T00:00:00Z");
   fprintf(stderr, "; sensor%s", n > 1 ? "s" : "");

@@ -332,7 +332,7 @@ static int evaluate_sets(struct evaluation *e, const char *keys, const struct hk
     if (sets[i].n <= (e->grouped ? sets[i].n_files : 0))
       continue;
     if (e->n_tuned > 0 && !hk_labelled_has_halves(&sets[i])) {
-      fprintf(stderr, "hankel evaluate: --tune: %s is left out: two files are needed, one to search on and one to tell of\n",
+      fprintf(stderr, "hankel evaluate: --tune: %s is left out: two files are needed, one to search on, and one to evaluate on\n",
               sets[i].name);
       left_out = true;
       continue;

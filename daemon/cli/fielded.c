@@ -187,18 +187,17 @@ static void explain_model(const struct hk_fielded *f)
     if (f->binding.member[i] == HK_RESIDUAL_NONE)
       fprintf(stderr, "hankel replay: the recording has no sensor %.*s of the model\n", (int)s->name.length, s->name.text);
     else if (!s->boundary && !isnan(hk_model_explains(model, i)))
-      fprintf(stderr, "hankel replay: %.*s: the model explains %.1f %% of its movement\n", (int)s->name.length, s->name.text,
+      fprintf(stderr, "hankel replay: %.*s: the model explains %.1f %% of its variance\n", (int)s->name.length, s->name.text,
               100 * hk_model_explains(model, i));
   }
   if (f->points == 0 && plan->matrix)
-    fprintf(
-        stderr,
-        "hankel replay: the model says nothing: it begins when all boundaries have values, and is silent then for three times as "
-        "long as it takes to forget, %.0f s\n",
-        silence);
+    fprintf(stderr,
+            "hankel replay: the model has no values: it begins when all boundaries have values, and needs %.0f s to forget its "
+            "start\n",
+            silence);
   else if (f->points == 0)
     fprintf(stderr,
-            "hankel replay: the model says nothing: it begins when both boundaries have values, and is silent for %.0f s then\n",
+            "hankel replay: the model has no values: it begins when both boundaries have values, and needs %.0f s from then on\n",
             silence);
   for (uint32_t i = 0; i < plan->lines && f->points > 0 && !plan->matrix; i++) {
     const struct hk_model_word *name = &plan->line[i].name;

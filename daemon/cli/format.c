@@ -346,7 +346,7 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
           event->kind == HANKEL_RAISED         ? "RAISED"
           : event->kind == HANKEL_CORRECTED    ? "CORRECTED"
           : event->kind == HANKEL_FLAPPING     ? "FLAPPING"
-          : event->kind == HANKEL_ACKNOWLEDGED ? "TAKEN"
+          : event->kind == HANKEL_ACKNOWLEDGED ? "ACKED"
                                                : "CLEARED");
   hk_print_name(out, event->name);
   fprintf(out, ":%" PRIu32 "  ", event->number);

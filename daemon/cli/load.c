@@ -412,7 +412,7 @@ int hk_load_open(struct hk_load *load, const struct hk_load_config *config, char
     status = b->ops->add(b, i, i % config->n_detectors, hk_seed((const char *)&i, sizeof i));
   if (status != 0) {
     snprintf(error, size, "no memory for %u sensors: they need %" PRIu64 " bytes (%s)", load->sensors, load->need,
-             status < 0 || device ? failure(b, status) : "so much cannot be had");
+             status < 0 || device ? failure(b, status) : "the machine has less");
     return -ENOMEM;
   }
   status = load_make_room(load, config);

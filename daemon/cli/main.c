@@ -19,7 +19,7 @@ static const struct {
   { "tail", hk_command_tail, "show scores and events as the daemon publishes them" },
   { "replay", hk_command_replay, "score a recording without a daemon" },
   { "top", hk_command_top, "show standing alerts and the daemon's health, live" },
-  { "status", hk_command_status, "show the daemon's counters" },
+  { "status", hk_command_status, "show whether the daemon is healthy, and its counters" },
   { "sensors", hk_command_sensors, "list sensors with their state, last value, score and threshold" },
   { "state", hk_command_state, "inspect and verify the daemon's state folder" },
   { "cluster", hk_command_cluster, "show what the machines of a cluster score" },

@@ -157,7 +157,7 @@ static int pipe_fit_make_plan(const struct fitting *f, uint32_t more, const stru
   const int status = text ? hk_model_plan_parse(out, text, length, why, sizeof why) : -ENOMEM;
   free(text);
   if (status == -EINVAL)
-    snprintf(f->error, f->size, "the fit leaves what a model file may say: %s", why);
+    snprintf(f->error, f->size, "the fitted factors are out of range for a model file: %s", why);
   return status;
 }
 
@@ -421,8 +421,7 @@ static int search(struct fitting *f, struct hk_fit *out, struct equations *e)
   for (bool last = false; status == 0 && !last && out->steps < STEPS_MAX; out->steps++) {
     *e = make_equations(f);
     if (e->values < 100)
-      return pipe_fit_fail(f,
-                           "too few rows can be compared: a model says nothing for three transits of a wave after it has begun");
+      return pipe_fit_fail(f, "too few rows can be compared: a model has no values for three transits of a wave after its start");
     if (out->steps < FRICTION_FIRST)
       f->seen[HK_FIT_FRICTION] = e->matrix[0][0] > 0;
     else if (out->steps == FRICTION_FIRST)

@@ -338,7 +338,7 @@ static void look_at_maintenance(struct look *l, const struct hk_disk *disk, int 
       first = n;
   }
   hk_maintenance_saved_close(&saved);
-  snprintf(why, sizeof why, "%u of %u lines are no windows, the first in line %u", damaged, n, first);
+  snprintf(why, sizeof why, "%u of %u lines are not maintenance windows, the first is line %u", damaged, n, first);
   if (status != 0)
     say_bad(l, whole, strerror(-status));
   else if (damaged > 0)

@@ -159,8 +159,8 @@ static bool detector_begin(struct hk_config_reading *r, const char *name)
   if (!hk_config_one_more(r, there, name, made.name))
     return false;
   if (strchr(name, HK_DERIVED_MARK)) {
-    hk_config_complain(r, r->line, "[detector %s]: %c stands in the names of further algorithms, NAME%cgraph, and in no other",
-                       name, HK_DERIVED_MARK, HK_DERIVED_MARK);
+    hk_config_complain(r, r->line, "[detector %s]: a name has no %c, which marks further algorithms, as in NAME%cgraph", name,
+                       HK_DERIVED_MARK, HK_DERIVED_MARK);
     return false;
   }
   made.number = c->n_detectors;
@@ -391,10 +391,9 @@ static void mqtt_end(struct hk_config_reading *r)
     hk_config_complain(r, r->section_line, "[mqtt %s]: %s", rule->name, error);
   for (uint32_t i = 0; i + 1 < r->config->mqtt.n; i++)
     if (strcmp(r->config->mqtt.rule[i].client_id, rule->client_id) == 0 && strcmp(r->config->mqtt.rule[i].url, rule->url) == 0)
-      hk_config_complain(
-          r, r->section_line,
-          "[mqtt %s]: client_id is also that of [mqtt %s] at the same broker, which would disconnect one for the other",
-          rule->name, r->config->mqtt.rule[i].name);
+      hk_config_complain(r, r->section_line,
+                         "[mqtt %s]: [mqtt %s] has the same client_id at the same broker, which would disconnect one of them",
+                         rule->name, r->config->mqtt.rule[i].name);
 }
 
 /* --- [cluster] ----------------------------------------------------------------------------------------------------------- */

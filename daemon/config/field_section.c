@@ -43,7 +43,7 @@ static void take_match(struct hk_config_reading *r, const char *value)
     hk_config_complain(
         r, r->line,
         "match = %.64s: a glob is needed, such as roof/*/power, or one with a capture, (*), such as plant/(*)/power: "
-        "what that stands for is a field each",
+        "each text that it matches is a field",
         value);
     return;
   }

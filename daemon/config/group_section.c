@@ -36,7 +36,7 @@ void hk_config_group_key(struct hk_config_reading *r, const char *name, const ch
       strpbrk(capture + 3, "()")) {
     hk_config_complain(
         r, r->line,
-        "match = %.64s: a glob with one capture, (*), is needed, such as plant/(*)/*; what that stands for names the machine",
+        "match = %.64s: a glob with one capture, (*), is needed, such as plant/(*)/*; the text that it matches names the machine",
         value);
     return;
   }

@@ -127,8 +127,9 @@ bool hk_mqtt_rules_meet(const struct hk_mqtt_rules *rules, uint32_t *at, char *l
       continue;
     snprintf(
         line, size, "[mqtt %s] and [mqtt %s] subscribe to the same topic of one broker, %s: %s", a->name, b->name, both->filter,
-        shared ? "they get the messages of a sensor in turn, and those that are overtaken are late; divide the topics instead"
-               : "every message comes twice, and what comes second is late; leave the topic to one of them");
+        shared
+            ? "each gets some messages of a sensor, and points that the other has overtaken are late; divide the topics instead"
+            : "every message comes twice, and the second copy is late; leave the topic to one of them");
     ++*at;
     return true;
   }

@@ -40,7 +40,7 @@ static void look_for_state(const struct hk_durable *d, const char *path)
     return;
   if (any_state(d, folder))
     hk_log(d->log, HK_LOG_WARNING,
-           "durability = none: what %s keeps of an earlier run is not restored and grows out of date; durability = journal or "
+           "durability = none: the state of an earlier run in %s is not restored and becomes outdated; durability = journal or "
            "snapshot restores it, and an empty folder ends this message",
            path);
   close(folder);

@@ -100,7 +100,7 @@ static const char *tls_reason(void)
   const unsigned long code = ERR_get_error();
   const char *words = code ? ERR_reason_error_string(code) : NULL;
   ERR_clear_error();
-  return words ? words : "no memory, or not what it should be";
+  return words ? words : "no memory, or not a file of the expected kind";
 }
 
 /* Records the subject of a rejected certificate. An expired list of revoked certificates is still applied: other certificates

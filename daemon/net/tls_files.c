@@ -13,7 +13,7 @@ static int tls_files_fail(int status, const char *path, const char *what, const 
 {
   const unsigned long code = ERR_get_error();
   const char *words = code ? ERR_reason_error_string(code) : NULL;
-  snprintf(error, size, "%s: %s: %s", path, what, why[0] ? why : words ? words : "no memory, or not what it should be");
+  snprintf(error, size, "%s: %s: %s", path, what, why[0] ? why : words ? words : "no memory, or not a file of the expected kind");
   ERR_clear_error();
   return status == -EBADMSG ? -EINVAL : status;
 }

@@ -200,9 +200,10 @@ static void tell_lines(const struct hk_groups *g, const struct hk_machine *m, en
   hk_registry_read(registry);
   const struct hk_string name = hk_registry_name(registry, hk_slot_outside(m->owner->shard, m->slot));
   if (turn == HK_MODEL_BEGINS)
-    hk_log(log, HK_LOG_INFO, "%.*s%s: the model begins steady; it is silent for %.0f s, until %s; computed by the %s",
+    hk_log(log, HK_LOG_INFO,
+           "%.*s%s: the model begins steady; its checks have no values for %.0f s, until %s; computed by the %s",
            (int)name.length, name.data, which, hk_model_silence(model, line),
-           plan->matrix ? "it has forgotten how it began" : "what was in the line is gone",
+           plan->matrix ? "it has forgotten its start" : "the first contents of the line have left it",
            hk_model_place(model).kind->on_device ? "GPU" : "processor");
   else if (turn == HK_MODEL_MISSED)
     hk_log(log, HK_LOG_WARNING,

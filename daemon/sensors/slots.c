@@ -91,7 +91,7 @@ static int slots_prepare(struct hk_registry *r, uint32_t slot, const struct hk_r
   *failure = (struct hk_registry_failure){ .any = !d, .shard = slot % r->n_shards, .device = d };
   if (!d) {
     r->crowded = false;
-    snprintf(r->full, sizeof r->full, "the device is lost, and the daemon ends");
+    snprintf(r->full, sizeof r->full, "the device is lost, and the daemon exits");
     return HANKEL_FULL;
   }
   struct hk_registry_sensor *s = malloc(sizeof *s + length + 1);

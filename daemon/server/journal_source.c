@@ -26,7 +26,7 @@ static void journal_source_on_damage(void *arg, const struct hk_journal_damaged 
   else
     hk_log(s->log, HK_LOG_ERROR,
            "shard-%u/%s is damaged: %s at byte %" PRIu64 ", and %" PRIu64 " bytes of it are left out; look at the disk "
-           "(hankel state verify tells more)",
+           "(hankel state verify names the place)",
            s->shard, d->file, d->why, d->at, d->bytes);
   s->missing |= d->missing;
   if (!s->damaged) {

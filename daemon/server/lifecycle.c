@@ -386,7 +386,7 @@ int hk_server_run(struct hk_server *s)
     uv_timer_start(&s->handles.watchdog, on_watchdog, s->watchdog_us / 2000, s->watchdog_us / 2000);
   if (s->watchdog_us > 0 && s->shard[0].device->kind->device && (uint64_t)s->config->device_timeout / 1000 >= s->watchdog_us)
     hk_log(&s->log, HK_LOG_WARNING,
-           "device_timeout = %.0f s is not below the watchdog's %.0f s (WatchdogSec=), which comes first",
+           "device_timeout = %.0f s is not below the watchdog's %.0f s (WatchdogSec=), which restarts the daemon first",
            (double)s->config->device_timeout * 1e-9, (double)s->watchdog_us * 1e-6);
   hk_log(&s->log, HK_LOG_INFO,
          "hankeld " HANKELD_VERSION ", %s backend, %u device%s, %u event loop%s, %u detector%s, up to %u sensors",

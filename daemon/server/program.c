@@ -321,7 +321,7 @@ int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
     }
   }
   if (optind < argc) {
-    fprintf(stderr, "hankeld: `%s` unknown argument; see hankeld --help\n", argv[optind]);
+    fprintf(stderr, "hankeld: unexpected argument `%s`; see hankeld --help\n", argv[optind]);
     return USAGE;
   }
   if (!path) {

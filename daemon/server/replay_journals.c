@@ -173,7 +173,7 @@ static int replay_journals_points(struct replay *r, struct hk_journal_source *s,
     r->out->hole |= s->hole;
     hk_log(r->log, HK_LOG_ERROR,
            "shard %u: %" PRIu64 " points, from position %" PRIu64 " on, are not in the journal and are lost; "
-           "sensors that had some see a gap",
+           "their sensors see a gap",
            s->shard, record->position - s->reached, s->reached);
   }
   if (s->begun && p.n > 0 && end <= s->reached) { /* a repetition, or in the snapshot */

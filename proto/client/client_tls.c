@@ -53,7 +53,7 @@ static const char *client_tls_reason(void)
   const unsigned long code = ERR_get_error();
   const char *words = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : code ? ERR_reason_error_string(code) : NULL;
   ERR_clear_error();
-  return words ? words : "no memory, or not what it should be";
+  return words ? words : "no memory, or not a file of the expected kind";
 }
 
 /* Loads the files, and sets the host to verify. Returns NULL, or what failed; why, *more: the reason, if OpenSSL does not know

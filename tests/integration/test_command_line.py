@@ -171,11 +171,11 @@ class Replay(unittest.TestCase):
         many = [f's{i}' for i in range(11)]
         for text, options, told in (
                 (values, (), epoch + 'stdin'), (values, ('--sensor', 'pump'), epoch + 'pump'), ('level\n' + values, (), epoch + 'level'),
-                ('when,a,b\n' + two, (), 'no column is named as a time: the first, "when", is taken as it; sensors a, b'),
-                (',a,b\n' + two, ('--column', 'b'), 'no column is named as a time: the first, "", is taken as it; sensor b'),
-                ('\x1b,a,b\n' + two, ('--column', 'b'), 'no column is named as a time: the first, "?", is taken as it; sensor b'),
+                ('when,a,b\n' + two, (), 'no column is named time or date: the first, "when", is used as the time; sensors a, b'),
+                (',a,b\n' + two, ('--column', 'b'), 'no column is named time or date: the first, "", is used as the time; sensor b'),
+                ('\x1b,a,b\n' + two, ('--column', 'b'), 'no column is named time or date: the first, "?", is used as the time; sensor b'),
                 (','.join(['x', *many]) + '\n1' + 11 * ',1' + '\n', (),
-                 f'no column is named as a time: the first, "x", is taken as it; sensors {", ".join(many[:8])} and 3 more'),
+                 f'no column is named time or date: the first, "x", is used as the time; sensors {", ".join(many[:8])} and 3 more'),
                 ('time,a,b\n' + two, (), None), ('a,b,t\n' + two, (), None)):
             run = hankel('replay', '--detector', SMALL, *options, '-', data=text)
             said = [line for line in run.stderr.splitlines() if not re.search('gives no score| were late ', line)]
@@ -193,7 +193,7 @@ class Replay(unittest.TestCase):
         self.assertEqual(told(rows(11)), [])
         three = 'algorithm=ika,graph,shift,window=20,ika.window=4,ika.gap=4,graph.window=auto'
         self.assertEqual(told(rows(100), three), [
-            'hankel replay: graph gives no score: a has 100 points, and the first score comes with one of the points 500 to 1363, by the window that is found',
+            'hankel replay: graph gives no score: a has 100 points, and the first score comes with one of the points 500 to 1363, depending on the window that is found',
             'hankel replay: shift gives no score: a has 100 points, and the first score comes with point 263'])
         holes = told(rows(40, lambda i: i + 1000 * (i // 10)))  # a hole behind every tenth
         self.assertEqual(holes, [])  # they are frequent, and the window goes on over them

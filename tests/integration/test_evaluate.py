@@ -180,7 +180,7 @@ class Evaluate(unittest.TestCase):
         self.write('skab/0.csv', 'time,a\n1,2\n')
         run = hankel('evaluate', '--backend', 'cpu', '--detector', 'window=10', '--tune', 'alert=0.3|0.4', self.folder.name)
         self.assertEqual((run.returncode, run.stderr),
-                         (0, 'hankel evaluate: --tune: skab is left out: two files are needed, one to search on and one to tell of\n'))
+                         (0, 'hankel evaluate: --tune: skab is left out: two files are needed, one to search on, and one to evaluate on\n'))
         self.assertIn('tssb, others', run.stdout)
         self.write('tssb/desc.txt', 'CBF,20,384,704\n')
         run = hankel('evaluate', '--detector', 'algorithm=graph', '--tune', 'window=10|20', self.folder.name)

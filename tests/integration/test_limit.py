@@ -112,7 +112,7 @@ class Checked(harness.Case):
     def test_faults_are_named(self):
         for section, says in (('', 'limit, lower: algorithm = limit needs a limit'), ('limit = full\n', 'limit = full'), ('limit = 5\nlower = 6\n', 'lower: must be below limit'),
                               ('limit = 5\nwindow = 96\n', 'window: for algorithm = limit a duration'), ('limit = 5\nhorizon = 100d\n', 'horizon: must be'),
-                              ('limit = 5\nconfidence = 9\n', 'confidence = 9'), ('limit = 5\nrank = 3\n', 'rank: says nothing of algorithm = limit'),
+                              ('limit = 5\nconfidence = 9\n', 'confidence = 9'), ('limit = 5\nrank = 3\n', 'rank: does not apply to algorithm = limit'),
                               ('limit = 5\ninterval = 2h\n', 'interval: there must be one in each of 24 blocks')):
             code, text = self.check(section)
             self.assertNotEqual(code, 0, section)

@@ -273,7 +273,7 @@ class Field(Case):
         items, said = self.replay(self.rows)
         self.assertEqual([(n, t, v) for n, t, v, _, _ in results], sorted((i['sensor'], i['time'], i['value']) for i in items if 'value' in i))
         self.assertEqual(sorted({n for n, *_ in results}), CHECKS)
-        self.assertIn('t#field: the model begins steady; it is silent for 30 s', log)
+        self.assertIn('t#field: the model begins steady; its checks have no values for 30 s', log)
         for check in CHECKS:
             self.assertIn(f'{check[:-6]}: the model explains ', said)
         # the leak is a step in both flows, and nothing is before it
@@ -355,7 +355,7 @@ class Heat(Field):
     def test_heat(self):
         keys = f'state = {self.state}\nsnapshot = 1h\ndurability = journal\n'
         whole, events, log = self.part(self.rows, 0, ROWS, keys)
-        self.assertRegex(log, 't#field: the model begins steady; it is silent for (299|30[01]) s, until what was in the line is gone; computed by the processor')
+        self.assertRegex(log, 't#field: the model begins steady; its checks have no values for (299|30[01]) s, until the first contents of the line have left it; computed by the processor')
         items, said = self.replay(self.rows)
         self.assertEqual([(n, t, v) for n, t, v, _, _ in whole], sorted((i['sensor'], i['time'], i['value']) for i in items if 'value' in i))
         self.assertEqual({n for n, *_ in whole}, {'t/b/t#model', 't/c/t#model'})
@@ -411,7 +411,7 @@ class Network(Field):
     def test_network(self):
         keys = f'state = {self.state}\nsnapshot = 1h\ndurability = '
         whole, events, log = self.part(self.rows, 0, self.ROWS, keys + 'journal\n')
-        self.assertRegex(log, r't#field: the model begins steady; it is silent for \d s, until what was in the line is gone; computed by the processor')
+        self.assertRegex(log, r't#field: the model begins steady; its checks have no values for \d s, until the first contents of the line have left it; computed by the processor')
         items, said = self.replay(self.rows)
         self.assertEqual([(n, t, v) for n, t, v, _, _ in whole], sorted((i['sensor'], i['time'], i['value']) for i in items if 'value' in i))
         self.assertEqual({n for n, *_ in whole}, {'t/west/in#model', 't/east/in#model', 't/m2/p#model', 't/m1/q#model'})
@@ -464,7 +464,7 @@ class Lines(Field):
     def test_lines(self):
         keys = f'state = {self.state}\nsnapshot = 1h\ndurability = journal\n'
         whole, _, log = self.part(self.rows, 0, 500, keys, more='hold = 5\n')
-        self.assertIn(f't#field ({self.NAMES[0]} and {len(self.NAMES) - 1} other lines): the model begins steady; it is silent for 3', log)
+        self.assertIn(f't#field ({self.NAMES[0]} and {len(self.NAMES) - 1} other lines): the model begins steady; its checks have no values for 3', log)
         self.assertIn(f'; computed by the {self.PLACE}', log)
         self.assertIn(f't#field ({self.NAMES[1]}): model lost: its boundary t/{self.NAMES[1]}/a/p has had no value for more than hold rows', log)
         shutil.rmtree(self.state)

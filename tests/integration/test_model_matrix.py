@@ -66,7 +66,7 @@ class Matrix(test_model.Field):
             self.rows[t][0] = None
         keys = f'state = {self.state}\nsnapshot = 1h\ndurability = '
         whole, events, log = self.part(self.rows, 0, self.ROWS, keys + 'journal\n')
-        self.assertRegex(log, r't#field: the model begins steady; it is silent for \d+ s, until it has forgotten how it began; computed by the processor')
+        self.assertRegex(log, r't#field: the model begins steady; its checks have no values for \d+ s, until it has forgotten its start; computed by the processor')
         items, _ = self.replay(self.rows)
         self.assertEqual([(n, t, v) for n, t, v, _, _ in whole], sorted((i['sensor'], i['time'], i['value']) for i in items if 'value' in i))
         self.assertEqual({n for n, *_ in whole}, {'t/near#model', 't/far#model', 't/mean#model'})

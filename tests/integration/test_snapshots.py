@@ -247,7 +247,7 @@ class WithoutJournal(Snapshots):
         self.assertIn(f'{path}: good, 1 window that', good.stdout)
         with open(path, 'rb') as f:
             line = f.read()
-        for content, told in ((line + b'12\tx\tanna\t*\n', '1 of 2 lines are no windows, the first in line 2'), (line[:-3], '1 of 1 lines'),
+        for content, told in ((line + b'12\tx\tanna\t*\n', '1 of 2 lines are not maintenance windows, the first is line 2'), (line[:-3], '1 of 1 lines'),
                               (os.urandom(1 << 20), 'File too large')):
             with open(path, 'wb') as f:
                 f.write(content)

@@ -68,7 +68,8 @@ static void test_several_algorithms(void **state)
   assert_int_equal(c.detectors[1].detector.search, 1);
   assert_string_equal(c.detectors[1].match, "a*");
   hk_config_free(&c);
-  expect_fault("[detector a#graph]\nmatch = *\n", "x.conf:1: [detector a#graph]: # stands in the names of further algorithms");
+  expect_fault("[detector a#graph]\nmatch = *\n",
+               "x.conf:1: [detector a#graph]: a name has no #, which marks further algorithms");
   expect_fault(DETECTOR "algorithm = ika, graph\ngraph.krylov = 3\n", "x.conf:1: [detector all]: graph: krylov");
   expect_fault(DETECTOR "algorithm = ika, graph\ngraph.window = 3\n", "graph: window = 3");
   expect_fault(DETECTOR "algorithm = ika, graph\ngraph.window = x\n", "x.conf:4: graph: window = x");
@@ -171,7 +172,7 @@ static void test_mqtt(void **state)
                 { "topics = a\nuser = x\npassword_file = /x\n", "would be sent unencrypted" },
                 { "topics = a\ncolour = red\n", "[mqtt] has no key `colour`" },
                 { "topics = a\n[mqtt other]\nurl = mqtt://broker\ntopics = a\nclient_id = hankeld-plant\n",
-                  "which would disconnect one for the other" },
+                  "which would disconnect one of them" },
                 { "topics = a\n[mqtt b/c]\n", "because file names contain it" },
                 { "topics = a\n[mqtt u]\nurl = http://broker\ntopics = a\n", "needs url = mqtt://HOST" },
                 { "topics = a\n[mqtt u]\nurl = mqtt://broker:70000\ntopics = a\n", "from 1 to 65535" } };
@@ -393,7 +394,7 @@ static void test_mqtt_topics_meet(void **state)
   (void)state;
   static const char *const twos[][3] = {
     { "topics = x, $share/g/a/#", "topics = $share/g/a/#",
-      "[mqtt p] and [mqtt q] subscribe to the same topic of one broker, $share/g/a/#: they get the" },
+      "[mqtt p] and [mqtt q] subscribe to the same topic of one broker, $share/g/a/#: each gets" },
     { "topics = +/v", "topics = y, +/v", "of one broker, +/v: every message comes twice" },
     { "topics = a/#", "topics = a/#\nvalues = v", NULL }, /* each takes something else */
     { "topics = a/#", "topics = a/#\nsensor = b/{topic}", NULL },

@@ -13,15 +13,15 @@ static void keys_are_checked(void **state)
   static const struct {
     const char *text, *complaint;
   } bad[] = {
-    { "algorithm=novelty,window=20", "window: says nothing of algorithm = novelty" },
-    { "algorithm=novelty,max_fill=2", "max_fill: says nothing of algorithm = novelty" },
+    { "algorithm=novelty,window=20", "window: does not apply to algorithm = novelty" },
+    { "algorithm=novelty,max_fill=2", "max_fill: does not apply to algorithm = novelty" },
     { "algorithm=novelty,resident=900", "resident = 900: must be from 1000 to 10000 for algorithm = novelty" },
     { "algorithm=graph,resident=9000", "resident = 9000: must be at most 6000 for algorithm = graph" },
     { "algorithm=novelty,false_alarms=399", "must be from 400 to 10000" },
     { "algorithm=novelty,false_alarms=1000,alert=0.6", "give one of the two" },
     { "algorithm=novelty,alert=1", "must be below 1" },
     { "algorithm=novelty,channels=valeu", "channels = valeu: not one of all, value" },
-    { "algorithm=graph,channels=value", "channels: says nothing of algorithm = graph" },
+    { "algorithm=graph,channels=value", "channels: does not apply to algorithm = graph" },
     { "channels=value", "channels: a key of algorithm = novelty alone" },
   };
   struct hk_detector d;

@@ -265,10 +265,10 @@ static void is_a_key_of_ika_and_svd(void **state)
                 { "window=12,provisional=no", NULL },
                 { "window=12,provisional=yes", "window = 12: must be over 12 for provisional = yes" },
                 { "provisional=12", "provisional = 12: not one of no, yes" },
-                { "algorithm=graph,provisional=yes", "provisional: says nothing of algorithm = graph" },
-                { "algorithm=shift,provisional=yes", "provisional: says nothing of algorithm = shift" },
-                { "algorithm=novelty,provisional=yes", "provisional: says nothing of algorithm = novelty" },
-                { "algorithm=limit,limit=1,provisional=yes", "provisional: says nothing of algorithm = limit" } };
+                { "algorithm=graph,provisional=yes", "provisional: does not apply to algorithm = graph" },
+                { "algorithm=shift,provisional=yes", "provisional: does not apply to algorithm = shift" },
+                { "algorithm=novelty,provisional=yes", "provisional: does not apply to algorithm = novelty" },
+                { "algorithm=limit,limit=1,provisional=yes", "provisional: does not apply to algorithm = limit" } };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct hk_detector d;
     char error[256] = "";

@@ -156,7 +156,7 @@ static void in_words(void **state)
   hk_warmup_text((struct hk_warmup){ 19, 19, 0 }, text);
   assert_string_equal(text, "point 19");
   hk_warmup_text((struct hk_warmup){ UINT32_MAX - 1, UINT32_MAX, 0 }, text);
-  assert_string_equal(text, "one of the points 4294967294 to 4294967295, by the window that is found");
+  assert_string_equal(text, "one of the points 4294967294 to 4294967295, depending on the window that is found");
 }
 
 int main(void)
