@@ -1,4 +1,4 @@
-"""A broker of MQTT, mosquitto, that keeps what it has over a restart; and what is published and subscribed to there, by its own clients."""
+"""An MQTT broker, mosquitto, that keeps sessions and retained messages over a restart; mosquitto's own clients publish and subscribe."""
 import os
 import shutil
 import signal
@@ -14,13 +14,13 @@ THERE = all(shutil.which(program) for program in ('mosquitto', 'mosquitto_pub', 
 
 
 class Broker:
-    """`port` is its own from start to start; keys: lines of its configuration."""
+    """`port` stays the same over restarts; keys: further lines of the broker's configuration."""
 
     def __init__(self, keys=''):
         self.folder = tempfile.mkdtemp(prefix='hankeld-broker-')
         self.port, self.process = harness.free_port(), None
         if os.getuid() == 0:
-            keys += 'user root\n' # it would be another one, whose the folder is not
+            keys += 'user root\n' # it would switch to another user, who cannot write to the folder
         with open(os.path.join(self.folder, 'conf'), 'w', encoding='utf-8') as f:
             f.write(f'listener {self.port} 127.0.0.1\npersistence true\npersistence_location {self.folder}/\nmax_queued_messages 0\n'
                     f'{keys if "allow_anonymous" in keys else "allow_anonymous true" + chr(10) + keys}')
@@ -51,7 +51,7 @@ class Broker:
         shutil.rmtree(self.folder)
 
     def publish(self, topic, *payloads, options=()):
-        """Each taken by the broker, with QoS 1."""
+        """Publishes with QoS 1, and waits until the broker has taken each message."""
         lines = ''.join(f'{p}\n' for p in payloads)
         subprocess.run(['mosquitto_pub', '-h', '127.0.0.1', '-p', str(self.port), '-q', '1', '-t', topic, *options, *(() if '-n' in options else ('-l',))], input=lines.encode(), check=True, timeout=WAIT)
 
@@ -60,7 +60,7 @@ class Broker:
 
 
 class Listener:
-    """What comes of some topics, over restarts of the broker, too: `got`, (topic, payload, retained). form: of payloads, as mosquitto_sub has it; %x: in hex."""
+    """Subscribes to topics, also over restarts of the broker: `got` has (topic, payload, retained). form: mosquitto_sub's format of payloads; %x is hex."""
 
     def __init__(self, broker, *topics, form='%p'):
         wanted = [word for topic in topics for word in ('-t', topic)]

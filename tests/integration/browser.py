@@ -5,7 +5,7 @@
         page.go('http://127.0.0.1:7413/')
         page.until("document.querySelector('h1')?.textContent === 'Now'")
 
-What a page logs as an error, and what it throws, is in page.faults; a request that fails is one, unless page.network is False.
+page.faults has the errors that a page logs or throws, and failed requests unless page.network is False.
 """
 import base64
 import contextlib
@@ -18,7 +18,7 @@ import tempfile
 import time
 
 PROGRAM = os.environ.get('CHROMIUM') or shutil.which('chromium') or shutil.which('chromium-browser')
-WAIT = 60  # seconds that anything may take
+WAIT = 60  # seconds that any step may take
 
 
 class Failed(AssertionError):
@@ -26,7 +26,7 @@ class Failed(AssertionError):
 
 
 class Browser:
-    """A process of its own with an empty profile."""
+    """A Chromium process with an empty profile."""
 
     def __init__(self, *more):
         self.folder = tempfile.TemporaryDirectory(prefix='hankeld-browser-', ignore_cleanup_errors=True)
@@ -38,7 +38,7 @@ class Browser:
                    '--disable-dev-shm-usage', '--hide-scrollbars', '--force-color-profile=srgb', '--lang=en-GB',
                    f'--user-data-dir={self.folder.name}', *more]
         if os.geteuid() == 0:
-            command.append('--no-sandbox')  # it refuses to run as root otherwise
+            command.append('--no-sandbox')  # Chromium refuses to run as root otherwise
         high = [os.dup(take), os.dup(give)]
 
         def descriptors():
@@ -73,7 +73,7 @@ class Browser:
         self.folder.cleanup()
 
     def take(self, wait):
-        """The next message, or None when none comes within so many seconds."""
+        """The next message, or None if none comes within that many seconds."""
         end = time.monotonic() + wait
         while b'\0' not in self.rest:
             ready, _, _ = select.select([self.into], [], [], max(0, end - time.monotonic()))
@@ -110,7 +110,7 @@ class Browser:
             self.deal(got)
 
     def page(self, **how):
-        """A tab with cookies of its own."""
+        """A tab with its own cookies."""
         context = self.call('Target.createBrowserContext')['browserContextId']
         target = self.call('Target.createTarget', url='about:blank', browserContextId=context)['targetId']
         session = self.call('Target.attachToTarget', targetId=target, flatten=True)['sessionId']
@@ -145,7 +145,7 @@ class Page:
                 self.faults.append(f"{entry['source']}: {entry['text']} {entry.get('url', '')}")
 
     def look(self, width, height, dark=False, scale=1):
-        """Size in CSS pixels and theme."""
+        """Sets size, in CSS pixels, and theme."""
         self.call('Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=scale, mobile=self.phone)
         self.call('Emulation.setEmulatedMedia', features=[{'name': 'prefers-color-scheme', 'value': 'dark' if dark else 'light'}])
 
@@ -154,7 +154,7 @@ class Page:
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     def run(self, script):
-        """What an expression gives; one that is a promise is waited for."""
+        """The value of an expression; waits for a promise."""
         got = self.call('Runtime.evaluate', expression=script, awaitPromise=True, returnByValue=True, userGesture=True)
         if 'exceptionDetails' in got:
             raise Failed(f"{script}: {json.dumps(got['exceptionDetails'])[:600]}")
@@ -164,7 +164,7 @@ class Page:
         """Waits until an expression is true, and returns what it gives."""
         end = time.monotonic() + wait
         while True:
-            with contextlib.suppress(Failed):  # the page it was asked of may have gone
+            with contextlib.suppress(Failed):  # the page may have been replaced meanwhile
                 got = self.run(script)
                 if got:
                     return got
@@ -176,7 +176,7 @@ class Page:
         return self.run('document.body.innerText')
 
     def wait(self, seconds):
-        """Lets the page go on for so long."""
+        """Lets the page run for that many seconds."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             got = self.browser.take(left)
@@ -184,8 +184,8 @@ class Page:
                 self.browser.deal(got)
 
     def click(self, selector, text=None):
-        """A click of the mouse where the first element is that fits, once there is one. Where the page draws itself anew between the look and the
-        click, so that what is there by then is not the first that fits, it is clicked again."""
+        """Waits for an element that fits, and clicks the first one with the mouse. If the page redraws itself between the look and the
+        click, so that another element is at that place, it clicks again."""
         find = f'[...document.querySelectorAll({json.dumps(selector)})].find(e => {json.dumps(text)} === null || e.textContent.trim() === {json.dumps(text)})'
         end = time.monotonic() + WAIT
         while True:
@@ -197,7 +197,7 @@ class Page:
                 self.mouse('mouseMoved', *at)
                 for kind in 'mousePressed', 'mouseReleased':
                     self.mouse(kind, *at, button='left', clickCount=1)
-                if self.run('window.hit') is not False:  # undefined: it led to another document
+                if self.run('window.hit') is not False:  # undefined: the click led to another document
                     return
             if time.monotonic() > end:
                 raise Failed(f'no click on {selector} {text or ""} arrived')

@@ -1,4 +1,4 @@
-"""Certificates for tests, made by the command openssl: an authority, and what it signs.
+"""Certificates for tests, made by the command openssl: an authority, and the certificates that it signs.
 
     ca = certificates.Authority(folder, 'ca'); cert, key = ca.sign('server', names='IP:127.0.0.1')
 """
@@ -24,7 +24,7 @@ class Authority:
         return os.path.join(self.folder, file)
 
     def sign(self, name, names=None, days=30, use='serverAuth,clientAuth', file=None):
-        """Paths of a certificate and its key. days: negative for one that has expired."""
+        """Makes a certificate; returns the paths of it and of its key. days: negative for an expired one."""
         file = file or name
         key, request, certificate, extensions = (self.path(f'{file}.{ending}') for ending in ('key', 'csr', 'pem', 'ext'))
         run('req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', key, '-out', request,
@@ -36,7 +36,7 @@ class Authority:
         return certificate, key
 
     def revoke(self, file, *certificates, until='20400101000000Z', since='20200101000000Z'):
-        """Path of a list of revoked certificates (paths)."""
+        """Makes a list of revoked certificates (paths); returns its path."""
         database, settings, out = (self.path(f'{file}.{ending}') for ending in ('index', 'cnf', 'crl'))
         with open(database, 'w') as f:
             for certificate in certificates:

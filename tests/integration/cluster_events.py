@@ -1,4 +1,4 @@
-"""The log of events that machines of a cluster share: every subscriber of any machine hears of each event once, at the same position, and
+"""The log of events that machines of a cluster share: every subscriber of any machine gets each event once, at the same position, and
 one machine at a time sends alerts, whichever is killed."""
 import contextlib
 import json
@@ -31,14 +31,14 @@ class Events(cluster_machines.Cluster):
         return self.start(role, shared + ''.join(sections) + web.LISTENER, 'snapshot = 1s\n', ends=ends)
 
     def follow(self, daemon, since=0):
-        """A subscriber to events, and their positions."""
+        """A subscriber to events and their positions."""
         c = daemon.client()
         self.addCleanup(c.socket.close)
         c.request(SUBSCRIBE, struct.pack('<If', ALERTS | POSITIONS, 0) + text('') + struct.pack('<Q', since), DONE)
         return c
 
     def heard(self, c):
-        """By position; each event once. An acknowledgement is none of the expected ones."""
+        """The events by position; asserts that each came once. Acknowledgements are left out."""
         with contextlib.suppress(harness.Closed, OSError):
             c.drain(0.05)
         told = {position: (f'{e[0]}:{e[1]}', e[2]) for position, _, e in c.placed if e[2] != 'acknowledged'}
@@ -50,18 +50,18 @@ class Events(cluster_machines.Cluster):
         self.assertEqual(set(self.heard(c).values()), set(wanted))
 
     def leads(self, *daemons):
-        """The one that sends alerts."""
+        """The machine that sends alerts."""
         until(lambda: sum(self.of(d)['leads'] for d in daemons) == 1, 'one machine to lead', rabbit.START)
         return next(d for d in daemons if self.of(d)['leads'])
 
     def shown_to_lead(self, leader, other):
-        """`hankel cluster status` says which of them it is."""
+        """`hankel cluster status` names the leader."""
         addresses = [f"127.0.0.1:{d.port['binary tcp']}" for d in (leader, other)]
         out = subprocess.run([harness.HANKEL, 'cluster', 'status', '--from', ','.join(addresses)], check=False, capture_output=True, text=True, timeout=harness.WAIT)
         self.assertEqual([line.split()[0] for line in out.stdout.splitlines() if 'leads: sends the alerts' in line], addresses[:1], out)
 
     def wait_for_incidents(self, leader, other):
-        """One machine makes them; both show the same, but for how many sensors each knows of."""
+        """One machine makes incidents; both show the same ones, except for the number of sensors that each knows."""
         def made(d):
             answer = self.ask(d, 'incidents')
             return [(i['about']['id'], i['stands'], i['told']) for i in answer['incidents'] + answer['over']]
@@ -79,7 +79,7 @@ class Events(cluster_machines.Cluster):
             return json.load(answer)
 
     def acknowledged(self, rows, scorer, *gateways):
-        """All machines list the alerts of all; one is acknowledged where its sensor is not."""
+        """All machines list the alerts of all; an alert is acknowledged at a machine that does not score its sensor."""
         lists = [self.ask(d, 'alerts') for d in (*gateways, scorer)]
         self.assertEqual([{f"{a['sensor']}:{a['number']}" for a in one['alerts']} for one in lists], [self.standing(rows)] * 3)
         name = lists[0]['alerts'][0]['sensor']
@@ -94,7 +94,7 @@ class Events(cluster_machines.Cluster):
         d.process.wait()
 
     def expected(self, rows):
-        """The events of that many points of each sensor."""
+        """Feeds that many points of each sensor, and returns the events."""
         return [k for k, v in self.events.items() if v[0] < START + rows * harness.SECOND]
 
     def standing(self, rows):
@@ -105,7 +105,7 @@ class Events(cluster_machines.Cluster):
         return sorted((a['sensor'], int(a['id'].rpartition(':')[2]), a['status']) for a in self.receiver.alerts())
 
     def wait_for_pages(self, rows):
-        """What the receiver is told of these events: each alert once."""
+        """The receiver gets each alert of these events once."""
         kinds = {'raised': 'firing', 'cleared': 'resolved'}
         wanted = sorted((i.rpartition(':')[0], int(i.rpartition(':')[2]), kinds[k]) for i, k in self.expected(rows) if k in kinds)
         until(lambda: len(self.paged()) >= len(wanted), f'{len(wanted)} messages', rabbit.START)
@@ -115,7 +115,7 @@ class Events(cluster_machines.Cluster):
 @unittest.skipUnless(rabbit.THERE, rabbit.WHY)
 class TestEvents(Events):
     def test_machines_are_killed(self):
-        """A scorer, then the gateway that leads: nobody misses an event, or hears of one twice."""
+        """Kills a scorer, then the gateway that leads: no subscriber misses an event or gets one twice."""
         incidents = '[incidents]\ninterval = 1s\n'
         gateways = [self.machine('gateway', self.hook, incidents, ends=-signal.SIGKILL) for _ in range(2)]
         leader = self.leads(*gateways)
@@ -144,7 +144,7 @@ class TestEvents(Events):
         known = max(self.heard(subscribers[0]))
         self.kill(leader)
         self.assertIs(self.leads(other), other)
-        goes_on = self.follow(other, known)  # who was at the other one goes on here
+        goes_on = self.follow(other, known)  # subscribers of the other machine continue here
         feed(POINTS)
         for c in subscribers[1:]:
             self.wait_for_events(c, self.events)
@@ -155,8 +155,8 @@ class TestEvents(Events):
         self.kill(other)
 
     def test_maintenance(self):
-        """A window that is begun at a gateway covers alerts wherever they are raised, is shown everywhere, also by who comes later, and ends
-        by a word to any machine."""
+        """A maintenance window that is begun at a gateway covers alerts that any machine raises. All machines show it, also those that start later,
+        and any of them can end it."""
         gateway, scorer = self.machine('gateway'), self.machine('scorer')
         self.connected(gateway, scorer)
 
@@ -183,7 +183,7 @@ class TestEvents(Events):
         until(lambda: windows(scorer, gateway, late) == [[]] * 3, 'the end at all', rabbit.START)
 
     def test_a_log_is_deleted(self):
-        """Who reads it is told so, and says it."""
+        """Machines that read a log that begins again learn this, and log it."""
         gateway = self.machine('gateway')
         until(lambda: self.of(gateway)['events'] == 'connected', 'the log', rabbit.START)
         self.broker.tool('amqp-delete-queue', '-q', f'{self.name}.events')

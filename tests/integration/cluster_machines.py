@@ -18,7 +18,7 @@ DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
 
 
 class Feeder:
-    """A client with a feed that outlives its connections. It keeps what is not acknowledged, as PROTOCOL.md wants it."""
+    """A client with a feed that outlives its connections. It keeps unacknowledged points, as PROTOCOL.md requires."""
 
     def __init__(self, name, values):
         self.name, self.sent, self.acknowledged = name, 0, 0
@@ -29,7 +29,7 @@ class Feeder:
         self.client = daemon.client()
         self.client.keep = self.keep
         self.sent = self.client.request(FEED, harness.text(self.name), FEED_AT).one('Q')
-        self.sent = max(self.sent, self.acknowledged)  # what was acknowledged counts, whatever the daemon knows of it
+        self.sent = max(self.sent, self.acknowledged)  # the acknowledged position counts, whatever position the daemon reports
         self.handle = dict(zip(self.sensors, self.client.register(*self.sensors)))
 
     def keep(self, kind, payload):
@@ -37,7 +37,7 @@ class Feeder:
             self.acknowledged = max(self.acknowledged, struct.unpack('<Q', payload)[0])
 
     def send(self, behind, together=60):
-        """Points up to number `behind`."""
+        """Sends points up to, not including, number `behind`."""
         while self.sent < behind:
             some = self.points[self.sent:min(self.sent + together, behind)]
             self.client.send(harness.points([self.handle[s] for s, _, _ in some], [t for _, t, _ in some], [v for _, _, v in some], before=self.sent))
@@ -58,7 +58,7 @@ def authority():
 
 @functools.lru_cache
 def the_broker():
-    """One for all tests: it takes seconds to start."""
+    """One broker for all tests, because it takes seconds to start."""
     broker = rabbit.Broker((authority().certificate, *authority().sign('broker', names='IP:127.0.0.1,DNS:localhost')))
     unittest.addModuleCleanup(broker.clean)
     return broker
@@ -67,7 +67,7 @@ def the_broker():
 @unittest.skipUnless(rabbit.THERE, rabbit.WHY)
 class Cluster(harness.Case):
     names = 0
-    engine = ''  # lines of [cluster] that another kind of broker needs
+    engine = ''  # lines of [cluster] for another kind of broker
 
     @classmethod
     def its_broker(cls):
@@ -82,7 +82,7 @@ class Cluster(harness.Case):
 
     def setUp(self):
         Cluster.names += 1
-        self.name = f'test-{Cluster.names}'  # streams of its own
+        self.name = f'test-{Cluster.names}'  # a name of its own, so streams of its own
         self.folder = tempfile.mkdtemp(prefix='hankeld-state-')
         self.addCleanup(shutil.rmtree, self.folder)
 
@@ -99,7 +99,7 @@ class Cluster(harness.Case):
         return d.status()['cluster']
 
     def fed(self):
-        """A gateway and a scorer, and a feed of which 600 points are acknowledged."""
+        """Starts a gateway and a scorer, and a feed of which 600 points are acknowledged."""
         d = [self.start('gateway'), self.scorer('a')]
         self.connected(*d)
         f = Feeder('f', self.values)
@@ -113,17 +113,17 @@ class Cluster(harness.Case):
             until(lambda: self.of(d)['state'] == 'connected', 'the broker to be connected', rabbit.START)
 
     def heard(self, *scorers):
-        """They know that others listen to their scores."""
+        """Waits until the scorers know that other machines have subscribers for their scores."""
         until(lambda: all(self.of(d)['scores']['listeners'] > 0 for d in scorers), 'the scorers to share their scores', rabbit.START)
 
     def once(self, c):
-        """What a subscriber has seen: each result once, whichever machine has computed it."""
+        """The results that a subscriber got; asserts that each came once, whichever machine computed it."""
         seen = {(s, t): (score, state) for s, t, _, score, state in c.results}
         self.assertEqual(len(seen), len(c.results))
         return seen
 
     def scored(self, d, n):
-        """So many points are dealt with there, each once."""
+        """Waits until a machine has dealt with that many points, each once."""
         def dealt_with():
             p = d.status()['points']
             return p['scored'] + p['unscored'] >= n and p['pending'] == 0
@@ -132,7 +132,7 @@ class Cluster(harness.Case):
         self.assertEqual((p['scored'] + p['unscored'], p['late'], p['rejected']), (n, 0, 0), p)
 
     def alerts(self, d):
-        """The events that it has logged, none of them twice."""
+        """The events that a machine has logged; asserts that none came twice."""
         out = {}
         for name, number, kind, at, _, instant, score, _, _ in d.events():
             self.assertNotIn((f'{name}:{number}', kind), out)

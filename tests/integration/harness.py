@@ -1,4 +1,4 @@
-"""Harness of the integration tests: a daemon on ports of its own, and what wire.py has, small clients written from PROTOCOL.md alone.
+"""Harness of the integration tests: a daemon on ports of its own, and the small clients of wire.py, written from PROTOCOL.md alone.
 
     class Test(harness.Case):
         def test_it(self):
@@ -35,14 +35,14 @@ DATA = os.path.join(ROOT, 'tests', 'data')
 HANKELD = os.path.abspath(os.environ.get('HANKELD', os.path.join(ROOT, 'build', 'hankeld')))
 HANKEL = os.path.abspath(os.environ.get('HANKEL', os.path.join(ROOT, 'build', 'hankel')))
 BACKEND = os.environ.get('HANKEL_BACKEND', 'cpu')
-LOOPS = os.environ.get('HANKEL_LOOPS')  # event loops of every daemon whose configuration does not say
+LOOPS = os.environ.get('HANKEL_LOOPS')  # event loops of every daemon whose configuration has no `loops`
 SECOND = 10**9
 START = 1_600_000_000 * SECOND
 
 
 def until(condition, what, wait=WAIT):
-    """Polls until the condition gives something true, and returns it: a hundred times a second at first, ten times where it takes long,
-    since who asks takes the processor's time that the one who is asked needs."""
+    """Polls until the condition returns something true, and returns that. It polls a hundred times a second at first, later ten times, because
+    polling takes processor time from the program that is waited for."""
     begin = time.monotonic()
     while True:
         got = condition()
@@ -55,7 +55,7 @@ def until(condition, what, wait=WAIT):
 
 
 def free_port():
-    """A port that no connection is given as its own end: a daemon that is started again finds it free."""
+    """A port outside the range from which the kernel takes local ports of connections: a daemon that is restarted finds it free."""
     with open('/proc/sys/net/ipv4/ip_local_port_range') as f:
         given = int(f.read().split()[0])
     while True:
@@ -86,7 +86,7 @@ address = 127.0.0.1:0
 """
 
 
-# Starts a program as systemd does: with sockets from descriptor 3 on, and their names.
+# Starts a program as systemd does: with sockets from descriptor 3 on, and the sockets' names.
 PASS = """
 import os, sys
 names, numbers = sys.argv[1].split(':'), [int(x) for x in sys.argv[2].split(',')]
@@ -100,7 +100,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 class NotReady(AssertionError):
-    """The daemon ended, or said nothing, before it was ready. `code`: its exit code; None when it hung. `log`: what it said."""
+    """The daemon exited or hung before it was ready. `code`: its exit code, None if it hung. `log`: its lines."""
 
     def __init__(self, code, log):
         super().__init__(f'the daemon did not get ready (exit code {code}):\n' + '\n'.join(log))
@@ -108,11 +108,11 @@ class NotReady(AssertionError):
 
 
 class Daemon:
-    """build/hankeld with a configuration. `port` is by 'binary tcp', 'line udp', ...; `log` the lines of standard error."""
+    """build/hankeld with a configuration. `port` has the ports by listener, 'binary tcp', 'line udp', ...; `log` the lines of standard error."""
 
     def __init__(self, detectors, keys='threads = 2\n', listeners=LISTENERS, limits=None, backend=BACKEND, program=HANKELD,
                  environment=None, passed=()):
-        """passed: (name, socket) of sockets that it gets from its service manager."""
+        """passed: (name, socket) of sockets that the daemon gets as from a service manager."""
         self.directory = tempfile.TemporaryDirectory(prefix='hankeld-test-')
         path = os.path.join(self.directory.name, 'hankeld.conf')
         self.backend, self.listeners = backend, listeners
@@ -137,10 +137,10 @@ class Daemon:
             raise NotReady(code, self.log)
 
     def configure(self, detectors, keys='threads = 2\n'):
-        """Writes the configuration's file, which the daemon reads when it starts and when it is told to."""
+        """Writes the configuration file, which the daemon reads at its start and at each reload."""
         drain = '' if 'drain' in keys else f'drain = {WAIT}s\n'
         loops = '' if 'loops' in keys or not LOOPS else f'loops = {LOOPS}\n'
-        # of a million, which is the default, a sanitizer would shadow all tables each time
+        # with the default, a million, a sanitizer would shadow all tables at each start
         sensors = '' if 'max_sensors' in keys or not SANITIZED else 'max_sensors = 20000\n'
         with open(os.path.join(self.directory.name, 'hankeld.conf'), 'w') as f:
             f.write(f'[daemon]\nbackend = {self.backend}\n{drain}{loops}{sensors}{keys}{self.listeners}{detectors}')
@@ -166,14 +166,14 @@ class Daemon:
             self.ready.set()
 
     def _said(self, wait):
-        """Whether it has said what was not taken yet."""
+        """Whether standard error has bytes that were not read yet. wait: ms; None: without limit."""
         poll = select.poll()
         poll.register(self.process.stderr, select.POLLIN)
         return bool(poll.poll(wait))
 
     @property
     def log(self):
-        """Every line that it has written by now."""
+        """Every line that the daemon has written by now."""
         while True:
             with self.taking:
                 if self.ended or not self._said(0):
@@ -194,11 +194,11 @@ class Daemon:
             return c.status()
 
     def events(self):
-        """All events in its log, as a subscriber hears them who asks for them from the beginning on."""
+        """All events of the daemon's event log, as a subscriber gets them that asks for them from the beginning."""
         with self.client() as c:
             last = self.status()['durability']['events_last']
             c.request(SUBSCRIBE, struct.pack('<If', ALERTS | POSITIONS, 0) + text('') + struct.pack('<Q', 0), DONE)
-            operated = any('reload' in line or 'configuration' in line for line in self.log)  # which has positions of its own
+            operated = any('reload' in line or 'configuration' in line for line in self.log)  # reloads and other operations have positions, too
             try:
                 while last > 0 and (not c.placed or c.placed[-1][0] < last):
                     c.socket.settimeout(5 if operated and c.placed else WAIT)
@@ -211,12 +211,12 @@ class Daemon:
             return c.events
 
     def rss(self):
-        """Resident memory now, bytes."""
+        """Resident memory of the daemon now, bytes."""
         with open(f'/proc/{self.process.pid}/statm') as f:
             return int(f.read().split()[1]) * os.sysconf('SC_PAGE_SIZE')
 
     def stop(self):
-        """SIGTERM; returns the exit code."""
+        """Ends the daemon by SIGTERM; returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(WAIT)
@@ -224,7 +224,7 @@ class Daemon:
         return code
 
     def clean(self):
-        """Ends the daemon as an operator would; returns its exit code (a sanitizer that found something makes it not 0)."""
+        """Ends the daemon as an operator would, and frees what the test holds of it. Returns the exit code; a sanitizer that found something makes it not 0."""
         try:
             return self.stop()
         finally:
@@ -237,18 +237,18 @@ class Daemon:
 
 class Case(stalls.Case):
     def daemon(self, detectors='[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n', ends=0, **how):
-        """A daemon that is ended after the test, which fails when that does not go well (with exit code `ends`)."""
+        """A daemon that is ended after the test. The test fails if the exit code is not `ends`."""
         d = Daemon(detectors, **how)
         self.addCleanup(lambda: self.assertEqual(d.clean(), ends, 'the end of the log:\n' + '\n'.join(d.log[-60:])))
         return d
 
     def assert_grew_less(self, daemon, before, most):
-        """Resident memory has grown by less than `most` bytes since it was `before`. A sanitizer keeps what was freed: not then."""
+        """Asserts that resident memory has grown by less than `most` bytes since it was `before`; not with a sanitizer, which keeps freed memory."""
         if not SANITIZED:
             self.assertLess(daemon.rss() - before, most)
 
     def balanced(self, status):
-        """in = scored + unscored + late + rejected + dropped + pending."""
+        """Asserts that in = scored + unscored + late + rejected + dropped + pending. Returns these counters."""
         p = status['points']
         self.assertEqual(p['in'], sum(v for k, v in p.items() if k != 'in'), p)
         return p
@@ -263,7 +263,7 @@ def gpu():
 
 
 def main(needs_gpu=BACKEND == 'cuda'):
-    """Runs the tests of a file, a line of TAP for each; skips all where they need a GPU and there is none."""
+    """Runs the tests of a file and prints a line of TAP for each. Skips all of them if they need a GPU and there is none."""
     if needs_gpu and not gpu():
         print('1..0 # SKIP no GPU here')
         sys.exit(0)
@@ -271,7 +271,7 @@ def main(needs_gpu=BACKEND == 'cuda'):
 
 
 def replay(recording, detector='', backend=BACKEND, *options):
-    """Rows (sensor, time, score, state) and event rows of hankel replay."""
+    """Rows (sensor, time, score, state, value) and event rows that hankel replay prints."""
     out = subprocess.run([HANKEL, 'replay', '--backend', backend, '--detector', detector, *options, recording], check=True,
                          capture_output=True, text=True, timeout=WAIT).stdout
     rows, events = [], []
@@ -286,7 +286,7 @@ def replay(recording, detector='', backend=BACKEND, *options):
 
 
 def waves(seed, sensors, points, change):
-    """Values of each sensor, by name: a wave that changes its frequency at one of `change`, first to last, with noise; float32 exactly."""
+    """Values of each sensor, by name: a wave with noise that changes its frequency at a point between the two of `change`. All are float32 exactly."""
     rng, out = random.Random(seed), {}
     for i in range(sensors):
         value, at = [], rng.randint(*change)
@@ -298,8 +298,8 @@ def waves(seed, sensors, points, change):
 
 
 def uninterrupted(values, detector, backend=BACKEND):
-    """What a run that nothing interrupts says of these values by sensor, a second apart from START: (score, state) by sensor and time;
-    of the events (time, instant, score) by id and kind."""
+    """Results of an uninterrupted run over these values by sensor, a second apart from START on: (score, state) by sensor and time, and
+    (time, instant, score) of the events by id and kind."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'all.csv')
         with open(path, 'w') as f:
@@ -317,12 +317,12 @@ def single(number):
 
 
 def section(name, match, detector):
-    """A [detector] section from the form with commas."""
+    """A [detector] section from keys that are separated by commas."""
     return f'[detector {name}]\nmatch = {match}\n' + detector.replace(',', '\n') + '\n'
 
 
 def interleaved(rng, points):
-    """(sensor, time, value) of the points, (time, value) by sensor, mixed at random, in order for each sensor."""
+    """Yields (sensor, time, value) of points that are given as (time, value) by sensor: sensors mixed at random, each sensor's points in order."""
     left = {sensor: list(reversed(own)) for sensor, own in points.items()}
     while left:
         sensor = rng.choice(list(left))
@@ -334,7 +334,7 @@ def interleaved(rng, points):
 
 
 def cut(rng, n, most):
-    """Cuts 0..n into random pieces of 1..most."""
+    """Yields (begin, end) of random pieces of 0..n, each of 1 to `most`."""
     at = 0
     while at < n:
         end = min(n, at + rng.randint(1, most))

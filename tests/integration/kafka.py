@@ -1,5 +1,5 @@
-"""Kafka's brokers as librdkafka mocks them (daemons/mock_kafka.c), on loopback: they speak Kafka's protocol, have topics, groups and idempotent
-producers, and forget all when they end. They make no topics when they are asked to, as real ones do, and know neither TLS nor users."""
+"""Kafka's brokers as librdkafka mocks them (daemons/mock_kafka.c), on loopback. They speak Kafka's protocol, have topics, groups and idempotent
+producers, and forget everything at their end. Unlike real brokers they create no topics on request, and have neither TLS nor users."""
 import glob
 import os
 import signal
@@ -8,7 +8,7 @@ import subprocess
 import harness
 
 PROGRAM = os.environ.get('MOCK_KAFKA', '')
-PRODUCE, FETCH, METADATA = 0, 1, 3  # numbers of requests, and of errors:
+PRODUCE, FETCH, METADATA = 0, 1, 3  # numbers of requests and of errors in Kafka's protocol:
 NOT_LEADER, NOT_ENOUGH_REPLICAS, INVALID_RECORD = 6, 19, 87
 
 
@@ -36,7 +36,7 @@ class Broker:
             harness.until(self.stands_still, 'it to stand still')
 
     def stands_still(self):
-        """All its threads: they stop one by one."""
+        """Stops all threads of the process: they stop one by one."""
         states = []
         for path in glob.glob(f'/proc/{self.process.pid}/task/*/stat'):
             with open(path, encoding='utf-8') as f:

@@ -58,7 +58,7 @@ def main():
                 for theme, page in pages.items():
                     page.go(f'{address}#{view}' + (f'/{name}' if view == 'sensor' else ''))
                     page.until(there)
-                    page.wait(3)  # what is live has moved
+                    page.wait(3)  # the live charts have moved
                     take(page, os.path.join(o.out, f'{view}-{theme}.webp'))
     finally:
         feeding.terminate()

@@ -1,5 +1,5 @@
-"""A broker with streams, RabbitMQ, that keeps what it has over a restart, on loopback and in a folder of its own; and the rule by which sensors
-have partitions, written from PROTOCOL.md alone."""
+"""A broker with streams, RabbitMQ, on loopback and in a folder of its own, whose streams and queues survive a restart; and the rule that maps
+sensors to partitions, written from PROTOCOL.md alone."""
 import os
 import shutil
 import signal
@@ -9,11 +9,11 @@ import tempfile
 import harness
 from harness import WAIT, until
 
-SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'  # the script around it would run it as another user
+SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'  # the wrapper script would run it as another user
 THERE = os.path.exists(SERVER) and all(shutil.which(program) for program in ('epmd', 'amqp-declare-queue', 'amqp-publish', 'amqp-delete-queue'))
 WHY = 'there is no rabbitmq-server, or no amqp-tools'
-WITH_US = ('setpriv', '--pdeathsig', 'KILL')  # a test that is killed leaves nothing behind
-START = 4 * WAIT  # s: it takes some seconds on an idle machine
+WITH_US = ('setpriv', '--pdeathsig', 'KILL')  # the broker dies with a test that is killed
+START = 4 * WAIT  # s; a start takes some seconds on an idle machine
 
 
 def partition(key, partitions):
@@ -26,8 +26,8 @@ def partition(key, partitions):
 
 
 class Broker:
-    """`port` and, with tls = (ca, certificate, key), `tls_port` are its own from start to start. address, within, keys, erlang: of one of several,
-    which are in network namespaces: its own address, the command that runs a program there, further lines of its configuration, and arguments."""
+    """`port` and, with tls = (ca, certificate, key), `tls_port` stay the same over restarts. For one of several brokers in network namespaces:
+    address, its own; within, the command that runs a program in its namespace; keys, further lines of its configuration; erlang, arguments."""
 
     def __init__(self, tls=None, address='127.0.0.1', within=(), keys=(), erlang=''):
         self.folder = tempfile.mkdtemp(prefix='hankeld-rabbit-')
@@ -41,14 +41,14 @@ class Broker:
                 f.write(content)
         with open(os.open(self.path('.erlang.cookie'), os.O_WRONLY | os.O_CREAT, 0o400), 'w', encoding='utf-8') as f:
             f.write('several of them know each other by this')
-        # One scheduler that does not spin: it shares the machine with all that is tested. Nothing of it listens beyond its address.
+        # One scheduler that does not spin, because the broker shares the machine with the programs under test. It listens on its address only.
         self.node = f'hankeld@{address}' if within else f'hankeld{self.port}@localhost'
         self.environment = {**os.environ, 'HOME': self.folder, 'ERL_EPMD_PORT': str(epmd), 'ERL_EPMD_ADDRESS': address, 'RABBITMQ_NODENAME': self.node, 'RABBITMQ_USE_LONGNAME': 'true' if within else 'false',
-                            'RUNNING_UNDER_SYSTEMD': 'true',  # it is one process then, and no child of a shell
+                            'RUNNING_UNDER_SYSTEMD': 'true',  # so it is one process, not a child of a shell
                             'RABBITMQ_DIST_PORT': str(distribution), 'RABBITMQ_MNESIA_BASE': self.path('mnesia'), 'RABBITMQ_LOG_BASE': self.path('log'), 'RABBITMQ_CONFIG_FILE': self.path('rabbitmq.conf'),
                             'RABBITMQ_CONF_ENV_FILE': self.path('env'), 'RABBITMQ_ENABLED_PLUGINS_FILE': self.path('plugins'),
                             'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': '+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {' + address.replace('.', ',') + '} ' + erlang}
-        # What the nodes of Erlang find each other by; the broker would start one that stays.
+        # Erlang's port mapper, by which nodes find each other; the broker would start one that outlives it.
         self.epmd = subprocess.Popen([*WITH_US, *self.within, 'epmd', '-port', str(epmd), '-address', address], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.process = None
         until(lambda: subprocess.run([*self.within, 'epmd', '-port', str(epmd), '-names'], capture_output=True, timeout=WAIT, check=False).returncode == 0, 'epmd to answer')
@@ -86,15 +86,15 @@ class Broker:
         return subprocess.run([program, '-u', f'amqp://guest:guest@{self.address}:{self.port}', *arguments], input=data, capture_output=True, timeout=WAIT, check=check)
 
     def put(self, cluster, partition, text):
-        """A message that is not of ours, to a log of a cluster."""
+        """Publishes a message that hankeld did not make to a log of a cluster."""
         self.tool('amqp-publish', '-r', f'{cluster}.points.{partition}', '-p', data=text.encode())
 
     def control(self, *arguments, check=True):
-        """By rabbitmqctl, which is started as ourselves."""
+        """Runs rabbitmqctl as the user of the test."""
         return subprocess.run([*self.within, '/usr/lib/rabbitmq/bin/rabbitmqctl', '-n', self.node, *(['--longnames'] if self.within else []), *arguments], env={**self.environment, 'RABBITMQ_CTL_ERL_ARGS': '+S 1:1 +sbwt none'}, capture_output=True, text=True, timeout=3 * START, check=check)
 
     def send(self, number):
-        """To all of it: a shell, the virtual machine, and what that has started."""
+        """Sends a signal to all processes of the broker: a shell, the virtual machine, and their children."""
         os.killpg(self.process.pid, number)
 
     def stop(self, number=signal.SIGKILL):

@@ -1,4 +1,4 @@
-"""A daemon that is told a recording of one sensor, and may be ended and started again in between; and what it tells of it by every way out."""
+"""A daemon that is fed a recording of one sensor, and may be ended and restarted meanwhile; and the events that it publishes over every protocol."""
 import os
 import socket
 import subprocess
@@ -13,13 +13,13 @@ import hankeld as hankel  # noqa: E402
 
 
 class Recording(harness.Case):
-    """What a file's tests have in common. keys: of the detector; mode: durability; values: of the sensor press, one a second; events: what `hankel replay`
-    says of them, as `of_json` and `of_client` read an event. Whoever derives a case from it calls `write` and sets `events`."""
+    """Base of a file's test cases. keys: of the detector; mode: durability; values: of the sensor press, one a second; events: those of `hankel replay`,
+    in the form in which `of_json` and `of_client` read an event. A derived case calls `write` and sets `events`."""
     keys = mode = values = events = file = None
 
     @classmethod
     def write(cls, values):
-        """The recording, and the same as a file."""
+        """Sets the recording, and writes it to a file."""
         cls.values = values
         cls.file = tempfile.NamedTemporaryFile('w', suffix='.csv')  # pylint: disable=consider-using-with
         cls.addClassCleanup(cls.file.close)
@@ -67,7 +67,7 @@ class Recording(harness.Case):
         return got
 
     def every_way_out(self):
-        """Feeds it all, and sees the same events come by each way. The daemon, and the lines of `hankel tail` that people read."""
+        """Feeds the whole recording, and asserts that the same events come over each protocol. Returns the daemon, and the text of `hankel tail`."""
         daemon, client = self.start()
         client.subscribe('*', scores=False, notices=False, details=True)
         text = socket.create_connection(('127.0.0.1', daemon.port['text tcp']), WAIT)
@@ -89,7 +89,7 @@ class Recording(harness.Case):
         return daemon, [tails[1].stdout.readline() for _ in self.events]
 
     def over_restarts(self, cuts):
-        """Fed up to each cut, the daemon ends: killed, with a journal. The last daemon is asked for all events since the first. A cut twice: nothing is fed in between."""
+        """Feeds up to each cut and then ends the daemon (kills it, with a journal). The last daemon must have all events. A cut that is given twice: nothing is fed in between."""
         for life, (first, behind) in enumerate(zip(cuts, cuts[1:]), 2):
             last, killed = life == len(cuts), self.mode == 'journal'
             daemon, client = self.start(ends=-9 if killed and not last else 0)

@@ -1,4 +1,4 @@
-"""A daemon behind TLS and tokens, for the tests of who is let in, and what for."""
+"""A daemon with TLS and tokens, for the tests of access control."""
 import hashlib
 import os
 import socket

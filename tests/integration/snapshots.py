@@ -1,4 +1,4 @@
-"""Daemons with snapshots, beside what a run that nothing interrupts says: what the tests of snapshots share."""
+"""Code that the tests of snapshots share: daemons with snapshots are compared with an uninterrupted run."""
 import glob
 import os
 import random
@@ -12,7 +12,7 @@ from harness import ALERTS, SCORED, SECOND, START, UNSCORED, VALUES
 SENSORS, POINTS = 60, 240
 DETECTORS = [('fast', 's?', 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'),
              ('slow', '*', 'window=20,rank=2,interval=1s,stride=2,alert=0.4,cooldown=0')]
-# The stand-in of devices computes as the CPU does: a GPU's last bits are others.
+# The stand-in for devices computes as the CPU does; a GPU's last bits differ.
 FAULTY = os.environ.get('FAULTY_DAEMON') if harness.BACKEND == 'cpu' else None
 
 
@@ -21,7 +21,7 @@ class Snapshots(harness.Case):
 
     @classmethod
     def setUpClass(cls):
-        """What an uninterrupted run says."""
+        """Results and events of an uninterrupted run."""
         cls.values, cls.rows, cls.events = harness.waves(7, SENSORS, POINTS, (80, 150)), {}, {}
         for name, _, detector in DETECTORS:
             rows, events = harness.uninterrupted({s: v for s, v in cls.values.items() if (len(s) == 2) == (name == 'fast')}, detector)
@@ -45,7 +45,7 @@ class Snapshots(harness.Case):
         return sorted(glob.glob(f'{self.state}/shard-{shard}/snapshot-*.hks'))
 
     def feed(self, client, first, behind, seed=1, sensors=None):
-        """Sends points first..behind-1 of every sensor, one time after the other, in frames cut anyhow."""
+        """Sends points first..behind-1 of every sensor, ordered by time, in frames of random sizes."""
         sensors = sensors or list(self.values)
         handle = dict(zip(sensors, client.register(*sensors)))
         rows = [(s, k) for k in range(first, behind) for s in sensors]
@@ -55,7 +55,7 @@ class Snapshots(harness.Case):
         return len(rows)
 
     def run_part(self, daemon, first, behind, exact=True):
-        """Feeds a part; its results are those of the uninterrupted run. Returns results and events."""
+        """Feeds a part, and asserts that its results are those of the uninterrupted run. Returns results and events."""
         with daemon.client() as subscriber, daemon.client() as feeder:
             subscriber.subscribe(SCORED | UNSCORED | ALERTS | VALUES)
             n = self.feed(feeder, first, behind)
@@ -71,7 +71,7 @@ class Snapshots(harness.Case):
             if state != 'late':
                 self.assertEqual((score, state), self.rows[sensor, at], (sensor, at))
         for name, number, kind, at, _, instant, score, _, _ in subscriber.events:
-            if self.mode == 'snapshot':  # those that were lost come again, and numbers go on; starts tell cleared for them, as they were told last
+            if self.mode == 'snapshot':  # lost alerts come again, and numbers continue; a start publishes `cleared` for them, with the last published figures
                 self.assertIn((at, instant, score), [e for (of, what), e in self.events.items() if of.split(':')[0] == name and 'cleared' in (what, kind)
                                                      or (of.split(':')[0], what) == (name, kind)], (name, number, kind))
             else:

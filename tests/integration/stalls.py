@@ -1,18 +1,18 @@
-"""Tests on a machine that many share: it can stand still for longer than the second or two that tests give a daemon.
+"""Repeats tests on a shared machine, which can stand still for longer than the second or two that tests give a daemon.
 
-`Case` runs a test that failed again, twice at most, if its process was held up meanwhile, and only then. One that passes then is flaky:
-the result is told so (tap.py), scripts/test names and counts it, and fails from the second one on.
+`Case` runs a failed test again, at most twice, and only if its process was held up meanwhile. A test that then passes is flaky:
+the result says so (tap.py), and scripts/test names and counts such tests, and fails if there are two or more.
 """
 import sys
 import threading
 import time
 import unittest
 
-NAP, STALL = 0.02, 0.25  # seconds between looks at the clock, and by which a look has to be late to count
+NAP, STALL = 0.02, 0.25  # seconds between looks at the clock, and seconds by which a look must be late to count
 
 
 class Stall:
-    """By how many seconds this process has been held up at most, in a `with`."""
+    """Measures the longest time, in seconds, for which this process was held up inside a `with`."""
 
     def __enter__(self):
         self.most, self.over = 0, threading.Event()
@@ -32,7 +32,7 @@ class Stall:
 
 
 def kept(what):
-    """A method of unittest.TestResult that keeps its arguments, too."""
+    """A method of unittest.TestResult that also records its arguments."""
     def keep(self, *args):
         getattr(unittest.TestResult, what)(self, *args)
         self.said.append((what, args))
@@ -40,7 +40,7 @@ def kept(what):
 
 
 class Outcome(unittest.TestResult):
-    """What a test said, which may be told to another result."""
+    """Records the calls of a test, to be repeated on another result."""
 
     def __init__(self):
         super().__init__()

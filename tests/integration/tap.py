@@ -1,7 +1,7 @@
-"""The tests of a file in the Test Anything Protocol, a line for each: so a test that is skipped, also a sub-test within one that is not,
-counts as skipped, and one that failed and passed when it was run again (stalls.py) can be told from one that passed at once.
+"""The tests of a file in the Test Anything Protocol, a line for each. So a skipped test, also a skipped sub-test of another test,
+counts as skipped, and a test that failed and passed when it was repeated (stalls.py) differs from one that passed at once.
 
-Standard output is the protocol's alone; what tests and their programs print goes to standard error, as tracebacks do.
+Only the protocol goes to standard output; output of tests and their programs, and tracebacks, go to standard error.
 """
 import os
 import sys
@@ -13,8 +13,8 @@ LONGEST_REASON = 300  # characters
 
 
 class Result(unittest.TestResult):
-    """Prints each test once it is over. `# flaky: NAME: WHY` goes before the line of one that was run again and passed, `# because: WHY` before the
-    line of one that failed."""
+    """Prints the line of each test at its end. `# flaky: NAME: WHY` precedes the line of a test that passed when it was repeated, `# because: WHY`
+    that of a failed one."""
 
     def __init__(self, stream):
         super().__init__()
@@ -48,7 +48,7 @@ class Result(unittest.TestResult):
         self.bad = True
         print(f'\n{test}\n{self._exc_info_to_string(err, test)}', file=sys.stderr)
         print('# because:', ' '.join(''.join(traceback.format_exception_only(err[0], err[1])).split())[:LONGEST_REASON], file=self.stream, flush=True)
-        if self.running is None:  # of a class or a module
+        if self.running is None:  # the error of a class or a module
             self.say(False, test)
 
     def addError(self, test, err):
@@ -70,7 +70,7 @@ class Result(unittest.TestResult):
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
-        if self.running is None or test is not self.running:  # of a class, or a sub-test: the test itself went on
+        if self.running is None or test is not self.running:  # a skipped class or sub-test: the test itself continued
             self.say_skipped(test, reason)
         else:
             self.skip = reason
@@ -91,7 +91,7 @@ class Runner:
 
 
 class Part(unittest.TestLoader):
-    """Every n-th test of a file, from the k-th on: so a long file runs as several tests of meson's at a time."""
+    """Every n-th test of a file, from the k-th on: so meson runs a long file as several tests at a time."""
 
     def __init__(self, k, n):
         super().__init__()
@@ -108,8 +108,8 @@ class Part(unittest.TestLoader):
 
 
 def main():
-    """Runs what the command line names, all tests of the file that was started, or with `--part K/N` as its first words a part of
-    them, and ends the process: 1 when any failed."""
+    """Runs the tests that the command line names, by default all of the file that was started, or with `--part K/N` as first words a part of
+    them. Ends the process, with exit code 1 if any failed."""
     stream = os.fdopen(os.dup(1), 'w')
     os.dup2(2, 1)
     loader = unittest.defaultTestLoader
