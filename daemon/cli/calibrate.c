@@ -15,7 +15,7 @@ const double hk_calibration_from[HK_CALIBRATION_BINS] = { 0, 1.5, 2, 2.5, 3, 3.5
 
 double hk_calibration_promise(double severity)
 {
-  return severity >= HK_SEVERITY_LEAST ? fmin(2 * pow(10, -severity), 1) : 1;
+  return severity >= HK_SEVERITY_LEAST && severity <= HK_SEVERITY_MEASURED ? fmin(2 * pow(10, -severity), 1) : 1;
 }
 
 /* Whether a block, from point `first` on, lies apart from all labels. */

@@ -1,7 +1,8 @@
 /* Compares the promised and the observed rate of false alerts by severity, on labelled recordings. Pure functions, except that
  * hk_calibrate_add allocates memory.
  *
- * The promise: without a change at most 2 x 10^-S of the blocks of HK_SEVERITY_BLOCK points have an alert of severity S or more.
+ * The promise: without a change at most 2 x 10^-S of the blocks of HK_SEVERITY_BLOCK points have an alert of severity S or more,
+ * for S from HK_SEVERITY_LEAST to HK_SEVERITY_MEASURED; alerts of more severity count at each S up to there.
  * Blocks begin at the first score; a block with a point within a label, or closer to one than the detector's window or
  * HK_CALIBRATION_LATE points, is omitted. An alert belongs to the block that contains its change instant.
  */

@@ -46,12 +46,17 @@ static void blocks_apart_from_labels_are_counted(void **state)
 static void words(void **state)
 {
   (void)state;
-  struct hk_calibration c = { .blocks = 1000, .grave = { 900, 64, 20, 0, 0, 0, 0, 1 } };
-  static const char *const expected[] = { "-", "breaks", "holds", "holds", "holds", "-", "-", "breaks" };
+  struct hk_calibration c = { .blocks = 1000, .grave = { 900, 64, 20, 6, 3, 1, 1, 1 } };
+  static const char *const expected[] = { "-", "breaks", "holds", "holds", "breaks", "-", "-", "-" };
   for (uint32_t bin = 0; bin < HK_CALIBRATION_BINS; bin++)
     assert_string_equal(hk_calibration_word(&c, bin), expected[bin]);
   c.grave[1] = 63;
   assert_string_equal(hk_calibration_word(&c, 1), "holds");
+  c.grave[4] = 0;
+  assert_string_equal(hk_calibration_word(&c, 4), "holds");
+  c.blocks = 400; /* less than one alert would be expected */
+  assert_string_equal(hk_calibration_word(&c, 4), "-");
+  assert_true(hk_calibration_promise(3) < 1 && hk_calibration_promise(3.1) >= 1);
   assert_true(hk_calibration_promise(1.4) >= 1 && fabs(hk_calibration_promise(2) - 0.02) < 1e-12);
 }
 
