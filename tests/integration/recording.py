@@ -89,7 +89,8 @@ class Recording(harness.Case):
         return daemon, [tails[1].stdout.readline() for _ in self.events]
 
     def over_restarts(self, cuts):
-        """Feeds up to each cut and then ends the daemon (kills it, with a journal). The last daemon must have all events. A cut that is given twice: nothing is fed in between."""
+        """Feeds up to each cut and then ends the daemon (kills it, with a journal). The last daemon must have all events. If a cut is given twice,
+        nothing is fed in between."""
         for life, (first, behind) in enumerate(zip(cuts, cuts[1:]), 2):
             last, killed = life == len(cuts), self.mode == 'journal'
             daemon, client = self.start(ends=-9 if killed and not last else 0)

@@ -1,5 +1,5 @@
-"""Several algorithms for one sensor (`algorithm = ika, graph, shift`): each says, bit for bit, what it would say alone, whatever road the
-points come; what it says is a series of its own, SENSOR#graph, that nobody can feed, and that comes and goes with its sensor."""
+"""Several algorithms for one sensor (`algorithm = ika, graph, shift`): each gives, bit for bit, the results that it gives alone, over whatever
+protocol the points come. Its results are those of a series of its own, SENSOR#graph, which no peer can feed, and which is made and removed with its sensor."""
 import collections
 import contextlib
 import csv
@@ -32,7 +32,7 @@ def series(sensor, algorithm):
 class Case(harness.Case):
     @classmethod
     def setUpClass(cls):
-        """What each algorithm says alone: rows and events by series."""
+        """Results of each algorithm alone: rows and events by series."""
         cls.rows, cls.events = {}, {}
         for sensor, recording in RECORDINGS.items():
             for algorithm, keys in KEYS.items():
@@ -119,7 +119,7 @@ class SameAsAlone(Case):
         self.finish(daemon, subscriber, len(mixed), finite=True)
 
     def test_in_another_order(self):
-        """What is first, and what is a companion, makes no difference to what they say."""
+        """The results do not depend on which algorithm is first and which is a companion."""
         keys = 'algorithm=shift,ika\n' + ''.join(f'{a}.{key}\n' for a in ('shift', 'ika') for key in KEYS[a].split(','))
         daemon = self.daemon(section(keys), keys='threads = 2\nmax_ahead = off\n')
         mixed = self.mixed(8)
@@ -152,7 +152,7 @@ class Names(Case):
         d = self.daemon(section(), keys='max_ahead = off\n')
         with d.client() as subscriber, d.client() as c:
             subscriber.subscribe(EVERYTHING)
-            self.assertIsNone(c.register('mine#graph')[0])  # also before there is a sensor `mine`
+            self.assertIsNone(c.register('mine#graph')[0])  # also before the sensor `mine` exists
             own, other = c.register('mine#pressure', 'x')
             self.assertIsNotNone(own)  # a name like any other
             self.send(c, {'x': other, 'mine#pressure': own}, [('x', START, 1.0), ('mine#pressure', START, 2.0)])
@@ -250,7 +250,7 @@ class Journal(Case):
     ends = -signal.SIGKILL
 
     def test_killed(self):
-        """After kill -9 each algorithm goes on where it was, from the journal alone and from snapshots with a journal."""
+        """After kill -9 each algorithm continues where it was, from the journal alone and from snapshots with a journal."""
         for keys in ('', 'snapshot = 1s\n'):
             with self.subTest(keys=keys):
                 shutil.rmtree(f'{self.state}/there', ignore_errors=True)
@@ -278,8 +278,8 @@ class Journal(Case):
 
 
     def test_moves_between_backends(self):
-        """Killed, and started with another backend from a snapshot and the journal behind it: each algorithm goes on there from what it had,
-        and says what it would have said, as near as backends agree."""
+        """The daemon is killed, and started with another backend from a snapshot and the journal after it: each algorithm continues from its state,
+        and gives the results of an uninterrupted run, as closely as backends agree."""
         other = 'cuda' if harness.BACKEND == 'cuda' else 'reference'
         mixed, at, said, events = self.mixed(11), 0, [], []
         rng, thirds = random.Random(11), [len(self.mixed(11)) * k // 3 for k in (1, 2, 3)]
@@ -316,7 +316,7 @@ class Journal(Case):
                 self.assertEqual([(f'{n}:{number}', kind) for n, number, kind, *_ in events if n == name], [e[:2] for e in self.events[name]], name)
 
     NOISE = [harness.single(random.Random(9).gauss(0, 1)) for _ in range(10007)]
-    SENSORS = 400  # more than fill a batch with as many points as it takes of one
+    SENSORS = 400  # sensors enough to fill a batch with the most points that it takes of each
 
     def value(self, sensor, tick):
         return self.NOISE[(sensor * 7919 + tick) % len(self.NOISE)]
@@ -335,8 +335,8 @@ class Journal(Case):
 
     @contextlib.contextmanager
     def flooded(self, keys, rate):
-        """A daemon to which points come as fast as it takes them, until it is killed behind the block. Its device, where there is one to be
-        had that fails on order, is so slow that a chunk takes many batches: what comes between two of them comes within a chunk. rate: its points a second."""
+        """A daemon that gets points as fast as it takes them, until it is killed at the end of the `with`. Its device, if the build has one that
+        fails on order, is so slow that a chunk takes many batches: what happens between two batches happens within a chunk. rate: its points a second."""
         slow = self.devices(1, HANKELD_FAULT=f'rate {rate}') if 'FAULTY_DAEMON' in os.environ else {}
         daemon = self.daemon(section(keys), ends=-signal.SIGKILL, keys=self.keys + 'snapshot = 1s\n', **slow)
 
@@ -354,7 +354,7 @@ class Journal(Case):
             sender.join()
 
     def alone(self, algorithm, keys, sensors, first, behind):
-        """What an algorithm says of sensors, from a tick on: by sensor and time."""
+        """Results of an algorithm from a tick on, by sensor and time."""
         path = os.path.join(self.state, 'alone.csv')
         with open(path, 'w') as f:
             f.write('time,' + ','.join(f's{i}' for i in sensors) + '\n')
@@ -364,7 +364,7 @@ class Journal(Case):
         return {(series(r[0], algorithm), r[1]): r[2:4] for r in rows}
 
     def go_on(self, keys, glob):
-        """Starts the daemon again, and sends what came last and more. Results, and the tick behind the last."""
+        """Starts the daemon again, and sends the last points again and more. Returns results, and the tick after the last."""
         daemon = self.daemon(section(keys), keys=self.keys)
         had = daemon.status()['durability']['shards'][0]['position'] // self.SENSORS
         behind = had + 50
@@ -373,14 +373,14 @@ class Journal(Case):
             self.send_ticks(feeder, max(0, had - 20), behind)
             feeder.bye()
             subscriber.drain()
-        self.assertEqual(daemon.stop(), 0)  # it would write into its folder while that is removed
+        self.assertEqual(daemon.stop(), 0)  # the daemon would write into its folder while that is removed
         return subscriber.results, behind
 
     @unittest.skipIf(harness.SANITIZED, 'too slow: a snapshot is over only when the flood is')
     def test_killed_in_a_flood(self):
-        """Snapshots in many slices, between batches that end in the middle of a chunk: what each series has of it, and what the journal makes
-        for each, fit together to the point."""
-        keys = 'algorithm=svd,graph\nwindow=30\nrank=2\ngraph.window=16\nresident=1500\n'  # dear enough
+        """Snapshots in many slices, between batches that end in the middle of a chunk: of each series, the points that the snapshot has and those
+        that the journal replays fit together to the point."""
+        keys = 'algorithm=svd,graph\nwindow=30\nrank=2\ngraph.window=16\nresident=1500\n'  # slow enough
         with self.flooded(keys, 300000) as daemon:
             harness.until(lambda: daemon.status()['durability']['shards'][0]['snapshots'] > 0, 'a snapshot')
         results, behind = self.go_on(keys, '*')
@@ -390,15 +390,15 @@ class Journal(Case):
         late = collections.Counter()
         for name, at, _, score, state in results:
             late[name] += state == 'late'
-            if state != 'late':  # had a sensor lost or seen points twice, it would not be well
+            if state != 'late':  # a sensor that lost points or got some twice would differ
                 self.assertEqual((score, state), want.get((name, at), (score, 'ok')), (name, (at - START) // SECOND, behind))
         for sensor in range(self.SENSORS):
             self.assertEqual(late[f's{sensor}'], late[f's{sensor}#graph'], sensor)
             self.assertIn(late[f's{sensor}'], range(10, 22))
 
     def test_an_algorithm_comes_in_a_flood(self):
-        """A companion that a reload adds begins between two points, and begins there again when the journal is replayed. How far the chunk is
-        that is being taken then is chance: so at several moments."""
+        """A companion that a reload adds begins between two points, and begins there again when the journal is replayed. Chance decides how much
+        of the current chunk is taken by then, so the test reloads at several moments."""
         for processed in (100000, 108000, 116000):
             with self.subTest(processed=processed):
                 self.an_algorithm_comes(processed)
@@ -414,14 +414,14 @@ class Journal(Case):
             with daemon.client() as c:
                 taken, lines = c.reload()
             self.assertTrue(taken and f'{self.SENSORS} series of further algorithms were added to sensors that are there' in lines, lines)
-            subscriber.wait_results(2 * self.SENSORS)  # before the snapshot that a reload asks for
+            subscriber.wait_results(2 * self.SENSORS)  # before the snapshot that a reload requests
         results, behind = self.go_on(two, '*#ika')
         first, want = {}, {}
         for name, at, _, _, _ in subscriber.results:
             first.setdefault(name, (at - START) // SECOND)
         begun = [sensor for sensor in range(0, self.SENSORS, 40) if f's{sensor}#ika' in first]
         self.assertTrue(begun, first)
-        for sensor in begun:  # of one that nothing was heard of before the end it is not known where it began
+        for sensor in begun:  # the begin of a companion without results before the end is unknown
             rows = self.alone('ika', 'window=8,rank=2', [sensor], first[f's{sensor}#ika'], behind)
             want.update({(f'{name}#ika', at): said for (name, at), said in rows.items()})
         before = [r for r in subscriber.results if (r[0], r[1]) in want]
@@ -435,7 +435,7 @@ class Journal(Case):
 
     @unittest.skipUnless('FAULTY_DAEMON' in os.environ, 'the daemon with other devices is not built')
     def test_devices(self):
-        """Companions lie on their sensor's device. Where there are other numbers of devices those that do not start over."""
+        """Companions are on their sensor's device. With another number of devices, companions that are not start over."""
         names, at = [f's{i}' for i in range(20)], 0
         keys = f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\n'
         for devices, kept in ((3, 0), (3, 40), (2, None), (1, 40)):
@@ -461,7 +461,7 @@ class Journal(Case):
 
     @unittest.skipUnless('FAULTY_DAEMON' in os.environ, 'the daemon with other devices is not built')
     def test_the_device_is_lost(self):
-        """The CPU goes on with all of them; where it has room for fewer, no companion is left without its sensor."""
+        """The CPU continues with all of them; if it has room for fewer, no companion is left without its sensor."""
         for memory in ('', 'memory = 400 KiB\n'):
             with self.subTest(memory=memory):
                 shutil.rmtree(f'{self.state}/there', ignore_errors=True)

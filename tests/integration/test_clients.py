@@ -1,5 +1,5 @@
-"""Clients that we did not write: nc and socat for text and line protocol, collectd sending line protocol over UDP. A tool that
-is not installed is skipped."""
+"""Clients of others: nc and socat for the text and line protocols, collectd sending line protocol over UDP. Tests of tools that
+are not installed are skipped."""
 import json
 import os
 import shutil

@@ -24,7 +24,7 @@ TestEvents.__module__ = __name__  # a broker ends with the module that has start
 
 class TestRoad(Cluster):
     def test_shared_by_two_scorers(self):
-        """Every point comes to the scorer of its sensor's partition, and gets the score that it gets from one daemon alone."""
+        """Every point reaches the scorer of its sensor's partition, and gets the score that a daemon alone gives it."""
         gateway, scorers = self.start('gateway'), [self.scorer('a', 'read = 0-1\n'), self.scorer('b', 'read = 2, 3\n')]
         self.connected(gateway, *scorers)
         with contextlib.ExitStack() as stack:
@@ -52,7 +52,7 @@ class TestRoad(Cluster):
                 self.assertEqual(rabbit.partition(row['key'], row['partitions']), row['partition'], row)
 
     def test_sensors_of_a_machine_stay_together(self):
-        """Lines, over any listener; and a group: its machine's name says where its sensors go."""
+        """Lines, over any listener; and a group: the name of a machine determines the partition of its sensors."""
         group = '[group machine]\nmatch = (*)/*\ninterval = 1s\n'
         d = [self.start('gateway', detector=harness.section('all', '*', DETECTOR) + group), self.scorer('a', f"read = {rabbit.partition('machine#m7', PARTITIONS)}\n", detector=harness.section('all', '*', DETECTOR) + group)]
         self.connected(*d)
@@ -61,7 +61,7 @@ class TestRoad(Cluster):
         until(lambda: self.of(d[1])['points'] == 20, 'all sensors of the machine')
 
     def test_no_peer_has_the_feed_of_a_partition(self):
-        """It could say how far the partition was read."""
+        """No peer can use the named feed of a partition, which would show how far the partition was read."""
         scorer = self.scorer('a')
         self.connected(scorer)
         with scorer.client() as c:
@@ -85,17 +85,17 @@ class TestRoad(Cluster):
 
 class TestFaults(Cluster):
     def test_a_scorer_is_killed(self):
-        """It goes on where its journal ends: every point is scored once, every event told once, bit for bit."""
+        """A scorer continues where its journal ends: every point is scored once, and every event published once, bit for bit."""
         scorer = self.killed('journal')
         until(lambda: self.alerts(scorer) == self.events, 'the events')
         self.assertEqual(scorer.status()['points']['late'], 0)
 
     def test_a_scorer_with_snapshots_is_killed(self):
-        """It goes on where its snapshot was, and reads again from there: the same scores."""
+        """A scorer continues from its last snapshot, and reads again from there: the same scores."""
         self.killed('snapshot', 'snapshot = 1s\n')
 
     def killed(self, durability, keys=''):
-        """A scorer that was killed three times on the way, and then got the scores that it had to."""
+        """A scorer that is killed three times on the way has the right scores in the end."""
         keys = {'durability': durability, 'daemon_keys': keys}
         gateway, scorer = self.start('gateway'), self.scorer('a', ends=-signal.SIGKILL, **keys)
         f = Feeder('f', self.values)
@@ -115,7 +115,7 @@ class TestFaults(Cluster):
         return scorer
 
     def test_a_gateway_is_killed(self):
-        """What it has acknowledged is in the logs; what it has not is sent again by whoever has it, and is late at most."""
+        """Points that a killed gateway has acknowledged are in the logs; its client sends the others again, and their second copies are late."""
         scorer = self.scorer('a')
         f = Feeder('f', self.values)
         for part in range(1, 5):
@@ -132,9 +132,9 @@ class TestFaults(Cluster):
         self.balanced(scorer.status())
 
     def test_the_broker_is_killed(self):
-        """Nothing is acknowledged that it has not; nothing is lost that is."""
+        """A broker that is killed: points that it does not have are not acknowledged, and acknowledged ones are not lost."""
         d, f = self.fed()
-        time.sleep(3)  # RabbitMQ 3.10 saves every 0.5 s that there are streams; the first of a broker killed before does not come up again
+        time.sleep(3)  # RabbitMQ 3.10 saves its list of streams every 0.5 s; the first stream of a broker that is killed before does not come back
         self.broker.stop()
         until(lambda: all(self.of(each)['state'] == 'failing' for each in d), 'the loss to be noticed')
         f.send(1200)
@@ -149,7 +149,7 @@ class TestFaults(Cluster):
         f.client.close()
 
     def test_the_broker_is_silent(self):
-        """Stopped, not dead: nothing is acknowledged, peers are pushed back, and all goes on when it does."""
+        """A broker that is stopped (SIGSTOP): nothing is acknowledged, peers are slowed, and everything continues when the broker does."""
         d = [self.start('gateway', daemon_keys='backlog = 300000\n'), self.scorer('a')]
         self.connected(*d)
         self.broker.send(signal.SIGSTOP)
@@ -167,7 +167,7 @@ class TestFaults(Cluster):
         f.client.close()
 
     def test_a_stream_is_deleted(self):
-        """The gateway makes it anew, and publishes what was not confirmed."""
+        """A stream that is deleted: the gateway creates it again, and publishes unconfirmed messages."""
         gateway = self.start('gateway')
         f = Feeder('f', self.values)
         f.connect(gateway)
@@ -183,7 +183,7 @@ class TestFaults(Cluster):
         f.client.close()
 
     def test_peers_are_pushed_back(self):
-        """A sender that nothing is acknowledged to comes to a standstill; what it has sent by then is there in the end."""
+        """A sender that gets no acknowledgements stops; the points that it has sent by then arrive in the end."""
         self.broker.send(signal.SIGSTOP)
         try:
             gateway = self.start('gateway', daemon_keys='backlog = 300000\nmax_frame = 131072\n')
@@ -202,22 +202,22 @@ class TestFaults(Cluster):
 
 
 class TestLeases(Cluster):
-    """Scorers that share the partitions by themselves: a folder that all see, `state = shared:DIR`."""
+    """Scorers that share the partitions by themselves, with a folder that all can access, `state = shared:DIR`."""
 
     def sharing(self, keys='', detector=None, **how):
         return self.start('scorer', f'state = shared:{self.folder}\n', daemon_keys=f'snapshot = 1s\n{keys}', detector=detector, **how)
 
     def shares(self, *shares):
-        """So many partitions each scorer has, in the end."""
+        """Waits until each scorer has that many partitions."""
         until(lambda: all(self.of(d)['partitions'] == n for d, n in shares), 'the partitions to be shared out', rabbit.START)
 
     def machines(self):
-        """Sensors of machines, of which each partition has one."""
+        """Sensors of machines, one machine for each partition."""
         names = {rabbit.partition(f'machine#m{i}', PARTITIONS): f'm{i}' for i in range(99)}
         return {f'{names[i % PARTITIONS]}/{s}': v for i, (s, v) in enumerate(self.values.items())}
 
     def alone(self, values, detector):
-        """What one daemon alone says of them, as `same` wants it."""
+        """The results of a daemon alone, in the form that `same` takes."""
         d = self.daemon(detector, keys='threads = 1\nloops = 2\nmax_ahead = off\n')
         with d.client() as c:
             c.subscribe()
@@ -230,7 +230,7 @@ class TestLeases(Cluster):
         return c
 
     def saved(self):
-        """All partitions have a snapshot that was begun after this."""
+        """Waits until all partitions have a snapshot that was begun after the call."""
         def numbers():
             return {p: max(glob.glob(f'{p}/epoch-*/shard-0/snapshot-*.hks'), default='') for p in glob.glob(f'{self.folder}/*/*')}
         for _ in range(2):
@@ -238,8 +238,8 @@ class TestLeases(Cluster):
             until(lambda: all(n > before[p] for p, n in numbers().items()), 'snapshots', rabbit.START)
 
     def test_scorers_come_and_go(self):
-        """One joins, one is killed, one more joins, one ends: every point is scored, to the same bits, whoever scored it, machines of
-        a group and all; alerts have the same numbers."""
+        """One scorer joins, one is killed, another joins, one ends: every point is scored, to the same bits by any scorer, also machines of
+        a group; alerts have the same numbers."""
         detector = harness.section('all', '*', DETECTOR) + '[group machine]\nmatch = (*)/*\ninterval = 1s\nresident = 30\nthreshold = 12\n'
         values = self.machines()
         gateway, first = self.start('gateway', detector=detector), self.sharing(detector=detector, ends=-signal.SIGKILL)
@@ -259,7 +259,7 @@ class TestLeases(Cluster):
                 n = len(f.points) * part // 8
                 f.send(n)
                 f.wait(n)
-                until(lambda: shown(n), 'the scores', rabbit.START)  # so that none is on its way when its scorer ends
+                until(lambda: shown(n), 'the scores', rabbit.START)  # so that no score is on its way when its scorer ends
 
             def join():
                 d = self.sharing(detector=detector)
@@ -297,7 +297,7 @@ class TestLeases(Cluster):
         return {(row[0], row[1]) for c in clients for row in c.results}
 
     def who_has_what(self, *daemons):
-        """`hankel cluster status`: each partition once; without one of the scorers, which partitions none has."""
+        """`hankel cluster status` lists each partition once; if a scorer is missing, it lists the partitions that none has."""
         def ask(*some):
             return subprocess.run([harness.HANKEL, 'cluster', 'status', '--from', ','.join(f"127.0.0.1:{d.port['binary tcp']}" for d in some)], check=False, capture_output=True, text=True, timeout=harness.WAIT)
 
@@ -312,7 +312,7 @@ class TestLeases(Cluster):
         self.assertEqual((out.returncode, len(re.search('by none of these machines:(.*)', out.stdout)[1].split())), (3, PARTITIONS // 2), out)
 
     def same(self, alone, seen):
-        """What was seen, of all scorers together, is what one daemon alone says; what was said again was the same."""
+        """The results of all scorers together are those of a daemon alone; results that came twice are equal."""
         def said(clients):
             scores, told = {}, {}
             for s, t, _, score, state in (row for c in clients for row in c.results):
@@ -327,7 +327,7 @@ class TestLeases(Cluster):
 
 
 class TestShares(TestLeases):
-    """Who has how many partitions, and which: an even share, and what operators say."""
+    """The distribution of partitions: even shares, and operators' drains and moves."""
     test_scorers_come_and_go = None  # is above
 
     def cluster(self, *what):
@@ -339,7 +339,7 @@ class TestShares(TestLeases):
         return f"127.0.0.1:{d.port['binary tcp']}"
 
     def test_even_shares(self):
-        """Three scorers of four partitions: nobody is without one. One drains, and takes its share again; a partition is moved."""
+        """Three scorers of four partitions: each has at least one. One drains, and takes its share again; a partition is moved."""
         d = [self.sharing() for _ in range(3)]
 
         def shares():
@@ -380,13 +380,13 @@ class TestAll(TestLeases):
     test_scorers_come_and_go = None  # that is of scorers
 
     def node(self, **how):
-        """With an address that others can tell people."""
+        """A machine with the `address` that others show."""
         port = harness.free_port()
         listeners = harness.LISTENERS.replace('address = 127.0.0.1:0', f'address = 127.0.0.1:{port}', 1) + web.LISTENER
         return self.start('all', f'state = shared:{self.folder}\naddress = 127.0.0.1:{port}\n', 'snapshot = 1s\n', listeners=listeners, **how)
 
     def tail(self, d):
-        """Scores of all machines, from one."""
+        """A subscriber of one machine gets the scores of all machines."""
         tail = subprocess.Popen([harness.HANKEL, 'tail', '--format', 'csv', '--from', f"127.0.0.1:{d.port['binary tcp']}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(tail.stderr.close)
         self.addCleanup(tail.stdout.close)
@@ -397,7 +397,7 @@ class TestAll(TestLeases):
         return tail
 
     def asked(self, d, sensor):
-        """What the API says of a sensor: 200, or the machine to ask."""
+        """The API's answer about a sensor: 200, or the machine to ask."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{d.port['http tcp']}/api/v1/sensors/{sensor}", timeout=harness.WAIT) as answer:
                 return answer.status
@@ -406,7 +406,7 @@ class TestAll(TestLeases):
                 return json.load(e)['detail'].rpartition(' ')[2]
 
     def test_reload(self):
-        """Another detector is in force for the sensors that peers feed, and for those that are scored."""
+        """After a reload another detector is in force for the sensors that peers feed, and for those that are scored."""
         d = self.node()
         self.shares((d, PARTITIONS))
         other = harness.section('other', 'new-*', DETECTOR.replace('16', '20'))
@@ -425,7 +425,7 @@ class TestAll(TestLeases):
         until(lambda: d.status()['points']['unscored'] == before + 1, 'the point to be taken')
 
     def test_two_machines(self):
-        """Points come in at either; the two have all scores between them, and each all alerts. One is killed, the other one has all."""
+        """Points come in at either of two machines; together they have all scores, and each has all alerts. One is killed, and the other has all partitions."""
         nodes = [self.node(), self.node(ends=-signal.SIGKILL)]
         self.shares(*((d, PARTITIONS // 2) for d in nodes))
         with contextlib.ExitStack() as stack:

@@ -84,7 +84,7 @@ class Usage(unittest.TestCase):
         self.assertEqual(complete('bench', '--backend', 'cu'), ['cuda'])
 
     def test_the_option_at_fault_is_named(self):
-        """Also behind arguments, which getopt passes over, and where it is taken for several of one letter."""
+        """Also after arguments, which getopt skips, and where getopt takes a long option for several of one letter."""
         for command, arguments, wrong in (('feed', 'ok.csv -rate 5', '-rate'), ('feed', '- -rate 5', '-rate'), ('feed', '-rate x', '-rate'),
                                           ('maintenance', 'begin x -5m', '-5m'), ('feed', '--fast a -q', '-q'),
                                           ('feed', '--sensor -rate a - -qx b', '-qx'), ('feed', 'a --frob b', '--frob'), ('feed', 'a b --frob=-x', '--frob=-x')):
@@ -115,7 +115,7 @@ class Usage(unittest.TestCase):
 
 class Replay(unittest.TestCase):
     def replay(self, text, *options, detector=SMALL):
-        """Standard output as lines; it must have gone well."""
+        """Standard output as lines; asserts that the command succeeded."""
         run = hankel('replay', '--detector', detector, *options, '-', data=text)
         self.assertEqual((run.returncode, re.sub(r'^hankel replay: (ika gives no score|.*: of \d+ points).*\n', '', run.stderr, flags=re.M)), (0, ''))
         return run.stdout.splitlines()
@@ -125,7 +125,7 @@ class Replay(unittest.TestCase):
         mark = lambda name: "'" + name if re.match("'*[=+@#-]", name) else name
         quoted = ['"' + mark(name).replace('"', '""') + '"' for name in names]
         bare = ['"' + name.replace('"', '""') + '"' for name in names]
-        for header in (quoted, [b for b in bare if not b.startswith('"\'')]):  # of a file of another's making, names without marks are taken, too
+        for header in (quoted, [b for b in bare if not b.startswith('"\'')]):  # names without the apostrophe, from files of other programs, are taken, too
             text = 'time,' + ','.join(header) + '\n' + ''.join(f'{i}' + f',{1 + i % 3}' * len(header) + '\n' for i in range(4))
             rows = list(csv.reader(self.replay(text)))[1:]
             self.assertFalse([row for row in rows if row[0] == '#event' or row[0][:1] in ('=', '+', '-', '@')])
@@ -196,7 +196,7 @@ class Replay(unittest.TestCase):
             'hankel replay: graph gives no score: a has 100 points, and the first score comes with one of the points 500 to 1363, depending on the window that is found',
             'hankel replay: shift gives no score: a has 100 points, and the first score comes with point 263'])
         holes = told(rows(40, lambda i: i + 1000 * (i // 10)))  # a hole behind every tenth
-        self.assertEqual(holes, [])  # they are frequent, and the window goes on over them
+        self.assertEqual(holes, [])  # such holes are frequent, and the window continues across them
         counter = 'time,a\n' + ''.join(f'{i},{i * i}\n' for i in range(60))
         self.assertEqual(told(counter, 'window=16,rate=auto')[1:], [
             'hankel replay: a is a counter: its rate per second was scored',
@@ -233,7 +233,7 @@ class Replay(unittest.TestCase):
         self.assertEqual(told(many)[:-1], [counts(f's{i}', 20, 0, 20) for i in range(1, 6)] + [counts('2 more sensors', 40, 0, 40)])
 
     def test_levels_and_spreads_of_alerts(self):
-        """The level and the spread before and after, as every algorithm tells them, are those of what it keeps."""
+        """The level and the spread before and after, as every algorithm reports them, are those of the points that it keeps."""
         rng = random.Random(7)
         values = [math.sin(i) + rng.gauss(0, .1) for i in range(900)] + [20 + 4 * math.sin(2 * i) + rng.gauss(0, .1) for i in range(600)]
         text = 'time,a\n' + ''.join(f'{i},{v!r}\n' for i, v in enumerate(values))
@@ -299,7 +299,7 @@ class Replay(unittest.TestCase):
                 file.write('time,a\n2014-01-01 00:00:00,1\n2014-01-32 00:00:00,2\n')
             run = hankel('replay', path)
         self.assertEqual(run.returncode, 1)
-        self.assertEqual(run.stdout, '')  # a file is looked through first
+        self.assertEqual(run.stdout, '')  # a file is examined before its first point is scored
         self.assertIn(f'{path}:3: "2014-01-32 00:00:00" is no time', run.stderr)
         run = hankel('replay', '-', data='time,a\n1,2\n2,zwei\n')
         self.assertEqual(len(run.stdout.splitlines()), 2)

@@ -64,7 +64,7 @@ class Talking(harness.Case):
         self.assertIn("is this the daemon's binary listener", run.stderr)
 
     def test_a_listener_that_answers_with_lines_is_a_failure_that_says_so(self):
-        """As the text listener does, where there happens to be an LF in what it is sent."""
+        """Answers as the text listener does if the bytes that it gets contain an LF."""
         def answer(listener):
             with listener.accept()[0] as peer:
                 peer.recv(1)
@@ -201,7 +201,7 @@ class Talking(harness.Case):
         self.assertEqual((first.returncode, first.stderr), (0, ''))
         run = self.hankel('feed', d, '-', data='time,a,c\n' + ''.join(rows[:300]) + f'{START // SECOND + 300},nan,1\n')
         self.assertEqual(run.returncode, 0, run.stderr)  # half is not most
-        self.assertIn('300 points were late', run.stdout)  # those of the companions are not among them
+        self.assertIn('300 points were late', run.stdout)  # without those of the companions
         again = self.hankel('feed', d, '-', data='time,a,b\n' + ''.join(rows))
         self.assertEqual(again.returncode, 1)
         self.assertIn('800 points were late', again.stdout)
@@ -280,13 +280,13 @@ class Talking(harness.Case):
         harness.until(lambda: events() == [('a:1', 'raised'), ('a:1', 'cleared')], 'the end of the alert')
         self.assertEqual(d.status()['alerts']['standing'], 0)
         self.assertTrue(any('stale alerts cleared: 1, of sensors that have been silent for ' in line for line in d.log))
-        self.hankel('feed', d, '-', data=rows(last, 800))  # the backend's own end is not told once more
+        self.hankel('feed', d, '-', data=rows(last, 800))  # the backend ends the alert, too, which is not published a second time
         harness.until(lambda: d.status()['points']['pending'] == 0, 'the rest')
         time.sleep(0.5)
         self.assertEqual([e for e in events() if e[0] == 'a:1'], [('a:1', 'raised'), ('a:1', 'cleared')])
 
     def test_the_slope_of_a_counter_that_triples_is_seen_by_every_algorithm(self):
-        """Of the counter itself none would see it: it only grows. It is reset twice, which is no change."""
+        """No algorithm would find the change in the counter itself, which only grows. It is reset twice, which is no change."""
         rng, total, rows = random.Random(7), 0, []
         for i in range(3600):
             total = 0 if i in (900, 1700) else total + (100 if i < 3000 else 300) + 10 * math.sin(i / 3) + rng.gauss(0, 5)

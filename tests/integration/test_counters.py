@@ -1,5 +1,5 @@
-"""Counters that are recognised (rate = auto): what a daemon says of them, and of gauges, however it is fed and whenever it is ended or
-killed, is what a replay says, bit for bit; and it is told which sensors are counters."""
+"""Counters that are recognised (rate = auto): the results of a daemon for them, and for gauges, however it is fed and whenever it is ended or
+killed, are those of a replay, bit for bit; and the log names the sensors that are counters."""
 import math
 import random
 import signal
@@ -13,7 +13,7 @@ from snapshots import POINTS, Snapshots
 ALGORITHMS = {'ika': 'window=16,rank=2,alert=0.5,cooldown=30', 'graph': 'algorithm=graph,window=10,level=2', 'shift': 'algorithm=shift,window=8',
               'novelty': 'algorithm=novelty'}
 KINDS = {'counter', 'reset', 'gauge', 'smooth'}
-# told of each sensor of an algorithm that is the first of its section, in order
+# one line for each sensor whose algorithm is the first of its section, in order
 TOLD = {'counter': ['is a counter'], 'reset': ['is a counter'], 'gauge': [], 'smooth': ['is a counter', 'fell and is not a counter']}
 
 
@@ -70,7 +70,7 @@ class WithJournal(WithoutJournal):
             daemon = self.start('snapshot = 1s\n' if behind in (33, 111) else '', detectors=self.detectors, ends=-signal.SIGKILL)
             self.run_part(daemon, at, behind)
             before = set(self.files())
-            if behind in (33, 111):  # the others go by the journal alone
+            if behind in (33, 111):  # the other starts use the journal alone
                 harness.until(lambda: set(self.files()) - before, 'a snapshot')
             daemon.process.send_signal(signal.SIGKILL)
             daemon.process.wait()
@@ -95,7 +95,7 @@ class Replayed(harness.Case):
         raised = {rate: [line for line in lines if line.startswith('#event') and ',raised,' in line and 'requests' in line] for rate, lines in out.items()}
         self.assertTrue(any(abs(int(e.split(',')[5]) - START - 3000 * SECOND) < 120 * SECOND for e in raised['auto']), raised['auto'])
         gauge = {rate: [line for line in lines if line.startswith('load,')] for rate, lines in out.items()}
-        self.assertEqual(gauge['auto'], gauge['no'])  # what is no counter is scored as without the key
+        self.assertEqual(gauge['auto'], gauge['no'])  # a gauge is scored as without the key
         self.assertNotEqual(gauge['auto'], gauge['yes'])
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""hankel replay on recordings as people have them: spreadsheets, loggers, historians, several files, packed ones. Each kind of file
-gives the points of the plain one, and what had to be guessed is told."""
+"""hankel replay on recordings as people have them: from spreadsheets, loggers and historians, several files, packed ones. Each kind of file
+gives the points of the plain one, and every guess is reported."""
 import bz2
 import csv
 import gzip
@@ -38,7 +38,7 @@ class People(unittest.TestCase):
         return self.path(name)
 
     def replay(self, *arguments, code=0, data=None):
-        """(sensor, time in s since START, value) of every point, and what was said."""
+        """(sensor, time in s since START, value) of every point, and the messages."""
         run = hankel('replay', '--detector', 'window=8', *arguments, data=data)
         said = run.stderr.decode()
         self.assertEqual(run.returncode, code, said)
@@ -99,7 +99,7 @@ class People(unittest.TestCase):
                 self.reads(text, [('a', (days - 1) * 86400 + 60 * at, 1.5)], '--time-format', form)
 
     def test_files_that_are_no_text(self):
-        """Each is named, with what to do; what only looks like one is read."""
+        """Each format that is not read is named, with the remedy; a file that only looks like one is read."""
         book = io.BytesIO()
         with zipfile.ZipFile(book, 'w') as packed:
             packed.writestr('[Content_Types].xml', '<Types/>')

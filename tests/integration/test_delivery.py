@@ -1,5 +1,5 @@
-"""Delivery over restarts: feeds whose points count once, and events from a position on, by the clients that people use: the Python
-client, libhankel's `hankel feed` and `hankel tail`, and lines of the text protocol."""
+"""Delivery over restarts: feeds whose points count once, and events from a position on, with the clients that people use: the Python
+client, `hankel feed` and `hankel tail` by libhankel, and lines of the text protocol."""
 import asyncio
 import json
 import os
@@ -55,7 +55,8 @@ class Delivery(harness.Case):
             self.start()
 
     def killer(self, *arguments):
-        """A thread that kills it and starts it again. It ends before the test does, or its last daemon would outlive both and hold their output open."""
+        """A thread that kills the daemon and starts it again. It must end before the test; otherwise its last daemon would outlive both and hold
+    their output open."""
         thread = threading.Thread(target=self.kill_and_start, args=arguments)
         thread.start()
         self.addCleanup(thread.join)
@@ -171,7 +172,7 @@ class Delivery(harness.Case):
 
     @unittest.skipUnless(shutil.which('node'), 'there is no node')
     def test_node(self):
-        """As with asyncio, by the client for Node."""
+        """The same as with asyncio, by the client for Node."""
         points = 400
         expected, n = self.expected(points)
         node = subprocess.Popen(['node', os.path.join(os.path.dirname(os.path.abspath(__file__)), 'node_client.mjs'), 'delivery', f'127.0.0.1:{self.port}', str(points), str(n), str(LATE)],

@@ -1,5 +1,5 @@
-"""A GPU that fails or hangs under the daemon, really: kernels that write astray or never end are launched in the daemon's own
-context (sabotage.cu). The daemon goes on with the CPU, or ends. Skipped where there is no GPU."""
+"""A real GPU that fails or hangs under the daemon: kernels that write astray or never end are launched in the daemon's own
+context (sabotage.cu). The daemon continues on the CPU, or exits. Skipped without a GPU."""
 import math
 import os
 import re
@@ -29,7 +29,7 @@ class DeviceFaults(harness.Case):
         super().setUpClass()
         if not os.path.exists(SABOTAGE):
             raise FileNotFoundError(f'SABOTAGE is {SABOTAGE!r}: no such file')
-        # The daemon inherits this: no thread of it is ended by them, those neither that a library starts before SABOTAGE is begun.
+        # The daemon inherits this mask: these signals end none of its threads, not even those that a library starts before SABOTAGE runs.
         signal.pthread_sigmask(signal.SIG_BLOCK, {ASTRAY, SPIN})
 
     def start(self, keys, section=SECTION, **how):
@@ -57,7 +57,7 @@ class DeviceFaults(harness.Case):
         raise AssertionError('the loss went unnoticed')
 
     def goes_on(self, number, what, why, algorithms=('ika',)):
-        """algorithms: of each sensor, the first of them its own."""
+        """algorithms: those of each sensor; the first is its own."""
         each = SENSORS * len(algorithms)
         d = self.start('device_timeout = 2s\n', backend='auto',
                        section=f'[detector all]\nmatch = *\nalgorithm = {", ".join(algorithms)}\n' + DETECTOR.replace(',', '\n') + '\n')
@@ -88,7 +88,7 @@ class DeviceFaults(harness.Case):
             self.assertEqual(dropped, status['dropped']['device_lost'])
             until(lambda: c.ping() or sum(g[0] for g in c.gaps) == dropped, 'the gap notice')
             self.assertEqual([code for code, _ in c.errors], [14])
-            # what the CPU gave is what a run gives that begins with its first point
+            # the CPU's results are those of a run that begins with its first point
             for algorithm in algorithms:
                 series = names[7] if algorithm == algorithms[0] else f'{names[7]}#{algorithm}'
                 after = [r for r in c.results[before:] if r[0] == series]

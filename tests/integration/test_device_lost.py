@@ -1,5 +1,5 @@
-"""A device that fails, hangs or refuses, and what the daemon makes of it. The device is the CPU backend that fails on order
-(faulty_daemon.c): everything else is the daemon as it is, with real sockets. On a machine with a GPU test_device_faults.py does
+"""A device that fails, hangs or refuses batches, and the daemon's reaction. The device is a CPU backend that fails on order
+(faulty_daemon.c); everything else is the real daemon, with real sockets. On a machine with a GPU test_device_faults.py does
 the same to a real one."""
 import json
 import math
@@ -15,7 +15,7 @@ import harness
 from harness import ALERTS, NOTICES, SCORED, SECOND, START, UNSCORED, VALUES, points, replay, until
 
 PROGRAM = os.path.abspath(os.environ.get('FAULTY_DAEMON', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'faulty-daemon')))
-FAULT = -666.5  # the value that the device fails of
+FAULT = -666.5  # the value at which the device fails
 W = 8
 SPAN = 3 * W - 1
 DETECTOR = f'window={W},interval=1s,alert=0.3,signal=0,clear=0.1,cooldown=4'
@@ -23,7 +23,7 @@ SECTION = harness.section('all', '*', DETECTOR)
 ALL = SCORED | UNSCORED | ALERTS | NOTICES | VALUES
 
 
-LOST = 112  # the point that the device fails of: the second alert of each sensor stands
+LOST = 112  # the point at which the device fails: the second alert of each sensor stands
 
 
 def wave(sensor, i):
@@ -42,7 +42,7 @@ def replayed(names, times):
 
 
 def standing(events):
-    """The alerts that were raised and not cleared, with what was last told of them."""
+    """The alerts that were raised and not cleared, each with its last event."""
     last = {}
     for e in events:
         if e[2] in ('raised', 'corrected'):
@@ -67,7 +67,7 @@ class Faulty(harness.Case):
         return found
 
     def settle(self, client):
-        """The status once nothing is pending; the books balance at every look."""
+        """The status once nothing is pending; the counters balance at every look."""
         def quiet():
             status = client.status()
             return self.balanced(status)['pending'] == 0 and status
@@ -87,7 +87,7 @@ class DeviceLost(Faulty):
             for i in range(LOST):
                 self.tick(c, handles, i)
             c.wait_results(LOST * 5)
-            c.ping()  # events come behind their results
+            c.ping()  # events come after their results
             self.assertEqual({r[4] for r in c.results[-5:]}, {'ok'})
             stood = standing(c.events)
             self.assertEqual(set(stood), {(name, 2) for name in names})
@@ -99,7 +99,7 @@ class DeviceLost(Faulty):
             self.assertRegex(status['device']['since'], r'^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$')
             self.assertEqual((status['device']['batches_lost'], status['device']['points_lost']), (1, 5))
             self.assertEqual(status['dropped']['device_lost'], 5)
-            # told: an error that closes nothing, a gap for the points, the end of each alert
+            # peers get an error that does not close the connection, a gap for the points, and the end of each alert
             until(lambda: c.ping() or c.gaps, 'a gap notice')
             self.assertEqual(sum(g[0] for g in c.gaps), 5)
             self.assertEqual([(code, 'the cuda device is lost: fault on order' in text) for code, text in c.errors], [(14, True)])
@@ -107,7 +107,7 @@ class DeviceLost(Faulty):
             self.assertEqual({e[:2]: (e[2], e[3:]) for e in cleared}, {key: ('cleared', e[3:]) for key, e in stood.items()})
             until(lambda: alerts_only.ping() or len(alerts_only.events) >= len(c.events), 'the events')
             self.assertEqual(alerts_only.events, c.events)
-            # it goes on, as with new sensors
+            # scoring continues, as with new sensors
             at = len(c.results)
             for i in range(LOST + 1, 250):
                 self.tick(c, handles, i)
@@ -136,8 +136,8 @@ class DeviceLost(Faulty):
         self.log(d, r'warning: continuing on the CPU: 5 sensors warm up again, 5 alerts were cleared\. .*nvidia-smi.*restart hankeld')
 
     def test_killed_after_a_loss(self):
-        """With a journal a start after that goes on as if the device had not been lost: windows are whole, and the points that were dropped with it
-        are scored. What subscribers have seen of events is not told again, and sequences have no hole."""
+        """With a journal, a start after the loss continues as if the device had not been lost: windows are whole, and the points that were dropped
+        with it are scored. Events that subscribers have seen are not published again, and sequences have no hole."""
         state = tempfile.TemporaryDirectory(prefix='hankeld-state-')
         self.addCleanup(state.cleanup)
         keys = f'max_ahead = off\ndurability = journal\nstate = {state.name}/there\n'
@@ -192,7 +192,7 @@ class DeviceLost(Faulty):
             c.wait_results(60)
             began = time.monotonic()
             self.tick(c, handles, 30, FAULT)
-            for i in range(31, 600):  # more than the batches in flight hold: what waits goes to the CPU
+            for i in range(31, 600):  # more than the batches in flight hold: waiting points go to the CPU
                 self.tick(c, handles, i)
                 if i < 50:
                     c.ping()
@@ -222,7 +222,7 @@ class DeviceLost(Faulty):
         self.assertLess(time.monotonic() - began, harness.WAIT / 2)
 
     def test_hang_that_ends_late(self):
-        """What the device gives back after it was abandoned harms nothing."""
+        """Batches that the device returns after it was abandoned do no harm."""
         self.hang('hang 3', 3)
 
     def test_error_at_submit(self):
@@ -238,7 +238,7 @@ class DeviceLost(Faulty):
                                                         'pending': 0})
 
     def test_error_at_a_new_sensor(self):
-        """Who asked for it gets it all the same, from the CPU."""
+        """A client that registers a sensor while the device fails still gets it, from the CPU."""
         d = self.faulty('add 3')
         with d.client() as c:
             c.subscribe(ALL)
@@ -260,7 +260,7 @@ class DeviceLost(Faulty):
         self.log(d, 'the cuda device is lost: fault on order; 0 points in 0 batches')
 
     def stops(self, fault, why, backend='cuda', keys='', ending='on_device_failure = stop', **how):
-        """The daemon tells its peers, and ends with 1 for the reason `ending`."""
+        """The daemon informs its peers, and exits with 1 for the reason `ending`."""
         d = self.faulty(fault, keys=keys, backend=backend, ends=1, **how)
         with d.client() as c:
             c.subscribe(ALL)
@@ -303,7 +303,7 @@ class DeviceLost(Faulty):
             until(lambda: c.status()['backend'] == 'cpu', 'the CPU')
 
     def refused(self, fault):
-        """A batch that is refused is dropped and told, and the device goes on."""
+        """A batch that is refused is dropped and reported, and the device continues."""
         d = self.faulty(fault)
         with d.client() as c:
             c.subscribe(ALL)
@@ -330,13 +330,13 @@ class DeviceLost(Faulty):
         self.refused('enomem')
 
     def test_no_memory_for_good(self):
-        """So many batches of points in a row without memory, and the device counts as lost; that sweeps go well is no comfort."""
+        """After that many batches of points in a row without memory the device counts as lost, even if sweeps succeed."""
         d = self.faulty('enomem-always')
         with d.client() as c:
             handles = c.register('a')
             for i in range(40):
                 self.tick(c, handles, i, FAULT if i == 0 else None)
-                self.settle(c)  # batches are counted, and not points: each is to have one
+                self.settle(c)  # batches are counted, not points: each has one point
                 time.sleep(0.1)
             status = c.status()
             self.assertEqual(status['backend'], 'cpu')
@@ -344,7 +344,7 @@ class DeviceLost(Faulty):
             self.assertEqual(status['points']['unscored'] + status['points']['scored'], 24)
 
     def test_cpu_has_less_room(self):
-        """The first sensors stay; what waited for the others is dropped, and counted."""
+        """The first sensors stay; waiting points of the others are dropped, and counted."""
         d = self.faulty('hang', keys='memory = 1MiB\nmax_sensors = 20000\n')
         n = 5000
         with d.client() as c:
@@ -375,7 +375,7 @@ class DeviceLost(Faulty):
                     r'theirs dropped: memory = 1\.0 MiB is taken')
 
     def test_stopped_process_is_no_hang(self):
-        """Time in which the daemon did not run says nothing about the device."""
+        """Time in which the daemon itself did not run does not count against the device."""
         d = self.faulty('slow 7')
         with d.client() as c:
             handles = c.register('a')
@@ -389,7 +389,7 @@ class DeviceLost(Faulty):
             self.assertGreater(status['batches']['p99_us'], 3000000)
 
     def test_dear_scores_are_no_hang(self):
-        """A device that takes long for many points is given fewer at a time: results flow, and it does not count as lost."""
+        """A device that takes long for many points gets fewer at a time: results flow, and it does not count as lost."""
         d = self.faulty('rate 3000')  # a batch of 4096, the most, would take longer than the timeout
         n = 2000
         with d.client() as c:
@@ -404,7 +404,7 @@ class DeviceLost(Faulty):
             self.assertLess(max(most), 4096)
 
     def test_absent(self):
-        """auto says why it takes the CPU, and goes on; cuda says what is wrong, and ends."""
+        """backend = auto logs why it takes the CPU, and continues; cuda logs the error, and exits."""
         d = self.faulty('absent')
         self.log(d, r'info: backend = auto: scoring on the CPU, not on the GPU: no device, on order')
         device = d.status()['device']
@@ -427,7 +427,7 @@ class DeviceLost(Faulty):
         self.log(d, r'no room for d after 3 sensors: 4096 more bytes do not fit on the device; .*memory =')
 
     def test_alert_of_an_evicted_sensor(self):
-        """An alert does not stay open for ever because nobody watches its sensor any more."""
+        """An alert whose sensor was evicted does not stay open for ever."""
         d = self.faulty('', keys='evict = 1s\n')
         with d.client() as c:
             c.subscribe(ALL)

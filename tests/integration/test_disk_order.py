@@ -1,4 +1,4 @@
-"""In which order the daemon writes, syncs, renames and sends: what it tells anybody is on the disk before, with its name."""
+"""The order in which the daemon writes, syncs, renames and sends: everything that it sends is on the disk before, under its name."""
 import os
 import shutil
 import subprocess
@@ -14,20 +14,20 @@ FRAME = 2000  # points
 
 
 class Disk:
-    """What a crash may take back, by the lines of the record: `data` of files that were written to since their last sync, and `names` that
+    """What a crash may undo, according to the record of system calls: `data` of files that were written since their last sync, and `names` that
     were made since the last sync of their folder."""
 
     def __init__(self):
         self.data, self.names, self.wrong, self.seen = {}, {}, [], []
 
     def need(self, line, match):
-        """What the line does or tells needs these to be on the disk."""
+        """Asserts that the files on which the recorded call depends are on the disk."""
         missing = {p: why for lines in (self.data, self.names) for p, why in lines.items() if match(p)}
         if missing:
             self.wrong.append((line, missing))
 
     def take(self, line, quiet):
-        """quiet: nothing was under way but what was sent."""
+        """quiet: nothing else was under way when the message was sent."""
         what, path, *then = line.split()
         name = os.path.basename(path)
         if what in ('folder', 'create'):
@@ -65,7 +65,7 @@ class Order(harness.Case):
         self.record = os.path.join(self.folder, 'record')
 
     def looked_at(self, disk, quiet):
-        """Takes what was recorded since the last time."""
+        """Takes the calls that were recorded since the last time."""
         for line in self.lines:
             if self.folder in line or line.startswith('send'):
                 disk.take(line.rstrip('\n'), quiet)

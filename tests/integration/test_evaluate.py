@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hankel evaluate: what it reads, tells, draws and refuses."""
+"""hankel evaluate: what it reads, reports, draws and refuses."""
 import csv
 import json
 import math
@@ -37,7 +37,7 @@ class Evaluate(unittest.TestCase):
         return {(row['detector'], row['recording']): row for row in csv.DictReader(run.stdout.splitlines())}
 
     def calibrated(self, graph):
-        """Alerts by severity: of two right ones both are in the first rows, and blocks are those apart from labels."""
+        """Alerts by severity: both right alerts are in the first rows, and blocks are those apart from labels."""
         run = hankel('evaluate', '--backend', 'cpu', '--format', 'csv', '--calibrate', '--detector', graph, self.folder.name)
         self.assertEqual((run.returncode, run.stderr), (0, ''))
         rows = [row for row in csv.DictReader(run.stdout.splitlines()) if row['set'] == 'tssb']
@@ -55,7 +55,7 @@ class Evaluate(unittest.TestCase):
         self.assertEqual(hankel('evaluate', '--calibrate', '--detector', graph, '--tune', 'alert=0.5|0.6', self.folder.name).returncode, 2)
 
     def test_starts(self):
-        """Each piece is a sensor that begins there, with the labels in it; what a small window says is worth something before the wanted one is full."""
+        """Each piece is a sensor that begins there, with the labels in it; provisional alerts are counted before the whole window is full."""
         rng = random.Random(4)
         made = [rng.gauss(0, .3) + math.sin(k * (.5 if k % 150 >= 100 else 1.3)) for k in range(470)]
         self.write('tssb/desc.txt', 'made,20,100,150,250,300,400,450\n')
@@ -97,7 +97,7 @@ class Evaluate(unittest.TestCase):
                          {'nab: all', 'tssb: all', 'skab: all', 'skab: any sensor of the rig'})
 
     def outline(self, path):
-        """Height at each column, on the way there and on the way back, of the outline that a path draws."""
+        """Heights at each column of the outline that a path draws, on its way to the right and on its way back."""
         x, y, heights = 0, int(re.match(r'M0 (-?\d+)l', path.get('d')).group(1)), ([], [])
         heights[0].append(y)
         numbers = [int(n) for n in re.findall(r'-?\d+', path.get('d').split('l')[1])]
@@ -202,7 +202,7 @@ class Evaluate(unittest.TestCase):
             self.assertEqual((run.returncode, run.stderr.splitlines()), (0, tell))
         run = hankel('evaluate', '--backend', 'cpu', '--detector', detectors[0], '--tune', 'alert=0.4|0.5', self.folder.name)
         self.assertEqual((run.returncode, run.stderr), (0, f'hankel evaluate: detector {detectors[0]} gives no score of 5 of 6 recordings, '
-                                                        'which are too short for it\n'))  # of the files that are told of
+                                                        'which are too short for it\n'))  # of the files that are evaluated
 
     def test_what_cannot_be_read_is_named(self):
         for path, text, named in [('tssb/desc.txt', 'CBF,20,384\n', 'CBF.txt'), ('tssb/CBF.txt', '1\n2\n', '384'),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The examples of proto/examples, conf/ and the manual, as they stand there: programs with libhankel, the configuration that pages, and
+"""The examples of proto/examples, conf/ and the manual, unchanged: programs with libhankel, the configuration conf/paging.conf, and
 points from an MQTT broker."""
 import json
 import math
@@ -33,7 +33,7 @@ class Examples(harness.Case):
 
 
 class TestPaging(Examples):
-    """What README.md does with conf/paging.conf, at ports of its own."""
+    """The steps of README.md with conf/paging.conf, on other ports."""
 
     def test_as_it_stands(self):
         checked = subprocess.run([harness.HANKELD, '-c', os.path.join(harness.ROOT, 'conf', 'paging.conf'), '--check'], capture_output=True, text=True, timeout=harness.WAIT, check=False)
@@ -93,7 +93,7 @@ class TestLibhankel(Examples):
         self.assertRegex(run.stderr, '^feed: .*control character')
 
     def test_alerts_prints_those_that_may_call_somebody(self):
-        """Of sensors that match, and neither of one where nothing has changed."""
+        """Prints alerts of sensors that match, and none of a sensor that has not changed."""
         d = self.daemon('[detector all]\nmatch = *\nalgorithm = novelty\nresident = 1000\ninterval = 1s\n')
         alerts = self.start(os.path.join(EXAMPLES, 'example_alerts'), 'line*', f"127.0.0.1:{d.port['binary tcp']}", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(alerts.stderr.readline(), 'alerts: subscribed\n')
@@ -130,14 +130,14 @@ class TestMqtt(Examples):
         def publish(topic, payload):
             return subprocess.run(['mosquitto_pub', '-p', str(port), '-q', '1', '-r', '-t', topic, '-m', payload], capture_output=True, timeout=harness.WAIT, check=False).returncode == 0
 
-        until(lambda: publish('plant/line 1/temperature', '20'), 'the broker')  # kept there: a name with a blank in its first part is no sensor's
+        until(lambda: publish('plant/line 1/temperature', '20'), 'the broker')  # retained: a name with a blank in its first part is no sensor's name
         bridge = self.start('bash', '-c', command, start_new_session=True)
         self.addCleanup(lambda: os.killpg(bridge.pid, 9))
         until(lambda: d.status()['lines']['bad'] == 1, 'the line that is none')
         for k in range(30):
             self.assertTrue(publish('plant/line1/temperature', f'{20 + k / 10}'))
         self.assertTrue(publish('plant/line1/pressure', '7'))
-        self.assertTrue(publish('plant/line1/state', 'running'))  # text is no number: told in the log, and the next is read
+        self.assertTrue(publish('plant/line1/state', 'running'))  # text is not a number: this is logged, and the next message is read
         self.assertTrue(publish('elsewhere/temperature', '1'))
         self.assertTrue(publish('plant/line2/pressure', '8'))
         until(lambda: d.status()['points']['in'] == 32, 'the points')

@@ -16,7 +16,7 @@ FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
 
 @unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
 class Disk(harness.Case):
-    """A disk that fails, is full or slow: how long results wait for it, what is said, and how the daemon gets over it."""
+    """A disk that fails, is full or slow: how long results wait for it, what is reported, and how the daemon recovers."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix='hankeld-state-')
@@ -25,7 +25,7 @@ class Disk(harness.Case):
         self.time = START
 
     def order(self, what):
-        """From now on the disk does so; '' is as it should."""
+        """Sets the disk's fault from now on; '' for none."""
         with open(self.orders + '.new', 'w') as f:
             f.write(what)
         os.rename(self.orders + '.new', self.orders)
@@ -53,7 +53,7 @@ class Disk(harness.Case):
         return sum(words in line for line in self.d.log)
 
     def short(self, trouble, word):
-        """Results wait, and come when the disk works again; nothing is lost, and a restart has it all."""
+        """Results wait, and come when the disk works again; nothing is lost, and a restart restores everything."""
         self.start('60s', ends=-signal.SIGKILL)
         self.order(trouble)
         self.point()
@@ -82,7 +82,7 @@ class Disk(harness.Case):
         self.short('slow 100000', 'is slow')
 
     def long(self, trouble, word):
-        """Results flow after journal_wait without the disk, and durability comes back with it: with what came meanwhile."""
+        """After journal_wait results flow without the disk; durability returns with the disk, and covers the points that came meanwhile."""
         self.start('300ms', ends=-signal.SIGKILL)
         self.order(trouble)
         self.point()
@@ -115,7 +115,7 @@ class Disk(harness.Case):
         self.long('slow 100000', 'is slow')
 
     def come_again(self, wait):
-        """A sender's connection ends while the disk takes nothing of its 10 points; it comes again."""
+        """A sender's connection ends while the disk takes none of its 10 points; the sender connects again."""
         self.start(wait)
         with self.d.client() as first:
             handle = first.register('b')
@@ -129,7 +129,7 @@ class Disk(harness.Case):
         return second
 
     def test_a_sender_comes_again_before_the_disk_has_its_points(self):
-        """It is told where the feed is when that is certain, and so of no point that it has not sent."""
+        """The sender gets the position of its feed once that is certain, so it is never told of a point that it has not sent."""
         second = self.come_again('60s')
         harness.until(lambda: self.durability()['state'] == 'failing', 'the failure to be seen')
         second.socket.settimeout(0.5)
@@ -140,14 +140,14 @@ class Disk(harness.Case):
         self.assertEqual((kind, struct.unpack_from('<Q', payload)[0]), (FEED_AT, 10))
 
     def test_a_sender_comes_again_without_a_disk(self):
-        """It does not wait for a disk that fails for long."""
+        """The sender does not wait for a disk that fails for long."""
         kind, _, payload = self.come_again('300ms').receive()
         self.assertEqual((kind, struct.unpack_from('<Q', payload)[0]), (FEED_AT, 0))
         self.assertEqual(self.durability()['state'], 'degraded')
 
     def test_killed_before_durability_is_back(self):
-        """The journal goes on behind a hole, and no snapshot has what is missing, when the daemon is killed: its feed is where it was acknowledged, and not
-        where points behind the hole were. What comes again is taken or late, and the next start has no hole any more."""
+        """The daemon is killed when its journal continues after a hole, and no snapshot has the missing points: the feed is at its acknowledged
+        position, not after the hole. Points that are sent again are taken or late, and the next start finds no hole."""
         def send(c, handle, first, behind):
             c.send(harness.points(handle * (behind - first), [START + i * SECOND for i in range(first, behind)], [i + 0.5 for i in range(first, behind)], before=first))
 
@@ -185,7 +185,7 @@ class Disk(harness.Case):
             self.d.process.wait()
         self.order('')
         self.start('60s', ends=-signal.SIGKILL)
-        at = 20 if written(19.5) else 10  # those that the disk did not take may have been written again
+        at = 20 if written(19.5) else 10  # records that the disk did not take may have been written again
         self.assertEqual(self.said(f'{30 - at} points, from position {at + 1} on, are not in the journal and are lost'), 1, self.d.log)
         with self.d.client() as c:
             handle = c.register('b')
@@ -202,7 +202,7 @@ class Disk(harness.Case):
             self.assertEqual(c.request(FEED, harness.text('f'), FEED_AT).one('Q'), 50)
 
     def test_folder(self):
-        """A state folder that another daemon uses is told at the start."""
+        """A start reports a state folder that another daemon uses."""
         self.start('1s')
         path = os.path.join(self.folder, 'second.conf')
         with open(path, 'w') as f:
@@ -214,7 +214,7 @@ class Disk(harness.Case):
 
 
 class ReadOnly(harness.Case):
-    """A file system that its kernel makes read-only under the daemon, because of an error: ext4 in a file."""
+    """A file system that the kernel makes read-only under the daemon, because of an error: ext4 in a file."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix='hankeld-state-')
@@ -236,7 +236,7 @@ class ReadOnly(harness.Case):
         return self.daemon(keys=f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\njournal_wait = 300ms\n', **how)
 
     def test_read_only(self):
-        """It serves on, says so, and what it had shown before is there after a start from the mended file system."""
+        """The daemon continues and reports the fault; results that it had published are there after a start from the repaired file system."""
         daemon = self.start(ends=-signal.SIGKILL)
         with daemon.client() as subscriber, daemon.client() as feeder:
             subscriber.subscribe(SCORED | UNSCORED)

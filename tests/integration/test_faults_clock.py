@@ -1,4 +1,4 @@
-"""The wall clock is set while the daemon runs: no deadline goes by it. Fault matrix row 24."""
+"""The wall clock is set while the daemon runs: no deadline depends on it. Fault matrix row 24."""
 import contextlib
 import os
 import struct
@@ -35,7 +35,7 @@ class Clock(harness.Case):
                 c.send(points([handle], [START + sent * SECOND], [1.0]))
                 sent += 1
                 watcher.wait_results(sent)
-                time.sleep(1.2)  # so that what is looked at every second is
+                time.sleep(1.2)  # so that checks of every second are made
                 c.ping()
             young.request(harness.HELLO, harness.text('late'), harness.WELCOME)
             line.sendall(b'line value=1\n')
@@ -49,7 +49,7 @@ class Clock(harness.Case):
                 self.assertLess(leg['p999_us'], harness.WAIT * 1e6)
 
     def test_fault_24_arrival_never_runs_backwards(self):
-        """Points that get their time here go on where the clock is set back, and how far ahead others may be goes by the same."""
+        """If the clock is set back, points without a time continue from the later time, and so does the limit of times ahead (max_ahead)."""
         with self.d.client() as watcher, self.d.client() as c, self.d.connect('line tcp') as line:
             watcher.subscribe(SCORED | UNSCORED)
             handle = c.register('ahead')[0]

@@ -1,4 +1,4 @@
-"""Floods, overload and slow readers: what does not fit is refused or counted exactly, and neighbours lose nothing. The numbers are
+"""Floods, overload and slow readers: points that do not fit are refused or counted exactly, and neighbours lose nothing. The numbers are
 rows of the fault matrix."""
 import json
 import math
@@ -46,7 +46,7 @@ class Flow(harness.Case):
             self.assertEqual([r[1] for r in watcher.results if r[0] == 'old 7'], [START + i * SECOND for i in range(40)])
             p = until(lambda: (lambda s: s['points']['in'] == 2000 + 4000 and s['points']['pending'] == 0 and s)(d.status()), 'all lines')
             self.assertEqual(self.balanced(p)['dropped'], 4000)
-            # Silence makes room: those that were fed stay, the others are forgotten.
+            # Silence makes room: sensors that were fed stay, the others are forgotten.
             end, tick = time.monotonic() + harness.WAIT, 40
             while None in (fresh := flood.register(*(f'fresh {i}' for i in range(100)))):
                 self.assertLess(time.monotonic(), end, 'no sensor was evicted')
@@ -55,7 +55,7 @@ class Flow(harness.Case):
                 time.sleep(0.3)
             self.assertEqual(old.register(*(f'old {i}' for i in range(50))), known)
             self.assertEqual(len(set(fresh) | set(known)), 150)
-            # A handle from before its eviction is told, and reaches no wrong sensor.
+            # A handle of an evicted sensor is reported, and reaches no other sensor.
             before = self.balanced(d.status())['dropped']
             flood.send(points([got[0]], [START], [1.0]))
             flood.ping()
@@ -227,7 +227,7 @@ for line in s.makefile('rb'):
                     text = ''.join(f'l{seed} value={rng.random()} {START + i * SECOND + k}\nbroken\n' for k in range(20)).encode()
                     line.sendall(text)
                     udp.send(text)
-                    time.sleep(0.02 if harness.TSAN else 0)  # what is sent is scored in the end, too
+                    time.sleep(0.02 if harness.TSAN else 0)  # points that were sent are scored in the end, too
                 c.bye()
 
         threads = [threading.Thread(target=load, args=(seed,)) for seed in range(3)]

@@ -1,5 +1,5 @@
-"""HTTP to listeners that do not speak it: a web page can have its browser POST to any port of this machine, with lines of the
-page's own making in the body. One answer, and nothing of it is taken. Row 30 of the fault matrix; curl and nc are real."""
+"""HTTP to listeners that do not speak it: a web page can make its browser POST to any port of this machine, with any lines in the
+body. The daemon answers once, and takes nothing of the body. Row 30 of the fault matrix; curl and nc are real."""
 import shutil
 import socket
 import subprocess
@@ -27,7 +27,7 @@ class Http(harness.Case):
         self.assertEqual(sum('this is HTTP' in line for line in self.d.log), n)
 
     def sent(self, listener, *pieces):
-        """What is answered to these pieces, up to the end of the connection."""
+        """The answer to these pieces, up to the end of the connection."""
         with self.d.connect(listener) as s:
             s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             s.settimeout(harness.WAIT)

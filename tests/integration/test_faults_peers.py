@@ -1,4 +1,4 @@
-"""Peers that are slow, silent, gone, or too many: none holds what belongs to others, and each is told or found out. The numbers are
+"""Peers that are slow, silent, gone, or too many: none occupies the resources of others, and each gets an error or is detected. The numbers are
 rows of the fault matrix."""
 import contextlib
 import ctypes
@@ -28,7 +28,7 @@ def descriptors(daemon):
 
 
 def closed(s, wait=harness.WAIT):
-    """Whether the peer has closed; takes what it says before."""
+    """Whether the peer has closed the connection; reads what it sends before."""
     s.settimeout(wait)
     with contextlib.suppress(ConnectionResetError):
         while True:
@@ -42,7 +42,7 @@ def closed(s, wait=harness.WAIT):
 
 @contextlib.contextmanager
 def network_of_our_own():
-    """What this thread makes meanwhile, sockets and processes, is in a new network namespace. Skips where that is not allowed."""
+    """Sockets and processes that this thread makes in the `with` are in a new network namespace. Skips the test if that is not allowed."""
     libc = ctypes.CDLL(None, use_errno=True)
     nft, ip = shutil.which('nft'), shutil.which('ip')
     if not nft or not ip:
@@ -65,7 +65,7 @@ def network_of_our_own():
 
 class Peers(harness.Case):
     def open_connections(self, client, n, wait=harness.WAIT):
-        """Waits until so many are open."""
+        """Waits until that many connections are open."""
         until(lambda: client.status()['connections']['open'] == n, f'{n} open connections', wait)
 
     def serves(self, d, sensor):
@@ -128,7 +128,7 @@ class Peers(harness.Case):
                 with contextlib.suppress(ConnectionResetError):
                     told += s.recv(4096)[3:4] == bytes([harness.ERROR])
                 self.assertTrue(closed(s), 'neither taken nor turned away')
-            self.assertGreater(told, 0)  # as many as may linger at one time; the reserve has no words
+            self.assertGreater(told, 0)  # some got an error: a limited number may linger at one time, and others are closed without a message
             first.ping()
             stack.close()
             self.open_connections(first, 1)
@@ -163,7 +163,7 @@ class Peers(harness.Case):
                 time.sleep(1.5)
                 first.ping()
                 self.assertLess(cpu_seconds(d) - before, 0.7, 'the daemon spins')
-                # Once a second; where it goes on trying, as many lines as a peer may have come at once.
+                # Once a second; a peer that keeps trying may cause its whole allowance of lines at once.
                 self.assertLess(sum('no connections are accepted for a second' in line for line in d.log), 5, 'it does not pause')
                 resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
                 waiting.sendall(frame(HELLO, text('patient')))
@@ -179,14 +179,14 @@ class Peers(harness.Case):
                 for s in (silent.socket, watcher.socket, line):
                     cut(s.getsockname()[1])
                 tick, end = 0, time.monotonic() + harness.WAIT
-                # one point now and then: what waits for the watcher waits in the kernel, not with the daemon
+                # one point now and then: results wait for the subscriber in the kernel, not in the daemon
                 while c.status()['connections']['open'] > 1:
                     self.assertLess(time.monotonic(), end, c.status())
                     c.send(points([handle], [START + tick * SECOND], [1.0]))
                     tick += 1
                     time.sleep(0.1)
                 until(lambda: c.status()['subscribers']['count'] == 0, 'the count of subscribers, a second old')
-            # nobody is left that could tell: the daemon is ended by a signal
+            # no connection is left for a request: the daemon is ended by a signal
             self.assertEqual(d.stop(), 0)
 
     def test_fault_19_resets_in_mid_write(self):
@@ -208,7 +208,7 @@ class Peers(harness.Case):
                     c.send(points(handles, [START + tick * SECOND] * 200, [1.0] * 200))
                     tick += 1
                 if round_ % 2:
-                    watcher.wait_results(200 * tick)  # so that what the readers leave has been written, or waits
+                    watcher.wait_results(200 * tick)  # so that results that the readers leave unread have been written, or wait
                 for r in readers:
                     r.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
                     r.close()  # a reset

@@ -1,5 +1,5 @@
-"""Faults in points: values and times that make no sense, late, repeated and missing points, constants, warm-up. None looks like a
-change, none harms a neighbour. The numbers are rows of the fault matrix."""
+"""Faults in points: invalid values and times, late, repeated and missing points, constants, warm-up. None looks like a
+change, and none harms a neighbour. The numbers are rows of the fault matrix."""
 import math
 import random
 import tempfile
@@ -33,7 +33,7 @@ class FaultsInPoints(harness.Case):
         return [r[1:2] + r[3:] for r in self.watcher.results if r[0] == sensor]
 
     def replay(self, sensor, times, values, detector=DETECTOR):
-        """(time, score, state) as replay has them."""
+        """(time, score, state) of replay."""
         with tempfile.NamedTemporaryFile('w', suffix='.csv') as f:
             f.write(f'time,{sensor}\n' + ''.join(f'{t},{v!r}\n' for t, v in zip(times, values)))
             f.flush()
@@ -117,7 +117,7 @@ class FaultsInPoints(harness.Case):
                 self.assertEqual(lost, 2, after)
 
     def test_fault_07_lines_in_another_unit_are_told(self):
-        """Taken as they are, for there are recordings of any time; the log asks about the unit once."""
+        """Old times are taken as they are, because recordings may be of any time; the log asks about the unit once."""
         self.start()
         with self.d.connect('line tcp') as s:
             s.sendall(f'good v=1 {START}\n'.encode() + b''.join(b'old v=1 %d\n' % (START // 10**6 + i) for i in range(5)))
@@ -168,7 +168,7 @@ class FaultsInPoints(harness.Case):
             self.assertEqual(states, {'warming', 'ok', 'gap'})
             for r in self.watcher.results:
                 self.assertTrue(r[3] is None or 0 <= r[3] <= 1)
-            # A true change is still seen with a few points missing: otherwise this test would say nothing.
+            # A true change is still found with a few points missing; otherwise this test would prove nothing.
             rng = random.Random(1)
             h = self.feeder.register('changes')[0]
             kept = [i for i in range(3000) if rng.random() > 0.005]

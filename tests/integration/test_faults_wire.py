@@ -28,7 +28,7 @@ class FaultsOnTheWire(harness.Case):
         return self.balanced(self.d.status())['in']
 
     def refused(self, data, codes):
-        """The daemon answers these bytes (behind a HELLO) with one of the codes and closes the connection."""
+        """Asserts that the daemon answers these bytes (after a HELLO) with one of the codes and closes the connection."""
         with self.d.client() as c:
             with self.assertRaises(harness.Closed, msg=data[:32].hex()) as closed:
                 c.send(data)
@@ -226,7 +226,7 @@ class FaultsOnTheWire(harness.Case):
                     try:
                         s.sendall(junk[:1400] if listener.endswith('udp') else junk)
                     except OSError:
-                        pass  # closed in our face, as it may
+                        pass  # closed before the end of the request, which is allowed
         with self.d.client() as c:
             c.ping()
 

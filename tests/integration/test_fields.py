@@ -1,4 +1,4 @@
-"""Fields: of sensors that share their weather each says how it differs from what the others let expect."""
+"""Fields: each of several sensors that share their weather gets a series of its difference from the prediction by the others."""
 import glob
 import json
 import math
@@ -27,7 +27,7 @@ FAULTY = 4
 
 
 def rows(fault=2.5, seed=7, n=ROWS):
-    """Values by row and sensor: a weather that all share wanders by ten times the noise of each; from FAULT on one reads too much."""
+    """Values by row and sensor: shared weather wanders by ten times the noise of each sensor; from FAULT on one sensor reads too much."""
     rng, front, out = random.Random(seed), 0, []
     for t in range(n):
         front = 0.98 * front + rng.gauss(0, 1)
@@ -45,7 +45,7 @@ class Case(harness.Case):
         harness.until(lambda: d.status()['points']['pending'] == 0, 'all points')
 
     def said(self, client):
-        """What the derived sensors said, and their events."""
+        """Results of the derived sensors, and their events."""
         return (sorted((n, t, v, repr(z), s) for n, t, v, z, s in client.results if '#' in n), [e for e in client.events if '#' in e[0]])
 
     def run_through(self, values, more='', keys=KEYS):
@@ -81,7 +81,7 @@ class Daemon(Case):
             self.assertEqual(score is None, got == 'None')
             self.assertTrue(score is None or math.isclose(score, float(got), rel_tol=1e-8, abs_tol=1e-12))
         self.assertEqual(sorted((n, k, i) for n, _, k, _, _, i, *_ in events), sorted((e['sensor'], e['event'], e['instant']) for e in items if 'event' in e))
-        self.assertEqual(len(own), ROWS - 4 - 192)  # the share of sensors that are out of their ways, a row
+        self.assertEqual(len(own), ROWS - 4 - 192)  # the share of sensors that behave unusually, for each row
         self.assertTrue(all(0 <= v <= 1 for _, _, v, _, _ in own))
         self.assertGreater(sum(v for _, _, v, _, _ in own), 1)
         status = d.status()
@@ -112,10 +112,10 @@ class Daemon(Case):
         self.balanced(d.status())
 
     def test_names_are_the_daemons(self):
-        """Nobody feeds a derived sensor."""
+        """No peer can feed a derived sensor."""
         d = self.daemon(DETECTORS.replace('roof/*', '*') + FIELD, keys=KEYS)
         with d.client() as c:
-            self.assertEqual([h is None for h in c.register(NAMES[0] + '#residual', 'cellar#residual')], [True, False])  # also before the sensor; where no field matches it is a name as any other
+            self.assertEqual([h is None for h in c.register(NAMES[0] + '#residual', 'cellar#residual')], [True, False])  # also before the sensor exists; if no field matches, it is a name like any other
             self.send(c, c.register(*NAMES), rows(n=10))
             c.ping()
             self.through(d)  # by then they are there
@@ -199,12 +199,12 @@ class Restart(Case):
     how = {}
 
     def rests(self):
-        """A daemon whose snapshot has the derived sensors a second behind the field."""
+        """A daemon whose snapshot has the derived sensors a second later than the field."""
         with open(f'{self.state}/order', 'w', encoding='utf-8') as f:
             f.write('the derived rest')
         return {'program': ORDERED_DAEMON, 'environment': {'HANKELD_ORDERED': f'{self.state}/order'}}
 
-    # How the daemon is begun whose snapshot is looked at, and how many points are to come between the two at least
+    # how the daemon is started whose snapshot is examined, and the least number of points between the two
     between = (rests, N) if ORDERED_DAEMON and harness.BACKEND == 'cpu' else (lambda self: {}, 0)
 
     def setUp(self):
@@ -215,7 +215,7 @@ class Restart(Case):
         return KEYS + more + f'durability = {durability}\nstate = {self.state}/there\nsnapshot = {snapshot}\n'
 
     def part(self, values, first, behind, keys, kill=False, field=FIELD):
-        """A life of a daemon that gets these rows. What its derived sensors said; and its log of events."""
+        """Runs a daemon that gets these rows. Returns the results of its derived sensors, and its event log."""
         d = self.daemon(DETECTORS + field, keys=keys, ends=-signal.SIGKILL if kill else 0, **self.how)
         with d.client() as c, d.client() as subscriber:
             subscriber.subscribe(SCORED | UNSCORED | ALERTS | 16, '*#*')
@@ -235,7 +235,7 @@ class Restart(Case):
         return self.said(subscriber)[0], events
 
     def test_goes_on(self):
-        """Where it ends or is killed, in the middle of what it learns and of an alert, it says bit for bit what one life says."""
+        """Wherever the daemon ends or is killed, also while it learns and during an alert, its results are bit for bit those of one run."""
         values = rows()
         rng = random.Random(2)
         values = [[None if rng.random() < 0.03 else v for v in row] for row in values]
@@ -253,7 +253,7 @@ class Restart(Case):
             shutil.rmtree(f'{self.state}/there')
 
     def positions(self):
-        """Where the newest snapshot has the field, and where the last sensors: the derived ones come last."""
+        """Positions in the newest snapshot of the field and of the last sensors; the derived ones come last."""
         found, last = None, {}
         for folder in glob.glob(f'{self.state}/there/shard-*'):
             path = max(glob.glob(f'{folder}/snapshot-*.hks'), default=None)
@@ -268,8 +268,8 @@ class Restart(Case):
         return (found[1], last[found[0]]) if found else (0, -1)
 
     def test_snapshot_and_journal(self):
-        """Killed behind a snapshot that was taken under load, with a journal from there on: what the field makes of points that came between its part
-        of the snapshot and that of the derived sensors is made again, and is not theirs a second time."""
+        """The daemon is killed after a snapshot that was taken under load, with a journal from there on. Some points came between the field's part of
+        the snapshot and that of the derived sensors: their derived points are made again, and are not added twice."""
         values = rows()
         expected, events = self.part(values, 0, ROWS, self.keys())
         shutil.rmtree(f'{self.state}/there')
@@ -298,7 +298,7 @@ class Restart(Case):
         self.assertEqual(sorted(told), sorted(events))
 
     def test_who_is_to_blame(self):
-        """An alert that another sensor is to blame for is marked, says who, and is told to no receiver; verify reads what is kept."""
+        """An alert for which another sensor is to blame is marked, names that sensor, and goes to no receiver; `hankel state verify` reads the state."""
         self.part(rows(fault=4), 0, ROWS, self.keys())
         d = self.daemon(DETECTORS + FIELD, keys=self.keys())
         last, events = d.status()['durability']['events_last'], []
@@ -324,7 +324,7 @@ FAULTY_DAEMON = os.environ.get('FAULTY_DAEMON')
 
 @unittest.skipUnless(FAULTY_DAEMON and harness.BACKEND == 'cpu', 'needs a program of the tests')
 class Devices(Restart):
-    """The same with three devices, each with a shard and a journal of its own: a field lies on one of them."""
+    """The same with three devices, each with its own shard and journal: a field is on one of them."""
     how = {'program': FAULTY_DAEMON, 'backend': 'cuda', 'environment': {'HANKELD_DEVICES': '3'}}
     between = (lambda self: self.how, 0)
     test_who_is_to_blame = None
@@ -333,7 +333,7 @@ class Devices(Restart):
         return self.daemon(DETECTORS + sections, keys=keys, program=FAULTY_DAEMON, backend='cuda', environment={'HANKELD_DEVICES': str(devices)}, **how)
 
     def test_another_number(self):
-        """What is left of a field where its sensors lie on other devices than its series goes on, and the daemon serves."""
+        """If sensors of a field are on other devices than its series, the rest of the field continues, and the daemon serves."""
         values = rows(n=300)
         for life, devices in enumerate((3, 2, 1, 3)):
             d = self.several(FIELD, self.keys(), devices)
@@ -346,7 +346,7 @@ class Devices(Restart):
             self.assertEqual(d.stop(), 0)
 
     def test_a_machine_and_a_field(self):
-        """Sensors of groups and of fields are of both, which the daemon says at its start; those of neither are spread."""
+        """Sensors may be in groups and in fields, which the daemon reports at its start; sensors in neither are spread over the devices."""
         groups = ('[group house]\nmatch = roof/(*)/*\n[group wide]\nmatch = (*)/wind\n' + FIELD +
                   '[field winds]\nmatch = farm/*\noperator = residual\ndetector = faults\nq = 5\n')
         names = [f'roof/{i}/{what}' for i in range(8) for what in ('power', 'heat')] + [f'farm/{i}/{what}' for i in range(8) for what in ('wind', 'oil')]
@@ -365,7 +365,7 @@ class Devices(Restart):
             self.assertEqual(status['fields'], {'fields': 2, 'members': 32})
             self.assertEqual(status['groups'], {'machines': 8 + 8, 'members': 16 + 8})
             alone = [h & 0xffffff for h in c.register(*(f'alone {i}' for i in range(30)))]
-        self.assertEqual(len({slot % 3 for slot in alone}), 2)  # the third has more sensors for now
+        self.assertEqual(len({slot % 3 for slot in alone}), 2)  # the third device has more sensors for now
         self.assertEqual(len({h % (1 << 24) % 3 for h in handles}), 1)
         self.assertFalse([line for line in d.log if 'is in none' in line], d.log)
 
@@ -410,7 +410,7 @@ class Replay(unittest.TestCase):
         self.assertEqual([e['sensor'] for e in first], [NAMES[FAULTY] + '#residual'])
         self.assertLess(abs(first[0]['instant'] - START - FAULT * SECOND), 20 * SECOND)
         self.assertTrue(1.5 < first[0]['after'] - first[0]['before'] < 3.5, first[0])
-        for e in self.raised(items):  # a neighbour's alert names who is to blame
+        for e in self.raised(items):  # a neighbour's alert names the faulty sensor
             if e.get('secondary'):
                 self.assertEqual(e['by'], NAMES[FAULTY] + '#residual')
         ended = [e for e in items if e.get('event') == 'cleared']

@@ -1,4 +1,4 @@
-"""Fields that are large enough for the GPU, which has what they learn."""
+"""Fields that are large enough for the GPU, which keeps their state."""
 import os
 import random
 import shutil
@@ -29,7 +29,7 @@ class Large(harness.Case):
             self.values.append([1e3 + (1 + i % 10) * front + rng.random() for i in range(N)])
 
     def life(self, first, behind, backend='cuda', state=None, kill=False):
-        """The residuals of a daemon that gets these rows."""
+        """Runs a daemon that gets these rows, and returns the residuals."""
         keys = 'threads = 2\nmax_ahead = off\nqueue = 512MiB\n' + (f'durability = journal\nstate = {state}\n' if state else '')
         d = self.daemon(CONFIG + self.edges + '\n', keys=keys, backend=backend, ends=-signal.SIGKILL if kill else 0)
         with d.client() as c, d.client() as subscriber:
@@ -50,7 +50,7 @@ class Large(harness.Case):
         return [(n, t, v) for n, t, v, _, _ in subscriber.results]
 
     def test_residuals_are_those_of_the_cpu(self):
-        """To the last bit, also over a kill and a stop."""
+        """The residuals are equal to the last bit, also over a kill and a stop."""
         expected = sorted(self.life(0, ROWS, backend='cpu'))
         self.assertEqual(len(expected), N * (ROWS - FIRST))
         self.assertEqual(sorted(self.life(0, ROWS)), expected)

@@ -1,4 +1,4 @@
-"""operator = despike, median, hoelder and arma: series of single sensors of a recording, and of a daemon that is killed."""
+"""operator = despike, median, hoelder and arma: series of single sensors, from a recording and from a daemon that is killed."""
 import json
 import math
 import os
@@ -23,7 +23,7 @@ def rows():
 
 
 def filtered(values, n, despike):
-    """The filters by their definition, in plain Python: values by row, and the number of spikes."""
+    """The filters by their definition in plain Python: returns values by row, and the number of spikes."""
     out, spikes, usual = {}, 0, 0.0
     for t in range(n - 1, len(values)):
         past = values[t + 1 - n:t + 1]
@@ -121,7 +121,7 @@ class Daemon(Case):
         return sorted((n, t, v, repr(z), s) for n, t, v, z, s in subscriber.results if '#' in n), status['derived']['spikes']
 
     def test_goes_on(self):
-        """Killed and ended, it says bit for bit what one life says, and that is what replay says."""
+        """A daemon that is killed and ended gives bit for bit the results of one run, which are those of replay."""
         values = rows()
         results, spikes = self.part(values, 0, ROWS, 'despike')
         said, text = self.replay(values, 'operator=despike')
@@ -139,7 +139,7 @@ class Daemon(Case):
         self.assertEqual(counted, spikes)
 
     def test_forecasts_go_on(self):
-        """The same of arma, whose fits are in the state, too: two of 256 rows before the first forecast."""
+        """The same for arma, whose fits are in the state, too: two fits of 256 rows precede the first forecast."""
         rng, values = random.Random(6), [[0.0] * N]
         for _ in range(620):
             values.append([v + rng.gauss(0, 1) for v in values[-1]])

@@ -1,4 +1,4 @@
-"""Corners of the flow: what arrives together, ends half, or has to share with a flood."""
+"""Corner cases of the flow: points that arrive together, connections that are half closed, and peers beside a flood."""
 import contextlib
 import socket
 import struct
@@ -18,7 +18,7 @@ def now(handle, value):
 
 class Corners(harness.Case):
     def flood(self, send):
-        """Calls send over and over in a thread until the test ends."""
+        """Calls `send` repeatedly in a thread until the test ends."""
         stop = threading.Event()
 
         def run():
@@ -61,8 +61,8 @@ class Corners(harness.Case):
         self.assertEqual((got, farewell), (ticks * n, 1))
 
     def test_a_farewell_does_not_wait_for_the_end_of_a_flood(self):
-        # Others fill the UDP socket without end: what came before BYE has been read once something that came after it is.
-        window = '48\nstride = 65536' if harness.SANITIZED else '256'  # what waits has to be scored before it, at whatever speed that is
+        # Others fill the UDP socket without end: datagrams from before BYE have been read once one from after it is.
+        window = '48\nstride = 65536' if harness.SANITIZED else '256'  # waiting points must be scored before it, however long that takes
         d = self.daemon(f'[detector all]\nmatch = *\nwindow = {window}\ninterval = 1s\nalert = off\n',
                         keys='threads = 1\nbacklog = 65536\nmax_frame = 128KiB\n')
         flooder, udp, n, at = d.client(), d.connect('binary udp'), 4000, [0]
@@ -83,10 +83,10 @@ class Corners(harness.Case):
                 with d.client() as c:
                     handle = c.register('s')[0]
                     own.send(points([handle], [START + i * SECOND], [1.0], c.feed, 1, 0))
-                    c.bye(3, 3)  # two of them were never sent; the flood has no end, so an answer shows that it is not waited for
+                    c.bye(3, 3)  # two of them were never sent; the flood does not end, so an answer shows that the daemon does not wait for its end
 
     def test_replies_to_a_subscriber_whose_queue_never_empties(self):
-        """Requests go on as long as their own replies are read, whatever else the connection is sent."""
+        """Requests are served as long as their replies are read, whatever else is sent on the connection."""
         d = self.daemon('[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\nstride = 65536\n',
                         keys='threads = 2\nqueue = 8MiB\nstuck = off\n')
         feeder, n, at = d.client(), 8000, [0]
@@ -132,7 +132,7 @@ class Corners(harness.Case):
             self.assertGreaterEqual(legs['whole']['p999_us'], max(legs[leg]['p999_us'] for leg in legs))
 
     def test_lines_that_wait_for_room_are_kept(self):
-        """Two connections that send more than may be pending: each is parked in the midst of what was read, in turn with the other."""
+        """Two connections that send more than may be pending: each in turn is parked in the middle of the bytes that were read."""
         d = self.daemon('[detector all]\nmatch = *\nwindow = 64\ninterval = 1ns\nmax_fill = 0\n', keys='threads = 1\nmax_pending = 1024\n')
         count = 4000 if harness.SANITIZED else 40000  # a sensor's scores come one after the other
 

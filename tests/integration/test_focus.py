@@ -1,4 +1,4 @@
-"""operator = focus: changes that travel along a line of sensors, with their place, time and direction; of a recording, and of a daemon that is killed."""
+"""operator = focus: changes that travel along a line of sensors, with place, time and direction; in a recording, and in a daemon that is killed."""
 import json
 import os
 import random
@@ -20,7 +20,7 @@ DETECTORS = '[detector raw]\nmatch = trunk/*\nwindow = 8\ninterval = 100ms\naler
 
 
 def rows(size=1.5, seed=3, n=ROWS, places=CHANGES):
-    """Noise, in which each change arrives with 1000 m/s."""
+    """Noise with changes that travel at 1000 m/s."""
     rng, out = random.Random(seed), []
     for t in range(n):
         out.append([50 + rng.gauss(0, 1) - size * sum(t >= begins + round(abs(x - p) / 100) for begins, p in places) for x in POSITIONS])
@@ -67,10 +67,10 @@ class Replay(Case):
             self.assertTrue(e['travels'])
         strengths = [i for i in items if 'value' in i]
         self.assertEqual({i['sensor'] for i in strengths}, {n + '#focus' for n in NAMES})
-        self.assertEqual(self.found(self.replay(rows(size=0))[0]), [])  # and nothing, where nothing travels
+        self.assertEqual(self.found(self.replay(rows(size=0))[0]), [])  # no alert where nothing travels
 
     def test_what_a_sensor_alone_sees(self):
-        """The same changes, from the same readings: no sensor alone raises an alert that tells them from chance."""
+        """The same changes in the same readings: no alert of a sensor alone distinguishes them from chance."""
         values = rows(size=1.25)
         found = self.found(self.replay(values)[0])
         self.assertEqual(len(found), len(CHANGES), found)
@@ -95,7 +95,7 @@ class Daemon(Case):
         return f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.folder}/state\nsnapshot = 1h\n'
 
     def lines(self, d, n):
-        """What `hankel tail` says of the first n alerts of the line."""
+        """The lines of `hankel tail` for the first n alerts of the line."""
         tail = subprocess.Popen([harness.HANKEL, 'tail', '--from', f'127.0.0.1:{d.port["binary tcp"]}', '--events', '--since', '0', '--match', 'trunk#field'], stdout=subprocess.PIPE, text=True)
         said = []
         while len(said) < n:
@@ -107,7 +107,7 @@ class Daemon(Case):
         return said
 
     def part(self, values, first, behind, kill=False):
-        """A life of a daemon that gets these rows: what its derived sensors said, and its log of events."""
+        """Runs a daemon that gets these rows. Returns the results of its derived sensors, and its event log."""
         d = self.daemon(DETECTORS + field(self.positions), keys=self.keys(), ends=-signal.SIGKILL if kill else 0)
         with d.client() as c, d.client() as subscriber:
             subscriber.subscribe(SCORED | UNSCORED | ALERTS | 16, '*#*')
@@ -143,7 +143,7 @@ class Daemon(Case):
             self.assertIn(f"at position {e['after']:.6g}, near {e['by']}, and travels at 1000", log)
 
     def test_goes_on(self):
-        """Killed in the middle of a change, and ended, it says bit for bit what one life says."""
+        """A daemon that is killed in the middle of a change, and ended, gives bit for bit the results of one run."""
         values = rows()
         expected, events, _ = self.part(values, 0, ROWS)
         self.assertTrue(any(e[0] == 'trunk#field' and e[2] == 'raised' for e in events))

@@ -1,4 +1,4 @@
-"""Groups: the sensors of a machine say together that it has changed, where each says it too faintly to be heard."""
+"""Groups: the sensors of a machine together show a change that is too faint in each of them."""
 import os
 import random
 import sys
@@ -34,12 +34,12 @@ class Case(harness.Case):
                                   [values[i][k] for i, k in some]))
 
     def said(self, client):
-        """What the series said, and their events."""
+        """Results of the series, and their events."""
         scores = sorted((n, t, z) for n, t, _, z, _ in client.results if '#' in n)
         return scores, [e for e in client.events if '#' in e[0]]
 
     def run_through(self, values, order=None, keys=KEYS):
-        """Feeds a daemon of its own."""
+        """Feeds a new daemon."""
         d = self.daemon(DETECTOR + GROUP, keys=keys)
         with d.client() as c, d.client() as subscriber:
             subscriber.subscribe(SCORED | ALERTS, 'press#*')
@@ -86,7 +86,7 @@ class Machines(Case):
         self.assertGreater(raised.margin, 1)
         self.assertGreater(raised.after, raised.before)
         for spread in (raised.spread_before, raised.spread_after, events[1].spread_before):
-            self.assertTrue(0.3 < 100 * spread / raised.before < 3, raised)  # of the sensor that the levels are of
+            self.assertTrue(0.3 < 100 * spread / raised.before < 3, raised)  # of the sensor whose levels the event has
         self.assertEqual(dict(scores['press#b'])[raised.time], raised.score)
         status = d.status()
         self.assertEqual(status['groups'], {'machines': 2, 'members': 8})
@@ -103,7 +103,7 @@ class Machines(Case):
         with d.client() as c, hankel.Client(f'127.0.0.1:{d.port["binary tcp"]}') as subscriber:
             subscriber.subscribe('press#*', details=True)
             self.send(c, c.register(*NAMES), values)
-            end = START + (ROWS - 8) * SECOND  # all have long been quiet
+            end = START + (ROWS - 8) * SECOND  # all alerts have ended long before
             while len({n for n, t in scores if t >= end}) < 2 or any(len(told) < 10 or len(told) % 2 for told in events.values()):
                 item = subscriber.read(harness.WAIT)
                 self.assertIsNotNone(item, (len(scores), events))
@@ -125,7 +125,7 @@ class Machines(Case):
         self.assertGreater(grown, 2)
 
     def test_dear_ones_are_made_bit_by_bit(self):
-        """What takes a shard seconds is made in pieces: the shard has its turn in between, and says how far it is."""
+        """Work that takes a shard seconds is done in pieces: in between the shard does other work, and reports its progress."""
         d = self.daemon(DETECTOR + GROUP + 'resident = 1000\nhop = 1\n', keys=KEYS)
         rng, n, seen = random.Random(1), 4000 if harness.TSAN else 8000, set()
         with d.client() as c, d.client() as watcher:
@@ -159,7 +159,7 @@ class Machines(Case):
         self.assertEqual(mixed_events, events)
 
     def test_others_are_in_none(self):
-        """Names that do not match, other groups first, and series that nobody can feed."""
+        """Names that do not match, groups that come first, and series that no peer can feed."""
         d = self.daemon(DETECTOR + '[group pumps]\nmatch = (*).pump?\nwait = 2\n' + GROUP, keys=KEYS)
         names = ['plant/a', 'plant//x', 'plant/a/x', 'plant/a/y', 'one.pump1', 'one.pump2', '.pump1', 'two.pump1', 'one.pump10', 'other']
         with d.client() as c:
@@ -170,7 +170,7 @@ class Machines(Case):
             harness.until(lambda: d.status()['groups']['members'] == 5, 'members')
             self.assertEqual(d.status()['groups']['machines'], 3)
             refused = [h is None for h in c.register('press#a', 'pumps#one', 'pumps#two', 'pumps#three', 'pump#three')]
-            self.assertEqual(refused, [True] * 4 + [False])  # also before there is a machine `three`
+            self.assertEqual(refused, [True] * 4 + [False])  # also before the machine `three` exists
         self.balanced(d.status())
 
     def test_faults_of_the_configuration(self):
@@ -230,7 +230,7 @@ class Changed(Case):
         self.windows_stayed()
 
     def windows_stayed(self):
-        """No sensor has warmed up but once, and none was let go."""
+        """Each sensor has warmed up once only, and none was evicted."""
         warming = {}
         for n, t, _, _, state in self.subscriber.results:
             if '#' not in n and state == 'warming':
@@ -243,13 +243,13 @@ class Changed(Case):
         return [(t - START) // SECOND for n, t, _, _, _ in self.subscriber.results if n == series]
 
     def test_others_change(self):
-        """An unchanged group notices nothing of one that comes, is changed and goes: as a daemon that is not reloaded."""
+        """An unchanged group is not affected by another one that is added, changed and removed: its results are those of a daemon without reloads."""
         expected, events = self.run_through(self.values)[0]
         self.feed(150)
         other = '[group other]\nmatch = (*)/a/*\nhop = 1\n'
         self.reload(GROUP + other, '[group other] is new')
         self.feed(300)
-        self.assertEqual(self.d.status()['groups'], {'machines': 2, 'members': 8})  # it stands behind the first, which has all
+        self.assertEqual(self.d.status()['groups'], {'machines': 2, 'members': 8})  # it comes after the first group, which has all sensors
         self.reload(GROUP + other.replace('hop = 1', 'hop = 2'), '[group other] is changed: its machines warm up again')
         self.feed(CHANGE + 40)
         self.reload(GROUP, '[group other] was removed')
@@ -260,7 +260,7 @@ class Changed(Case):
         self.balanced(self.d.status())
 
     def test_changed_with_its_members(self):
-        """One reload changes a group and the detector of its sensors: series that go for two reasons go once."""
+        """One reload changes a group and the detector of its sensors: series that are removed for two reasons are removed once."""
         self.feed(100)
         self.assertEqual(self.d.status()['sensors']['count'], 10)
         self.d.configure(DETECTOR.replace('window = 8', 'window = 9') + GROUP + 'hop = 1\n', KEYS)
@@ -300,7 +300,7 @@ class Changed(Case):
         self.balanced(self.d.status())
 
     def test_another_glob(self):
-        """Sensors that a glob leaves out leave their machine, which goes on with the others; one that has none left goes."""
+        """Sensors that a glob no longer matches leave their machine, which continues with the others; a machine without sensors is removed."""
         self.feed(200)
         before = len(self.times('press#a')), len(self.times('press#b'))
         self.reload('[group press]\nmatch = plant/(*)/*\n'.replace('plant/(*)', '*/(*)'), '[group press]: match = plant/(*)/* -> */(*)/*')
@@ -309,14 +309,14 @@ class Changed(Case):
         went_on = self.times('press#a')[before[0]:]
         self.assertEqual(went_on[:3], [self.times('press#a')[before[0] - 1] + 3 * k for k in (1, 2, 3)])
         self.reload('[group press]\nmatch = plant/(a)/*\n'.replace('(a)', 'a(*)'), '2 machines were removed, or warm up again')
-        self.assertEqual(self.d.status()['groups']['members'], 0)  # the machines are called otherwise
+        self.assertEqual(self.d.status()['groups']['members'], 0)  # the machines have other names
         self.reload('[group press]\nmatch = plant/(*)/*o*\n')  # noise and flow
         self.feed(400)
         self.assertEqual(self.d.status()['groups'], {'machines': 2, 'members': 4})
         self.balanced(self.d.status())
 
     def test_under_load(self):
-        """Reloads while points come: the group that stays says what it would have said."""
+        """Reloads while points come: the group that stays gives the results of a run without reloads."""
         expected, events = self.run_through(self.values)[0]
         with self.d.client() as other, self.d.client() as r:
             elsewhere = other.register(*(f'x/{m}/{s}' for m in range(20) for s in range(5)))

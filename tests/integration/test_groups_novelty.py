@@ -1,4 +1,4 @@
-"""Groups with statistic = both: the novelty of a machine stands beside the joint statistic, and goes on over restarts."""
+"""Groups with statistic = both: the novelty of a machine is computed beside the joint statistic, and continues over restarts."""
 import shutil
 
 import harness
@@ -12,7 +12,7 @@ BOTH = GROUP + 'statistic = both\n'
 
 
 def new_state():
-    """Machine a only changes its level; for ten rows machine b has one sensor leave the others, more and more."""
+    """Machine a only changes its level; in machine b one sensor departs from the others for ten rows, more and more."""
     values = rows()
     for i in range(CHANGE, CHANGE + 10):
         values[i] = [v + (10 ** k * 2 * (i - CHANGE) if name == 'plant/b/flow' else 0) for k, (name, v) in enumerate(zip(NAMES, values[i]))]
@@ -20,13 +20,13 @@ def new_state():
 
 
 def by_series(events):
-    """In the order of each series; that between series depends on where batches were cut."""
+    """Events sorted by series; the order between series depends on the sizes of batches."""
     return sorted(events, key=lambda e: e[0])
 
 
 class Novelty(Case):
     def run_groups(self, values, groups):
-        """Feeds a daemon of its own with these groups."""
+        """Feeds a new daemon with these groups."""
         d = self.daemon(DETECTOR + groups, keys=KEYS)
         with d.client() as c, d.client() as subscriber:
             subscriber.subscribe(SCORED | ALERTS, 'press*#*')
@@ -37,7 +37,7 @@ class Novelty(Case):
             return self.said(subscriber), d.status()
 
     def test_beside_the_joint_statistic(self):
-        """Two series a machine, each with alerts of its own; those of the joint statistic are what they are alone."""
+        """Each machine has two series, each with its own alerts; those of the joint statistic are the same as without novelty."""
         values = new_state()
         (alone, events), _ = self.run_groups(values, GROUP)
         (scores, told), status = self.run_groups(values, BOTH)
@@ -62,7 +62,7 @@ class Novelty(Case):
 
 
     def test_maintenance(self):
-        """A window for a machine's first series covers its second one, and no other machine's."""
+        """A maintenance window for a machine's first series covers its second one, and no other machine."""
         values = new_state()  # machine b alerts, in both series
         for machine, covered in (('b', True), ('a', False)):
             d = self.daemon(f'{DETECTOR}{BOTH}[maintenance m]\nmatch = press#{machine}\nfrom = 2000-01-01T00:00:00Z\nduration = 36500d\n', keys=KEYS)
@@ -79,7 +79,7 @@ class Novelty(Case):
 
 class Restarted(Lives):
     def test_goes_on(self):
-        """Killed in the middle of an alert, or ended, nothing is said twice, or otherwise, or not at all."""
+        """If the daemon is killed in the middle of an alert, or ended, no result is repeated, different or missing."""
         values = new_state()
         cuts = [0, CHANGE + 6, ROWS]
         expected, events, _ = self.part(values, 0, ROWS, self.keys(), groups=BOTH)

@@ -1,4 +1,4 @@
-"""Groups over restarts: what a machine had gathered goes on, whichever of journal and snapshot it comes from."""
+"""Groups over restarts: the state of a machine continues, whether it comes from journal or snapshot."""
 import os
 import random
 import shutil
@@ -27,7 +27,7 @@ class Lives(Case):
         return KEYS + more + f'durability = {durability}\nstate = {self.state}/there\nsnapshot = {snapshot}\n'
 
     def part(self, values, first, behind, keys, kill=False, groups=GROUP, position=0):
-        """A life of a daemon that gets these rows. What its series said; its status."""
+        """Runs a daemon that gets these rows. Returns the results of its series, and its status."""
         d = self.daemon(DETECTOR + groups, keys=keys, ends=-signal.SIGKILL if kill else 0)
         with d.client() as c, d.client() as subscriber:
             subscriber.subscribe(SCORED | ALERTS, '*#*')
@@ -47,7 +47,7 @@ class Lives(Case):
 
 class Restart(Lives):
     def lives(self, cuts, keys, kill):
-        """Lives with the rows between these cuts: all that their series said."""
+        """Runs daemons with the rows between these cuts. Returns all results of their series."""
         values = rows()
         scores, events = [], []
         for first, behind in zip(cuts, cuts[1:]):
@@ -58,7 +58,7 @@ class Restart(Lives):
         return sorted(scores), events
 
     def test_goes_on(self):
-        """Where it ends or is killed, in the middle of an alert too, nothing is said twice, or otherwise, or not at all."""
+        """Wherever the daemon ends or is killed, also in the middle of an alert, no result is repeated, different or missing."""
         expected, events = self.run_through(rows())[0]
         raised = (events[0][3] - START) // SECOND
         for durability, kill, cuts in (('journal', True, [0, 7, raised + 2, raised + 3, ROWS]), ('snapshot', False, [0, 14, raised + 1, ROWS])):
@@ -69,7 +69,7 @@ class Restart(Lives):
             shutil.rmtree(f'{self.state}/there')
 
     def test_ends_once(self):
-        """An alert that stands when the group is made to be another ends, and that is told once."""
+        """A standing alert ends when its group is changed, and `cleared` is published once."""
         values = rows()
         raised = (self.run_through(values)[0][1][0][3] - START) // SECOND
         for durability in ('journal', 'snapshot'):
@@ -81,7 +81,7 @@ class Restart(Lives):
             shutil.rmtree(f'{self.state}/there')
 
     def test_snapshot_and_journal(self):
-        """Killed behind a snapshot that was taken under load, with a journal from there on; on another number of loops."""
+        """The daemon is killed after a snapshot that was taken under load, with a journal from there on, and started with another number of loops."""
         values, expected = rows(), self.run_through(rows())[0]
         d = self.daemon(DETECTOR + GROUP, keys=self.keys(snapshot='1s'), ends=-signal.SIGKILL)
         with d.client() as c, d.client() as subscriber:
@@ -109,13 +109,13 @@ class Restart(Lives):
         self.assertEqual(events + told, expected[1])
 
     def test_other_groups(self):
-        """What a start with other groups makes of it: another glob, other rows, another group, none; and the first one again."""
+        """Starts with other groups: another glob, other rows, another group, none, and the first one again."""
         values = rows()
         keys = self.keys('snapshot')
         self.part(values, 0, 200, keys)
         scores, _, status = self.part(values, 200, 230, keys, groups=GROUP.replace('/*', '/*o*'))
         self.assertEqual(status['groups'], {'machines': 2, 'members': 4})
-        self.assertLess((scores[0][1] - START) // SECOND, 203)  # it did not warm up again
+        self.assertLess((scores[0][1] - START) // SECOND, 203)  # the machine did not warm up again
         scores, _, status = self.part(values, 230, 240, keys, groups=GROUP + 'wait = 5\n')
         self.assertEqual((scores, status['groups']), ([], {'machines': 2, 'members': 8}))
         scores, _, status = self.part(values, 240, 250, keys, groups='[group other]\nmatch = plant/(*)/*\n')
@@ -127,8 +127,7 @@ class Restart(Lives):
         self.assertEqual(status['groups'], {'machines': 2, 'members': 8})
 
     def machines(self, folder):
-        """Of the newest snapshot: what it has of each machine, by the slot of the series: its place, how many members, and all of it
-        byte for byte."""
+        """The machines in the newest snapshot, by the slot of their series: position, number of members, and all bytes."""
         path = max(os.path.join(folder, 'shard-0', f) for f in os.listdir(os.path.join(folder, 'shard-0')) if f.endswith('.hks'))
         with open(path, 'rb') as f:
             data = f.read()
@@ -146,8 +145,8 @@ class Restart(Lives):
         return found
 
     def test_members_come_and_go(self):
-        """Sensors are forgotten and come again, from many senders that nobody keeps in step, while snapshots are taken: the same
-        machines come of the last snapshot, of any before with the journal from there on, and of the journal alone."""
+        """Sensors are forgotten and come again, from many unsynchronised senders, while snapshots are taken: the last snapshot, any earlier one with
+        the journal after it, and the journal alone restore the same machines."""
         keys, rng = self.keys(snapshot='1s', more='evict = 1s\nloops = 3\n'), random.Random(11)
         names = [f'plant/{m}/{s}' for m in range(15) for s in range(6)]
         # Large states make many slices of a snapshot, between which sensors come and go.
@@ -173,7 +172,7 @@ class Restart(Lives):
             time.sleep(0.004)
         for c in clients:
             c.close()
-        # Where a second goes by before the end, sensors would be on their way out of the last snapshot.
+        # If a second passed before the end, sensors would be missing from the last snapshot.
         d.configure(sections, self.keys(snapshot='1s', more='loops = 3\n'))
         with d.client() as c:
             taken, lines = c.reload()
@@ -204,7 +203,7 @@ class Restart(Lives):
 
 
 class Killed(harness.Case):
-    """At random instants: see tests/faults/kills.py."""
+    """Kills at random instants: see tests/faults/kills.py."""
 
     def run_it(self, n, **how):
         seed = int.from_bytes(os.urandom(4), 'little')
