@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tests tell of themselves (tap.py, stalls.py), and how scripts/count-tests counts it: with real files of tests, in processes of
+"""The results that tests print (tap.py, stalls.py), and how scripts/count-tests counts them: with real files of tests, in processes of
 their own."""
 import glob
 import json
@@ -69,7 +69,7 @@ class Counts(unittest.TestCase):
         return run
 
     def count(self, *tests):
-        """What scripts/count-tests makes of (result, standard output, standard error) of tests."""
+        """The output of scripts/count-tests for (result, standard output, standard error) of tests."""
         with tempfile.NamedTemporaryFile('w', suffix='.json') as log:
             for result, stdout, *stderr in tests:
                 print(json.dumps({'name': 'some', 'result': result, 'stdout': stdout, 'stderr': ''.join(stderr)}), file=log)
@@ -99,7 +99,7 @@ class Counts(unittest.TestCase):
         self.assertTrue(all(len(part) > 1 for part in parts), parts)
 
     def test_every_file_speaks_the_protocol(self):
-        """Else meson, which is told that it does, takes it for a failure."""
+        """Otherwise meson, which expects TAP, takes it for a failure."""
         for path in glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'test_*.py')):
             with open(path) as file:
                 self.assertRegex(file.read(), r'(?m)^    harness\.main\(.*\)$', path)

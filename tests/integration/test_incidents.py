@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hankel replay --budget: a fleet's alerts become few incidents, which say who, where and since when."""
+"""hankel replay --budget: a fleet's alerts become few incidents, each with its sensors, place and begin."""
 import functools
 import json
 import os
@@ -21,7 +21,7 @@ NAMES = [f'hall{h}.m{m}.c{c}' for h in range(4) for m in range(5) for c in range
 
 
 def fleet():
-    """100 sensors of noise; a cause in hall1.m2, which c0 shows first, and a storm in a tenth of the fleet at once."""
+    """100 sensors of noise; a fault in hall1.m2, which c0 shows first, and a storm in a tenth of the fleet at once."""
     chance = random.Random(5)
     lines = ['time,' + ','.join(NAMES)]
     for t in range(END):
@@ -52,7 +52,7 @@ def setUpModule():
 
 @functools.cache
 def of_fleet(*options):
-    """What replay says of the fleet."""
+    """Runs replay on the fleet."""
     return replay(*options, FLEET)
 
 
@@ -89,7 +89,7 @@ class Incidents(unittest.TestCase):
             most = max([sum(t <= other < t + 86400 * 10**9 for other in times) for t in times], default=0)
             self.assertLessEqual(most, budget + max(3, budget / 2) if budget else 0)
             ids = [i['id'] for i in decisions if i['incident'] == 'told']
-            self.assertEqual(len(ids), len(set(ids)))  # told at most once
+            self.assertEqual(len(ids), len(set(ids)))  # reported at most once
             over = [i['id'] for i in decisions if i['incident'] in ('closed', 'withheld')]
             self.assertEqual(len(over), len(set(over)))
             self.assertGreaterEqual(set(over), set(ids) - {i['id'] for i in decisions if i['incident'] == 'merged'})
@@ -152,7 +152,7 @@ class InDaemon(harness.Case):
         self.path = FLEET
 
     def test_as_replay_and_once(self):
-        """What the daemon tells is what replay tells; killed behind that, it tells nothing again, and counts on."""
+        """The daemon reports the incidents that replay reports. Killed after that, it reports none again, and its numbers continue."""
         expected = self.expected()
         self.assertGreater(len(expected), 10)
         first = self.start(ends=-signal.SIGKILL)
@@ -163,14 +163,14 @@ class InDaemon(harness.Case):
         first.process.send_signal(signal.SIGKILL)
         first.process.wait(harness.WAIT)
         again = self.start()
-        self.feed(again)  # whose points it has: they count once
+        self.feed(again)  # the daemon has its points: they count once
         harness.until(lambda: again.status()['incidents']['position'] >= position, 'the place in the log')
-        time.sleep(3)  # longer than a tick waits: what would be told again is told by then
+        time.sleep(3)  # longer than a tick waits: repeated incidents would have been reported by then
         self.assertEqual(self.said(again), [])
         self.assertEqual(again.status()['incidents']['told_today'], told)
 
     def test_one_message_each(self):
-        """A receiver gets what is told of incidents, each in a message of its own, once, over a restart; one that is asked for a few sensors gets theirs."""
+        """A receiver gets each reported change of an incident once, in its own message, also over a restart; with `match`, only those of its sensors."""
         hook, few = test_notify.Receiver(), test_notify.Receiver()
         self.addCleanup(hook.end)
         self.addCleanup(few.end)
@@ -202,7 +202,7 @@ class InDaemon(harness.Case):
         self.assertEqual(len(hook.alerts()), len(got))
 
     def test_feedback(self):
-        """What people say of an incident is logged, told, listed and kept over a crash; its sensors are silent; undone they are heard."""
+        """Operators' marks of an incident are logged, published, listed, and kept over a crash; its sensors cause no reports until the mark is removed."""
         def ack(daemon, *arguments, code=0):
             run = subprocess.run([harness.HANKEL, 'ack', '--from', f"127.0.0.1:{daemon.port['binary tcp']}", *arguments], capture_output=True, text=True, timeout=harness.WAIT)
             self.assertEqual(run.returncode, code, (arguments, run.stderr))
@@ -235,7 +235,7 @@ class InDaemon(harness.Case):
         self.assertRegex(harness.until(lambda: ack(again, '--list'), 'the list'), rf'^expected: #{mine} ')
         word = self.lines(again, 'incidents,since=0 *\n', lambda got: got[-1].get('incident') == 'expected', 'the word')[-1]
         self.assertEqual((word['id'], word['by'], word['count']), (int(mine), 'anna', 1))
-        spikes([1200, 1600])  # two days behind what was told: a.x is silent, b.y is not
+        spikes([1200, 1600])  # two days after the reported incident: a.x is withheld, b.y is not
         self.feed(again)
         self.assertEqual([own for _, own in told(again, 1)], [False])
         self.assertIn('as if nothing', ack(again, '--undo', f'#{mine}'))
@@ -258,7 +258,7 @@ class InDaemon(harness.Case):
         self.assertFalse([x for x in self.said(daemon) if 'hall1.m2' in x])
 
     def lines(self, daemon, asked, done, what):
-        """What a subscriber of the text protocol gets until it has what it waits for."""
+        """The lines that a subscriber of the text protocol gets, up to the ones that it waits for."""
         got = []
         with daemon.connect('text tcp') as s:
             s.sendall(asked.encode())
@@ -270,8 +270,8 @@ class InDaemon(harness.Case):
         return [x for x in got if 'event' in x or 'incident' in x or 'gap' in x]
 
     def test_to_subscribers(self):
-        """Incidents and the events of them come by position, each once, the same over a restart; an event knows its incident, the end of an alert that of its
-        beginning; a glob chooses; the library, tail and the stream bring the same."""
+        """Incidents and their events come by position, each once, the same over a restart. An event names its incident, the end of an alert that of its
+        beginning; a glob selects; the library, tail and the stream agree."""
         web = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n[listen binary]\nprotocol = binary\naddress = 127.0.0.1:0\n' \
               '[listen text]\nprotocol = text\naddress = 127.0.0.1:0\n'
         replayed = self.replayed()
@@ -345,7 +345,7 @@ class InDaemon(harness.Case):
             return json.load(answer)
 
     def test_over_http(self):
-        """What stands, the gravest first, what is over, and what stands still stands after a restart."""
+        """The list has open incidents, the most severe first, and closed ones; it is the same after a restart."""
         web = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n[listen binary]\nprotocol = binary\naddress = 127.0.0.1:0\n'
         expected = self.expected()
         first = self.start(listeners=web)
@@ -380,12 +380,12 @@ class SeveralShards(InDaemon):
         return self.start(backend='cuda', program=os.environ['FAULTY_DAEMON'], environment={'HANKELD_DEVICES': str(n)}, **how)
 
     def changes(self, daemon, n):
-        """What was logged of incidents, without positions and what counts days; n of them are waited for."""
+        """Waits for n logged lines about incidents; returns them without positions and daily counts."""
         got = self.lines(daemon, 'incidents,since=0 *\n', lambda got: sum('incident' in x for x in got) >= n, f'{n} changes')
         return [{k: v for k, v in x.items() if k != 'position'} for x in got]
 
     def wanted(self):
-        """Those of replay, but for incidents that are open at the end, which no end of a recording closes here."""
+        """The incidents of replay, except for those that the end of the recording closes there and that stay open here."""
         last = BEGIN + STEP * (END - 1)
         return [x for x in self.replayed() if x['incident'] not in ('closed', 'withheld') or x['time'] < last * 10**9]
 
@@ -412,7 +412,7 @@ class SeveralShards(InDaemon):
                     feed = subprocess.Popen([harness.HANKEL, 'feed', '--to', f"127.0.0.1:{daemon.port['binary tcp']}", '--feed', 'fleet', '--rate', '25000', self.path],
                                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                     harness.until(lambda: daemon.status()['durability']['events_shown'] > 12 * turn + chance.randrange(12), 'some events')
-                    daemon.process.send_signal(signal.SIGTERM if turn == 2 else signal.SIGKILL)  # once there is a state of theirs to go on from
+                    daemon.process.send_signal(signal.SIGTERM if turn == 2 else signal.SIGKILL)  # once their state, from which they continue, is saved
                     daemon.process.wait(harness.WAIT)
                     feed.kill()
                     feed.wait()

@@ -1,5 +1,5 @@
-"""What outlives the daemon with durability = journal: it is killed at any moment under load, and started again; what anybody has seen of
-it before and sees of it after is, bit for bit, what an uninterrupted run says."""
+"""State that outlives the daemon with durability = journal: it is killed at any moment under load, and started again. The results that
+subscribers get before and after are, bit for bit, those of an uninterrupted run."""
 import glob
 import itertools
 import os
@@ -25,7 +25,7 @@ class Journal(harness.Case):
 
     @classmethod
     def setUpClass(cls):
-        """What an uninterrupted run says."""
+        """Results of an uninterrupted run."""
         cls.values = harness.waves(5, SENSORS, POINTS, (120, 200))
         cls.rows, cls.events = harness.uninterrupted(cls.values, DETECTOR, cls.backend)
         assert len(cls.rows) == SENSORS * POINTS and len(cls.events) >= SENSORS
@@ -47,7 +47,7 @@ class Journal(harness.Case):
         self.assertEqual(len(daemon.log), len([l for l in daemon.log if 'error' not in l]), daemon.log)
 
     def take(self, subscriber):
-        """What a subscriber has seen is what an uninterrupted run says, and nothing is seen twice."""
+        """Asserts that a subscriber's results are those of an uninterrupted run, and that none came twice."""
         for sensor, time, _, score, state in subscriber.results:
             if state == 'late':
                 self.late.add((sensor, time))
@@ -63,7 +63,7 @@ class Journal(harness.Case):
         subscriber.results, subscriber.events = [], []
 
     def feed(self, client, first, behind, rng):
-        """Sends points first..behind-1 of every sensor that has not been seen to be scored, in frames cut anyhow."""
+        """Sends points first..behind-1 of every sensor whose results have not come yet, in frames of random sizes."""
         handle = dict(zip(self.values, client.register(*self.values)))
         left = [(s, k) for k in range(first, behind) for s in self.values if (s, START + k * SECOND) not in self.seen]
         for a, b in harness.cut(rng, len(left), 500):
@@ -72,7 +72,7 @@ class Journal(harness.Case):
         return len(left)
 
     def run_until(self, behind, rng, kill, **how):
-        """A run of the daemon: points up to `behind` are sent; it is killed after some results, or ended."""
+        """Runs the daemon: sends points up to `behind`, and kills it after some results, or ends it."""
         daemon = self.start(ends=-signal.SIGKILL if kill else 0, **how)
         with daemon.client() as subscriber, daemon.client() as feeder:
             subscriber.subscribe(SCORED | UNSCORED | ALERTS | VALUES)
@@ -96,7 +96,7 @@ class Journal(harness.Case):
         for behind in (60, 150, 190, 260):
             self.run_until(behind, rng, kill=True)
         daemon = self.run_until(POINTS, rng, kill=False)
-        # Late are those that were in the journal, but whose results nobody had seen: they are not seen again.
+        # Points that were in the journal, but whose results no subscriber had got, are late: their results do not come again.
         self.assertEqual(self.seen.keys() | self.late, self.rows.keys())
         self.assertFalse(self.seen.keys() & self.late)
         self.balanced(daemon.status())
@@ -114,16 +114,16 @@ class Journal(harness.Case):
 
 
     def evicted(self, kill):
-        """A sensor that was forgotten is so after a restart, whatever its slot is used for then; one that came again starts over."""
+        """A sensor that was forgotten stays so after a restart, even if its slot has another sensor; one that came again starts over."""
         rng = random.Random(3)
         self.values = {name: self.values[name] for name in list(self.values)[:4]}
         daemon = self.start('evict = 1s\n', ends=-signal.SIGKILL if kill else 0)
         with daemon.client() as feeder:
             self.feed(feeder, 0, 100, rng)
             harness.until(lambda: daemon.status()['sensors']['count'] == 0, 'the sensors to be evicted')
-            names = (f'other{i}' for i in itertools.count())  # one that has got another slot gets that again, whenever it comes
+            names = (f'other{i}' for i in itertools.count())  # a sensor that got another slot gets that slot again, whenever it comes
             harness.until(lambda: feeder.register(next(names))[0] & 0xffffff < 4, 'a slot to be used again')
-            daemon.configure(harness.section('all', '*', DETECTOR), self.keys(''))  # from here on nobody is forgotten, however slow the machine is
+            daemon.configure(harness.section('all', '*', DETECTOR), self.keys(''))  # from here on no sensor is forgotten, however slow the machine is
             self.assertTrue(feeder.reload()[0])
             again = feeder.register('s1')
             feeder.send(harness.points(again * 3, [START + k * SECOND for k in range(3)], [0.0] * 3))
@@ -146,11 +146,11 @@ class Journal(harness.Case):
         self.evicted(True)
 
     def test_evicted_and_ended(self):
-        """There is a snapshot of the later sensors of the slots, and the journal still tells of the earlier ones."""
+        """The snapshot has the later sensors of the slots, and the journal still has records of the earlier ones."""
         self.evicted(False)
 
     def test_more_events_than_the_log_holds(self):
-        """Events since the last snapshot that the log would have no room for: after a kill none of them happens a second time."""
+        """More events since the last snapshot than the log has room for: after a kill none of them is published a second time."""
         def start(**how):
             keys = f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\nevent_log = 1MiB\nsnapshot = 1h\n'
             return self.daemon(harness.section('all', '*', 'window=8,interval=1s,alert=0.3,cooldown=0'), keys=keys, **how)
@@ -173,7 +173,7 @@ class Journal(harness.Case):
         return sorted(glob.glob(f'{self.state}/there/shard-0/journal-*.{suffix}'))
 
     def flip(self, path, part):
-        """Flips a bit of a file, at a part of its length. Returns what it is then."""
+        """Flips a bit of a file, at a fraction of its length. Returns the new contents."""
         with open(path, 'r+b') as f:
             data = bytearray(f.read())
             data[int(len(data) * part)] ^= 4
@@ -185,7 +185,7 @@ class Journal(harness.Case):
         return subprocess.run([harness.HANKEL, 'state', 'verify', f'{self.state}/there'], capture_output=True, text=True, timeout=harness.WAIT, check=False)
 
     def fed(self, daemon, first, behind):
-        """Sends points first..behind-1, one time after the other in records of their own; their results are looked at. Kills the daemon."""
+        """Sends points first..behind-1, each time in a record of its own, and checks their results. Then kills the daemon."""
         with daemon.client() as subscriber, daemon.client() as feeder:
             subscriber.subscribe(SCORED | UNSCORED | VALUES)
             handles = feeder.register(*self.values)
@@ -201,9 +201,8 @@ class Journal(harness.Case):
         return {(time - START) // SECOND for _, time, _, state in rows if state != 'late'}
 
     def damaged_in_its_midst(self, which, marks=True):
-        """A flipped bit in one of two files, with good records behind it: what is before it counts, all else is kept aside untouched and
-        told; what is sent again from there on has the scores of a run that nothing happened to; and the next start has nothing to
-        complain of."""
+        """A flipped bit in one of two files, with good records after it: the records before it count, and all others are set aside, unchanged, and
+        reported. Points that are sent again from there on have the scores of an undisturbed run, and the next start reports nothing."""
         self.fed(self.start(ends=-signal.SIGKILL), 0, 50)
         self.fed(self.start(ends=-signal.SIGKILL), 50, 90)
         files = self.segments()[which:]
@@ -242,14 +241,14 @@ class Journal(harness.Case):
         self.damaged_in_its_midst(1)
 
     def test_damaged_in_the_newest_file_and_no_marks(self):
-        """Where nothing says how far the file was, good records behind the damage do."""
+        """If the length of the file is not recorded, good records after the damage show that it was longer."""
         self.damaged_in_its_midst(1, marks=False)
 
     def test_damaged_in_an_older_file(self):
         self.damaged_in_its_midst(0)
 
     def test_damaged_before_the_snapshot(self):
-        """What the snapshot has need not be in the journal: nothing is lost, and nothing set aside."""
+        """Points that the snapshot has need not be in the journal: nothing is lost, and nothing is set aside."""
         daemon = self.start('snapshot = 1s\n', ends=-signal.SIGKILL)
         with daemon.client() as subscriber, daemon.client() as feeder:
             subscriber.subscribe(SCORED | UNSCORED)
@@ -267,7 +266,7 @@ class Journal(harness.Case):
         self.assertEqual(self.fed(daemon, 0, 100), set(range(90, 100)))
 
     def test_a_head_is_damaged(self):
-        """A file whose head is bad is kept; what was in it is missing."""
+        """A file whose header is damaged is kept; its points are missing."""
         self.fed(self.start(ends=-signal.SIGKILL), 0, 20)
         self.fed(self.start(ends=-signal.SIGKILL), 20, 40)
         path = self.segments()[-1]
@@ -280,7 +279,7 @@ class Journal(harness.Case):
 
     @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
     def test_two_devices(self):
-        """Journals of two shards, and then of one that takes over from them."""
+        """Journals of two shards, and then of one shard that takes over from them."""
         rng = random.Random(12)
 
         def devices(n):
@@ -295,8 +294,8 @@ class Journal(harness.Case):
 
     @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
     def test_resent_to_another_number_of_devices(self):
-        """Killed while one device lies far behind the other, started with a third one: of the feed's points that come again those that the
-        first device had are left out, and the others are taken, each once."""
+        """The daemon is killed while one device is far behind the other, and started with a third one. Of the feed's points that come again, those that
+        the first device had are left out, and the others are taken, each once."""
         rows = [(s, k) for k in range(POINTS) for s in self.values]
 
         def start(devices, **environment):
@@ -363,7 +362,7 @@ class AnotherLoop(harness.Case):
                                    before=first))
 
     def come_again(self, daemon):
-        """Both connections: the first has sent 10 points, which wait; the second has said FEED and sent 20, these among them."""
+        """Returns two connections: the first has sent 10 points, which wait; the second has sent FEED and 20 points, including these."""
         first, second = daemon.client(), daemon.client()
         self.addCleanup(first.close)
         self.addCleanup(second.close)
@@ -378,7 +377,7 @@ class AnotherLoop(harness.Case):
         return second
 
     def heard(self, client, wait):
-        """How far the feed is as a client hears it until nothing comes for so long: in FEED_AT and in ACKs."""
+        """The feed's positions that a client gets in FEED_AT and ACK, until nothing comes for that long."""
         said = []
         client.socket.settimeout(wait)
         try:
@@ -391,7 +390,7 @@ class AnotherLoop(harness.Case):
         return said
 
     def test_killed_before_the_first_is_taken(self):
-        """What was acknowledged is there after a kill."""
+        """Acknowledged points are there after a kill."""
         daemon = self.start(ends=-signal.SIGKILL)
         said = self.heard(self.come_again(daemon), 1)
         daemon.process.kill()
@@ -409,7 +408,7 @@ class AnotherLoop(harness.Case):
         self.assertEqual((points['scored'] + points['unscored'], points['late']), (20, 0))
 
     def test_goes_on(self):
-        """It is answered when the first connection's points are taken, and each counts once, in order."""
+        """FEED is answered when the first connection's points are taken, and each point counts once, in order."""
         daemon = self.start()
         second = self.come_again(daemon)
         self.assertEqual(self.heard(second, 0.3), [])

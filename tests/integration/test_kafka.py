@@ -1,5 +1,5 @@
-"""Many machines over Kafka, [cluster] engine = kafka: what test_cluster asks of RabbitMQ, of librdkafka's mock brokers. These cannot be
-killed, since they keep all in memory: they refuse connections, fall silent, and answer with errors."""
+"""Many machines over Kafka, [cluster] engine = kafka: the tests of test_cluster with librdkafka's mock brokers. These keep everything in
+memory, so they are not killed: they refuse connections, fall silent, and answer with errors."""
 import contextlib
 import functools
 import os
@@ -65,7 +65,7 @@ class TestFaults(Kafka, test_cluster.TestFaults):
     test_a_scorer_with_snapshots_is_killed = test_a_gateway_is_killed = test_a_stream_is_deleted = test_the_broker_is_killed = test_peers_are_pushed_back = None
 
     def test_the_broker_is_away(self):
-        """Nothing is acknowledged that it has not; nothing is lost that is."""
+        """Points that the broker does not have are not acknowledged, and acknowledged ones are not lost."""
         d, f = self.fed()
         self.broker.order('down')
         until(lambda: all(self.of(each)['state'] == 'failing' for each in d), 'the loss to be noticed')
@@ -81,7 +81,7 @@ class TestFaults(Kafka, test_cluster.TestFaults):
         f.client.close()
 
     def test_one_of_three_brokers_is_away(self):
-        """Each has some of the partitions: messages for these wait until it is back, and no connection counts as lost."""
+        """Each broker has some of the partitions: messages for those of a missing broker wait until it is back, and no connection counts as lost."""
         self.broker = kafka.Broker(3)
         self.addCleanup(self.broker.clean)
         self.topics()
@@ -98,8 +98,8 @@ class TestFaults(Kafka, test_cluster.TestFaults):
         f.client.close()
 
     def test_the_broker_refuses_for_a_while(self):
-        """Messages are sent again, are read again, and are scored once. One message of a partition is on its way at a time: the mock does not
-        look at the sequence of messages, so that it would take the one after a refused one, and the library takes that for a sign that it has both."""
+        """Messages are sent again and read again, and their points are scored once. Only one message of a partition is in flight at a time: the mock
+        ignores sequence numbers, so it would take the message after a refused one, from which the library concludes that it has both."""
         d = [self.start('gateway'), self.scorer('a')]
         self.connected(*d)
         f = Feeder('f', self.values)
@@ -119,7 +119,7 @@ class TestFaults(Kafka, test_cluster.TestFaults):
 
 
     def test_a_message_is_refused_for_good(self):
-        """The library gives up on it: it is not acknowledged before it was published again, over another connection."""
+        """The library gives up on a message: its points are acknowledged only after it was published again, over another connection."""
         d, f = self.fed()
         self.broker.order('fail', kafka.PRODUCE, kafka.INVALID_RECORD, 1)
         f.send(660)
@@ -136,8 +136,8 @@ class TestAll(Kafka, test_cluster.TestAll):
     test_reload = test_two_machines = None
 
     def test_machines_come_and_go(self):
-        """One has all partitions, another joins and gets its share, the first is killed: every point is scored, to the same bits, and every event
-        is there once."""
+        """One scorer has all partitions, another joins and gets its share, the first is killed: every point is scored, to the same bits, and every
+        event is there once."""
         first = self.node(ends=-signal.SIGKILL)
         self.shares((first, PARTITIONS))
         with contextlib.ExitStack() as stack:
@@ -182,7 +182,7 @@ class TestAll(Kafka, test_cluster.TestAll):
             self.assertEqual(len(c.placed), len(self.events))
 
     def refused(self, d):
-        """What is said to who wants to move a partition."""
+        """The answer to a request to move a partition."""
         wanted = next(p for p in range(PARTITIONS) if p not in [h['partition'] for h in self.of(d)['held']])
         out = subprocess.run([harness.HANKEL, 'cluster', 'move', str(wanted), f"127.0.0.1:{d.port['binary tcp']}"], capture_output=True, text=True, timeout=harness.WAIT, check=False)
         self.assertNotEqual(out.returncode, 0)

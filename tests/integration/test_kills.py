@@ -1,5 +1,5 @@
 """A daemon that is killed at random instants under load: no acknowledged point is lost, no event is lost or repeated, and scores are
-those of a run that was never killed. tests/faults/kills.py does the same as often as it is told."""
+those of a run that was never killed. tests/faults/kills.py does the same any number of times."""
 import os
 import sys
 import unittest

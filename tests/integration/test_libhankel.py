@@ -1,5 +1,5 @@
 """libhankel, the shared library as it is installed, against the daemon: points over TCP and UDP, results called back, and a daemon that
-is restarted in between. The library's own test has a server that misbehaves; here both ends are the real ones."""
+is restarted in between. The library's unit test has a server that misbehaves; here the daemon is real."""
 import ctypes as c
 import os
 import unittest
@@ -118,7 +118,7 @@ class LibHankel(harness.Case):
         self.d.stop()
         while not self.breaks:
             self.good(h, self.lib.hankel_step(h, WAIT))
-        self.good(h, self.lib.hankel_send(h, 0, START + 100 * SECOND, 1.0))  # kept until somebody is there
+        self.good(h, self.lib.hankel_send(h, 0, START + 100 * SECOND, 1.0))  # kept until the daemon is there
         self.d = self.daemon(listeners=where)
         self.feed(h, 303, 300)
         self.assertEqual(self.balanced(self.d.status())['in'], 301)

@@ -1,5 +1,5 @@
-"""What an alert of algorithm = limit says: the same by every way out, over restarts, and as `hankel replay` has it of the same points; what --check refuses; and what
-the page's API and a receiver are told."""
+"""The contents of alerts of algorithm = limit: the same over every protocol, over restarts, and in `hankel replay` of the same points; also what --check
+refuses, and what the page's API and a receiver get."""
 import csv
 import http.server
 import json
@@ -25,7 +25,7 @@ OVER = rf'the limit {NUMBER} is no longer near'
 
 
 def at(t):
-    """Grows, then faster, is emptied, grows faster to its limit and stays there, falls to the other."""
+    """Values that grow, grow faster, are emptied, grow faster to the upper limit and stay there, and fall to the lower one."""
     wobble = (t * 7919 % 13 - 6) / 20
     if t < 500:
         return t * 0.17 + max(t - 430, 0) * 0.2 + wobble
@@ -90,7 +90,7 @@ class Told(Limits):
 
 
 class Kept(Limits):
-    """A restart while an alert stands, while a block is under way, and one while none does: then all is read from the log."""
+    """Restarts while an alert stands, within a block, and while no alert stands: all events are in the log."""
     mode = 'journal'
 
     def test_restart(self):
@@ -135,7 +135,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
 
 class Shown(harness.Case):
-    """A standing alert in the page's API, and at a receiver."""
+    """A standing alert in the page's API and at a receiver."""
 
     def test_web_and_webhook(self):
         server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Receiver)

@@ -1,5 +1,5 @@
-"""Files of the state folder that are cut, damaged or gone while no daemon runs: what that cost is told at the start, nothing is replayed
-past what is missing, and what is sent again has the scores of a run that nothing happened to."""
+"""Files of the state folder that are cut, damaged or removed while no daemon runs: the start reports the loss, nothing after a missing part is
+replayed, and points that are sent again have the scores of an undisturbed run."""
 import glob
 import os
 import re
@@ -40,8 +40,8 @@ class Case(harness.Case):
         self.d.process.wait()
 
     def feed(self, behind):
-        """The feed's points up to `behind` of each sensor, from where the daemon says: all are taken and acknowledged, and scored as if
-        nothing had happened. Returns where it was."""
+        """Sends the feed's points up to `behind` of each sensor, from the daemon's position on: all are taken and acknowledged, and their scores are
+        those of an undisturbed run. Returns that position."""
         client = Feeder(self.d.port['binary tcp'])
         self.addCleanup(client.close)
         first = client.feed_at // SENSORS
@@ -57,7 +57,7 @@ class Case(harness.Case):
         return first
 
     def runs(self, *behind):
-        """Runs of the daemon, each killed when it has fed up to there; each has a file of its own."""
+        """Runs the daemon several times, each time up to a given point, and kills it; each run has its own journal file."""
         for end in behind:
             self.start()
             self.feed(end)
@@ -77,7 +77,7 @@ class Case(harness.Case):
 
     @staticmethod
     def records(path):
-        """Where the records of a segment begin, and the end of the last one."""
+        """Offsets of the records of a segment, and the end of the last one."""
         with open(path, 'rb') as f:
             data = f.read()
         at = [HEAD]
@@ -88,10 +88,10 @@ class Case(harness.Case):
 
 
 class Segments(Case):
-    """A file of the journal that is not the last one."""
+    """Files of the journal before the last one."""
 
     def ends_at(self, end, aside, why):
-        """The start says why; what is behind is set aside and not used; and then all is as if it had never been."""
+        """The start reports the reason, and sets later files aside without using them; points sent again have the scores of an undisturbed run."""
         told = self.verify()
         self.assertEqual(told.returncode, 1)
         self.assertRegex(told.stdout, why)
@@ -125,7 +125,7 @@ class Segments(Case):
         self.ends_at(85, [3, 4], r'journal-0*3\.hkj.*journal-0*2\.hkj, the file before it, had \d+ bytes, and has \d+')
 
     def test_one_in_the_midst_is_another(self):
-        """The file of another folder, under the name: neither it nor what is behind it is used."""
+        """A file of another folder under the right name: neither it nor the files after it are used."""
         mine = self.state
         self.state = os.path.join(self.folder, 'other')
         self.runs(50, 90)
@@ -155,10 +155,10 @@ class Segments(Case):
 
 
 class Ends(Case):
-    """The end of the last file, or all of it, is gone."""
+    """The end of the last file, or all of it, is missing."""
 
     def short(self, lost, behind):
-        """The start says so, once; what is there counts, and what is sent again is as if nothing had happened."""
+        """The start reports the loss, once; the remaining records count, and points that are sent again have the scores of an undisturbed run."""
         told = self.verify()
         self.assertEqual(told.returncode, 1, told.stdout)
         self.start()
@@ -193,7 +193,7 @@ class Ends(Case):
         self.short(3, 90)
 
     def test_zeroed(self):
-        """The damaged end is kept aside as it was."""
+        """The damaged end is set aside unchanged."""
         path, at = self.last()
         with open(path, 'r+b') as f:
             f.seek(at[-3] + 8)
@@ -227,7 +227,7 @@ class Ends(Case):
         self.kill()
 
     def test_torn(self):
-        """What a crash leaves, which nobody was told of, is no loss."""
+        """The incomplete record that a crash leaves is no loss, because nothing of it was acknowledged or published."""
         path, at = self.last()
         with open(path, 'ab') as f:
             f.write(b'x' * 100)
@@ -239,7 +239,7 @@ class Ends(Case):
         self.kill()
 
     def test_without_marks(self):
-        """Nobody knows then, and nobody says that nothing was lost."""
+        """Without the file of marks a loss cannot be excluded, and the start does not claim that nothing was lost."""
         path, at = self.last()
         os.truncate(path, at[-1] - 8)
         os.remove(os.path.join(self.state, 'marks'))
@@ -273,7 +273,7 @@ class Events(Case):
         return self.d
 
     def told(self, first, behind):
-        """Feeds a sensor that raises and clears alerts; returns the events' positions that a subscriber hears."""
+        """Feeds a sensor that raises and clears alerts; returns the positions of the events that a subscriber gets."""
         before, there = self.durability()['events_last'], self.d.status()['points']['in']
         with self.d.client() as c:
             handle = c.register('a')
@@ -289,12 +289,12 @@ class Events(Case):
         return self.d.status()['durability']
 
     def saved(self):
-        """All points are in a snapshot, so that a start does not have their events happen again."""
+        """Waits until all points are in a snapshot, so that a start does not repeat their events."""
         made = self.durability()['shards'][0]['snapshots']
         harness.until(lambda: self.durability()['shards'][0]['snapshots'] > made + 1, 'a snapshot of all points')
 
     def heard(self, since):
-        """What a subscriber hears that has all up to a position: how many it is told to have missed, and positions."""
+        """What a subscriber gets that asks for the events after a position: the number that it missed, and positions."""
         last = self.durability()['events_last']
         with self.d.client() as c:
             c.request(harness.SUBSCRIBE, struct.pack('<If', ALERTS | harness.POSITIONS, 0) + harness.text('') + struct.pack('<Q', since), harness.DONE)
@@ -304,7 +304,7 @@ class Events(Case):
             return sum(events for _, events in c.gaps), [p[0] for p in c.placed]
 
     def cut(self, keep):
-        """Leaves so many events in the log."""
+        """Cuts the log to that many events."""
         path = sorted(glob.glob(f'{self.state}/events-*.hke'))[-1]
         os.truncate(path, self.records(path)[keep])
 
@@ -336,7 +336,7 @@ class Events(Case):
         self.assertEqual(positions[-len(second):], second)
         missed, positions = self.heard(first[-1])
         self.assertEqual(positions[-len(second):], second)
-        if not ends:  # then it is known to the last one
+        if not ends:  # then the number of lost events is known exactly
             self.assertEqual(missed, 0)
         self.kill()
         self.start()
@@ -370,7 +370,7 @@ class Events(Case):
         self.kill()
 
     def told_without_a_disk(self, trouble):
-        """Positions of events that are told while durability is lost, after which the daemon is killed; and of those that the next one tells."""
+        """Positions of events that are published while durability is lost, before the daemon is killed; and of those that the next one publishes."""
         if 'FAILING_DISK_LIBRARY' not in os.environ:
             self.skipTest('a preloaded library does not go with a sanitizer')
         orders = os.path.join(self.state, '..', os.path.basename(self.state) + '-orders')
@@ -386,7 +386,7 @@ class Events(Case):
             harness.until(lambda: self.durability()['state'] == 'degraded', 'durability to be lost')
             if trouble.startswith('write'):
                 harness.until(lambda: f.seek(0) == 0 and f.read() != before, 'a mark, which this disk takes')
-        time.sleep(1)  # and what it is synced by
+        time.sleep(1)  # and the calls by which it is synced
         second = self.told(120, 240)
         self.kill()
         os.remove(orders)

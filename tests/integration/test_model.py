@@ -1,4 +1,4 @@
-"""Models of lines of pipes: recordings that are simulated, and what checks differ by, in a daemon and in a replay."""
+"""Models of lines of pipes on simulated recordings: the departures of checks from the model, in a daemon and in a replay."""
 import csv
 import io
 import json
@@ -86,7 +86,7 @@ class Simulate(Case):
         return self.file('two.model', LINE[:LINE.index('edge')] + 'line x\n' + pipes + 'line y\n' + pipes.replace('t/', 'u/').replace('6000', '7000'))
 
     def test_several_lines(self):
-        """Each is what it is alone, with the seeds that follow; leaks and faults are of one."""
+        """Each line's recording is the one that it has alone, with consecutive seeds; leaks and faults belong to one line."""
         options = ['--hours', '0.2', '--moves', '2m']
         leak, fault = ['--leak', '5m,0.05,3000'], ['--fault', '5m,u/a/q,bias,5']
         done = hankel('model', 'simulate', '--seed', '8', *options, *leak[:1], leak[1] + ',,x', *fault, self.two())
@@ -174,10 +174,10 @@ class Fit(Case):
             self.assertAlmostEqual(edge[2] / 0.018, friction, delta=1e-4)
             self.assertAlmostEqual(edge[3] / 1000, wave, delta=1e-4)
         self.assertEqual([line for line in LINE.splitlines() if not line.startswith('edge')], [line for line in lines if not line.startswith(('edge', '#'))])
-        # what was written is a model file that fits
+        # the written file is a model file that fits the recording
         again = self.numbers(hankel('model', 'fit', new, self.path + '/r.csv'))
         self.assertEqual([round(v, 3) for v in again], [1, 1])
-        # and no file is overwritten
+        # an existing file is not overwritten
         refused = hankel('model', 'fit', '--output', new, self.model, self.path + '/r.csv')
         self.assertEqual((refused.returncode, 'new.model: File exists' in refused.stderr), (1, True))
 
@@ -230,7 +230,7 @@ class Field(Case):
         self.state = os.path.join(self.path, 'state')
 
     def part(self, rows, first, behind, keys, kill=False, more=''):
-        """A life of a daemon that gets these rows: what its derived sensors said, and its log of events."""
+        """Runs a daemon that gets these rows. Returns the results of its derived sensors, and its event log."""
         d = self.daemon(sections('t', self.model, more), keys='threads = 1\nmax_ahead = off\n' + keys, ends=-signal.SIGKILL if kill else 0)
         with d.client() as c, d.client() as subscriber:
             subscriber.subscribe(SCORED | UNSCORED | ALERTS | 16, '*#model')
@@ -253,7 +253,7 @@ class Field(Case):
         return sorted((n, t, v, repr(z), s) for n, t, v, z, s in subscriber.results), events, log
 
     def explained(self, d):
-        """Who asks for sensors is told how much of its checks the model explains, and of no other sensor."""
+        """A list of sensors has the share that the model explains of each check, and of no other sensor."""
         listed = hankel('sensors', '--from', f'127.0.0.1:{d.port["binary tcp"]}', '--json')
         share = {s['name']: s['explained'] for s in map(json.loads, listed.stdout.splitlines()) if 'explained' in s}
         self.assertEqual(sorted(share), [check[:-6] for check in CHECKS])
@@ -283,7 +283,7 @@ class Field(Case):
             self.assertLess(abs(e['instant'] - START - LEAK * SECOND), 30 * SECOND, e)
 
     def test_goes_on(self):
-        """Where it ends or is killed, it says bit for bit what one life says; also with gaps."""
+        """Wherever the daemon ends or is killed, its results are bit for bit those of one run; also with gaps."""
         rows = [[None if (k == 1 and 300 <= t < 306) or (k == 2 and t % 17 == 3) else v for k, v in enumerate(row)] for t, row in enumerate(self.rows)]
         keys = f'state = {self.state}\nsnapshot = 1h\ndurability = '
         expected, events, _ = self.part(rows, 0, ROWS, keys + 'journal\n')
@@ -338,7 +338,7 @@ sensor t/c/t t c check
 
 
 class Heat(Field):
-    """A heat line: what it says, in a daemon and in a replay, and over kills and ends."""
+    """A heat line in a daemon and in a replay, over kills and restarts."""
     test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # of pipes
 
     def setUp(self):
@@ -397,7 +397,7 @@ sensor t/m1/q q m1 m4 check
 
 
 class Network(Field):
-    """A network with a loop: what it says, in a daemon and in a replay, and over kills and ends."""
+    """A network with a loop in a daemon and in a replay, over kills and restarts."""
     test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # of a line
     ROWS, LEAK = 700, 400
 
@@ -439,7 +439,7 @@ class Network(Field):
 
 
 class Lines(Field):
-    """Several lines in one file: each says what it says alone."""
+    """Several lines in one file: the results of each are those of the line alone."""
     NAMES, PLACE = ('north', 'south', 'west'), 'processor'
     test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # of one line
 
@@ -484,7 +484,7 @@ class Lines(Field):
 
 @unittest.skipUnless(harness.BACKEND == 'cuda', 'of the GPU')
 class LinesOnGpu(Lines):
-    """So many that the GPU computes them: it goes on to the same bits, and says what the processor says but for rounding."""
+    """Lines enough for the GPU: it continues with the same bits after a restart, and equals the processor except for rounding."""
     NAMES, PLACE = tuple(f'line{i}' for i in range(40)), 'GPU'
 
     def compare(self, results, alone):

@@ -11,7 +11,7 @@ SPOILED = ['--hours', '0.6', '--fault', '5m,t/c/q,bias,30,2m', '--fault', '9m,u/
 
 
 class Lines(test_model.Case):
-    """Two lines; the friction that the file of the second has is too large by a tenth."""
+    """Two lines; the file's friction of the second is too large by a tenth."""
 
     def setUp(self):
         super().setUp()

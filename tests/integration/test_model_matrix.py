@@ -1,4 +1,4 @@
-"""Processes given as matrices: recordings that are simulated, and what checks differ by, in a daemon and in a replay, over kills and restarts."""
+"""Processes given as matrices, on simulated recordings: the departures of checks, in a daemon and in a replay, over kills and restarts."""
 import os
 import shutil
 import subprocess
@@ -29,7 +29,7 @@ def matrix(rows, columns, entries):
 
 
 def hall(wind):
-    """Places beside each other, lost heat, and air that moves: A; what is stored, M; a heater and the room, B; and the mean of a row, H."""
+    """Writes the matrices of a grid of places: A has conduction, lost heat and moving air; M storage; B a heater and the room; H the mean of a row."""
     n, a = SIDE * SIDE, {}
 
     def add(i, j, v):
@@ -48,7 +48,7 @@ def hall(wind):
 
 
 class Matrix(test_model.Field):
-    """The process is solved as a symmetric one here, and below as a band."""
+    """The process is solved as a symmetric one here, as a band in the class below."""
     test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # of one line
     ROWS, LEAK, WIND, SAYS = 500, 350, 0, r"36 unknowns, 156 numbers, 6 and 6 diagonals beside the main one once they are in order, symmetric; 5 sensors, 3 of them checks\n.*(sparse LDL'|band Cholesky) on this machine"
 
@@ -110,7 +110,7 @@ class Band(Matrix):
 
 @unittest.skipUnless(harness.BACKEND == 'cuda', 'of the GPU')
 class Wide(Matrix):
-    """A band so wide that the GPU solves it: the same bits over kills, and the same as the processor's but for rounding."""
+    """A band wide enough for the GPU: the same bits over kills, and equal to the processor except for rounding."""
     SAYS = test_said = None
 
     def test_goes_on_as_in_one_life(self):

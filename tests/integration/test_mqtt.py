@@ -43,7 +43,7 @@ class Mqtt(harness.Case):
         return d.status()['mqtt'][n]
 
     def names(self, d):
-        """Of the sensors that there are, with their last values."""
+        """The daemon's sensors, with their last values."""
         out = subprocess.run([harness.HANKEL, 'sensors', '--from', f"127.0.0.1:{d.port['binary tcp']}", '--json'], check=True, capture_output=True, text=True, timeout=harness.WAIT).stdout
         return {s['name']: s.get('value') for line in out.splitlines() for s in [json.loads(line)]}
 
@@ -63,7 +63,7 @@ class TestPayloads(Mqtt):
         self.assertEqual((self.of(d)['points'], self.of(d)['bad']), (6, 0))
 
     def test_the_topic_is_the_name(self):
-        """And that of a level called sensor, where every topic has one."""
+        """The default name is that of the level called sensor, if every topic has one."""
         b = self.broker()
         d = self.start(b, 'topics = plant/#\n')
         b.publish('plant/a/temperature', 1)
@@ -82,7 +82,7 @@ class TestPayloads(Mqtt):
         self.assertEqual(self.names(d), {'a at': NOW // SECOND // 128 * 128, 'a temperature': 21.5, 'a nested.deep.0': 1, 'a nested.deep.1.on': 1, 'a': 4})
 
     def test_keys_and_times(self):
-        """Of each unit that a time may be in, and text; the result says what time was taken."""
+        """Times in each unit, and as text; the result has the time that was taken."""
         b = self.broker()
         d = self.start(b, 'topics = json/{sensor}\nvalues = v.*, w\ntime = meta.at\n')
         with d.client() as c:
@@ -112,7 +112,7 @@ class TestPayloads(Mqtt):
         self.assertTrue(any('topic x/bad: it is not a number, true, false, on, off or JSON: "garbage"' in line for line in d.log), d.log)
 
     def test_what_the_broker_kept(self):
-        """A retained message is an old one: without a time in it nobody knows how old."""
+        """A retained message is an old one; without a time in it its age is unknown."""
         b = self.broker()
         b.publish('k/plain', 1, options=('-r',))
         b.publish('k/timed', '{"at":1700000000,"v":2}', options=('-r',))
@@ -130,7 +130,7 @@ def varint(x):
 
 
 def field(number, value):
-    """Of a protobuf: bytes and text, whole numbers (varint), floats (64 bits)."""
+    """A field of a protobuf: bytes and text, whole numbers (varint), floats (64 bits)."""
     if isinstance(value, float):
         return varint(number << 3 | 1) + struct.pack('<d', value)
     if isinstance(value, int):
@@ -148,7 +148,7 @@ class TestSparkplug(Mqtt):
     NAME, ALIAS, TIME, TYPE, NULL, INT, LONG, DOUBLE, BOOL, STRING = 1, 2, 3, 4, 7, 10, 11, 13, 14, 15
 
     def test_births_aliases_and_deaths(self):
-        """Data is named by its birth, of a node and of a device; what is no number is passed over."""
+        """The births of a node and of a device name the metrics of data messages; metrics that are not numbers are skipped."""
         b = self.broker()
         d = self.start(b, 'topics = spBv1.0/#\n')
         asked = broker.Listener(b, 'spBv1.0/g/NCMD/#', form='%x')
@@ -164,7 +164,7 @@ class TestSparkplug(Mqtt):
         self.assertEqual((self.of(d)['points'], self.of(d)['bad'], asked.got), (5, 0, []))
 
     def test_a_rebirth_is_asked_for(self):
-        """Of a node whose birth was not seen, or of which a message is missing; and no oftener than every ten seconds."""
+        """A rebirth is requested of a node whose birth was not seen, or of which a message is missing, at most every ten seconds."""
         b = self.broker()
         asked = broker.Listener(b, 'spBv1.0/g/NCMD/#', form='%x')
         self.addCleanup(asked.close)
@@ -187,7 +187,7 @@ class TestSparkplug(Mqtt):
 
 class TestConnection(Mqtt):
     def test_tls_and_a_certificate_of_ours(self):
-        """Both ends show who they are; a broker whose certificate another authority signed is not spoken to."""
+        """Both ends authenticate; the daemon refuses a broker whose certificate another authority signed."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         ca, other = certificates.Authority(folder.name, 'ca'), certificates.Authority(folder.name, 'other')
@@ -204,7 +204,7 @@ class TestConnection(Mqtt):
         e = self.daemon(DETECTOR + section + keys + f'client_id = e\nca = {other.certificate}\n')
         until(lambda: self.of(e)['state'] == 'failing', 'the certificate to be refused')
         self.assertTrue(any('cannot be reached' in line for line in e.log), e.log)
-        for client, authority, state in (('f', ca, 'connected'), ('g', other, 'failing')):  # those of the system, which OpenSSL is told by the environment
+        for client, authority, state in (('f', ca, 'connected'), ('g', other, 'failing')):  # the system's authorities, which the environment sets for OpenSSL
             f = self.daemon(DETECTOR + section + keys + f'client_id = {client}\n', environment={'SSL_CERT_FILE': authority.certificate, 'SSL_CERT_DIR': folder.name + '/none'})
             until(lambda: self.of(f)['state'] == state, f'it to be {state}')  # pylint: disable=cell-var-from-loop
         d.configure(DETECTOR + section + 'topics = a\nca = /nowhere\n')
@@ -235,7 +235,7 @@ class TestConnection(Mqtt):
         until(lambda: any('has another client the client_id same?' in line for line in d.log + e.log), 'it to be said')
 
     def test_broker_that_never_answers(self):
-        """Whatever it is connected to, the daemon ends at once."""
+        """The daemon exits at once, whatever state its connection is in."""
         with harness.socket.socket() as s:
             s.bind(('127.0.0.1', 0))
             s.listen()
@@ -244,7 +244,7 @@ class TestConnection(Mqtt):
             self.assertEqual(d.stop(), 0)
 
     def test_reload(self):
-        """Topics come and go, and so do brokers."""
+        """Reloads add and remove topics and brokers."""
         b = self.broker()
         d = self.start(b, 'topics = a/#\n')
         b.publish('a/1', 1)
@@ -267,7 +267,7 @@ class TestConnection(Mqtt):
 
 class TestNothingLost(Mqtt):
     JOURNAL = {'durability': 'journal'}
-    # Each message has a key of its own, which makes a sensor of its own: one that is lost is a sensor that is not there.
+    # Each message has its own key, which makes its own sensor: a lost message is a missing sensor.
     KEYS = 'topics = s/a\ntime = at\nvalues = k.*\n'
 
     def publish(self, b, first, n):
@@ -304,7 +304,7 @@ class TestNothingLost(Mqtt):
 
     @unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
     def test_acknowledged_behind_the_commit(self):
-        """With a disk that cannot be written nothing is: after a SIGKILL all of it comes again."""
+        """With a disk that cannot be written no message is acknowledged: after a SIGKILL all of them come again."""
         orders = os.path.join(self.folder, 'orders')
         b = self.broker()
         environment = {'LD_PRELOAD': os.environ['FAILING_DISK_LIBRARY'], 'FAILING_DISK': orders}
@@ -324,7 +324,7 @@ class TestNothingLost(Mqtt):
 
     @unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
     def test_held_while_durability_is_degraded(self):
-        """Points go on being scored, but nothing of them is acknowledged until a snapshot has them."""
+        """Points are still scored, but their messages are not acknowledged until a snapshot has them."""
         orders = os.path.join(self.folder, 'orders')
         b = self.broker()
         environment = {'LD_PRELOAD': os.environ['FAILING_DISK_LIBRARY'], 'FAILING_DISK': orders}
@@ -342,7 +342,7 @@ class TestNothingLost(Mqtt):
         self.assertEqual(d.status()['durability']['state'], 'ok')
 
     def test_an_orderly_restart_repeats_nothing(self):
-        """What came is acknowledged before the daemon ends."""
+        """Messages that arrived are acknowledged before the daemon exits."""
         b = self.broker()
         d = self.start(b, self.KEYS, **self.JOURNAL)
         self.publish(b, 0, 500)
@@ -355,7 +355,7 @@ class TestNothingLost(Mqtt):
 
 class TestMetrics(Mqtt):
     def metrics(self, d):
-        """Of brokers: those of a family without its name's hankel_mqtt_, by what stands behind."""
+        """Metrics of brokers by name, without the prefix hankel_mqtt_."""
         with urllib.request.urlopen(f'http://127.0.0.1:{d.port["http tcp"]}/metrics', timeout=harness.WAIT) as answer:
             lines = answer.read().decode().splitlines()
         return {name: int(value) for name, value in (line.removeprefix('hankel_mqtt_').rsplit(' ', 1) for line in lines if line.startswith('hankel_mqtt_'))}

@@ -40,7 +40,7 @@ class TestOut(harness.Case):
         return next(m for m in d.status()['mqtt'] if m['way'] == 'out')
 
     def feed(self, d, points, names):
-        """A square wave whose every edge is an alert."""
+        """A square wave; each of its edges is an alert."""
         with d.client() as c:
             handles = c.register(*names)
             for t in range(self.now, self.now + points):
@@ -62,7 +62,7 @@ class TestOut(harness.Case):
         return [(json.loads(payload)['sensor'], json.loads(payload)['event']) for topic, payload, _ in listener.got if topic.startswith(prefix)]
 
     def states(self, b):
-        """What a client that comes now is told of every sensor."""
+        """The retained states that a new client gets."""
         fresh = self.listen(b, 'hankeld/state/#')
         return {json.loads(payload)['sensor']: json.loads(payload) for _, payload, retained in fresh.got if retained}
 
@@ -106,7 +106,7 @@ class TestOut(harness.Case):
         self.assertEqual((first['sensor'], first['state'], listener.got[0][0]), ('s0', 'ok', 'h/x/score/s0'))
 
     def test_nothing_lost_over_kills_and_restarts(self):
-        """Every event comes once at least, whatever ends; those of a sensor in order, but for what comes again."""
+        """Every event comes at least once, whichever program ends; events of a sensor come in order, except for repeated ones."""
         b = self.broker()
         listener = self.listen(b, 'hankeld/event/#')
         rounds = 3 if harness.SANITIZED else 6
@@ -142,7 +142,7 @@ class TestOut(harness.Case):
         until(lambda: {json.loads(p)['position'] for _, p, _ in listener.got} == set(range(1, len(d.events()) + 1)), 'every event')
 
     def test_a_broker_that_lost_everything(self):
-        """Gets the states of all sensors again, and no event that was told."""
+        """A broker that lost its state gets the states of all sensors again, but no event that was published before."""
         b = self.broker()
         d = self.start(b, 'publish = events\n')
         self.feed(d, 300, ('s0', 's1'))
@@ -175,7 +175,7 @@ class TestOut(harness.Case):
         self.assertRegex(topics[0], r'^homeassistant/binary_sensor/hankeld_plant/[0-9a-f]{16}/config$')
 
     def test_in_and_out(self):
-        """Of one section; what comes of the broker is told there."""
+        """A section with both directions: points come from the broker, and their events are published there."""
         b = self.broker()
         listener = self.listen(b, 'hankeld/event/#')
         d = self.start(b, 'topics = in/{sensor}\ntime = t\nvalues = value\npublish = events\n')

@@ -1,4 +1,4 @@
-"""No memory is asked for on the road from socket to socket: ten times the points take no more allocations."""
+"""Points allocate no memory on their way from socket to socket: ten times the points take no more allocations."""
 import os
 import unittest
 
@@ -12,7 +12,7 @@ COUNTER = os.environ.get('COUNT_ALLOCATIONS')
 @unittest.skipUnless(COUNTER, 'needs the allocation counter (a sanitizer counts for itself)')
 class NoAllocation(harness.Case):
     def allocations(self, ticks):
-        """Allocations of a daemon that took so many ticks over binary and line protocol, and published all results."""
+        """The number of allocations of a daemon that took that many ticks over the binary and line protocols, and published all results."""
         d = self.daemon(environment={'LD_PRELOAD': COUNTER})
         with d.client() as watcher, d.client() as feeder, d.connect('line tcp') as lines:
             watcher.subscribe(SCORED | UNSCORED | ALERTS)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Node client: held to the vectors that all clients share, against a real daemon, and its types."""
+"""The Node client: the vectors that all clients share, a real daemon, and its types."""
 import os
 import shutil
 import subprocess

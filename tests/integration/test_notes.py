@@ -1,5 +1,5 @@
-"""What an alert of algorithm = novelty says is new: the same by every way out, over restarts, and as `hankel replay` has it of the same points; and the
-sentences that people read."""
+"""The contents of alerts of algorithm = novelty: the same over every protocol, over restarts, and in `hankel replay` of the same points; and the
+sentences for people."""
 import csv
 import json
 import math
@@ -27,7 +27,7 @@ SENTENCE = {
 
 
 def recording():
-    """A wave, with a value, a shape and a level that were not there before."""
+    """A wave with a value, a shape and a level that are new."""
     rng = random.Random(5)
 
     def at(t):
@@ -41,7 +41,7 @@ def recording():
 
 
 class Notes(Recording):
-    """Tolerances are float32, and JSON has them in as many digits as those have."""
+    """Tolerances are float32, and JSON has as many digits as these need."""
     keys = KEYS
     mode = 'none'
 
@@ -86,7 +86,7 @@ class Told(Notes):
         self.assertTrue(all(cleared[-1] == last[-1] for last, cleared in zip(self.events, self.events[1:]) if cleared[1] == 'cleared'))
 
     def test_rows(self):
-        """In CSV a line of its own, behind the event's, with a sentence."""
+        """In CSV a separate line after the event's, with a sentence."""
         rows = list(csv.reader(line for line in self.replay('csv') if line.startswith('#')))
         self.assertEqual([row[0] for row in rows], ['#event', '#novelty'] * len(self.events))
         for event, row, new in zip(self.events, rows[::2], rows[1::2]):
@@ -104,7 +104,7 @@ class Told(Notes):
 
 
 class Kept(Notes):
-    """A restart while an alert stands, and one while none does: then all is read from the log."""
+    """Restarts while an alert stands, and while none does: all events are in the log."""
     mode = 'journal'
 
     def test_restart(self):

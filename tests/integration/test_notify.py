@@ -1,4 +1,4 @@
-"""Alerts that arrive: what receivers get, over failures, crashes and reloads."""
+"""Delivery of alerts: the messages that receivers get, over failures, crashes and reloads."""
 import http.server
 import json
 import os
@@ -22,7 +22,7 @@ DETECTOR = '[detector all]\nmatch = *\nwindow = 8\nalert = 0.5\n'
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """Takes what is posted. `plan`: what the next requests are answered with, (status, headers) or 'hang'; then 200."""
+    """Takes POST requests. `plan`: answers to the next requests, (status, headers) or 'hang'; afterwards 200."""
     daemon_threads = True
 
     def __init__(self, port=0):
@@ -87,7 +87,7 @@ class Notify(harness.Case):
         return f'[notify {name}]\ntype = webhook\nurl = {receiver.url("/a")}\ngather = 100ms\nrate = 6000\n{extra}'
 
     def feed(self, daemon, points, names=('s0', 's1', 's2')):
-        """A square wave whose every edge is an alert."""
+        """A square wave; each of its edges is an alert."""
         with daemon.client() as c:
             handles = [h for i in range(0, len(names), 1000) for h in c.register(*names[i:i + 1000])]
             for t in range(self.now, self.now + points):
@@ -225,7 +225,7 @@ class Webhooks(Notify):
             self.assertEqual([x['name'] for x in d.status()['notify']], [f'hook{i}'])
             until(lambda i=i: os.path.exists(os.path.join(self.state, f'notify-hook{i}.place')), 'the new one to begin')
         self.assertLess(min(took[::2]), 5)
-        d.configure(DETECTOR + self.webhook(r, name='hook'), self.keys())  # that of its name has ended, and it goes on with its place
+        d.configure(DETECTOR + self.webhook(r, name='hook'), self.keys())  # the receiver of that name has ended, and the new one continues at its position
         r.plan = []
         r.released.set()
         with d.client() as c:
@@ -383,7 +383,7 @@ class RealReceivers(Notify):
         os.mkdir(state)
         self.state = state
         d = self.start(f'[notify am]\ntype = alertmanager\nurl = {base}\ngather = 100ms\n')
-        self.feed(d, 44)  # the first edge is behind it
+        self.feed(d, 44)  # the first edge is past
         until(lambda: self.logged(d)[-3:] and {e[2] for e in self.logged(d)} == {'raised'}, 'alerts')
         until(lambda: self.look(d, 'am')['events'] >= 3, 'the Alertmanager to take them')
         self.assertEqual(standing(), ['s0', 's1', 's2'])

@@ -1,4 +1,4 @@
-"""What receivers of each type get, from templates, in quiet hours, of machines and incidents; against the programs that people have."""
+"""Messages to receivers of each type: templates, quiet hours, machines and incidents, with the programs that people use."""
 import contextlib
 import json
 import os
@@ -27,7 +27,7 @@ def ack(daemon, *what):
 
 
 def have_mqtt():
-    """Whether there is a broker, and a hankeld that can talk to one."""
+    """Whether mosquitto is there, and hankeld is built for brokers."""
     conf = '[daemon]\ndurability = journal\nstate = /nowhere\n[detector all]\nmatch = *\n[notify x]\ntype = mqtt\nserver = mqtt://a:1\ntopic = t\n'
     checked = subprocess.run([harness.HANKELD, '-c', '/dev/stdin', '--check'], input=conf, capture_output=True, text=True, timeout=WAIT, check=False)
     return shutil.which('mosquitto', path=SBIN) and shutil.which('mosquitto_sub') and 'libmosquitto' not in checked.stderr
@@ -62,7 +62,7 @@ class Case(test_notify.Notify):
         return {a['sensor']: a['number'] for a in daemon.status()['alerts']['first']}
 
     def raise_all(self, daemon, *names):
-        """Feeds until each of them has an alert that stands."""
+        """Feeds until an alert of each sensor stands."""
         for _ in range(200):
             if set(self.standing(daemon)) >= set(names):
                 return
@@ -116,7 +116,7 @@ class Templates(Case):
 
 class Quiet(Case):
     def hours(self, severity=40):
-        """Quiet hours that it is now, for hours to come."""
+        """Quiet hours that have begun and last for hours."""
         now = time.gmtime()
         return f'quiet = {(now.tm_hour - 1) % 24:02}:00-{(now.tm_hour + 3) % 24:02}:00\nquiet_zone = UTC\nquiet_severity = {severity}\n'
 
@@ -326,7 +326,7 @@ class Mqtt(Case):
 
 @unittest.skipUnless(shutil.which('rsyslogd', path=SBIN) and os.path.exists('/usr/lib/x86_64-linux-gnu/rsyslog/lmnsd_gtls.so'), 'needs rsyslog and rsyslog-gnutls')
 class SyslogOverTls(Case):
-    """By rsyslog's driver gtls: that of OpenSSL (8.2302) closes descriptors twice, also another's, and loses what it has read."""
+    """With rsyslog's driver gtls: its driver for OpenSSL (8.2302) closes descriptors twice, also those of others, and loses messages that it has read."""
 
     def test_with_certificates_of_both(self):
         ca = certificates.Authority(self.state, 'ca')
@@ -357,7 +357,7 @@ class SyslogOverTls(Case):
 
 class SyslogOverTcp(Case):
     def serve(self, at_end, reads=True):
-        """A server that reads all of each connection, unless told not to, and then does at_end with it."""
+        """A server that reads each connection to its end, unless told not to, and then calls at_end with it."""
         server = socket.create_server(('127.0.0.1', 0))
         self.addCleanup(server.close)
 
@@ -389,7 +389,7 @@ setUpModule = test_incidents.setUpModule  # which makes the fleet
 
 
 class Incidents(test_incidents.InDaemon):
-    """One fleet's incidents, to each type at once."""
+    """Incidents of one fleet, sent to receivers of all types."""
     for name in dir(test_incidents.InDaemon):
         if name.startswith('test_'):  # which run where they stand
             locals()[name] = None
@@ -405,7 +405,7 @@ class Incidents(test_incidents.InDaemon):
         return path
 
     def look_at_mails(self, d, mail, texts):
-        """The mails have all that the webhook was told, each once: by its text, or, behind the ten gravest of a mail, by their number."""
+        """The mails have everything that the webhook got, each once: as text or, beyond the ten most severe of a mail, by number."""
         rows = until(lambda: (lambda r: r if r['mail']['events'] == r['webhook']['events'] == len(texts) else None)({r['name']: r for r in d.status()['notify']}),
                      'the mails to have all')
         left, told = list(texts), 0

@@ -1,4 +1,4 @@
-"""A state folder of the first format (tests/data/state-0.1: a clean end, then a kill) is taken up by this build, and goes on in its own."""
+"""This build reads a state folder of the first format (tests/data/state-0.1: a clean end, then a kill), and continues in its own format."""
 import os
 import shutil
 import signal
@@ -9,7 +9,7 @@ import harness
 from harness import ALERTS, SCORED, SECOND, START, UNSCORED
 from test_state_folder import Feeder
 
-DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'  # these, the values and the feed are what the folder was made with
+DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'  # the folder was made with these numbers, these values and this feed
 SENSORS, TAKEN, POINTS = 3, 230, 300
 
 
@@ -38,7 +38,7 @@ class OldState(harness.Case):
             for sensor, time, _, score, what in client.results:
                 expected, said = rows[sensor, time]
                 self.assertEqual(what, said)
-                # another compiler's kernels round otherwise than those that made the folder
+                # the kernels of another compiler round differently from those that made the folder
                 self.assertAlmostEqual(score, expected, delta=2e-6 if harness.SANITIZED else 0)
             if ends:
                 daemon.process.kill()

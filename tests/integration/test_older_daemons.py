@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hankel and libhankel with a daemon that is older than they are: what it does not know is done without, and said."""
+"""hankel and libhankel with an older daemon: they do without the requests that it does not know, and report that."""
 import contextlib
 import socket
 import struct
@@ -13,7 +13,7 @@ BAD_PAYLOAD, WANTS_KEY = 6, 1
 
 
 class Older:
-    """Stands in front of a daemon, and answers HELLO as one did that knew no more than keys."""
+    """A proxy of a daemon that answers HELLO like a version that knew only keys."""
 
     def __init__(self, port):
         self.port, self.hellos = port, []
@@ -79,7 +79,7 @@ class TestOlderDaemons(harness.Case):
                 self.assertNotIn('points were late (', run.stdout)
 
     def test_a_hello_that_is_bad_in_another_way_is_told(self):
-        """It is tried once more, and then the daemon's words are what is said."""
+        """The client tries once more, and then reports the daemon's error."""
         with socket.create_server(('127.0.0.1', 0)) as listener:
             listener.settimeout(harness.WAIT)
             came = []
@@ -95,7 +95,7 @@ class TestOlderDaemons(harness.Case):
             thread = threading.Thread(target=refuse, daemon=True)
             thread.start()
             run = subprocess.run([harness.HANKEL, 'feed', '--to', f'127.0.0.1:{listener.getsockname()[1]}', '-'], input='time,a\n1,1\n', capture_output=True, text=True, timeout=harness.WAIT)
-            if len(came) < 2:  # it connects again for as long as it waits
+            if len(came) < 2:  # the client reconnects for as long as it waits
                 thread.join(harness.WAIT)
         self.assertEqual((run.returncode, len(came)), (1, 2))
         self.assertIn('not so', run.stderr)

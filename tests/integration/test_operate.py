@@ -1,5 +1,5 @@
-"""What people at a desk tell the daemon: alerts that are acknowledged, maintenance windows, and the flap limit; also over a kill and a
-restart, with a journal and without. By the Python client, libhankel's `hankel ack` and `hankel maintenance`, and lines of text."""
+"""Operators' requests: acknowledgements, maintenance windows, and the flap limit; also over a kill and a restart, with a journal and without.
+By the Python client, `hankel ack` and `hankel maintenance` (libhankel), and lines of the text protocol."""
 import calendar
 import json
 import os
@@ -25,12 +25,12 @@ def seconds_of(text):
 
 
 def value(n):
-    """A step every 30 points, which is an alert."""
+    """A step every 30 points, each an alert."""
     return float(10 * ((n // 30) % 2) + (n * 7) % 5 * 0.125)
 
 
 def spikes(n, quiet=False):
-    """Three high points every 45, which are an alert or two."""
+    """Three high points every 45, each time one or two alerts."""
     return (20.0 if n % 45 in (20, 21, 22) and not quiet else 0) + (n * 7) % 5 * 0.125
 
 
@@ -64,7 +64,7 @@ class Operate(harness.Case):
         until(lambda: self.client.status()['points']['pending'] == 0, 'the scores')
 
     def told(self):
-        """All events that the watcher has not read, where all scores are there: none is on its way when two answers come with none before them."""
+        """All events that the watcher has not read yet, once all scores are there. Two answers without an event before them show that none is on its way."""
         events, before = [], -1
         while len(events) != before:
             before = len(events)
@@ -76,13 +76,13 @@ class Operate(harness.Case):
         return events
 
     def next(self, kind, timeout=harness.WAIT):
-        """The next event, which is of that kind."""
+        """The next event; asserts its kind."""
         event = self.watcher.read(timeout)
         self.assertEqual(event.kind if event else None, kind, event)
         return event
 
     def raise_one(self, sensor):
-        """Feeds up to an alert, and no further; the event."""
+        """Feeds up to an alert and no further; returns the event."""
         for _ in range(200):
             self.feed(sensor, 1)
             if self.standing(sensor):
@@ -158,7 +158,7 @@ class Operate(harness.Case):
 
     @unittest.skipUnless('FAULTY_DAEMON' in os.environ, 'the daemon with other devices is not built')
     def test_those_that_nobody_has_noted_are_first(self):
-        """In the status, whatever device a sensor is on."""
+        """The status shows acknowledgements, whichever device a sensor is on."""
         self.start(program=os.environ['FAULTY_DAEMON'], backend='cuda', environment={'HANKELD_DEVICES': '3'})
         names = [f's{k}' for k in range(12)]
         for sensor in names:
@@ -210,7 +210,7 @@ class Operate(harness.Case):
         self.assertEqual(len(self.client.status()['maintenance']), 1)
 
     def test_an_empty_glob_is_refused(self):
-        """It would match every sensor."""
+        """An empty glob is refused, because it might be meant to match every sensor."""
         self.start()
         code, said = self.command('maintenance', 'begin', '', '5m')
         self.assertEqual((code, said), (2, 'hankel maintenance: the GLOB is empty; * is every sensor (see hankel maintenance --help)\n'))
@@ -226,7 +226,7 @@ class Operate(harness.Case):
             self.assertIn(why, said)
 
     def test_companions(self):
-        """An acknowledgement is of the one alert, by its name; who works on a sensor works on what its further algorithms look at, too."""
+        """An acknowledgement applies to one alert, by its name; a maintenance window of a sensor covers its further algorithms, too."""
         sections = '[detector both]\nmatch = twin*\nalgorithm = ika, svd\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n'
         self.start(sections=sections)
         self.assertEqual(self.command('maintenance', 'begin', 'twin b', '2h')[0], 0)
@@ -252,7 +252,7 @@ class Operate(harness.Case):
         self.assertEqual(self.command('ack', 'twin a')[0], 0)
 
     def test_flapping(self):
-        """Alerts beyond three in five minutes are held back until there was none for so long."""
+        """Alerts beyond three in five minutes are held back until there was none for five minutes."""
         keys = 'flap_limit = 3\nflap_within = 5m\n'
         self.start(keys)
         self.feed('valve', 400, value=spikes)
@@ -280,7 +280,7 @@ class Operate(harness.Case):
         self.assertEqual(raised[0].number, flapping.number + raised[0].held)
 
     def test_refused(self):
-        """What is wrong in the file is told."""
+        """Errors in the file are reported."""
         for text, why in (('match = a', 'needs from and to'), ('daily = 02:00-03:00', 'needs match'),
                           ('match = a\ndaily = 2 to 3', 'two times of the day'), ('match = a\nfrom = yesterday', 'not a time'),
                           ('match = a\nfrom = 2027-02-29T06:00:00Z\nto = 2027-03-02T06:00:00Z', 'from = 2027-02-29T06:00:00Z: there is no such day'),

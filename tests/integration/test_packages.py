@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""scripts/package: what the packages have in them, and what installing, upgrading, removing and purging them does to a system. The programs are those that
-have been built, so that nothing is compiled here; lintian has been content where the script ends with 0."""
+"""scripts/package: the contents of the packages, and the effects of installing, upgrading, removing and purging them. They contain the programs that
+have been built, so nothing is compiled here; exit code 0 of the script means that lintian found nothing."""
 import glob
 import json
 import os
@@ -53,7 +53,7 @@ class TestPackages(unittest.TestCase):
         self.assertRegex(depends, r'libuv1 \(>=')
 
     def test_install_upgrade_remove_purge(self):
-        """In a folder of their own: scripts are run as on an image that is being made."""
+        """Installs into a folder: scripts run as on an image that is being made."""
         if os.geteuid() != 0:
             self.skipTest('only root installs packages')
         root = os.path.join(self.folder, 'root')
@@ -101,7 +101,7 @@ class TestPackages(unittest.TestCase):
         self.assertEqual(left, [])
 
     def test_the_unit_of_the_gpu_comes_behind_that_of_the_cpu(self):
-        """Drop-ins hold in the order of their names."""
+        """Drop-ins apply in the order of their names."""
         with open(os.path.join(harness.ROOT, 'conf', 'debian', 'hankeld-cuda.install'), encoding='utf-8') as f:
             self.assertIn('debian/gpu.conf lib/systemd/system/hankeld.service.d', f.read())
         self.assertLess('cpu-only.conf', 'gpu.conf')
@@ -131,7 +131,7 @@ class TestPackages(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which('rpmbuild'), 'there is no rpmbuild')
     def test_rpm(self):
-        """Installed into a folder of its own, upgraded, and erased."""
+        """The package is installed into a folder, upgraded, and erased."""
         rpm, packages = self.rpm, self.rpms()
         listed = {name: set(rpm('-qlp', package).split()) for name, package in packages.items()}
         self.assertLessEqual({'/etc/hankeld.conf', '/usr/bin/hankel', '/usr/sbin/hankeld', '/usr/lib/systemd/system/hankeld.service', '/usr/lib/systemd/system/hankeld.socket',
@@ -161,7 +161,7 @@ class TestPackages(unittest.TestCase):
         self.assertFalse(os.path.exists(os.path.join(root, 'usr/sbin/hankeld')))
 
     def system(self, systemctl):
-        """A folder with a shell and what scriptlets call. systemctl: systemd's own, or a script in its place."""
+        """Makes a folder with a shell and the programs that scriptlets call. systemctl: systemd's own, or a script in its place."""
         root = tempfile.mkdtemp(prefix='rpm-', dir=self.folder)
         for folder in ('usr/bin', 'usr/sbin', 'usr/lib64', 'dev', 'etc', 'run', 'var'):
             os.makedirs(os.path.join(root, folder))
@@ -179,7 +179,7 @@ class TestPackages(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which('rpmbuild') and shutil.which('systemctl') and shutil.which('systemd-sysusers') and os.geteuid() == 0, 'there is no rpmbuild or systemd, or this is not root')
     def test_scriptlets_on_an_image(self):
-        """Where no systemd runs: the user is made, and the unit is enabled as presets say, and disabled."""
+        """Without a running systemd: the user is made, and the unit is enabled according to presets, and disabled."""
         root, packages = self.system(shutil.which('systemctl')), self.rpms()
         at = ('--root', root, '--dbpath', '/var/lib/rpm', '--nodeps')
         enabled = os.path.join(root, 'etc/systemd/system/multi-user.target.wants/hankeld.service')
@@ -202,7 +202,7 @@ class TestPackages(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which('rpmbuild') and shutil.which('systemd-sysusers') and os.geteuid() == 0, 'there is no rpmbuild or systemd, or this is not root')
     def test_scriptlets_ask_systemd(self):
-        """Where systemd runs, what it is asked for, in which order; and nothing that it refuses keeps rpm from its work."""
+        """With a running systemd: the requests that it gets, and their order; rpm continues if systemd refuses one."""
         script = os.path.join(self.folder, 'systemctl')
         with open(script, 'w', encoding='utf-8') as f:
             f.write('#!/bin/sh\necho "$*" >>/run/asked\nexit 1\n')
@@ -226,7 +226,7 @@ class TestPackages(unittest.TestCase):
         self.assertEqual(asked(), ['stop hankeld.socket hankeld.service', '--no-reload disable hankeld.service hankeld.socket', 'daemon-reload'])
 
     def test_npm(self):
-        """What npm has to find: all that package.json names, under package/, of this version."""
+        """The archive for npm: all files that package.json names, under package/, of this version."""
         with tarfile.open(os.path.join(self.out, f'hankeld-{VERSION}.tgz')) as packed:
             told = json.load(packed.extractfile('package/package.json'))
             self.assertEqual((told['name'], told['version']), ('hankeld', VERSION))

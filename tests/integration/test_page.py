@@ -43,7 +43,7 @@ class Page(harness.Case):
         cls.addClassCleanup(cls.browser.close)
 
     def web(self, detectors=STEPS, keys='', extra='', port=None, durability='journal'):
-        """A daemon that can be started again at the same address, with what it knew."""
+        """A daemon that can be restarted at the same address, with its state."""
         if not hasattr(self, 'folder'):
             folder = tempfile.TemporaryDirectory()
             self.addCleanup(folder.cleanup)
@@ -56,7 +56,7 @@ class Page(harness.Case):
         return d
 
     def page(self, view='', clean=True, **how):
-        """A tab on a view. It has to log no fault, and nothing that the policy for contents refuses, by the end of the test."""
+        """Opens a tab on a view. By the end of the test it must have logged no error, and nothing that the content security policy refused."""
         p = self.browser.page(**how)
         p.go(self.address + view)
         if clean:
@@ -72,7 +72,7 @@ class Page(harness.Case):
             until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
 
     def alert(self, d, names=('pump',), first=0):
-        """Feeds until an alert stands at each; which point comes next."""
+        """Feeds until an alert of each sensor stands; returns the number of the next point."""
         for k in range(first, 400):
             self.feed(d, names, 1, k)
             if d.status()['alerts']['standing'] >= len(names):
@@ -117,7 +117,7 @@ class Views(Page):
         p.until(f"{HEADING} === 'Wall' && !!document.querySelector('canvas')")
 
     def test_health_says_which_receiver_fails(self):
-        """One that nobody listens as; its section is a word of the daemon's."""
+        """A receiver at an address where nothing listens; the page shows the daemon's error for its section."""
         try:
             d = self.web(f'[notify oncall]\ntype = webhook\nurl = http://127.0.0.1:{harness.free_port()}/\ngather = 100ms\n' + STEPS)
         except harness.NotReady as refused:
@@ -177,7 +177,7 @@ class Views(Page):
         self.feed(d, ['pump'], 50, 200)
         p.until("document.querySelector('canvas').dataset.points === '250'")
         p.until(f"Number(document.querySelector('canvas').dataset.scores) > {past + 50}")
-        self.assertEqual(p.run(shown), there)  # what comes does not move it
+        self.assertEqual(p.run(shown), there)  # new points do not move it
         p.key('End', number=35)
         p.until(f'{shown}[1] === {START + 249 * SECOND}')
         p.click('main button', 'All')
@@ -193,7 +193,7 @@ class Views(Page):
                 rows = f.read().splitlines()
             self.assertEqual((rows[0], len(rows)), ('time,value,score pump,score pump#graph', 251))
             self.assertEqual(rows[1].split(',')[:2], ['2020-09-13T12:26:40.000Z', str(int(value(0)))])
-            for row in rows[100], rows[-1]:  # of before the page was opened, and of since
+            for row in rows[100], rows[-1]:  # from before the page was opened, and from since then
                 self.assertRegex(row.split(',')[2], r'^0(\.\d+)?$')
             with open(os.path.join(folder, 'pump.png'), 'rb') as f:
                 self.assertEqual(f.read(8), b'\x89PNG\r\n\x1a\n')
@@ -243,7 +243,7 @@ class Views(Page):
         p.until(f"{rows} === 'raised,raised'")
         p.run(set_.format("'label:nth-of-type(2) input'", "''") + ';' + set_.format("'label:nth-of-type(1) input'", "'2021-01-01T00:00'"))
         p.until(f"{rows} === 'configuration reloaded,maintenance begins,acknowledged'")
-        self.feed(d, ['pump'], 120, n)  # what comes is not in that time
+        self.feed(d, ['pump'], 120, n)  # new points are not in that time
         p.run(set_.format("'label:nth-of-type(1) input'", "''"))
         p.until(f"{rows}.split(',').length > 6")
 
@@ -265,7 +265,7 @@ class Views(Page):
 
 @unittest.skipIf(SANITIZED, 'it is about what the browser draws')
 class Accessible(Page):
-    """With axe-core, where AXE names its axe.min.js; and, without it, what can be seen with few words."""
+    """Checks accessibility with axe-core, if AXE names its axe.min.js, and without it some rules."""
 
     VIEWS = '#now', '#wall', '#timeline', '#health', '#sensor/pump'
     NAMELESS = """[...document.querySelectorAll('a[href], button, input, select, canvas, summary')].filter(e =>
@@ -332,7 +332,7 @@ class Accessible(Page):
 
 
 class Run(harness.Case):
-    """`scripts/run --page`, but for the build."""
+    """`scripts/run --page` without the build."""
 
     def test_recordings_are_fed_and_the_page_is_there(self):
         run = subprocess.Popen([sys.executable, os.path.join(harness.ROOT, 'scripts', 'page.py'), '--page', '--build', os.path.dirname(harness.HANKELD), '--port', '0',
@@ -373,14 +373,14 @@ class Large(Page):
     })"""
 
     def rounds(self, handles, first, n):
-        """Frames of points for n seconds from the first on: of each second a list."""
+        """Frames of points for n seconds from the first on: a list for each second."""
         rng = random.Random(first)
         values = [[rng.gauss(0, 1) for _ in handles] for _ in range(7)]
         return [[harness.points(handles[i:i + 5000], [START + k * SECOND] * 5000, values[rng.randrange(7)][i:i + 5000])
                  for i in range(0, len(handles), 5000)] for k in range(first, first + n)]
 
     def frames_while_fed(self, p, c, rounds):
-        """How long each frame took while points came, ms, in order of length; and how many cells were drawn."""
+        """Times of the frames that were drawn while points came, ms, ascending; and the number of cells drawn."""
         def feed():
             for frames in rounds:
                 for one in frames:
@@ -416,7 +416,7 @@ class Large(Page):
                 mean = sum(took) / len(took)
                 print(f'{self.SENSORS} cells, {drawn} changed: {len(took)} frames, mean {mean:.1f} ms, median {took[len(took) // 2]:.1f} ms, '
                       f'95 % {took[len(took) * 95 // 100]:.1f} ms')
-                self.assertGreater(drawn, self.SENSORS // 10)  # how many hangs on what else the machine does
+                self.assertGreater(drawn, self.SENSORS // 10)  # the number depends on the load of the machine
                 if mean < self.MOST:
                     break
         self.assertLess(mean, self.MOST)

@@ -1,4 +1,4 @@
-"""What operators do on the page, in a real Chromium; that it asks for a token, and comes back by itself when the daemon was away."""
+"""Operators' actions on the page, in a real Chromium; the page asks for a token, and reconnects by itself after the daemon was away."""
 import hashlib
 import http.server
 import signal
@@ -30,7 +30,7 @@ class Operating(test_page.Page):
         p.until("document.title === 'hankeld'")
         p.click('article button', 'Maintenance, 1 h')
         p.until("[...document.querySelectorAll('h2')].some(h => h.textContent === 'Maintenance')")
-        self.assertEqual({w['match'] for w in d.status()['maintenance']}, {'pump'})  # a click that was made again is another window
+        self.assertEqual({w['match'] for w in d.status()['maintenance']}, {'pump'})  # a repeated click makes a second window
         p.click('main button', 'End')
         until(lambda: not d.status()['maintenance'], 'the maintenance to end')
 
@@ -52,7 +52,7 @@ class Operating(test_page.Page):
         p.until(f"{HEADING} === 'All is well' && document.querySelectorAll('.lately li').length > 0")
 
     def test_a_machine_is_above_its_sensors(self):
-        low = '[detector low]\nmatch = plant/b/flow\nwindow = 8\ninterval = 1s\nalert = 1e-6\n'  # which any noise passes
+        low = '[detector low]\nmatch = plant/b/flow\nwindow = 8\ninterval = 1s\nalert = 1e-6\n'  # a level that any noise passes
         d = self.web(low + test_groups.DETECTOR + test_groups.GROUP, keys='max_ahead = off\n')
         p = self.page()
         with d.client() as c:
@@ -91,7 +91,7 @@ class Operating(test_page.Page):
         p.click('article button', 'Undo')
         p.until("!document.querySelector('article').innerText.includes('said to be')")
         until(lambda: d.status()['incidents']['feedback'] == [], 'it to be undone')
-        self.feed(d, ['pump'], 120, n, lambda k: 0.25)  # it is over, and still may be judged
+        self.feed(d, ['pump'], 120, n, lambda k: 0.25)  # the incident is closed, and may still be marked
         p.until("document.querySelectorAll('article').length === 0 && document.querySelectorAll('.lately li').length > 0")
         p.click('.lately button', 'False alarm')
         p.until("document.querySelector('.lately').innerText.includes('said to be a false alarm')")
@@ -130,7 +130,7 @@ class Operating(test_page.Page):
             p.until(f"{HEADING} === 'A token is needed here'")
 
     def refuse(self, port, seconds):
-        """Answers as a daemon does that restores its state."""
+        """Answers like a daemon that restores its state."""
         class Restoring(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 self.send_error(503)
@@ -161,7 +161,7 @@ class Operating(test_page.Page):
             p.until("document.getElementById('link').textContent === 'live'")
         self.feed(d, ['pump'], 100, n)
         pages[1].until("Number(document.querySelector('canvas').dataset.points) > 23")
-        for p in pages:  # nothing but that it was away is said
+        for p in pages:  # the page only reports that the daemon was away
             self.assertEqual([f for f in p.faults if 'ERR_' not in f and '503' not in f], [])
 
 

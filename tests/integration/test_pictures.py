@@ -1,4 +1,4 @@
-"""Pictures of cameras: tiles become sensors, by the filters' definition; what cannot be taken is said; feeds go on over a SIGKILL."""
+"""Pictures of cameras: tiles become sensors, by the filters' definition; refused pictures are answered with the reason; feeds continue over a SIGKILL."""
 import math
 import os
 import random
@@ -25,7 +25,7 @@ def picture(seed):
 
 
 def tiles(pixels):
-    """By the definition: a median of 3 x 3, less the mean of 15 x 15, and of each tile of what is left the greatest, the mean and the spread."""
+    """By the definition: the median of 3 x 3 pixels less the mean of 15 x 15, and of each tile of the result the maximum, mean and spread."""
     def near(a, r, i):
         return a[min(max(r, 0), H - 1)][min(max(i, 0), W - 1)]
     y = [[sorted(near(pixels, r + k // 3 - 1, i + k % 3 - 1) for k in range(9))[4] for i in range(W)] for r in range(H)]
@@ -64,7 +64,7 @@ class Pictures(harness.Case):
             self.assertEqual((status['input']['pictures'], status['input']['bad_pictures'], status['points']['in']), (2, 0, 2 * len(expected)))
 
     def test_what_cannot_be(self):
-        """Each is told, with the reason; the connection, and what comes behind it, stay."""
+        """Each refused picture is answered with the reason; the connection stays open, and takes what follows."""
         d = self.daemon(DETECTORS + '[pictures walls]\nmatch = wall*\n')
         good = payload()
         with d.client() as c:
@@ -85,7 +85,7 @@ class Pictures(harness.Case):
             self.assertEqual(d.status()['points']['in'], 6)
 
     def test_a_feed_goes_on(self):
-        """Pictures and points of a feed, in a daemon that is killed: all count once, and each picture as one point."""
+        """Pictures and points of a feed, in a daemon that is killed: all count once, each picture as one point."""
         folder = tempfile.mkdtemp(prefix='hankel-pictures-')
         self.addCleanup(shutil.rmtree, folder)
         keys = f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {folder}/state\n'
@@ -114,7 +114,8 @@ class Pictures(harness.Case):
         self.assertEqual(series.keys(), {('oven 1/' + n, START + t * SECOND) for n in [*names, 'door'] for t in range(12)})
 
     def test_sent_again(self):
-        """A picture of a feed comes a second time over another connection, with one behind it: its points are left out, and it moves nothing."""
+        """A picture of a feed comes a second time over another connection, and another one after it: the points of the repeated one are left out, and the
+        feed does not move."""
         d = self.daemon(DETECTORS, keys='threads = 1\nmax_ahead = off\n')
         for sent, at in ((1, 0), (2, 1)):  # the picture, and once more, with another
             with d.client() as c:
@@ -123,7 +124,7 @@ class Pictures(harness.Case):
                     c.send(harness.frame(PICTURE, payload(time=START + k * SECOND, before=k)))
                 while (got := c.receive())[::2] != (ACK, struct.pack('<Q', sent)):
                     self.assertEqual(got[0], ACK)
-        with d.client() as c:  # a place that cannot be is not where the feed is from then on
+        with d.client() as c:  # an impossible position does not move the feed
             self.assertEqual(c.request(FEED, harness.text('ovens'), FEED_AT).one('Q'), 2)
             c.send(harness.frame(PICTURE, payload(before=1 << 63)))
             self.assertEqual(c.receive()[0], ERROR)

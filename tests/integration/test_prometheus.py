@@ -46,13 +46,13 @@ def boards():
 
 
 def targets():
-    """(title, expression, legend) of all that the dashboards draw."""
+    """(title, expression, legend) of all charts of the dashboards."""
     return [(p['title'], t['expr'], t.get('legendFormat') or '') for b in boards().values() for p in b['panels'] for t in p['targets']]
 
 
 class Names(test_web_write.Case):
     def daemon_of_all(self):
-        """One that has all metrics: with a journal, and a broker, which does not answer."""
+        """A daemon that has all metrics: with a journal, and a broker, which does not answer."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         return self.web(keys=f'threads = 1\ndurability = journal\nstate = {folder.name}\n',
@@ -79,7 +79,7 @@ class Names(test_web_write.Case):
 
     @unittest.skipUnless(shutil.which('prometheus'), 'prometheus is not here')
     def test_each_panel_draws_something(self):
-        """A real Prometheus scrapes the daemon, and answers what Grafana would ask."""
+        """A real Prometheus scrapes the daemon, and answers the queries of Grafana's dashboards."""
         d, port = self.daemon_of_all(), harness.free_port()
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, 'prometheus.yml'), 'w') as f:
@@ -160,7 +160,7 @@ class Rules(unittest.TestCase):
     def test_the_example_of_a_configuration(self):
         code, said = promtool('check', 'config', os.path.join(CONF, 'prometheus', 'prometheus.yml'))
         self.assertEqual(code, 0, said)
-        with tempfile.TemporaryDirectory() as folder:  # with what is a comment there
+        with tempfile.TemporaryDirectory() as folder:  # with the lines that are comments in the example
             text = re.sub(r'^# (?=remote_write|[ -])', '', read(os.path.join(CONF, 'prometheus', 'prometheus.yml')), flags=re.M)
             text = text.replace('  # authorization', '  authorization').replace('- hankeld.rules.yml', f'- {RULES}')
             self.assertEqual(text.count('\nremote_write:') + text.count('\n  authorization'), 3)

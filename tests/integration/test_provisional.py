@@ -1,5 +1,5 @@
-"""Provisional scores (provisional = yes): what a daemon says of young sensors, however it is fed and whenever it is ended or killed, is what a
-replay says, bit for bit; clients see the state and the mark; nobody is paged."""
+"""Provisional scores (provisional = yes): a daemon's results for young sensors, however it is fed and whenever it is ended or killed, are those of a
+replay, bit for bit; clients get the state and the mark; receivers get no such alert."""
 import json
 import math
 import random
@@ -53,7 +53,7 @@ class WithJournal(WithoutJournal):
             daemon = self.start('snapshot = 1s\n' if behind in (60, 150) else '', detectors=self.detectors, ends=-signal.SIGKILL)
             self.run_part(daemon, at, behind)
             before = set(self.files())
-            if behind in (60, 150):  # the others go by the journal alone
+            if behind in (60, 150):  # the other starts use the journal alone
                 harness.until(lambda: set(self.files()) - before, 'a snapshot')
             daemon.process.send_signal(signal.SIGKILL)
             daemon.process.wait()
@@ -61,7 +61,7 @@ class WithJournal(WithoutJournal):
 
 
 class Shown(Recording):
-    """Of one sensor whose small window and whose wanted one both raise alerts."""
+    """Values of a sensor whose small window and whose whole one both raise alerts."""
     mode = 'journal'
     keys = KEYS
 
@@ -86,7 +86,7 @@ class Shown(Recording):
         self.assertEqual(logged, [e[3] for e in self.events if e[1] != 'corrected'], daemon.log)
 
     def test_states_and_no_page(self):
-        """A subscriber and the list of sensors have the state; a receiver hears of the wanted window's alert alone."""
+        """A subscriber and the list of sensors have the state; a receiver gets only the alert of the whole window."""
         receiver = Receiver()
         self.addCleanup(receiver.end)
         notify = f'[notify all]\ntype = webhook\nurl = {receiver.url()}\ngather = 100ms\nrate = 6000\n'

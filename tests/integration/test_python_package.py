@@ -10,7 +10,7 @@ import sys
 import threading
 import unittest
 
-SYSTEM = '/usr/bin/python3'  # Debian's has the packages of Debian, where another stands in front of it
+SYSTEM = '/usr/bin/python3'  # Debian's Python has Debian's packages; another Python may precede it in PATH
 if not importlib.util.find_spec('numpy') and sys.executable != SYSTEM and os.path.exists(SYSTEM) and 'HANKEL_PYTHON' not in os.environ:
     os.execve(SYSTEM, [SYSTEM, *sys.argv], {**os.environ, 'HANKEL_PYTHON': SYSTEM})
 
@@ -150,7 +150,7 @@ class TestAsync(Package):
         self.run_async(main())
 
     def test_a_connection_that_is_reset_as_it_begins(self):
-        """At each step of the loop: a client that goes on by itself has to see an OSError, and nothing else."""
+        """The connection is reset after each number of steps of the loop: a client that reconnects by itself must see an OSError, and nothing else."""
         async def main():
             for steps in range(12):
                 server = socket.create_server(('127.0.0.1', 0))
@@ -158,7 +158,7 @@ class TestAsync(Package):
                 connecting = asyncio.create_task(client.connect())
                 for _ in range(steps):
                     await asyncio.sleep(0)
-                server.close()  # which resets what it has not accepted
+                server.close()  # its end resets connections that it has not accepted
                 with self.subTest(steps=steps), self.assertRaises(OSError):
                     await connecting
         self.run_async(main())
@@ -199,7 +199,7 @@ class TestColumns(Package):
         self.assertTrue(all(math.isnan(r[2]) and r[3] == 0 for r in mine[:22]) and all(0 <= r[2] <= 1 and r[3] == 1 for r in mine[22:]))
 
     def test_the_same_as_one_by_one(self):
-        """Whatever way the daemon tells times and states."""
+        """For each format in which the daemon sends times and states."""
         plain, columns = self.client(), self.client()
         plain.subscribe('warm*', unscored=True, values=True)
         columns.subscribe('warm*', unscored=True, values=True, columns=True)

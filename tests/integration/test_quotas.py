@@ -1,4 +1,4 @@
-"""What one peer can make grow: one client against another, over restarts."""
+"""Limits on what one peer can use up: one client against another, over restarts."""
 import shutil
 import signal
 import socket
@@ -16,7 +16,7 @@ QUOTA = 5  # reason for which a name is refused
 
 
 class Peers(Secured):
-    """Two peers that only feed, and one that looks on."""
+    """Two peers that only feed, and one that subscribes."""
 
     def setUp(self):
         super().setUp()
@@ -31,7 +31,7 @@ class Peers(Secured):
         return self.secured(tls=False, **how, keys=self.keys(keys))
 
     def feed(self, d, token, name, n=0):
-        """A connection with a feed of that name, and how far it is; after n points more, which are committed then, if n > 0."""
+        """A connection with a feed of that name, and the feed's position; if n > 0, after n more points, which are then committed."""
         c = self.client(d, token_of(token), tls=False)
         c.tag += 1
         c.send(frame(FEED, text(name), c.tag))
@@ -53,7 +53,7 @@ class Peers(Secured):
 
 
 class Feeds(Peers):
-    """Feeds that they name."""
+    """Numbers of feeds that peers may name."""
 
     def durability(self, d):
         with self.client(d, token_of('viewer'), tls=False) as c:
@@ -83,7 +83,7 @@ class Feeds(Peers):
         d = self.start(keys, ends=-signal.SIGKILL)  # from a snapshot
         self.refuses(d, 'greedy')
         c, at = self.feed(d, 'greedy', 'greedy-3')
-        self.assertEqual(at, 3)  # a name that it has goes on
+        self.assertEqual(at, 3)  # a feed that the peer has continues
         c.socket.close()
         c, at = self.feed(d, 'honest', 'honest-2', n=2)
         self.assertEqual(at, 0)
@@ -112,7 +112,7 @@ class Feeds(Peers):
         d.process.wait()
         kept.socket.close()
         c.socket.close()
-        d = self.start(keys.replace('1s', 'off'))  # what has expired stays so, and what was there again is there
+        d = self.start(keys.replace('1s', 'off'))  # expired feeds stay so, and a feed that was used again is there
         self.assertEqual(self.durability(d)['feeds'], 2)
         for name, there in (('greedy-1', 2), ('greedy-kept', 5), ('greedy-0', 0)):
             c, at = self.feed(d, 'greedy', name)
@@ -131,10 +131,10 @@ class Feeds(Peers):
 
 
 class Sensors(Peers):
-    """Names of sensors that peers make: two peers with tokens, and lines of an address."""
+    """Numbers of sensors that peers may create: two peers with tokens, and lines from an address."""
 
     def register(self, d, token, *names):
-        """Of each name, whether it has a handle, or the reason why not."""
+        """The reason for each name, 0 if it gets a handle."""
         with self.client(d, token_of(token), tls=False) as c:
             data = c.request(REGISTER, struct.pack('<I', len(names)) + b''.join(map(text, names)), REGISTERED)
             n, = data.take('I')
@@ -152,13 +152,13 @@ class Sensors(Peers):
         self.assertEqual((reasons.count(0), reasons.count(QUOTA)), (10, 290))
         until(lambda: any('its peer has reached max_sensors_per_peer' in line for line in d.log), 'the log')
         self.assertEqual(self.register(d, 'honest', *(f'honest-{i}' for i in range(5))), [0] * 5)
-        self.assertEqual(self.register(d, 'greedy', 'greedy-3', 'honest-1', 'greedy-another'), [0, 0, QUOTA])  # what is there is found
+        self.assertEqual(self.register(d, 'greedy', 'greedy-3', 'honest-1', 'greedy-another'), [0, 0, QUOTA])  # existing sensors are found
         s = self.status(d)['sensors']
         self.assertEqual((s['count'], s['refused']), (15, 291))
         d.stop()
         d = self.start(keys, ends=-signal.SIGKILL)  # from a snapshot
         self.assertEqual(self.register(d, 'greedy', 'greedy-another', 'greedy-9'), [QUOTA, 0])
-        c, _ = self.feed(d, 'honest', 'a feed', n=1)  # makes a sensor, which is on the disk then
+        c, _ = self.feed(d, 'honest', 'a feed', n=1)  # makes a sensor, which is then on the disk
         c.socket.close()
         d.process.kill()
         d.process.wait()
@@ -175,7 +175,7 @@ class Sensors(Peers):
         until(lambda: self.register(d, 'greedy', 'd') == [0], 'a, b and c to be forgotten')
 
     def test_lines_of_a_burst_of_datagrams(self):
-        """Many at a time, of which the daemon asks for the first senders only where it need not know who they are."""
+        """Many names in a burst of datagrams: without a limit the daemon registers them together, with one it must count each sender's."""
         for quota, taken in (('off', 300), ('10', 10)):
             with self.subTest(quota):
                 d = self.daemon('[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\n', keys=f'threads = 1\nloops = 1\nmax_sensors_per_peer = {quota}\n')

@@ -1,5 +1,5 @@
-"""Another configuration while the daemon runs: sensors whose detector is as it was notice nothing, bit for bit; the others
-start over; what needs a restart is named; a bad file changes nothing and every fault in it is told."""
+"""Another configuration while the daemon runs: sensors with an unchanged detector continue, bit for bit; the others
+start over; keys that need a restart are named; a bad file changes nothing, and every error in it is reported."""
 import os
 import random
 import shutil
@@ -27,7 +27,7 @@ def detector(name, match, window, more=''):
 
 class Reload(harness.Case):
     def reload(self, d, detectors, keys='threads = 2\n', taken=True):
-        """Reloads with another file; returns the lines that say what came of it."""
+        """Reloads with another file; returns the lines of the answer."""
         d.configure(detectors, keys)
         with d.client() as c:
             was_taken, lines = c.reload()
@@ -39,7 +39,7 @@ class Reload(harness.Case):
             c.send(harness.points(handles, [START + i * SECOND] * len(handles), [value(k, i) for k in range(len(handles))]))
 
     def run_steady(self, reloads, loops):
-        """Results and events of forty sensors, and how many reloads there were meanwhile, under the load of others."""
+        """Results and events of forty sensors, and the number of reloads meanwhile, under the load of other sensors."""
         d = self.daemon(STEADY + ANY, keys=f'threads = 2\nloops = {loops}\n')
         names = [f'a{i}' for i in range(40)]
         rng, stop, n = random.Random(5), threading.Event(), [0]
@@ -53,7 +53,7 @@ class Reload(harness.Case):
                     s.sendall(''.join(f'{kind}{k} value={(i * 7919 + k) % 101} {START + i * SECOND}\n'
                                       for kind in 'bcde' for k in range(20)).encode())
                     i += 1
-                    time.sleep(0.01 if harness.SANITIZED else 0)  # a reload waits for what is in flight
+                    time.sleep(0.01 if harness.SANITIZED else 0)  # a reload waits for batches in flight
 
         def again():
             while not stop.is_set():
@@ -229,7 +229,7 @@ class Reload(harness.Case):
             harness.until(lambda: d.status()['sensors']['evicted'] == 1, 'the eviction')
 
     def test_many_detectors_many_times(self):
-        """As many as there may be, all of them other ones each time: numbers and memory come back."""
+        """The most detectors that are allowed, all of them new at each reload: their numbers and memory are freed."""
         d = self.daemon(ANY)
         before = None
         for k in range(5):
@@ -276,7 +276,7 @@ class Reload(harness.Case):
         self.assertEqual(len(d.status()['detectors']), 2)
 
     def test_a_journal_goes_on(self):
-        """After a reload the daemon is killed: what comes back is under the new configuration, and the steady ones go on bit by bit."""
+        """After a reload the daemon is killed: restored sensors have the new configuration, and unchanged ones continue bit for bit."""
         state = tempfile.mkdtemp(prefix='hankeld-state-')
         self.addCleanup(shutil.rmtree, state)
         keys = 'threads = 2\nmax_ahead = off\n'
@@ -345,7 +345,7 @@ class Reload(harness.Case):
         asking.start()
         with d.client() as c:
             self.assertEqual(len(c.register('a')), 1)
-            for _ in range(20):  # it is asked for by now, and the one loop answers all the same
+            for _ in range(20):  # the reload is under way, and the only loop still answers
                 c.ping()
                 time.sleep(0.01)
             self.assertEqual(c.status()['configuration']['reloads'], 0)
@@ -355,7 +355,7 @@ class Reload(harness.Case):
         self.assertIn('the configuration is in force', ''.join(answer[0]))
 
     def test_fault_34_a_configuration_that_is_no_file(self):
-        """A FIFO that nobody writes to, a device without an end, a directory, a huge file: told, with the path, and the old one stays."""
+        """A FIFO without a writer, an endless device, a directory, a huge file: reported with the path, and the old configuration stays."""
         d = self.daemon(ANY)
         path = os.path.join(d.directory.name, 'hankeld.conf')
 
@@ -385,7 +385,7 @@ class Reload(harness.Case):
         self.assertIn('the configuration is as it was', self.reload(d, ANY)[0])
 
     def test_fault_34_a_configuration_through_a_pipe(self):
-        """At start it may come from a shell's <(command) or a pipe, within bounds."""
+        """At the start the configuration may come from a shell's <(command) or a pipe, within bounds."""
         good = "printf '[daemon]\\nbackend = cpu\\n[detector all]\\nmatch = *\\n'"
         cases = {f'{harness.HANKELD} -c <(sleep 0.5; {good}) --check': 0, f'{good} | {harness.HANKELD} -c /dev/stdin --check': 0,
                  f'{harness.HANKELD} -c <(sleep 200) --check': 1, f'{harness.HANKELD} -c <(timeout 20 cat /dev/zero) --check': 1}

@@ -1,4 +1,4 @@
-"""Scores do not depend on the road: replay of a recording, the daemon fed over binary TCP, UDP and line protocol, and the client
+"""Scores do not depend on how points come: replay of a recording, the daemon fed over binary TCP, UDP and line protocol, and the client
 `hankel feed` give the same scores, states and events bit for bit, however the points were cut into frames."""
 import os
 import random
@@ -16,14 +16,14 @@ RECORDINGS = {
     'Lightning2': ('Lightning2.txt', 'window=33,preset=paper,alert=0.6'),
     'faults': ('faults.csv', 'window=12,gap=9,rank=2,algorithm=svd,max_fill=4,fill=linear,alert=0.5,cooldown=20'),
 }
-if harness.BACKEND != 'cuda' and not harness.SANITIZED:  # under which graphs of long recordings have tests of their own
+if harness.BACKEND != 'cuda' and not harness.SANITIZED:  # graphs of long recordings under sanitizers have their own tests
     RECORDINGS['machine temperature'] = ('machine_temperature_system_failure.csv', 'algorithm=graph,window=50')
 
 
 class SameScores(harness.Case):
     @classmethod
     def setUpClass(cls):
-        """What replay says of each recording: rows and events; the points are taken from its output."""
+        """Rows and events of replay for each recording; the points are taken from its output."""
         cls.rows, cls.events = {}, {}
         for sensor, (recording, detector) in RECORDINGS.items():
             cls.rows[sensor], events = harness.replay(os.path.join(DATA, recording), detector, harness.BACKEND, '--sensor', sensor)
@@ -38,7 +38,7 @@ class SameScores(harness.Case):
         return d, subscriber
 
     def compare(self, subscriber, sensors=RECORDINGS, finite=False):
-        """All results and events of the sensors, in order, against replay."""
+        """Compares all results and events of the sensors, in order, with replay."""
         subscriber.wait_results(sum(1 for s in sensors for r in self.rows[s] if not finite or r[3] != 'rejected'))
         subscriber.drain(0.1)
         for sensor in sensors:
