@@ -6,7 +6,8 @@
 
 /* Numbers have the representation of memory, little-endian. */
 struct head {
-  uint32_t neighbours, q, refit, blame, wait, members;
+  uint16_t neighbours, layout;
+  uint32_t q, refit, blame, wait, members;
   uint32_t n_members, top;
   int64_t interval;
   double forget, clip;
@@ -14,6 +15,10 @@ struct head {
   uint32_t kept, mark;
 };
 _Static_assert(sizeof(struct head) == 80, "no padding");
+
+/* Of everything here, for all operators: add one if any of it is changed. A state with another one is not damaged: its field
+ * begins anew. */
+#define LAYOUT 0u
 
 /* A model has MODEL for `neighbours`, a focus FOCUS, and so on, and `kept` is how many times 8 bytes its state is; q, refit,
  * blame and clip, and of a model forget, are as in any rule, and of no use; but q of a filter is its samples. */
@@ -86,7 +91,8 @@ static struct head head_of(const struct hk_field *f)
   const size_t attached = kind == HK_FIELD_MODEL   ? f->model.size
                           : kind == HK_FIELD_FOCUS ? f->line.size
                                                    : f->top * alone_size(f->rule.kind);
-  return (struct head){ .neighbours = kind == HK_FIELD_RESIDUAL ? f->rule.neighbours : code_of[kind],
+  return (struct head){ .neighbours = (uint16_t)(kind == HK_FIELD_RESIDUAL ? f->rule.neighbours : code_of[kind]),
+                        .layout = LAYOUT,
                         .q = hk_field_filters(&f->rule) ? hk_field_filter_rule(&f->rule).samples : f->rule.q,
                         .refit = f->rule.refit,
                         .blame = f->rule.blame,
@@ -339,6 +345,8 @@ int hk_field_read(struct hk_field **out, const struct hk_field_rule *rule, const
   if (size < sizeof h)
     return -EBADMSG;
   const uint8_t *at = get(state, &h, sizeof h);
+  if (h.layout != LAYOUT)
+    return -EINVAL;
   if (!is_good(&h, size))
     return -EBADMSG;
   const struct hk_field_rule own = rule_of(&h);

@@ -11,8 +11,8 @@ size_t hk_field_state_size(const struct hk_field *field);
 void hk_field_write(const struct hk_field *field, void *state);
 /* Creates a field from a state, with the same member numbers. rule: the rule to continue with; refit, blame, members, forget and
  * clip may differ from those of the state. Returns 0 and *out; -EBADMSG: not a valid state; -EINVAL: the state has other rows,
- * neighbours or another file than the rule, or more members; or -ENOMEM. hk_field_attach checks the state of a model,
- * hk_field_attach_line that of a focus. */
+ * neighbours or another file than the rule, more members, or the layout of another version; or -ENOMEM. hk_field_attach checks
+ * the state of a model, hk_field_attach_line that of a focus. */
 int hk_field_read(struct hk_field **out, const struct hk_field_rule *rule, const void *state, size_t size);
 
 #endif

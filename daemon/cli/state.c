@@ -112,7 +112,9 @@ static const char *look_at_machines(const struct hk_snapshot_part *part, struct 
     if (good)
       continue;
     snprintf(why, size, "the machine whose series has slot %u: %s", m.slot,
-             status == -ENOMEM ? "no memory" : "its rows are damaged");
+             status == -ENOMEM   ? "no memory"
+             : status == -EINVAL ? "its rows have the layout of another version"
+                                 : "its rows are damaged");
     return why;
   }
   n->machines += seen;

@@ -289,6 +289,10 @@ static void odd_states(void **state)
   for (size_t cut = 0; cut < size; cut += 8)
     assert_int_equal(hk_field_read(&read, NULL, words, cut), -EBADMSG);
   assert_int_equal(hk_field_read(&read, NULL, words, size + 8), -EBADMSG);
+  words[0] |= 0x10000;
+  assert_int_equal(hk_field_read(&read, NULL, words, size), -EINVAL); /* another layout, whatever else is in it */
+  assert_int_equal(hk_field_read(&read, NULL, words, 80), -EINVAL);
+  words[0] = good[0];
   for (size_t i = 0; i < size / 8; i++) /* each word, with odd numbers in its place: refused, or a field that can go on */
     for (uint32_t k = 0; k < 7; k++) {
       static const uint64_t odd[] = { 0, UINT64_MAX, (uint64_t)1 << 63, 0x7ff0000000000000, 0x7fffffffffffffff, 1, 0x100000001 };
