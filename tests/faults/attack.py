@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Attacks a daemon while honest clients feed it, and compares what these get done with and without, in turn, in one run: idle
-connections, connections that send a byte a second, garbage where a handshake should be, garbage and strangers' tokens where TLS should
-be, spoofed and broken datagrams, a flood of new names, names made to collide under a hash without a key, frames and lines that are not
-good. Prints the ratio of each attack and of all together; honest clients are to keep 95 %.
+"""Attacks a daemon while honest clients feed it, and compares the clients' rates with and without the attack, in turn, in one run. Attacks: idle
+connections, connections that send a byte a second, garbage in place of a handshake, garbage and unknown tokens on TLS listeners,
+spoofed and broken datagrams, a flood of new names, names that collide under a hash without a key, malformed frames and
+lines. Prints the ratio for each attack and for all together; honest clients should keep 95 %.
 
     tests/faults/attack.py [--idle 5000] [--seconds 4] [--rounds 3] [--rate 0.5] [--nice 10] [--only NAME] [--alone]
 
-Attackers share this machine's cores with the daemon, which an attacker's own machine would not. So each round has a control: processes
-that burn as much of the processor as the attackers did, and do not talk to the daemon. What honest clients get done under the attack as
-a part of what they get done then is what the attack costs through the daemon. How much the daemon itself works for a million honest
-points, with the attack and without, is told, too. With --alone there are no honest clients, and what is told is how much processor time
-an attack takes of the daemon for what it costs the attackers: that can be measured on a busy machine, too.
+Attackers share this machine's cores with the daemon; real ones have their own machines. So each round has a control: processes
+that use as much processor time as the attackers did, and do not talk to the daemon. The clients' rate under the attack, divided by their rate
+in the control, is the cost of the attack through the daemon. The daemon's processor time for a million honest points, with the attack and
+without, is printed, too. With --alone there are no honest clients, and the output is the daemon's processor time for an attack, divided by
+that of the attackers: this can be measured on a busy machine, too.
 
 Honest clients feed over TCP as fast as the daemon takes it or, with --rate, at that part of the rate measured at first. The daemon is
 $HANKELD. Fault matrix rows 12, 13, 14, 17 and 20."""
@@ -40,20 +40,20 @@ from harness import HELLO, POINTS, REGISTER, START, frame, points, text  # noqa:
 
 KEYS = ('threads = 1\nloops = 1\nmax_sensors = 20000\nmax_connections = {connections}\nhandshake = 10s\n'
         'max_pending = 200000\nbacklog = 1048576\n')
-# Scores cost nothing that would hide the attack's cost.
+# Scoring is cheap here, so that it does not hide the attack's cost.
 DETECTORS = '[detector all]\nmatch = *\nwindow = 8\ninterval = 1ns\nstride = 65536\nalert = off\n'
 SENSORS, FRAME = 500, 5000
 
 
 class Ports:
-    """What attackers know of a daemon; it goes to their processes."""
+    """What attackers know of a daemon; their processes get it."""
 
     def __init__(self, daemon, authority):
         self.port, self.authority = dict(daemon.port), authority
 
     def connect(self, listener, source=None):
         s = socket.socket(type=socket.SOCK_DGRAM) if listener.endswith('udp') else socket.socket()
-        s.settimeout(5)  # an attacker's patience: whoever gets no answer starts over, and nothing fails
+        s.settimeout(5)  # s; an attacker that gets no answer starts over, without an error
         if source:
             s.bind((source, 0))
         s.connect(('127.0.0.1', self.port[listener]))
@@ -65,8 +65,8 @@ def address(rng):
 
 
 def idle(ports, n, stop, ready):
-    """Connections that say nothing, or a byte a second, from many addresses, for one may have only so many; opened again when they are
-    closed."""
+    """Connections that send nothing, or a byte a second, from many addresses, because the number for one address is limited; opened again when they
+    are closed."""
     rng = random.Random(n)
     hello = frame(HELLO, text('slow'))
     open_, each = [], {}
@@ -107,7 +107,7 @@ def idle(ports, n, stop, ready):
 
 
 def paced(attack):
-    """An attack that comes round after round, with as much rest as work: it must leave cores to the honest."""
+    """An attack in rounds, with as much rest as work, because it must leave cores to honest clients."""
     def run(ports, n, stop, ready):
         ready.set()
         rng = random.Random(n)
@@ -121,7 +121,7 @@ def paced(attack):
 
 @paced
 def garbage(ports, rng):
-    """Where a handshake should be."""
+    """Garbage in place of a handshake."""
     for data in (b'\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03' + rng.randbytes(500), rng.randbytes(2000), b'GET / HTTP/1.1\r\n\r\n',
                  frame(HELLO, rng.randbytes(60)), struct.pack('<2sBBIII', b'HK', 1, POINTS, 0xFFFFFFFF, 0, 0)):
         with ports.connect('binary tcp') as s:
@@ -133,8 +133,8 @@ def garbage(ports, rng):
 
 @paced
 def garbage_tls(ports, rng):
-    """Where TLS should be, up to a handshake that is good and a token that is nobody's; from many addresses, for one would be turned
-    away."""
+    """Garbage in place of TLS, and good handshakes with unknown tokens; from many addresses, because a single one would be
+    refused."""
     context = ssl.create_default_context(cafile=ports.authority)
     out = ssl.MemoryBIO()
     with contextlib.suppress(ssl.SSLWantReadError):
@@ -157,7 +157,7 @@ def garbage_tls(ports, rng):
 
 @paced
 def datagrams(ports, rng):
-    """Of feeds that are guessed, and of nothing at all."""
+    """Datagrams of guessed feeds, and random ones."""
     with ports.connect('binary udp') as a, ports.connect('line udp') as b:
         for i in range(200):
             a.send(points([i], [START], [1.0], rng.getrandbits(64), i + 1, 0))
@@ -194,7 +194,7 @@ ATTACKS = {'idle and byte-a-second connections': idle, 'garbage for a handshake'
 
 
 class Honest(threading.Thread):
-    """A client that feeds sensors of its own; `taken` counts points that the daemon has answered for."""
+    """A client that feeds its own sensors; `taken` counts points for which the daemon has answered."""
 
     def __init__(self, daemon, number):
         super().__init__(daemon=True)
@@ -214,13 +214,13 @@ class Honest(threading.Thread):
             if self.rate:
                 now = time.monotonic()
                 if begin == 0 or begin + sent / self.rate < now - 1:
-                    sent, begin = 0, now  # what was missed is not made up for
+                    sent, begin = 0, now  # missed time is not made up for
                 sent += 10 * FRAME
                 time.sleep(max(0, begin + sent / self.rate - now))
 
 
 def burn(share, stop, ready):
-    """Uses that part of a core."""
+    """Uses that share of a core."""
     ready.set()
     begin = time.monotonic()
     while not stop.is_set():
@@ -232,7 +232,7 @@ def burn(share, stop, ready):
 
 
 def spent(pid):
-    """Seconds of a processor that a process has used."""
+    """Processor time of a process, s."""
     total = 0
     for path in glob.glob(f'/proc/{pid}/task/*/schedstat'):
         with contextlib.suppress(OSError), open(path, encoding='utf-8') as f:  # a thread may end
@@ -241,8 +241,8 @@ def spent(pid):
 
 
 class Phase:
-    """So many seconds of the honest: `rate`, points a second; `work`, seconds of the daemon's for a million of them; `shares`, of a
-    core, of the processes beside."""
+    """Measures honest clients for that many seconds: `rate`, points a second; `work`, the daemon's seconds for a million of them; `shares`, the
+    processor time of the other processes, in cores."""
 
     def __init__(self, daemon, honest, seconds, beside=()):
         pids = [daemon.process.pid, *(p.pid for p in beside)]
@@ -255,7 +255,7 @@ class Phase:
 
 
 def beside(context, honest, daemon, seconds, nice, tasks):
-    """A phase with processes of these tasks, (function, arguments), beside."""
+    """Measures while processes run these tasks, (function, arguments)."""
     stop = context.Event()
     processes = []
     for function, arguments in tasks:
@@ -276,7 +276,7 @@ def beside(context, honest, daemon, seconds, nice, tasks):
 
 
 def alone(context, daemon, ports, arguments):
-    """What attacks take of a daemon that has nothing else to do."""
+    """The cost of attacks on a daemon that has nothing else to do."""
     idle_share = Phase(daemon, [], arguments.seconds).share
     print('the daemon\'s processor time for a second of the attackers\'')
     for name, attack in [*ATTACKS.items(), ('all together', None)]:
@@ -289,7 +289,7 @@ def alone(context, daemon, ports, arguments):
 
 
 def start(folder, connections):
-    """A daemon whose text listener speaks TLS and asks for tokens, and the file of who has signed its certificate."""
+    """A daemon whose text listener has TLS and tokens, and the file of the authority that signed its certificate."""
     authority = certificates.Authority(folder, 'ca')
     certificate, key = authority.sign('server', names='IP:127.0.0.1')
     tokens = os.path.join(folder, 'tokens')

@@ -1,5 +1,5 @@
-"""Three brokers of one RabbitMQ cluster, each in a network namespace of its own, whose links can be cut. To be used within a network namespace
-of one's own (`alone`): nothing of it is seen on the machine, and nothing is left."""
+"""Three brokers of one RabbitMQ cluster, each in its own network namespace, with links that can be cut. The program that uses them runs in a network
+namespace, too (`alone`), so that the machine is not affected, and nothing remains."""
 import os
 import subprocess
 import sys
@@ -17,14 +17,14 @@ def run(*command):
 
 
 def alone():
-    """Starts the program again in a network namespace, unless it is in one."""
+    """Starts the program again in a network namespace, unless it runs in one."""
     if ALONE not in os.environ:
         os.execvpe('unshare', ['unshare', '--net', '--', sys.executable, *sys.argv], {**os.environ, ALONE: '1'})
 
 
 class Brokers:
-    """Brokers 0, 1, 2. Programs of this namespace reach them all, over a bridge. `refuse` is for os.setgid(group): what such a process sends
-    to brokers is dropped."""
+    """Brokers 0, 1, 2. Programs of this namespace reach all of them over a bridge. `refuse` is for os.setgid(group): packets of such a process
+    to brokers are dropped."""
 
     def __init__(self, n=3):
         run('ip', 'link', 'set', 'lo', 'up')
@@ -40,7 +40,7 @@ class Brokers:
         self.nodes = [rabbit.Broker(address=f'{NET}.{11 + i}', within=self._within(i), keys=keys, erlang='-kernel net_ticktime 8') for i in range(n)]
         for b in self.nodes:
             b.wait()
-        self.whole()  # a stream has replicas on the brokers that there are when it is made
+        self.whole()  # a stream has replicas on the brokers that run when it is created
 
     def _place(self, i):
         place = subprocess.Popen([*rabbit.WITH_US, 'unshare', '--net', 'sleep', 'infinity'])
@@ -58,15 +58,15 @@ class Brokers:
         return ('nsenter', '-t', str(self.places[i].pid), '--net', '--')
 
     def urls(self, first):
-        """For [cluster] url, beginning with one of them."""
+        """The value of [cluster] url, beginning with one of them."""
         return ', '.join(self.nodes[(first + i) % len(self.nodes)].url for i in range(len(self.nodes)))
 
     def link(self, i, up):
-        """Of a broker to everyone."""
+        """Cuts or restores the links of a broker to all others."""
         run('ip', 'link', 'set', f'broker{i}', 'up' if up else 'down')
 
     def between(self, i, k, up):
-        """Of two brokers to each other."""
+        """Cuts or restores the link between two brokers."""
         for each in (i, k):
             run('bridge', 'link', 'set', 'dev', f'broker{each}', 'isolated', 'off' if up else 'on')
 
@@ -74,7 +74,7 @@ class Brokers:
         run('nft', 'add' if on else 'delete', 'element', 'ip', 'rig', 'cut', f'{{ {group} }}')
 
     def whole(self):
-        """All of them run, and know each other."""
+        """Waits until all of them run, and have joined."""
         def sees_all(b):
             out = b.control('eval', 'length(rabbit_nodes:all_running()).', check=False)
             return out.returncode == 0 and out.stdout.strip() == str(len(self.nodes))

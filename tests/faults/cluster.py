@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Scorers that share partitions over a broker ([cluster] state = shared:DIR), under faults at random: looks whether anything was lost,
-scored otherwise or told otherwise.
+"""Runs scorers that share partitions over a broker ([cluster] state = shared:DIR) under random faults.
+
+Checks that no point was lost, and that scores and events are those of a run without faults.
 
     tests/faults/cluster.py SECONDS [--seed SEED] [--scorers N] [--sensors COUNT] [--rate POINTS] [--broker | --three] [--all] [--only KIND,...]
 
@@ -19,10 +20,10 @@ everything is held against `hankel replay` of the same points:
     - a subscriber that comes in the end is told the whole shared log: each event once, none missing;
     - a gateway shows no result twice.
 
-A result that a scorer had not written to its subscriber when it was killed, and that is in its last snapshot, is seen by nobody: such are
-counted, as `unseen`. The points behind them have the right scores, which they would not have without these.
+A result that a scorer had not written to its subscriber when it was killed, and that is in its last snapshot, reaches no subscriber: such results
+are counted, as `unseen`. Later points have the right scores, which they would not have without the unseen ones.
 
-Prints a line for each fault: kind, and seconds until all sensors had a score of a point that was sent behind it."""
+Prints a line for each fault: kind, and seconds until all sensors had a score of a point that was sent after it."""
 import argparse
 import contextlib
 import os
@@ -44,15 +45,15 @@ from harness import SECOND, START
 
 FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
 DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
-INCIDENTS = '[incidents]\ninterval = 1s\n'  # so that somebody leads
+INCIDENTS = '[incidents]\ninterval = 1s\n'  # so that there is a leader
 KEYS = 'threads = 1\nloops = 1\nmax_ahead = off\nsnapshot = 2s\n'
 PATIENCE = 240  # s for a recovery
 ALONE = 30  # s that two of three brokers are given to take over from the third
-GROUPS = 61000  # of processes, by which links are cut
+GROUPS = 61000  # groups of processes, by which links are cut
 
 
 class Watch:
-    """What scorers say, of all that there ever were."""
+    """Results of all scorers of the run, also ended ones."""
 
     def __init__(self):
         self.lock, self.scores, self.events, self.wrong = threading.Lock(), {}, {}, []
@@ -60,7 +61,7 @@ class Watch:
         self.repeated, self.elsewhere = 0, set()  # results that a gateway has shown
 
     def follow(self, daemon, once=False):
-        """From now until the daemon is gone. once: it shows the results of others, each once."""
+        """Subscribes until the daemon ends. once: the daemon shows the results of others, each once."""
         c = daemon.client()
         c.subscribe()
         threading.Thread(target=self._run, args=(c, set() if once else None), daemon=True).start()
@@ -99,7 +100,7 @@ class Watch:
 
 
 class Feeder(threading.Thread):
-    """Sends a row of all sensors after the other, at a rate, over whatever gateway there is."""
+    """Sends rows of all sensors at a rate, over the gateway that there is."""
 
     def __init__(self, values, rate, gateway):
         super().__init__(daemon=True)
@@ -206,7 +207,7 @@ class Rig:
         self.stopped(self.random.choice(self.scorers).process, self.random.uniform(0.5, 5))
 
     def scorer_stopped_long(self):
-        """Until others have its partitions; then it goes on, and does not know."""
+        """Stops a scorer until others have its partitions; then it continues without knowing that."""
         process = self.random.choice(self.scorers).process
         process.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
@@ -218,7 +219,7 @@ class Rig:
         return took
 
     def scorer_drained(self):
-        """Before maintenance; it comes back as another process."""
+        """Drains and ends a scorer as before maintenance, and starts another process in its place."""
         i = self.random.randrange(len(self.scorers))
         self.cluster('drain', self.address(self.scorers[i]))
         self.end(self.scorers[i], signal.SIGTERM)
@@ -230,7 +231,7 @@ class Rig:
         self.cluster('drain', '--undo', self.address(d))
 
     def scorer_added(self):
-        """One more, and then one less."""
+        """Adds a scorer, and ends a random one later."""
         self.scorers.append(self.scorer())
         took = self.recovered(self.feeder.row + 1, time.monotonic())
         time.sleep(self.random.uniform(0, 5))
@@ -247,7 +248,7 @@ class Rig:
         return f"127.0.0.1:{d.port['binary tcp']}"
 
     def leader(self):
-        """It sends alerts and makes incidents; None: none does now."""
+        """The leader, which sends alerts and makes incidents; None: there is none now."""
         return next((d for d in self.daemons if d.status()['cluster'].get('leads')), None)
 
     def leader_killed(self):
@@ -271,7 +272,7 @@ class Rig:
             self.stopped(d.process, self.random.uniform(0.5, 5))
 
     def broker_short(self):
-        """Of memory, or of disk: it takes nothing."""
+        """Makes the broker short of memory or of disk: it accepts no messages."""
         what, wants, usual = self.random.choice((('set_vm_memory_high_watermark', '0.00001', '0.9'), ('set_disk_free_limit', '900000GB', '1MB')))
         self.broker.control(what, wants)
         time.sleep(self.random.uniform(1, 8))
@@ -290,17 +291,18 @@ class Rig:
         self.broker.send(signal.SIGCONT)
 
     def broker_killed(self):
-        time.sleep(3)  # RabbitMQ 3.10 saves every 0.5 s that there are streams
+        time.sleep(3)  # RabbitMQ 3.10 saves its list of streams every 0.5 s
         self.broker.stop()
         self.broker.start()
 
     def broker_of(self, d):
-        """The one that a machine is connected to, or any."""
+        """The broker that a machine is connected to, or any."""
         at = d.status()['cluster']['broker'].split(':')[0]
         return next((b for b in self.brokers.nodes if b.address == at), self.brokers.nodes[0])
 
     def one_killed(self, b):
-        """It is started again once the others have all it had, or after half a minute: RabbitMQ 3.10's coordinator of streams may wait for it."""
+        """Kills a broker, and starts it again once the others have all it had, or after half a minute, because RabbitMQ 3.10's coordinator of streams
+    may wait for it."""
         begin = time.monotonic()
         b.stop()
         took = self.recovered(self.feeder.row + 1, begin, ALONE)
@@ -318,7 +320,7 @@ class Rig:
         return self.one_killed(self.broker_of(self.gateway or self.scorers[0]))
 
     def one_of_three_stopped(self):
-        """For so long that the others take it for dead, or not."""
+        """Stops a broker, long enough for the others to take it for dead, or shorter."""
         b = self.random.choice(self.brokers.nodes)
         b.send(signal.SIGSTOP)
         time.sleep(self.random.uniform(1, 20))
@@ -336,7 +338,7 @@ class Rig:
         return took
 
     def two_of_three_cut(self):
-        """From each other: RabbitMQ stops until the link is back."""
+        """Cuts two brokers from each other: RabbitMQ stops until the link is back."""
         i, k = self.random.sample(range(3), 2)
         self.brokers.between(i, k, False)
         time.sleep(self.random.uniform(1, 20))
@@ -350,7 +352,7 @@ class Rig:
         self.brokers.refuse(d.group, False)
 
     def scorer_cut_off_long(self):
-        """Until others have its partitions; it scores on, and does not know."""
+        """Cuts a scorer from the brokers until others have its partitions; it continues scoring without knowing that."""
         d, begin = self.random.choice(self.scorers if self.gateway else self.scorers[1:]), time.monotonic()
         self.brokers.refuse(d.group, True)
         try:
@@ -361,7 +363,7 @@ class Rig:
         return took
 
     def recovered(self, row, begin, patience=None):
-        """Seconds until all sensors have a score of a row that was sent behind the fault. patience: None is returned after that."""
+        """Seconds until all sensors have a score of a row that was sent after the fault; None after `patience`."""
         until = time.monotonic() + (patience or PATIENCE)
         while len(r := self.watch.reached()) < len(self.values) or min(r.values()) < START + row * SECOND:
             if time.monotonic() > until and patience:
@@ -401,7 +403,7 @@ class Rig:
         self.log = self.shared_log()
 
     def shared_log(self):
-        """What a subscriber to events hears who comes now and wants all."""
+        """The events that a new subscriber gets that asks for all."""
         with self.daemons[0].client() as c:
             c.request(harness.SUBSCRIBE, struct.pack('<If', harness.ALERTS | harness.POSITIONS, 0) + harness.text('') + struct.pack('<Q', 0), harness.DONE)
             c.drain(2)

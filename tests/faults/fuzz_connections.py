@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Fuzzes whole connections: random sequences of good and bad frames, cut anyhow, on many connections of all protocols at once, that
-end politely, by a reset, in the midst of a frame, or by what they said. What each was owed is known from PROTOCOL.md, so that more is
-seen than crashes:
+"""Fuzzes whole connections: random sequences of good and bad frames, cut at random, on many connections of all protocols at once, which
+end with BYE, by a reset, in the middle of a frame, or by an error. PROTOCOL.md defines the replies that each must get, so more than
+crashes is found:
 
   - every good request is answered, in order, with its tag, by the right frame, until the first frame that is not good;
-  - after one that is not the connection gets an ERROR with a code that fits, and is closed;
-  - of points in good frames on connections that took their leave every one is counted, of those on others no more than were sent;
-  - the books balance whenever they are looked at; and nothing is left in the end: no connection, nothing pending.
+  - after a bad one the connection gets an ERROR with a code that fits, and is closed;
+  - points in good frames on connections that ended with BYE are all counted, those on other connections at most as many times as they were sent;
+  - the counters balance at every look; and nothing is left in the end: no connection, nothing pending.
 
     tests/faults/fuzz_connections.py [--seconds 60 | --sessions N] [--seed S] [--connections 8]
 
-The daemon is $HANKELD; give it one built with sanitizers. A failure tells its seed: --seed S --sessions 1 does the same again, as far as
+The daemon is $HANKELD, best one built with sanitizers. A failure prints its seed: --seed S --sessions 1 repeats it, as far as
 threads allow."""
 import argparse
 import contextlib
@@ -37,7 +37,7 @@ class Wrong(Exception):
 
 
 class Peer:
-    """A binary connection, and what it is owed."""
+    """A binary connection, and the replies that are due."""
 
     def __init__(self, daemon, rng):
         self.rng, self.socket = rng, daemon.connect('binary tcp')
@@ -55,7 +55,7 @@ class Peer:
         if reply:
             self.owed.append((reply, self.tag))
 
-    # --- what it may say
+    # --- frames that it may send
 
     def hello(self):
         self.put(HELLO, text(self.rng.choice(['fuzz', '', 'x' * 64])), WELCOME)
@@ -95,7 +95,7 @@ class Peer:
         self.leaving = True
 
     def spoil(self):
-        """A frame that is not good, of any kind of badness that must close the connection."""
+        """A malformed frame of any kind that must close the connection."""
         good = frame(self.rng.choice([PING, REGISTER, POINTS]), struct.pack('<Q', 7) * self.rng.randrange(1, 9), 5)
         kind = self.rng.randrange(6)
         if kind == 0:
@@ -117,7 +117,7 @@ class Peer:
         self.bad = True
 
     def say(self):
-        """Queues a thing to say."""
+        """Queues a random frame."""
         if self.bad or self.leaving:
             return
         if not self.greeted:
@@ -134,7 +134,7 @@ class Peer:
     # --- the wire
 
     def send(self):
-        """A piece of what is queued, cut anyhow."""
+        """Sends a piece of the queued bytes, cut at random."""
         if not self.out or self.over:
             return
         n = self.rng.choice([1, 3, 15, 16, 17, 100, 4000, 70000])
@@ -209,7 +209,7 @@ class Peer:
             raise Wrong('closed though all was good')  # a subscriber may have been cut off as stuck
 
     def abandon(self):
-        """Goes as it is."""
+        """Ends without BYE."""
         if self.over:
             return
         how = self.rng.random()
@@ -223,7 +223,7 @@ class Peer:
 
 
 def lines(rng):
-    """Lines of the line protocol, good and bad, and how many points they may bring at most."""
+    """Lines of the line protocol, good and bad, and the most points that they may bring."""
     out, most = b'', 0
     for _ in range(rng.randrange(1, 30)):
         if rng.random() < 0.7:
@@ -264,7 +264,7 @@ def session(daemon, rng, n_peers, before):
             with contextlib.suppress(OSError):
                 s.send(data[:1400])
                 most += points
-    # The end: who can takes leave, and gets all that is owed.
+    # The end: connections that can send BYE, and get all replies that are due.
     end = time.monotonic() + harness.WAIT
     for p in peers:
         if not p.over and not p.bad and not p.leaving and rng.random() < 0.8:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kills a daemon under load, again and again, and looks whether anything was lost, repeated or came out otherwise.
+"""Kills a daemon under load, again and again, and checks that nothing was lost, repeated or changed.
 
     tests/faults/kills.py N [--durability journal|snapshot] [--seed SEED] [--rate POINTS] [--sensors COUNT] [--devices N [--vary]]
                             [--groups]
@@ -13,16 +13,16 @@ it starts, while it replays, while it serves; and now and then both break their 
     - every result that the subscriber saw has the score and state, bit for bit, of the run that was never killed;
     - the events that it saw are those of that run, each once, with sequences 1, 2, 3 of each sensor and positions that only grow.
 
-With --devices the daemon has so many of them, each with a shard and a journal of its own: that is $FAULTY_DAEMON, whose devices stand on
-the CPU and do not fail. With --vary each start has any number of them from 1 to N. Which of the points of a feed that come again a
-device had is known then as far as the run before goes; where that one had begun with another number, too, and was killed before all had
+With --devices the daemon has that many of them, each with its own shard and journal: it is $FAULTY_DAEMON, whose devices use
+the CPU and do not fail here. With --vary each start has a random number of them from 1 to N. Which of the repeated points of a feed a
+device had is then known for the previous run only: if that run, too, had begun with another number, and was killed before all points had
 come again, some are late, and counted, but none may be missing.
 
 With --groups the sensors are those of machines, eight each, that change together now and then: results and events of their series, too, must be
-those of a daemon that is not killed, each once, also where other groups come with a reload.
+those of a daemon that is not killed, each once, also if a reload adds other groups.
 
-With snapshots what came after the last one is lost, and sent again: scores have to be the same all the same, and the loss has to be
-no more than came in a period.
+With snapshots, points after the last one are lost, and sent again: scores must still be the same, and the loss must be
+at most the points of one period.
 """
 import argparse
 import array
@@ -69,11 +69,11 @@ def together(sensor, n):
 
 
 class Fault(Exception):
-    """What must not be."""
+    """A violation of these rules."""
 
 
 class Peer(threading.Thread):
-    """Connects to the daemon whenever there is one, until it is told to stop."""
+    """Connects to the daemon whenever it runs, until `stop`."""
 
     def __init__(self, run):
         super().__init__(daemon=True)
@@ -88,7 +88,7 @@ class Peer(threading.Thread):
                 continue
             try:
                 with harness.Client(port) as c:
-                    if self.run_.port == port:  # else its daemon may have been killed before, and whoever has the port by now is none of this run
+                    if self.run_.port == port:  # otherwise its daemon may have been killed before, and the port may belong to another program by now
                         self.serve(c)
             except (OSError, harness.Closed):
                 time.sleep(0.002)
@@ -143,7 +143,7 @@ class Feeder(Peer):
                         self.acknowledged = struct.unpack('<Q', payload)[0]
                         if self.acknowledged > self.most:
                             raise Fault(f'{self.acknowledged} points are acknowledged, {self.most} were sent')
-                        self.sent = max(self.sent, self.acknowledged)  # what the connection before had sent
+                        self.sent = max(self.sent, self.acknowledged)  # points that the previous connection had sent
                     else:
                         c.keep(kind, payload)
             except BlockingIOError:
@@ -156,7 +156,7 @@ class Feeder(Peer):
 
 
 class Subscriber(Peer):
-    """Keeps what it sees, by sensor and number of the point."""
+    """Keeps the results that it gets, by sensor and number of the point."""
 
     def __init__(self, run):
         super().__init__(run)
@@ -223,7 +223,7 @@ class Subscriber(Peer):
 
 class Run:
     def __init__(self, durability, seed, rate, sensors, snapshot='1s', wait=60, devices=0, vary=False, groups=False, life=0.25):
-        """devices: 0: the daemon itself, with what it finds. life: seconds that it lives, at most, once it serves."""
+        """devices: 0 for hankeld itself, with the devices that it finds. life: the most seconds for which the daemon runs once it serves."""
         self.life = life
         self.groups, self.value = groups, together if groups else value
         self.rng = random.Random(seed)
@@ -236,7 +236,7 @@ class Run:
         self.program, self.backend = (FAULTY, 'cuda') if devices else (harness.HANKELD, harness.BACKEND)
         self.devices, self.vary = devices, vary
         self.port, self.wait, self.starts = None, wait, []
-        self.logs = []  # of all daemons so far, what each said
+        self.logs = []  # the log of each daemon so far
         self.feeder, self.subscriber = Feeder(self, rate), Subscriber(self)
 
     def environment(self):
@@ -251,16 +251,16 @@ class Run:
         return daemon
 
     def evidence(self):
-        """What the last daemons said and what the state folder has, for whoever has to find out what happened."""
+        """Saves the logs of the last daemons and the state folder, for finding out what happened."""
         kept = self.state + '.evidence'
-        with contextlib.suppress(OSError):  # a file that goes while it is copied; the others are
+        with contextlib.suppress(OSError):  # a file that is removed while it is copied; the others are copied
             shutil.copytree(self.state, kept, dirs_exist_ok=True)
         files = sorted((os.path.relpath(os.path.join(folder, f), kept), os.path.getsize(os.path.join(folder, f))) for folder, _, names in os.walk(kept) for f in names)
         return '\n'.join([f'daemon {len(self.logs)} of this run, at port {self.port}; a copy of its state is in {kept}: {files}'] +
                          [f'daemon {i + 1} said: ' + '\n    '.join(log[-25:]) for i, log in list(enumerate(self.logs))[-3:]])
 
     def kill(self, daemon):
-        self.port = None  # first: who has connected while it was there has to do with this very daemon
+        self.port = None  # first, because connections that were made since then are to this daemon
         daemon.process.send_signal(signal.SIGKILL)
         daemon.process.wait(self.wait)
         daemon.reader.join(self.wait)
@@ -268,7 +268,7 @@ class Run:
         daemon.directory.cleanup()
 
     def reload(self, daemon):
-        """Another group comes, which the machines that are looked at are to know nothing of."""
+        """A reload adds another group, which must not affect the machines that are checked."""
         others = GROUP.replace('press', 'others').replace('plant', 'elsewhere')
         daemon.configure(self.rng.choice((self.detectors + others, harness.section('all', '*', DETECTOR) + others + GROUP)), self.keys)
         daemon.process.send_signal(signal.SIGHUP)
@@ -291,7 +291,7 @@ class Run:
                 raise peer.fault
 
     def go(self, kills, progress=lambda n: None, least=0):
-        """Kills it so many times; then lets the feed come to its end, not before more than `least` results were seen."""
+        """Kills the daemon that many times; then lets the feed come to its end, after more than `least` results."""
         self.feeder.start()
         self.subscriber.start()
         for i in range(kills):
@@ -300,7 +300,7 @@ class Run:
                 continue
             daemon = self.start()
             before = self.feeder.acknowledged
-            if self.rng.random() < 0.8:  # so that it gets on
+            if self.rng.random() < 0.8:  # so that the feed advances
                 harness.until(lambda: self.feeder.acknowledged > before or self.feeder.fault, 'an acknowledgement', self.wait)
             if self.groups and self.rng.random() < 0.5:
                 self.reload(daemon)
@@ -310,7 +310,7 @@ class Run:
             progress(i + 1)
         daemon = self.start()
         try:
-            self.subscriber.stays = True  # results that come while it is away are not told again, and it is to have the last ones
+            self.subscriber.stays = True  # results of while it is disconnected are not sent again, and it must get the last ones
             least = max(least, self.subscriber.results)
             harness.until(lambda: self.subscriber.results > least or self.feeder.fault or self.subscriber.fault, f'{least} results', self.wait)
             self.feeder.end = (self.feeder.most // len(self.names) + 50) * len(self.names)
@@ -380,12 +380,12 @@ class Run:
                             f'{len(events[sensor])}: {events[sensor][differs:differs + 1]}')
         if self.journal and self.subscriber.gaps:
             raise Fault(f'{self.subscriber.gaps} events were said to be missing')
-        if self.groups and not self.vary:  # a machine is left with those on its own device
+        if self.groups and not self.vary:  # a machine keeps the sensors on its own device
             compared += self.compare_series()
         return compared, len(self.subscriber.events)
 
     def never_killed(self):
-        """What a daemon that is not killed says of the series of the same points: results by name, events."""
+        """Results by name, and events, of the machines' series in a daemon that gets the same points and is not killed."""
         sensors = len(self.names)
         daemon = harness.Daemon(self.detectors, keys='threads = 2\nmax_ahead = off\n', backend=harness.BACKEND)
         try:

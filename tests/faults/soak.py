@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 """Soak: a daemon under churn for as long as asked. Connections, sensors, subscribers and datagrams come and go, peers break off in the
-midst of frames, the configuration is read again, snapshots are taken; now and then all pauses until all sensors are forgotten, and then
+middle of frames, the configuration is reloaded, snapshots are taken; now and then everything pauses until all sensors are forgotten, and then
 
-  - the books balance, and nothing is pending,
+  - the counters balance, and nothing is pending,
   - as many descriptors are open as at the first pause,
   - as many blocks of memory are held as before, over the second half of the time: the slope (least squares over the pauses) times the
     time is under BLOCKS, and of the resident memory it is under --grow.
 
-Memory that the daemon keeps for good, up to a bound that the configuration sets, is touched only when there is first use for it: batches
-and what is encoded of them, as many as are on their way at once; the event log; the journal's buffers. So a storm comes first, which is
-more than all that follows, and fills them; else the most that there was so far would grow for hours, a bit less each time.
+Some memory is kept for good, up to a bound that the configuration sets, and is touched at its first use: batches in flight and their
+encoded results, the event log, the journal's buffers. So the run begins with a storm, which is more than all later load, and fills
+them; otherwise the maximum so far would grow for hours, a bit less each time.
 
     tests/faults/soak.py [--seconds 60] [--pause 10] [--storm 10] [--durability none|snapshot|journal] [--grow MIB] [--out FILE.jsonl]
 
-Fault matrix row 25. The daemon is $HANKELD, build/hankeld if not given; one built with a sanitizer shows leaks at its end, its memory
-is not looked at. Blocks are counted by $COUNT_MEMORY_LIBRARY, or the one in build/."""
+Fault matrix row 25. The daemon is $HANKELD, build/hankeld if not given; one built with a sanitizer shows leaks at its end, and its memory
+is not checked. Blocks are counted by $COUNT_MEMORY_LIBRARY, or the one in build/."""
 import argparse
 import contextlib
 import json
@@ -33,7 +33,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import harness  # noqa: E402
 from harness import ALERTS, NOTICES, POINTS, SCORED, SECOND, START, UNSCORED, VALUES, frame, points  # noqa: E402
 
-BLOCKS = 100  # what was encoded is kept for the next time, up to 16 MiB and a queue a loop: bursts make that more, by steps
+BLOCKS = 100  # buffers of encoded results are kept for reuse, up to 16 MiB and a queue a loop: bursts enlarge them in steps
 LIBRARY = os.environ.get('COUNT_MEMORY_LIBRARY', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'libcount-memory.so'))
 DETECTORS = """
 [detector storm]
@@ -67,15 +67,15 @@ class Soak:
             environment = {'LD_PRELOAD': LIBRARY, 'COUNT_MEMORY': self.memory}
         self.daemon = harness.Daemon(DETECTORS.format(alert=0.6), keys=self.keys, environment=environment)
         self.calm, self.over = threading.Event(), threading.Event()
-        self.busy = 0  # of the churners, how many have something open
+        self.busy = 0  # the number of churners that have something open
         self.lock = threading.Lock()
         self.faults, self.done = [], {}
         self.tick = 0
 
-    # --- what churns: each is one round of a churner's, which leaves nothing behind
+    # --- churners: each function is one round, which leaves nothing behind
 
     def feeder(self, rng, number):
-        """A connection that feeds sensors that stay, and leaves politely or not."""
+        """A connection that feeds permanent sensors, and ends with or without BYE."""
         with self.daemon.client() as c:
             handles = c.register(*(f'steady {number} {i}' for i in range(50)))
             for _ in range(rng.randrange(1, 30)):
@@ -85,7 +85,7 @@ class Soak:
                 c.bye()
 
     def names(self, rng, _):
-        """New sensors, of which the daemon knows no end; those that are silent make room."""
+        """New sensors without end; silent ones are evicted and make room."""
         with self.daemon.client() as c:
             names = ['churn ' + 'x' * rng.randrange(60) + str(rng.getrandbits(40)) for _ in range(rng.randrange(1, 200))]
             handles = [h for h in c.register(*names) if h is not None]
@@ -100,7 +100,7 @@ class Soak:
             s.sendall(b'broken line without end')
 
     def subscriber(self, rng, _):
-        """Reads for a while, or not at all, and goes."""
+        """A subscriber that reads for a while, or not at all, and disconnects."""
         with self.daemon.client() as c:
             c.subscribe(SCORED | UNSCORED | ALERTS | VALUES | NOTICES, rng.choice(['', 'steady 1*', 'line*', 'churn x*']), 0.0)
             end = time.monotonic() + rng.random() * 2
@@ -127,7 +127,7 @@ class Soak:
                 s.send(rng.randbytes(rng.randrange(1, 1400)))
 
     def broken(self, rng, _):
-        """A frame that breaks off in its midst."""
+        """A frame that breaks off in the middle."""
         with self.daemon.client() as c:
             data = frame(POINTS, rng.randbytes(500))
             c.send(data[:rng.randrange(1, len(data))])
@@ -150,8 +150,8 @@ class Soak:
     # --- the whole
 
     def storm(self, seconds):
-        """As much as the daemon takes, of sensors whose alerts come and go, to subscribers to all of it, most of whom are slow, each with something
-        encoded for it alone: what they have not read yet is what is kept later, see BLOCKS."""
+        """As many points as the daemon takes, of sensors whose alerts come and go. Subscribers to all of them, mostly slow, get results that are
+        encoded for each alone: their unread results are the memory that is kept later, see BLOCKS."""
         over = threading.Event()
 
         def feed(number):
@@ -206,7 +206,7 @@ class Soak:
             try:
                 kind(rng, number)
                 self.done[kind.__name__] = self.done.get(kind.__name__, 0) + 1
-            except (harness.Closed, OSError) as fault:  # cut off as stuck, refused as one too many: as it may be
+            except (harness.Closed, OSError) as fault:  # cut off as stuck, or refused as one too many: both are allowed
                 self.done[f'{kind.__name__}: {type(fault).__name__}'] = self.done.get(f'{kind.__name__}: {type(fault).__name__}', 0) + 1
             except Exception as fault:  # noqa: BLE001: told at the end
                 self.faults.append(f'{kind.__name__}: {type(fault).__name__}: {fault}')
@@ -228,7 +228,7 @@ class Soak:
         self.daemon.process.send_signal(signal.SIGHUP)
 
     def pause(self):
-        """All is still: what the daemon holds now is what it holds for good."""
+        """With all load paused: the memory that the daemon holds now is kept for good."""
         self.calm.set()
         harness.until(lambda: self.busy == 0, 'the churners', 60)
         with self.daemon.client() as c:
@@ -251,7 +251,7 @@ class Soak:
 
 
 def slope(rows, what='rss'):
-    """Of that, a second, by least squares."""
+    """The growth a second, by least squares."""
     n = len(rows)
     t, y = [r['second'] for r in rows], [r[what] for r in rows]
     mt, my = sum(t) / n, sum(y) / n

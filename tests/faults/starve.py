@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Starves the daemon: one allocation after the other fails, counted from its start, over a life with connections of all kinds,
-registrations, subscriptions, points, feeds, lines, datagrams, status, a reload and the end. Whichever it is, the daemon either does not start and says
-why (exit code 1), or refuses what it has no memory for and goes on: afterwards all is served as ever, the books balance, and it ends
-with 0. A sanitizer's build shows leaks too.
+"""Starves the daemon of memory: in each life another allocation fails, counted from the start. A life has connections of all kinds,
+registrations, subscriptions, points, feeds, lines, datagrams, status, a reload and the end. Whichever allocation fails, the daemon either does not
+start and says why (exit code 1), or refuses the request and continues: afterwards everything is served as before, the counters balance, and it ends
+with 0. A sanitizer's build shows leaks, too.
 
-With --disk it is a call on a file that fails, of a daemon with durability = journal: it serves all the same, its disk counts as good
-again once it is, and another daemon starts from what there is.
+With --disk a call on a file fails, in a daemon with durability = journal: it still serves, its disk counts as good
+once it works again, and another daemon starts from the files.
 
-With --tls all of it is by TLS with tokens, and with --openssl the allocations of OpenSSL count and fail like the daemon's own.
+With --tls all connections use TLS with tokens, and with --openssl the allocations of OpenSSL count and fail like the daemon's own.
 
     tests/faults/starve.py [--disk ENOSPC|EIO|EROFS | --journal] [--tls | --openssl] [--first N] [--last N] [--step N] [--more M]
                            [--jobs J] [--keys 'TEXT']
@@ -37,12 +37,12 @@ DETECTORS = '[detector few]\nmatch = few*\nwindow = 8\ninterval = 1s\nalert = 0.
 KEYS = 'threads = 1\nloops = 2\nmax_sensors = 300\nbacklog = 32770\nmax_frame = 128KiB\nlog_level = info\n'
 FEED, FEED_AT, ACK, TOKEN = 0x09, 0x89, 0x95, 'hkt_starve'
 FAILURES = (harness.Closed, OSError, AssertionError, KeyError, struct.error)
-# s that a starved daemon, which may never answer, gets for an answer. One that has all it needs gets WAIT, however busy the machine is.
+# s that a starved daemon, which may never answer, gets for an answer. A daemon that is not starved gets WAIT, however busy the machine is.
 STARVED = 5
 
 
 class Secured(harness.Daemon):
-    """A daemon whose peers speak TLS and show a token; `client` and `connect` do."""
+    """A daemon whose peers need TLS and a token; `client` and `connect` use them."""
 
     def __init__(self, folder, *arguments, **how):
         keys = ''.join(f'{key} = {os.path.join(folder, file)}\n' for key, file in
@@ -54,7 +54,7 @@ class Secured(harness.Daemon):
 
     @staticmethod
     def prepare(folder):
-        """What such daemons read."""
+        """The files that such daemons read."""
         certificates.Authority(folder, 'ca').sign('server', names='IP:127.0.0.1')
         with open(os.path.join(folder, 'tokens'), 'w', encoding='utf-8') as f:
             f.write(f'all feed,subscribe,admin sha256:{hashlib.sha256(TOKEN.encode()).hexdigest()} feeds=*\n')
@@ -78,7 +78,7 @@ class Secured(harness.Daemon):
 
 
 class Life:
-    """What clients do. Each round uses names and times of its own."""
+    """The clients of a life. Each round has its own names and times."""
 
     def __init__(self, daemon, keys):
         self.d, self.keys, self.round, self.limit = daemon, keys, 0, harness.WAIT
@@ -163,7 +163,7 @@ class Life:
             assert c.reload()[0], 'the configuration was not taken'
 
     def all(self, strict):
-        """Lives a round; a strict one raises at what fails."""
+        """Runs a round; if strict, it raises an error when something fails."""
         self.round += 1
         self.limit = harness.WAIT if strict else STARVED
         for step in (self.binary, self.many_names, self.lines, self.text, self.feed, self.datagrams, self.reload):
@@ -172,8 +172,7 @@ class Life:
 
 
 def rest(daemon):
-    """The points of the status once nothing is pending; None before, and where there is no memory to tell: this may be the one that starves, and is
-    answered so, or is asked again."""
+    """The points of the status once nothing is pending; None before, and if the daemon has no memory to answer: this request may be the one that starves."""
     with contextlib.suppress(*FAILURES), daemon.client() as c:
         c.socket.settimeout(STARVED)
         p = c.status()['points']
@@ -182,7 +181,7 @@ def rest(daemon):
 
 
 def well(daemon):
-    """Whether the disk is said to be good."""
+    """Whether the status reports a good disk."""
     with contextlib.suppress(*FAILURES), daemon.client() as c:
         c.socket.settimeout(STARVED)
         return c.status()['durability']['state'] == 'ok'
@@ -190,8 +189,8 @@ def well(daemon):
 
 
 def attempt_journal(start, n, more, keys, error):
-    """With durability = journal: one life with call n on files failing, or allocation n if no errno is named, and another daemon after
-    it: as attempt."""
+    """As attempt, with durability = journal: one life in which call n on files fails, or allocation n if no errno is named, and another daemon after
+    it."""
     orders = {'HANKELD_DISK': f'{n} {getattr(errno, error)} {more}'} if error else {'HANKELD_STARVE': str(n), 'HANKELD_STARVE_MORE': str(more)}
     counted = 'calls' if error else 'allocations'
     with tempfile.TemporaryDirectory(prefix='hankeld-state-') as folder:
@@ -204,14 +203,14 @@ def attempt_journal(start, n, more, keys, error):
 
 
 def attempt(start, n, more, keys, environment=None, counted='allocations', rounds=0):
-    """start: harness.Daemon, or what takes its place. One life with allocation n failing: what is wrong with it, or None; and how many allocations there were, or None. rounds: of
-    lives before it, whose names are known."""
+    """Runs one life in which allocation n fails. Returns what is wrong, or None, and the number of allocations, or None. start: harness.Daemon or a
+    function like it; rounds: those of earlier lives, whose names are known."""
     try:
         daemon = start(DETECTORS, keys=keys, program=PROGRAM,
                        environment=environment or {'HANKELD_STARVE': str(n), 'HANKELD_STARVE_MORE': str(more)})
     except harness.NotReady as end:
         said = [line for line in end.log if not line.startswith(('starved', 'faulted', 'listening', 'allocations', 'calls'))]
-        # The last line but those of the test says why.
+        # The last line, apart from those of the test, has the reason.
         return (None if end.code == 1 and said and 'Sanitizer' not in str(end) else f'{end}'), None
     fault = None
     life = Life(daemon, keys)
@@ -221,7 +220,7 @@ def attempt(start, n, more, keys, environment=None, counted='allocations', round
         starved = any(line.startswith('starved') for line in daemon.log)
         if starved or n == 0:
             end = time.monotonic() + harness.WAIT
-            while True:  # what was refused may take a moment to be let go
+            while True:  # resources of a refused request may take a moment to be freed
                 try:
                     life.all(strict=True)
                     break

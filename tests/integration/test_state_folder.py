@@ -1,5 +1,5 @@
-"""The state folder, its lock and its files are deleted, renamed or replaced under a running daemon: it says so, acknowledges nothing that
-could be lost, and comes back by itself where that is safe; and no two daemons ever use one folder."""
+"""The state folder, its lock and its files are deleted, renamed or replaced under a running daemon: the daemon reports it, acknowledges nothing
+that could be lost, and recovers by itself if that is safe; and two daemons never use one folder."""
 import ctypes
 import os
 import resource
@@ -16,7 +16,7 @@ FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
 
 
 class Feeder(harness.Client):
-    """A connection of the feed `f`, which keeps how many of its points were acknowledged."""
+    """A connection of the feed `f` that keeps the number of its acknowledged points."""
 
     def __init__(self, port):
         super().__init__(port)
@@ -72,7 +72,7 @@ class Case(harness.Case):
         return client
 
     def send(self, client, n):
-        """n points of the named feed."""
+        """Sends n points of the named feed."""
         client.send(harness.points(self.handle * n, [START + (self.sent + k) * SECOND for k in range(n)], [float(k % 12 % (3 + k // 12 % 2 * 4)) for k in range(self.sent, self.sent + n)],
                                    before=self.sent))
         self.sent += n
@@ -98,7 +98,7 @@ class Limit(Case):
         resource.prlimit(self.d.process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
 
     def test_file_size(self):
-        """At the limit of a file's size a write fails as on a full disk: the daemon serves on, says so, and recovers when it can."""
+        """At the limit of a file's size a write fails as on a full disk: the daemon continues, reports it, and recovers when the limit is raised."""
         self.start(ends=-signal.SIGKILL)
         client = self.feeder()
         client.subscribe(SCORED | UNSCORED)
@@ -123,7 +123,7 @@ class TwoDaemons(Case):
         return sorted(os.listdir(os.path.join(self.state, 'shard-0')))
 
     def test_one_folder(self):
-        """By whatever name: with its lock removed, by a symbolic link, another spelling, a bind mount, and renamed."""
+        """A second daemon is refused the folder under any name: with its lock removed, by a symbolic link, another spelling, a bind mount, and renamed."""
         self.start()
         client = self.feeder()
         self.send(client, 10)
@@ -148,10 +148,10 @@ class TwoDaemons(Case):
 
 
 class Gone(Case):
-    """What is deleted, renamed or replaced under a running daemon."""
+    """Files and folders that are deleted, renamed or replaced under a running daemon."""
 
     def begin(self, more='', n=10, **how):
-        """A daemon that has acknowledged n more points."""
+        """Starts a daemon that acknowledges n more points."""
         self.how = how
         self.start(ends=-signal.SIGKILL, more=more, **how)
         self.client = self.feeder()
@@ -190,13 +190,13 @@ class Gone(Case):
         return [line for line in self.d.log if words in line][-1]
 
     def await_lost(self, *words, n=1):
-        """Durability is lost, once, and the log says what was in what is gone."""
+        """Waits until durability is lost, once; the log names the contents of the missing file."""
         line = self.await_said('durability is lost', n)
         for word in words:
             self.assertIn(word, line)
 
     def unacknowledged(self):
-        """More points come, and so do their results; nothing is acknowledged."""
+        """More points are sent, and their results come; nothing is acknowledged."""
         had, results = self.client.acknowledged, len(self.client.results)
         self.send(self.client, 10)
         self.client.wait_results(results + 10)
@@ -205,7 +205,7 @@ class Gone(Case):
         self.assertEqual(self.client.acknowledged, had)
 
     def restarts(self, clean=True):
-        """Killed at the moment of an acknowledgement, it has all that was acknowledged after a start, which finds nothing amiss."""
+        """The daemon is killed at the moment of an acknowledgement; after a start it has all acknowledged points, and reports no damage."""
         self.kill()
         self.start(ends=-signal.SIGKILL, **self.how)
         self.assertGreaterEqual(self.feeder().feed_at, self.client.acknowledged)
@@ -216,12 +216,12 @@ class Gone(Case):
         shutil.rmtree(self.state)
 
     def exchange(self, one, other):
-        """Two names stand for each other's files, at one moment."""
+        """Exchanges two files atomically."""
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
         self.assertEqual(renameat2(-100, one.encode(), -100, other.encode(), 2), 0, os.strerror(ctypes.get_errno()))
 
     def healed(self, name, how, *words, n=10):
-        """A file is not as it was: noticed, told, and durability comes back by itself; all that was acknowledged, before or after, is
+        """A file changes: the daemon notices and reports it, and durability returns by itself; all points that were acknowledged, before or after, are
         there after a kill."""
         self.harm(self.path(name), how)
         self.acknowledged(n)
@@ -272,7 +272,7 @@ class Gone(Case):
                 self.restarts()
 
     def test_shard_folder_of_another(self):
-        """One with anything in it is not used."""
+        """A folder that is not empty is not used."""
         self.begin()
         os.mkdir(self.path('new'))
         with open(self.path('new', 'file'), 'w'):
@@ -286,7 +286,7 @@ class Gone(Case):
         self.restarts()
 
     def test_lock(self):
-        """The folder itself is locked: a new file is made, and acknowledgements go on."""
+        """The folder itself stays locked: a new lock file is made, and acknowledgements continue."""
         for how in ('deleted', 'renamed', 'replaced'):
             with self.subTest(how=how):
                 self.begin()
@@ -312,7 +312,7 @@ class Gone(Case):
                 self.restarts()
 
     def test_folder_renamed(self):
-        """Nothing is acknowledged until it has its name again; a restart has all."""
+        """Nothing is acknowledged until the folder has its name again; after a restart everything is there."""
         self.begin()
         os.rename(self.state, self.state + '.old')
         self.await_lost('was removed or renamed', 'in it were 10 points of journals and 0 events')
@@ -323,8 +323,8 @@ class Gone(Case):
         self.restarts()
 
     def test_folder_deleted(self):
-        """It is not made again: under its name there may be a mount point. An empty one that the operator makes is taken, with all that
-        memory has."""
+        """The daemon does not create the folder again, because its name may be a mount point. It takes an empty one that the operator creates, and saves
+        everything in memory there."""
         self.begin()
         shutil.rmtree(self.state)
         self.await_lost('was removed or renamed', 'in it were 10 points of journals and 0 events')
@@ -338,7 +338,7 @@ class Gone(Case):
         self.restarts()
 
     def test_folder_of_another_daemon(self):
-        """A folder with another daemon in it is left alone, and it alone; the own one is taken up when it is back."""
+        """A folder that another daemon uses is left alone; the daemon uses its own again when that is back."""
         self.begin()
         os.rename(self.state, self.state + '.old')
         other = self.daemon(keys=self.keys())
@@ -355,7 +355,7 @@ class Gone(Case):
         self.restarts()
 
     def test_symbolic_link(self):
-        """The link to the folder stands for another one now."""
+        """The symbolic link to the folder now points to another one."""
         os.mkdir(self.state + '.a')
         os.mkdir(self.state + '.b')
         with open(self.state + '.b/file', 'w'):
@@ -375,7 +375,7 @@ class Gone(Case):
         self.assertGreaterEqual(self.feeder().feed_at, self.client.acknowledged)
 
     def test_mounted_over(self):
-        """A file system of another device is not taken, empty though it is."""
+        """A folder on another file system is not used, even if it is empty."""
         self.begin()
         if subprocess.run(['mount', '-t', 'tmpfs', 'none', self.state], capture_output=True, check=False).returncode != 0:
             self.kill()
@@ -390,7 +390,7 @@ class Gone(Case):
         self.restarts()
 
     def test_snapshots_alone(self):
-        """With durability = snapshot, where acknowledgements do not depend on the disk, the folder is looked after, too."""
+        """With durability = snapshot, where acknowledgements do not depend on the disk, the folder is checked, too."""
         self.begin(durability='snapshot')
         shutil.rmtree(self.state)
         self.await_lost('was removed or renamed')

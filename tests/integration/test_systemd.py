@@ -1,4 +1,4 @@
-"""A real systemd restarts a daemon whose shard stands still: where there is one, and this machine was not booted with it (a container)."""
+"""A real systemd restarts a daemon whose shard stands still. Runs if systemd is installed, and this machine was not booted with it (a container)."""
 import contextlib
 import os
 import re
@@ -16,8 +16,8 @@ FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
 SYSTEMD = next((p for p in ('/lib/systemd/systemd', '/usr/lib/systemd/systemd') if os.path.exists(p)), None)
 SENSORS = [f'm{i}/a' for i in range(3)]
 
-# The manager of a user's services, with a /run, processes and a control group of its own, so that it sees none of the machine's. It serves
-# commands of this test's: each a line.
+# The manager of a user's services, with its own /run, processes and control group, so that it sees none of the machine's. It runs the commands
+# that this test sends, each a line.
 ALONE = 'echo $$ >{0}/cgroup.procs && exec unshare --mount --pid --cgroup --fork --mount-proc --kill-child sh -c "$1"'
 MANAGER = """
 mount -t cgroup2 cgroup2 /sys/fs/cgroup && mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system /run/user/0 || exit 77
@@ -38,7 +38,7 @@ done
 
 
 def cgroups():
-    """Where the machine's control groups are, of version 2. None: nowhere."""
+    """The folder of the machine's control groups of version 2, or None."""
     with open('/proc/mounts', encoding='utf-8') as f:
         return next((line.split()[1] for line in f if line.split()[2] == 'cgroup2'), None)
 
@@ -71,12 +71,12 @@ class Manager:
         end = time.monotonic() + 5
         while time.monotonic() < end and os.path.exists(self.cgroup):
             for folder, _, _ in os.walk(self.cgroup, topdown=False):
-                with contextlib.suppress(OSError):  # processes that have been killed are in it for a moment
+                with contextlib.suppress(OSError):  # killed processes stay in it for a moment
                     os.rmdir(folder)
             time.sleep(0.05)
 
     def systemctl(self, line):
-        """What it says, without its exit code."""
+        """The output of a command, without its exit code."""
         self.process.stdin.write(line + '\n')
         said = []
         while not (said and said[-1].startswith('done ')):
@@ -165,7 +165,7 @@ class Systemd(harness.Case):
         self.assertEqual(len(stalled), 1, self.lines())
         c = self.client()
         at = self.feed(c)
-        self.assertGreaterEqual(at, 150)  # what was acknowledged is there
+        self.assertGreaterEqual(at, 150)  # acknowledged points are there
         self.send(c, c.register(*SENSORS), at, 20)
         self.acknowledged(c, at + 60)
         until(lambda: c.status()['points']['pending'] == 0, 'all points')

@@ -1,7 +1,7 @@
-"""Many loops, and several devices: what comes in on any of them is scored in order and delivered to everyone, counts are right to the
-point, nobody starves, and sensors that come and go, or a device that fails under load, mix nothing up.
+"""Many loops, and several devices: points that come in on any of them are scored in order, and results are delivered to all subscribers. Counts
+are exact, no connection starves, and sensors that come and go, or a device that fails under load, mix up nothing.
 
-Every value says which sensor it is of, so that results which reach the wrong name are seen."""
+Every value encodes its sensor, so that results under a wrong name are noticed."""
 import os
 import struct
 import threading
@@ -24,7 +24,7 @@ class Threads(harness.Case):
                            environment={'HANKELD_DEVICES': str(devices), 'HANKELD_FAULT': fault, 'HANKELD_FAULTY': str(faulty)}, **how)
 
     def run_all(self, jobs):
-        """Runs functions at the same time; fails when one does."""
+        """Runs functions in parallel; fails if one does."""
         failed = []
 
         def run(job):
@@ -42,7 +42,7 @@ class Threads(harness.Case):
             raise failed[0]
 
     def feed(self, d, who, sensors, ticks, of=None):
-        """A connection that feeds sensors of its own, values being their numbers, and says goodbye."""
+        """A connection that feeds its own sensors with their numbers as values, and closes with BYE."""
         names = [f'{who}/{k}' for k in range(sensors)]
         with d.client() as c:
             handles = c.register(*names)
@@ -72,7 +72,7 @@ class Threads(harness.Case):
             of.update({f'{who}/{k}': ticks for k in range(sensors)})
 
     def check(self, results, of, gaps_allowed=False):
-        """Results: right names, in order, all there."""
+        """Asserts that all results are there, in order, under the right names."""
         times = {}
         for name, when, value, *_ in results:
             self.assertEqual(float(name.rsplit('/', 1)[1]), value, 'a result of another sensor')
@@ -112,7 +112,7 @@ class Threads(harness.Case):
         self.assertTrue(any('3 devices' in line for line in d.log), d.log)
 
     def test_goodbye_sees_datagrams_on_every_loop(self):
-        """A feed's datagrams may reach any loop: BYE waits for those that came before it, and loses none."""
+        """A feed's datagrams may reach any loop: BYE waits for those that were sent before it, and none is lost."""
         d = self.daemon(SMALL, keys=LOOPS)
         for k in range(30):
             with d.client() as c:
@@ -128,7 +128,7 @@ class Threads(harness.Case):
         self.assertGreater(sum(loop['datagrams'] > 0 for loop in status['loops']), 1, 'one loop had them all')
 
     def test_sensors_come_and_go_under_load(self):
-        """Slots are used again while points flow: no result reaches a sensor that has the slot of another."""
+        """Slots are reused while points flow: no result goes to a sensor that has taken the slot of another."""
         for d in (self.daemon(SMALL, keys=LOOPS + 'evict = 1s\nmax_sensors = 600\nqueue = 64MiB\n'),
                   self.several(keys='evict = 1s\nmax_sensors = 600\nqueue = 64MiB\n')):
             watcher, stop = d.client(), threading.Event()
@@ -177,7 +177,7 @@ class Threads(harness.Case):
             self.assertEqual(p['late'], 0, 'a window that belonged to another sensor')
 
     def lose(self, d, fault, loops=4):
-        """A device fails while all loops feed it: what subscribers got and what they were told to miss adds up."""
+        """A device fails while all loops feed it: results that subscribers got and those that gap notices count add up."""
         watchers, stop = [d.client() for _ in range(loops)], threading.Event()
         for w in watchers:
             self.addCleanup(w.close)
@@ -228,8 +228,8 @@ class Threads(harness.Case):
         self.assertEqual(d.status()['backend'], 'cuda', 'the others go on')
 
     def test_flood_does_not_starve_its_neighbours(self):
-        """Connections that send as fast as they can share their loop with one that sends a point now and then, which is answered all
-        the same."""
+        """Connections that send as fast as they can share their loop with one that sends a point now and then, which still gets its
+        answers."""
         d = self.daemon(SMALL + 'stride = 65536\n', keys='threads = 1\nloops = 1\n')
         stop = threading.Event()
 

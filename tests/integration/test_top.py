@@ -1,4 +1,4 @@
-"""hankel top: what stands and how the daemon does, in a terminal and without one."""
+"""hankel top: standing alerts and the daemon's condition, in a terminal and without one."""
 import contextlib
 import fcntl
 import os
@@ -17,7 +17,7 @@ STEPS = '[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert =
 
 
 class Screen:
-    """A terminal of so many lines and columns with hankel top in it."""
+    """hankel top in a terminal of that many lines and columns."""
 
     def __init__(self, address, lines=24, columns=80):
         self.main, self.end = pty.openpty()
@@ -34,7 +34,7 @@ class Screen:
             self.all += os.read(self.main, 1 << 16)
 
     def shown(self):
-        """Lines of the last frame that is whole."""
+        """Lines of the last complete frame."""
         self.take()
         frames = self.all.decode(errors='replace').split('\033[H')
         whole = [f for f in frames if f.endswith('\033[J')]

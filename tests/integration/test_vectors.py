@@ -1,5 +1,5 @@
-"""Golden bytes: the Python client sends what proto/vectors/frames.json has, byte for byte, and makes of each frame that it receives
-what stands there. tests/unit/wire/test_vectors.c holds the C codec to the same file."""
+"""Golden bytes: the Python client sends the frames of proto/vectors/frames.json, byte for byte, and decodes each frame that it receives to the
+values there. tests/unit/wire/test_vectors.c tests the C codec with the same file."""
 import json
 import math
 import os
@@ -33,7 +33,7 @@ def number(text):
 
 
 class Pixels:
-    """What is used of an array of numpy, which need not be there: 16 bits each."""
+    """The part of a numpy array that the client uses, because numpy need not be installed: 16 bits each."""
     class dtype:
         kind, itemsize = 'u', 2
 
@@ -49,7 +49,7 @@ class Pixels:
 
 
 class Peer:
-    """The other end of a client's connection: reads one frame for each that it is told, and answers it."""
+    """The other end of a client's connection: reads frames, and answers each as it is told."""
 
     def __init__(self, *script):
         self.listener = socket.create_server(('127.0.0.1', 0))
@@ -85,7 +85,7 @@ class Vectors(unittest.TestCase):
         return self.client(['welcome'], *script, name='vectors 1.2', token='tökén', mac=True)
 
     def at(self, c, name):
-        """The next request has the tag of this vector."""
+        """Sets the client's next tag to that of this vector."""
         c._tag = VECTORS[name]['tag'] - 1
 
     def sent(self, c, peer, *names):

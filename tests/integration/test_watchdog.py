@@ -1,4 +1,4 @@
-"""A device that hangs, and what systemd is told meanwhile; see test_device_lost.py."""
+"""A device that hangs, and the notifications to systemd meanwhile; see test_device_lost.py."""
 import os
 import signal
 import socket
@@ -11,7 +11,7 @@ from test_device_lost import FAULT, Faulty
 
 
 class Watchdog(Faulty):
-    """What systemd is told: WATCHDOG=1 while the loop runs and batches come back, and only then."""
+    """Notifications to systemd: WATCHDOG=1 while the loop runs and batches come back, and only then."""
 
     def watched(self, fault, **how):
         self.directory = tempfile.TemporaryDirectory()
@@ -34,7 +34,7 @@ class Watchdog(Faulty):
             pass
 
     def silent_for(self, seconds):
-        """No WATCHDOG=1 comes for so long, but for what was on its way."""
+        """Asserts that no WATCHDOG=1 comes for that long, except for one on its way."""
         end = time.monotonic() + harness.WAIT
         self.told.settimeout(seconds)
         while True:
@@ -54,7 +54,7 @@ class Watchdog(Faulty):
             self.expect('WATCHDOG=1')
 
     def test_not_fed_while_a_batch_hangs(self):
-        """With no device_timeout that comes first, systemd restarts the daemon."""
+        """Without a shorter device_timeout, systemd restarts the daemon."""
         d = self.watched('hang', timeout='off', keys='drain = 2s\n')
         with d.client() as c:
             self.tick(c, c.register('a'), 0, FAULT)

@@ -1,4 +1,4 @@
-"""HTTP: what is answered, to whom, and that neither slow peers nor greedy ones hold anything up."""
+"""HTTP: answers, access control, and slow or greedy peers, which hold up nothing."""
 import contextlib
 import hashlib
 import http.client
@@ -171,7 +171,7 @@ class Peers(Web):
             said = '\n'.join(d.log)
             self.assertIn('refused at [listen web]: unknown token', said)
             self.assertNotIn('nonsense', said)
-            for _ in range(3):  # over max_failures: turned away from then on
+            for _ in range(3):  # over max_failures: refused from then on
                 with contextlib.suppress(OSError, http.client.HTTPException):
                     self.ask(d, '/metrics')
             with self.assertRaises((OSError, http.client.HTTPException)):
@@ -215,7 +215,7 @@ class Peers(Web):
         until(lambda: 'hankel_connections_http_open 1\n' in self.ask(d, '/metrics')[2], 'no connection to be left')
 
     def test_who_does_not_read_takes_no_memory_and_holds_up_nothing(self):
-        d = self.web(keys='threads = 1\nstuck = 2s\nidle = off\n')  # who is idle would be closed, too
+        d = self.web(keys='threads = 1\nstuck = 2s\nidle = off\n')  # idle connections would be closed, too
         self.feed(d, 2, 2)
         before, s = d.rss(), self.raw(d)
         s.settimeout(0.5)
@@ -229,7 +229,7 @@ class Peers(Web):
         self.feed(d, 2, 20)
         self.assertEqual(self.ask(d, '/metrics')[0], 200)
         self.assert_grew_less(d, before, 8 << 20)
-        # it goes on sending: a slow daemon may have answered all of it so far
+        # the peer continues sending: a slow daemon may have answered everything so far
         until(lambda: flood() or 'hankel_connections_http_open 1\n' in self.ask(d, '/metrics')[2], 'the one that does not read to be closed')
 
     def test_too_many_are_turned_away(self):

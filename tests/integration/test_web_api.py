@@ -1,4 +1,4 @@
-"""HTTP's API: what it answers, as openapi.json describes it; operating; the stream; and that no page of another site changes anything."""
+"""The HTTP API: its answers, which must fit openapi.json; operators' requests; the stream; and pages of other sites, which can change nothing."""
 import hashlib
 import http.client
 import json
@@ -114,7 +114,7 @@ class Operating(web.Api):
                         {'Origin': f'http://localhost:{port}'}, {'Sec_Fetch_Site': 'cross-site'}, {'Sec_Fetch_Site': 'same-site'},
                         {'Sec_Fetch_Site': 'x' * 900}, {'Origin': f'http://127.0.0.1:{port}.evil.example'}):
             self.assertEqual(self.ask(d, 'ack', {'sensor': 'pump'}, **headers)[0], 403, headers)
-        for host in 'evil.example', f'evil.example:{port}':  # a name that was made to point here
+        for host in 'evil.example', f'evil.example:{port}':  # another site's name that resolves to this machine
             self.assertEqual(self.ask(d, 'ack', {'sensor': 'pump'}, Host=host, Origin=f'http://{host}')[0], 421)
             self.assertEqual(self.ask(d, 'alerts', Host=host)[0], 421)
         self.assertNotIn('by', self.ask(d, 'alerts')[2]['alerts'][0])
@@ -156,7 +156,7 @@ class Operating(web.Api):
             stream = Stream(d, '', **bearer['viewer'])
             f.truncate(0)
             d.process.send_signal(1)
-            self.assertIsNone(stream.next() and None)  # closed: its token is not good any more
+            self.assertIsNone(stream.next() and None)  # closed: its token was revoked
             self.assertEqual(self.ask(d, 'sensors', **bearer['viewer'])[0], 401)
 
     def standing_by(self, d, who):
@@ -164,7 +164,7 @@ class Operating(web.Api):
 
 
 class Told(web.Api):
-    """What operators tell the daemon, and that it is remembered."""
+    """Operators' requests, and their records in the event log."""
 
     def incident(self, **how):
         d = self.web(detectors='[incidents]\nbudget = 100/day\ninterval = 1s\n' + web.STEPS, durability='journal', **how)
@@ -248,7 +248,7 @@ class Streaming(web.Api):
         self.ask(d, 'ack', {'sensor': 'pump'})
         self.assertGreater(Stream(d, 'glob=pump', Last_Event_ID=str(position)).next()[1], position)
         only.answer.fp.raw._sock.settimeout(0.3)
-        with self.assertRaises(TimeoutError):  # no alert was of that channel
+        with self.assertRaises(TimeoutError):  # no alert had that channel
             only.next()
 
     def test_the_end_of_the_daemon_ends_streams(self):

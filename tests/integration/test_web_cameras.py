@@ -1,4 +1,4 @@
-"""Cameras over HTTP: the last picture of each, small, as openapi.json has it, and what is bounded."""
+"""Cameras over HTTP: the last picture of each, scaled down, as openapi.json describes it, and limits."""
 import base64
 import math
 import os
@@ -37,7 +37,7 @@ class Cameras(web.Api):
         shown = self.ask(d, 'picture?camera=oven')[2]['shown']
         self.assertEqual({k: shown[k] for k in ('rows', 'columns', 'low', 'high')}, {'rows': 2, 'columns': 3, 'low': -23.0, 'high': 22.0})
         self.assertEqual(list(base64.b64decode(shown['cells'])), [int(1.5 + 254 * (v + 40) / 90) if v == v else 0 for row in small for v in row])
-        shown = self.ask(d, 'picture?camera=belt')[2]['shown']  # blocks of 9 pixels, of which every second one is looked at, and one row over
+        shown = self.ask(d, 'picture?camera=belt')[2]['shown']  # blocks of 9 pixels, of which every second one is read, and one row more
         self.assertEqual((shown['rows'], shown['columns'], set(base64.b64decode(shown['cells']))), (2, 228, {128}))
         shown = self.ask(d, 'picture?camera=' + urllib.parse.quote(name))[2]['shown']
         blocks = [[max(large[r][i] for r in range(a, min(a + 3, 40)) for i in range(b, b + 3)) for b in range(0, 600, 3)] for a in range(0, 40, 3)]
@@ -46,7 +46,7 @@ class Cameras(web.Api):
         self.assertEqual(list(base64.b64decode(shown['cells'])), [int(1.5 + 254 * (v - low) / (1000 - low)) for row in blocks for v in row])
 
     def test_so_many_and_no_more(self):
-        """Of 70 cameras 64 are shown: those that have sent last, whatever their clocks say."""
+        """Of 70 cameras 64 are shown: the last ones to send, whatever their clocks are."""
         d = self.daemon(DETECTORS.replace('512', '4'), listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
         for first in (0, 35):  # 64 cameras of a connection
             with hankeld.Client(f'127.0.0.1:{d.port["binary tcp"]}') as c:

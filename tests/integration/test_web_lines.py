@@ -1,4 +1,4 @@
-"""Lines of models over HTTP, each answer as openapi.json has it; and what the status says of models."""
+"""Lines of models over HTTP, whose answers must fit openapi.json; and models in the status."""
 import json
 import math
 import os

@@ -1,6 +1,6 @@
-"""A thousand open pages and streams are held, all of them hear of an alert, a slow one is bounded, and a scrape is answered meanwhile.
+"""A thousand open pages and streams: all of them get an alert, a slow one is bounded, and a scrape is answered meanwhile.
 
-By itself it prints what it has measured, and PAGES says of how many: PAGES=100 HANKELD=... HANKEL=... python3 test_web_many.py"""
+Run by hand it prints its measurements; PAGES is the number of pages: PAGES=100 HANKELD=... HANKEL=... python3 test_web_many.py"""
 import os
 import resource
 import selectors
@@ -19,7 +19,7 @@ STREAM = b'GET /api/v1/stream?what=events HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
 class Many(web.Api):
     def setUp(self):
-        """Room for descriptors: a page has two connections, whose other ends are the daemon's."""
+        """Raises the limit of descriptors: a page has two connections, and the daemon holds the other ends."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if hard < 8 * PAGES:
             self.skipTest(f'{8 * PAGES} descriptors are needed (ulimit -Hn)')
@@ -27,7 +27,8 @@ class Many(web.Api):
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
 
     def open(self, d):
-        """Pages: half of them hear by events, half by a WebSocket; and each asks as a page does, over a connection that it keeps, all at the same time. Their streams."""
+        """Opens pages: half of them use Server-Sent Events, half a WebSocket; each also sends a page's requests over a connection that it keeps, all at
+    the same time. Returns their streams."""
         kept = [self.connect(d) for _ in range(PAGES)]
         for path in 'status', 'alerts', 'incidents':
             for c in kept:
@@ -45,7 +46,7 @@ class Many(web.Api):
         return streams + [s.socket for s in sockets]
 
     def hear(self, streams, what):
-        """How long it takes until each of them has been sent it, s."""
+        """Seconds until each of them has been sent the alert."""
         begun, left = time.monotonic(), len(streams)
         with selectors.DefaultSelector() as ready:
             for s in streams:
@@ -61,7 +62,7 @@ class Many(web.Api):
         return time.monotonic() - begun
 
     def scrapes(self, d, n=20):
-        """Times of scrapes of the metrics, ms, in order."""
+        """Times of scrapes of the metrics, ms, ascending."""
         c, took = self.connect(d), []
         for _ in range(n):
             begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Points over HTTP from OpenTelemetry: OTLP/HTTP in protobuf and in JSON; what becomes of each kind of metric, and what is refused."""
+"""Points over HTTP from OpenTelemetry: OTLP/HTTP in protobuf and in JSON; the sensors of each kind of metric, and refusals."""
 import gzip
 import json
 import math
@@ -29,7 +29,7 @@ def attributes(number, pairs):
 
 
 class Protobuf:
-    """Messages, put together by hand. Points: dicts as in JSON, but with tags as pairs."""
+    """Messages, encoded by hand. Points are dicts as in JSON, but with tags as pairs."""
     kind = 'application/x-protobuf'
 
     @staticmethod

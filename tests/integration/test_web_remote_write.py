@@ -1,4 +1,4 @@
-"""Points over HTTP from Prometheus' remote write: what its samples become, what is refused, and the real Prometheus."""
+"""Points over HTTP from Prometheus' remote write: the points of its samples, refusals, and the real Prometheus."""
 import contextlib
 import http.client
 import json
@@ -46,7 +46,7 @@ def write_request(*series):
 
 
 def snappy(data):
-    """Snappy's block format, of nothing but literals."""
+    """Snappy's block format, with literals only."""
     return varint(len(data)) + b''.join(b'\xf4' + struct.pack('<H', len(data[at:at + 60000]) - 1) + data[at:at + 60000]
                                         for at in range(0, len(data), 60000))
 
@@ -110,7 +110,7 @@ class RemoteWrite(test_web_write.Case):
             self.assertEqual(self.push_bytes(d, bad)[0], 400, bad)
         self.assertEqual(self.push_bytes(d, good, Content_Encoding='identity')[0], 204)
         self.assertEqual(self.push_bytes(d, snappy(b''))[0], 204)
-        self.assertEqual(self.push_bytes(d, varint(40 << 20) + b'\xf0\x01')[0], 413)  # says that there are 40 MiB in it
+        self.assertEqual(self.push_bytes(d, varint(40 << 20) + b'\xf0\x01')[0], 413)  # claims to contain 40 MiB
         for kind in 'application/json', 'application/x-protobuf;proto=io.prometheus.write.v2.Request':
             self.assertEqual(self.push_bytes(d, snappy(good), Content_Type=kind)[0], 415)
         self.assertEqual(d.status()['points']['in'], 1)
@@ -118,7 +118,7 @@ class RemoteWrite(test_web_write.Case):
     def test_what_grows_when_it_is_unpacked_is_bounded(self):
         d = self.web()
         before = d.rss()
-        many = field(1, b'') * (7 << 20)  # each some bytes here, and many as a message
+        many = field(1, b'') * (7 << 20)  # each takes some bytes here, and many as a message
         self.assertEqual(self.push_bytes(d, snappy(many))[0], 413)
         at, most = START // MS, 10000 if harness.TSAN else 100000
         label = [('__name__', 'x' * 500)]

@@ -1,4 +1,4 @@
-"""HTTP's lists of sensors and machines, in parts, chosen and sorted; one sensor with its samples and its past scores."""
+"""Lists of sensors and machines over HTTP, in parts, filtered and sorted; one sensor with its samples and its past scores."""
 import http.client
 import threading
 import time
@@ -27,7 +27,7 @@ class Sensors(web.Api):
         self.assertEqual(self.ask(d, 'events')[0], 409)
 
     def listed(self, d, query, what='sensors'):
-        """All parts of a list, and how many these were."""
+        """All parts of a list together, and their number."""
         sensors, after, parts = [], None, 0
         while after is not None or parts == 0:
             part = self.ask(d, f'{what}?' + query + ('' if after is None else f'&after={after}'))[2]
@@ -68,7 +68,7 @@ class Sensors(web.Api):
             for k in range(n):
                 c.send(harness.points(handles, [START + (1000 + k) * 10**9], [web.value(k)]))
         at = {a['sensor']: a['time'] for a in self.standing(d, 2)}
-        with d.client() as c:  # it goes on as it was: its alert ends
+        with d.client() as c:  # it continues: its alert ends
             handles = c.register('first')
             last = at['first']
             while c.status()['alerts']['standing'] == 2:
@@ -97,7 +97,7 @@ class Sensors(web.Api):
                                   ('limit', {'a#limit'}), ('group', {'pair#1'})]:
             self.assertEqual(names('channel=' + channel), expected)
         self.assertEqual(names('state=waiting&limit=400'), set(some[2:]))
-        ok, parts = self.listed(d, 'state=ok&channel=score')  # behind over a thousand that are not
+        ok, parts = self.listed(d, 'state=ok&channel=score')  # after over a thousand others
         self.assertEqual(({s['name'] for s in ok}, parts), ({'a', 'b1x1', 'b1x2'}, 1))
         for sort in 'score', 'change':
             self.assertEqual(names(f'state=ok&channel=score&sort={sort}'), {'a', 'b1x1', 'b1x2'})
@@ -130,7 +130,7 @@ class Sensors(web.Api):
         self.assertEqual(self.ask(d, 'groups')[2], {'groups': [], 'count': 0})
         names = test_groups.NAMES + test_fields.NAMES
         with d.client() as c:
-            handles = c.register(*names, 'plant/c/late')  # of no point: in no machine
+            handles = c.register(*names, 'plant/c/late')  # without a point: in no machine
             for i, (row, weather) in enumerate(zip(test_groups.rows(), test_fields.rows())):  # machine b changes
                 c.send(harness.points(handles[:-1], [START + i * 10**9] * len(names), row + weather))
                 if i >= test_groups.CHANGE:  # step by step

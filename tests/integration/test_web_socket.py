@@ -1,4 +1,4 @@
-"""WebSocket: what the stream brings, chosen anew by messages, to pages of our own alone, and whatever a peer sends."""
+"""WebSocket: the stream, new selections by messages, pages of other sites, which are refused, and malformed frames."""
 import base64
 import hashlib
 import json
@@ -23,7 +23,7 @@ class Refused(Exception):
 
 
 class Socket:
-    """A client of RFC 6455, no more than the tests need."""
+    """A client of RFC 6455, as far as the tests need it."""
 
     def __init__(self, daemon, query='', buffer=None, **headers):
         self.socket = socket.socket()
@@ -76,7 +76,7 @@ class Socket:
             return None
 
     def message(self):
-        """The next that is text, as JSON says; pings are answered. When it is closed: the code and the reason, as a tuple."""
+        """The object of the next text message; answers pings. If the connection is closed: (code, reason)."""
         whole = b''
         while got := self.frame():
             kind, data, last = got
@@ -281,7 +281,7 @@ class Abuse(Sockets):
                         s.socket.sendall(rng.randbytes(rng.randrange(1, 300)))
                     elif kind == 1:  # whatever frame there is
                         s.send(rng.randbytes(rng.randrange(200)), rng.randrange(16), rng.random() < 0.5, rng.random() < 0.9)
-                    elif kind == 2:  # a length that is not so
+                    elif kind == 2:  # a wrong length
                         s.socket.sendall(bytes([0x81, 0x80 | rng.choice([126, 127])]) + rng.randbytes(12))
                     else:
                         s.send(rng.choice(['events', 'results a*', '', ' ', 'scores>=0.5', '\u20ac', 'since=1']))

@@ -1,4 +1,4 @@
-"""HTTP over TLS: what is served without it is served with it, to whom the listener's certificates and tokens say."""
+"""HTTP over TLS: the same answers as without, to the peers that the listener's certificates and tokens allow."""
 import contextlib
 import http.client
 import json
@@ -131,7 +131,7 @@ class Tls(secured.Secured):
                     got += more
             self.assertNotIn(b'200 OK', got)
         raw = socket.create_connection(('127.0.0.1', d.port['http tcp']), WAIT)
-        s = self.context().wrap_socket(raw, server_hostname='localhost')  # shakes hands, and asks nothing
+        s = self.context().wrap_socket(raw, server_hostname='localhost')  # completes the handshake, and sends no request
         begun = time.monotonic()
         with contextlib.closing(s), contextlib.suppress(OSError):
             self.assertEqual(s.recv(1), b'')

@@ -1,4 +1,4 @@
-"""Points over HTTP: from clients of InfluxDB, and what they are told of these; packed, in chunks, too large, too many, and over a kill."""
+"""Points over HTTP from clients of InfluxDB, and the answers: compressed, in chunks, too large, too many, and over a kill."""
 import base64
 import contextlib
 import gzip
@@ -29,7 +29,7 @@ class Case(web.Described):
         return status, json.loads(body) if body else None
 
     def sent(self, daemon, data):
-        """All that the daemon says to these bytes, or to one piece after the other, until it closes."""
+        """The whole answer to these bytes, or to one piece after the other, until the daemon closes the connection."""
         s = self.raw(daemon)
         s.settimeout(WAIT)
         for piece in data if isinstance(data, list) else [data]:
@@ -127,7 +127,7 @@ class Write(Case):
     def test_bodies_that_are_too_large(self):
         d = self.web()
         line = f's value=1 {START} '.encode()
-        filler = b'#' + b'x' * 4094 + b'\n'  # 4 KiB that are looked at and say nothing
+        filler = b'#' + b'x' * 4094 + b'\n'  # 4 KiB that are read and contain no point
         self.assertEqual(self.write(d, b'#' + b'x' * 60000 + b'\n', Content_Length=str(BODY + 1))[0], 413)
         chunk = b'%x\r\n%s\r\n' % (1 << 20, filler * (1 << 8))
         said = self.sent_while_it_goes(d, b'POST /write HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n', chunk, 40)
@@ -153,7 +153,7 @@ class Write(Case):
         def full():
             if self.ask(d, '/write', line)[0] == 429:
                 return True
-            for _ in range(BODIES // BODY):  # again, for one of them may have come when there was no room for it
+            for _ in range(BODIES // BODY):  # again, because one of them may have come when there was no room for it
                 s = d.connect('http tcp')
                 self.addCleanup(s.close)
                 s.sendall(b'POST /write HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n' % BODY)
@@ -223,7 +223,8 @@ class Clients(Case):
         self.assertEqual(json.loads(self.ask(d, '/health')[2])['status'], 'pass')
 
     def test_what_telegraf_sends(self):
-        """As its outputs.influxdb_v2 composes it, by reading: without token, organization or bucket, packed, in chunks; it looks for `code` and `message` in a refusal."""
+        """A request like that of Telegraf's outputs.influxdb_v2, as its source composes it: without token, organization or bucket, compressed, in chunks;
+        Telegraf looks for `code` and `message` in a refusal."""
         d = self.web()
 
         def send(lines):

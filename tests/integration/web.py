@@ -1,4 +1,4 @@
-"""HTTP in tests: a daemon with a listener for it, requests, and whether an answer is as the daemon's openapi.json describes it."""
+"""HTTP in tests: a daemon with a listener for it, requests, and a check of each answer against the daemon's openapi.json."""
 import contextlib
 import http.client
 import json
@@ -9,18 +9,18 @@ from harness import LISTENERS, START, WAIT, until
 
 LISTENER = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n'
 NOT_DESCRIBED = [('/healthz', 'GET'), ('/metrics', 'GET'), ('/ping', 'HEAD')]
-NO_SUCH = (404, 405, 421)  # what any path may be answered
+NO_SUCH = (404, 405, 421)  # statuses that any path may return
 
 STEPS = '[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n'
 
 
 def value(n):
-    """A step every 30 points, which is an alert."""
+    """A step every 30 points, each an alert."""
     return float(10 * ((n // 30) % 2) + (n * 7) % 5 * 0.125)
 
 
 def matches(schema, value, all_schemas, where='answer'):
-    """Complains where a value is not what a schema says; as much of JSON Schema as openapi.json uses."""
+    """Fails if a value does not fit a schema; has the part of JSON Schema that openapi.json uses."""
     if '$ref' in schema:
         return matches(all_schemas[schema['$ref'].rsplit('/', 1)[1]], value, all_schemas, where)
     kinds = {'object': dict, 'array': list, 'string': str, 'integer': int, 'number': (int, float), 'boolean': bool, 'null': type(None)}
@@ -42,7 +42,7 @@ def matches(schema, value, all_schemas, where='answer'):
 
 class Web(harness.Case):
     def web(self, extra='', **how):
-        """A daemon that listens for HTTP, too; `extra`: more keys of that listener."""
+        """A daemon with a listener for HTTP; `extra`: more keys of that listener."""
         return self.daemon(listeners=LISTENERS + LISTENER + extra, **how)
 
     def connect(self, daemon):
@@ -64,7 +64,7 @@ class Web(harness.Case):
         return r.status, r.headers, got
 
     def answered(self, c, path, method, r, body):
-        """Looks at every answer; see Described."""
+        """A hook for every answer; see Described."""
 
     def raw(self, daemon):
         """A socket to the listener."""
@@ -73,7 +73,7 @@ class Web(harness.Case):
         return s
 
     def said(self, sock):
-        """All that the daemon sends until it closes."""
+        """All bytes that the daemon sends until it closes the connection."""
         got = b''
         with contextlib.suppress(ConnectionResetError):
             while more := sock.recv(1 << 16):
@@ -90,7 +90,7 @@ class Web(harness.Case):
 
 
 class Described(Web):
-    """Every answer has to be as openapi.json has it."""
+    """Asserts that every answer fits openapi.json."""
 
     openapi = None
 
@@ -123,7 +123,7 @@ class Api(Described):
         return super().web(extra, detectors=how.pop('detectors', STEPS), keys=keys, **how)
 
     def ask(self, d, path, body=None, method=None, **headers):
-        """Status, headers, and what the JSON of the answer says."""
+        """Status, headers, and the object of the answer's JSON."""
         if body is not None:
             headers.setdefault('Content_Type', 'application/json')
             body = body if isinstance(body, (str, bytes)) else json.dumps(body)
@@ -131,7 +131,7 @@ class Api(Described):
         return status, headers, json.loads(answer)
 
     def step(self, d, names=('pump',)):
-        """A wave that changes its frequency, up to where an alert stands at each sensor, and no further."""
+        """Feeds a wave that changes its frequency, until an alert of each sensor stands."""
         with d.client() as c:
             handles = c.register(*names)
             for k in range(400):

@@ -11,7 +11,7 @@ STATES = ['warming', 'ok', 'gap', 'late', 'rejected', 'provisional']
 KINDS = ['', 'raised', 'corrected', 'cleared', 'stale', 'back']
 SANITIZED = os.environ.get('HANKEL_SANITIZE', 'none') != 'none'
 TSAN = os.environ.get('HANKEL_SANITIZE') == 'thread'
-WAIT = int(os.environ.get('HANKEL_WAIT', 240))  # seconds that anything may take before a test fails: only what hangs does
+WAIT = int(os.environ.get('HANKEL_WAIT', 240))  # seconds after which a test fails: only something that hangs takes so long
 
 HELLO, REGISTER, POINTS, SUBSCRIBE, UNSUBSCRIBE, PING, STATUS, BYE = range(1, 9)
 WELCOME, REGISTERED, DONE, PONG, REPORT, FAREWELL = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88
@@ -37,7 +37,7 @@ def points(handles, times, values, feed=0, sequence=0, before=0):
 
 
 class Reader:
-    """Takes strings, numbers and columns off a payload."""
+    """Reads strings, numbers and columns from a payload."""
 
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -57,7 +57,7 @@ class Reader:
 
 
 class Closed(Exception):
-    """The daemon closed the connection; `error` is the (code, message) that came before, or None."""
+    """The daemon has closed the connection; `error` is the (code, message) that came before, or None."""
 
     def __init__(self, error):
         super().__init__(f'closed by the daemon: {error}')
@@ -65,7 +65,7 @@ class Closed(Exception):
 
 
 class Client:
-    """A connection that speaks the binary protocol. Frames that come in between replies are kept: results, events, gaps, errors."""
+    """A connection of the binary protocol. Frames that come between replies are kept: results, events, gaps, errors."""
 
     def __init__(self, port, hello=True, sock=None):
         self.socket = sock or socket.create_connection(('127.0.0.1', port), WAIT)
@@ -90,7 +90,7 @@ class Client:
         self.socket.sendall(data)
 
     def receive(self):
-        """Next frame: type, tag, payload."""
+        """The next frame: type, tag, payload."""
         while True:
             if len(self.pending) >= 16:
                 length = struct.unpack_from('<I', self.pending, 4)[0]
@@ -155,7 +155,7 @@ class Client:
             self.keep(got, data)
 
     def register(self, *names):
-        """Handles; None for a name that was refused."""
+        """Registers names; returns handles, None for a refused name."""
         r = self.request(REGISTER, struct.pack('<I', len(names)) + b''.join(map(text, names)), REGISTERED)
         pairs = [r.take('II') for _ in range(r.one('I'))]
         return [None if reason else handle for handle, reason in pairs]
@@ -170,12 +170,12 @@ class Client:
         return json.loads(self.request(STATUS, b'', REPORT).data)
 
     def reload(self):
-        """Whether the configuration was taken over, and the lines that say what came of it."""
+        """Reloads the configuration; returns whether it is in force, and the lines of the answer."""
         r = self.request(RELOAD, b'', RELOADED)
         return r.one('B') == 1, r.data[1:].decode().splitlines()
 
     def bye(self, datagrams=0, n=0):
-        """Says farewell; everything owed has been kept when this returns."""
+        """Sends BYE, and waits for FAREWELL; all results that were due have been kept then."""
         self.request(BYE, struct.pack('<QQ', datagrams, n), FAREWELL)
 
     def wait_results(self, n, wait=WAIT):
@@ -191,7 +191,7 @@ class Client:
         return self.results
 
     def drain(self, quiet=0.3):
-        """Takes what comes until nothing has for a while, and the daemon, which may have been held up, answers twice with nothing
+        """Reads frames until none has come for a while, and the daemon, which may have been held up, answers twice with no frame
         before the answers."""
         before = -1
         while self.kept != before:
