@@ -4,36 +4,42 @@
 #include "cpu/detectors.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/calibrate.h"
+#include "daemon/cli/field_compare.h"
+#include "daemon/cli/field_trial.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/labelled_cut.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/svg_sheet.h"
 #include "daemon/cli/trial.h"
+#include "daemon/cli/trial_group.h"
+#include "daemon/cli/tuning.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define DETECTORS_MAX 256
-#define TUNED_MAX 8
 #define TRIALS_MAX 4096
 
 static const char help_text[] =
-    "usage: hankel evaluate [OPTION...] FOLDER\n\n"
+    "usage: hankel evaluate [OPTION...] FOLDER|FILE.csv\n\n"
     "Runs detectors over labelled recordings and judges their alerts: labels hit, labels that as many alerts at\n"
     "random instants would hit, false alerts, also per 1,000 points, the delay in points (median), and, if\n"
     "labels are change points, the covering (1: all segments are exact).\n\n"
     "FOLDER holds any of these, each of them a collection:\n"
-    "  nab/    CSV files, and windows.json: {\"FILE.csv\": [[\"FIRST TIME\", \"LAST TIME\"], ...], ...}\n"
+    "  nab/    CSV files, and windows.json: {\"FILE.csv\": [[\"FIRST TIME\", \"LAST TIME\"], ...], ...};\n"
+    "          a window [\"FIRST TIME\", \"LAST TIME\", \"SENSOR\"] is of one sensor of the file\n"
     "  tssb/   files NAME.txt of plain numbers, and desc.txt with lines NAME,WINDOW,CHANGE,CHANGE,...\n"
-    "  skab/   CSV files with a column changepoint that is 1 at a change\n\n"
+    "  skab/   CSV files with a column changepoint that is 1 at a change\n"
+    "FILE.csv is labelled by such a column, or by --labels; without labels all alerts are false.\n\n"
     "  --detector KEYS    parameters, such as algorithm=graph,window=20; may be repeated for another table;\n"
     "                     default: graph and novelty, as in hankel replay\n"
     "  --group KEYS       keys of a [group NAME] section: sensors of a file are one machine; files of one sensor\n"
     "                     are left out. An alert hits within five shortest parts\n"
+    "  --field KEYS       compare sensors alone with sensors in a field, side by side; KEYS as in hankel replay.\n"
+    "                     Alerts for which another sensor is to blame count as secondary only\n"
+    "  --labels FILE      labels of FILE.csv, in the form of windows.json\n"
     "  --given-windows    use a collection's window for a recording (tssb has them), not a window key\n"
     "  --backend NAME     auto (default), cpu, cuda or reference\n"
     "  --tune KEY=V|V...  search these values, and all combinations with other --tune, on half of the files of\n"
@@ -49,6 +55,7 @@ static const char help_text[] =
     "  hankel evaluate --detector algorithm=graph --given-windows recordings/\n"
     "  hankel evaluate --detector algorithm=ika --detector algorithm=graph --plots . recordings/\n"
     "  hankel evaluate --detector algorithm=shift --tune 'alert=0.3|0.4|0.5' --tune 'window=10|20|40' recordings/\n"
+    "  hankel evaluate --field interval=1h,q=5 --detector algorithm=shift --labels faults.json stations.csv\n"
     "  hankel evaluate --brief --detector window=48 --detector window=96 recordings/\n"
     "  hankel evaluate --brief --starts 287 --detector provisional=yes recordings/\n";
 
@@ -56,13 +63,14 @@ enum format { FORMAT_TABLE, FORMAT_CSV };
 
 struct evaluation {
   struct hk_trial trial;
-  const char *folder;
+  const char *folder; /* or a CSV file */
+  const char *labels; /* of that file; NULL: a column has them, or there are none */
+  const char *field;  /* keys; NULL: no field is compared */
   const char *detectors[DETECTORS_MAX];
   bool group[DETECTORS_MAX]; /* these keys are of a group */
   uint32_t n_detectors;
   bool grouped; /* those in hand are */
-  const char *tuned[TUNED_MAX];
-  uint32_t n_tuned;
+  struct hk_tuning tuning;
   const char *plots;      /* folder for them, or NULL */
   struct hk_sheet *sheet; /* that of the set in hand, or NULL, */
   uint32_t strip;         /* and the place of the detector there */
@@ -70,12 +78,6 @@ struct evaluation {
   uint64_t starts; /* points of the pieces that recordings are cut into; 0: they are not */
   bool brief, no_series, calibrate;
 };
-
-static int evaluate_ascending(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 static void evaluate_print_header(const struct evaluation *e, const char *keys)
 {
@@ -90,10 +92,8 @@ static void print_row(const struct evaluation *e, const char *keys, const char *
                       double *delay)
 {
   char middle[32] = "", covering[32] = "", each[32] = "";
-  if (v->hits > 0) {
-    qsort(delay, v->hits, sizeof *delay, evaluate_ascending);
-    snprintf(middle, sizeof middle, "%.0f", (delay[v->hits / 2] + delay[(v->hits - 1) / 2]) / 2);
-  }
+  if (v->hits > 0)
+    snprintf(middle, sizeof middle, "%.0f", hk_verdict_delay(v, delay));
   if (v->covered > 0)
     snprintf(covering, sizeof covering, "%.3f", v->covering / (double)v->covered);
   if (v->points > 0)
@@ -114,45 +114,18 @@ static void print_row(const struct evaluation *e, const char *keys, const char *
          (unsigned long long)v->misplaced, *each ? each : "-", *middle ? middle : "-", *covering ? covering : "-");
 }
 
-/* Joins the sensors of each file into one recording with the alerts of all, as an operator of the machine would see them. */
+/* Judges the alerts of all sensors of a file as an operator of the machine would see them. False: no memory. */
 static bool evaluate_print_together(const struct evaluation *e, const char *keys, const struct hk_labelled *set,
-                                    struct hk_outcome *all)
+                                    const struct hk_labelled *machines, const struct hk_outcome *all)
 {
-  struct hk_verdict sum = { 0 };
-  char title[64];
-  uint32_t most = 0;
-  for (uint32_t i = 0; i < set->n; i++)
-    most += all[i].n_found + set->recording[i].n_labels;
-  double *delay = calloc(most + 1, sizeof *delay);
-  struct hk_found *found = calloc(most + 1, sizeof *found);
-  const bool fine = delay && found;
-  for (uint32_t file = 0; file < set->n_files && fine; file++) {
-    struct hk_outcome one = { 0 };
-    const struct hk_recording *r = NULL;
-    for (uint32_t i = 0; i < set->n; i++) {
-      if (set->recording[i].file != file)
-        continue;
-      if (!r) {
-        r = &set->recording[i];
-        one = all[i];
-        one.n_found = 0;
-        one.found = found;
-        one.delay = delay + sum.hits;
-      }
-      for (uint32_t j = 0; j < all[i].n_found; j++)
-        found[one.n_found++] = all[i].found[j];
-    }
-    if (!r)
-      continue;
-    hk_trial_judge(set, r, &one);
-    one.verdict.covered = 0; /* the alerts are in no order */
-    hk_verdict_add(&sum, &one.verdict);
-  }
-  snprintf(title, sizeof title, "%s: any sensor of the rig", set->name);
+  struct hk_verdict sum;
+  double *delay = NULL;
+  char title[300];
+  const bool fine = hk_trial_together(set, machines, all, &sum, &delay) == 0;
+  snprintf(title, sizeof title, "%.255s: any sensor of the rig", set->name);
   if (fine)
     print_row(e, keys, set->name, title, &sum, delay);
   free(delay);
-  free(found);
   return fine;
 }
 
@@ -177,10 +150,10 @@ static int evaluate(const struct evaluation *e, const char *keys, const struct h
   const struct hk_labelled *set = e->grouped ? &machines : sensors;
   struct hk_outcome *all = calloc(sensors->n + 1, sizeof *all);
   int code = 0;
-  if (!all || (e->grouped && hk_trial_machines(sensors, &machines) < 0))
+  if (!all || hk_trial_machines(sensors, &machines) < 0)
     code = hk_failed(e->trial.argv, "out of memory");
   else
-    code = e->grouped ? hk_trial_group(&e->trial, sensors, keys, all) : hk_trial_score(&e->trial, sensors, keys, all);
+    code = e->grouped ? hk_trial_group(&e->trial, sensors, &machines, keys, all) : hk_trial_score(&e->trial, sensors, keys, all);
   struct hk_verdict sum = { 0 };
   double *delay = NULL;
   for (uint32_t i = 0; i < set->n && code == 0; i++) {
@@ -198,7 +171,7 @@ static int evaluate(const struct evaluation *e, const char *keys, const struct h
   }
   if (code == 0) {
     print_row(e, keys, set->name, title, &sum, delay);
-    if (set->n > set->n_files && !evaluate_print_together(e, keys, set, all))
+    if (set->n > set->n_files && !evaluate_print_together(e, keys, set, &machines, all))
       code = hk_failed(e->trial.argv, "out of memory");
   }
   if (code == 0 && e->calibrate && hk_calibrate(e->format == FORMAT_CSV, keys, set, all) < 0)
@@ -207,41 +180,25 @@ static int evaluate(const struct evaluation *e, const char *keys, const struct h
     plot(e, set, all);
   free(delay);
   hk_outcomes_free(all, sensors->n);
-  free(machines.recording);
+  hk_labelled_free(&machines);
   *out = sum;
   return code;
-}
-
-/* Keys with combination `number` of the tuned values behind them. False: there are fewer combinations, or the text is too long.
- */
-static bool combine(const struct evaluation *e, const char *keys, uint32_t number, char *text, size_t size)
-{
-  size_t length = (size_t)snprintf(text, size, "%s", keys);
-  for (uint32_t i = 0; i < e->n_tuned; i++) {
-    const char *value = strchr(e->tuned[i], '=') + 1;
-    uint32_t values = 1, which;
-    for (const char *at = value; *at; at++)
-      values += *at == '|';
-    which = number % values;
-    number /= values;
-    while (which-- > 0)
-      value = strchr(value, '|') + 1;
-    if (length < size)
-      length += (size_t)snprintf(text + length, size - length, "%s%.*s%.*s", length > 0 ? "," : "",
-                                 (int)(strchr(e->tuned[i], '=') + 1 - e->tuned[i]), e->tuned[i], (int)strcspn(value, "|"), value);
-  }
-  return number == 0 && length < size;
 }
 
 /* Looks at all keys before anything is scored. 0, or an exit code: then the fault was told. */
 static int evaluate_check(const struct evaluation *e)
 {
   char text[1024];
+  if (e->field) {
+    const int code = hk_field_trial_check(&e->trial, e->field);
+    if (code != 0)
+      return code;
+  }
   for (uint32_t i = 0; i < e->n_detectors; i++) {
-    const char *option = e->n_tuned > 0 ? "--tune" : e->group[i] ? "--group" : "--detector";
-    if (!combine(e, e->detectors[i], 0, text, sizeof text))
+    const char *option = e->tuning.n > 0 ? "--tune" : e->group[i] ? "--group" : "--detector";
+    if (!hk_tuning_combine(&e->tuning, e->detectors[i], 0, text, sizeof text))
       return hk_usage(e->trial.argv, "%s: over %zu characters", option, sizeof text - 1);
-    for (uint32_t trial = 0; combine(e, e->detectors[i], trial, text, sizeof text); trial++) {
+    for (uint32_t trial = 0; hk_tuning_combine(&e->tuning, e->detectors[i], trial, text, sizeof text); trial++) {
       if (trial == TRIALS_MAX)
         return hk_usage(e->trial.argv, "--tune: over %d combinations", TRIALS_MAX);
       const int code = (e->group[i] ? hk_trial_check_group : hk_trial_check)(&e->trial, option, text);
@@ -269,7 +226,7 @@ static int tune(const struct evaluation *e, const char *keys, const struct hk_la
       if ((int)(set->recording[i].file % 2) == odd)
         half[odd].recording[half[odd].n++] = set->recording[i];
   }
-  for (uint32_t trial = 0; code == 0 && combine(e, keys, trial, text, sizeof text); trial++) {
+  for (uint32_t trial = 0; code == 0 && hk_tuning_combine(&e->tuning, keys, trial, text, sizeof text); trial++) {
     snprintf(title, sizeof title, "%s, searched: %.100s", set->name, text + (*keys ? strlen(keys) + 1 : 0));
     code = evaluate(e, text, &half[0], title, false, verdict);
     if (code == 0 && hk_verdict_worth(verdict) > most) {
@@ -308,7 +265,7 @@ static void evaluate_explain(const struct evaluation *e, const char *keys, const
   char first[HK_WARMUP_TEXT_MAX], need[HK_WARMUP_TEXT_MAX + 64] = "", error[512];
   if (all->unscored == 0)
     return;
-  if (!e->grouped && e->n_tuned == 0 && !e->trial.given_windows && hk_detector_parse(keys, &d, error, sizeof error) == 0) {
+  if (!e->grouped && e->tuning.n == 0 && !e->trial.given_windows && hk_detector_parse(keys, &d, error, sizeof error) == 0) {
     hk_warmup_text(hk_warmup(&d), first);
     snprintf(need, sizeof need, ": the first comes with %s", first);
   }
@@ -331,14 +288,14 @@ static int evaluate_sets(struct evaluation *e, const char *keys, const struct hk
     e->sheet = sheets[i].file ? &sheets[i] : NULL;
     if (sets[i].n <= (e->grouped ? sets[i].n_files : 0))
       continue;
-    if (e->n_tuned > 0 && !hk_labelled_has_halves(&sets[i])) {
+    if (e->tuning.n > 0 && !hk_labelled_has_halves(&sets[i])) {
       fprintf(stderr, "hankel evaluate: --tune: %s is left out: two files are needed, one to search on, and one to evaluate on\n",
               sets[i].name);
       left_out = true;
       continue;
     }
     any = true;
-    code = e->n_tuned > 0 ? tune(e, keys, &sets[i], &sum) : evaluate(e, keys, &sets[i], name, !e->brief, &sum);
+    code = e->tuning.n > 0 ? tune(e, keys, &sets[i], &sum) : evaluate(e, keys, &sets[i], name, !e->brief, &sum);
     hk_verdict_add(&all, &sum);
   }
   if (code == 0)
@@ -348,41 +305,68 @@ static int evaluate_sets(struct evaluation *e, const char *keys, const struct hk
   return code;
 }
 
+/* Reads the collections of the folder, or the file. 0 or an exit code. */
+static int read_sets(const struct evaluation *e, struct hk_labelled *sets)
+{
+  char error[512];
+  uint32_t recordings = 0, several = 0;
+  if (hk_labelled_read_all(sets, e->folder, e->labels, error, sizeof error) < 0)
+    return hk_failed(e->trial.argv, "%s", error);
+  for (unsigned i = 0; i < HK_LABELLED_SETS; i++) {
+    if (e->starts > 0 && hk_labelled_cut(&sets[i], (uint32_t)e->starts) != 0)
+      return hk_failed(e->trial.argv, "out of memory");
+    recordings += sets[i].n;
+    several += sets[i].n - sets[i].n_files;
+  }
+  if (recordings == 0)
+    return hk_failed(e->trial.argv, "%s: there is no recording in it", e->folder);
+  if (several == 0 && e->field)
+    return hk_failed(e->trial.argv, "--field: %s: no file there has several sensors", e->folder);
+  for (uint32_t i = 0; i < e->n_detectors; i++)
+    if (e->group[i] && several == 0)
+      return hk_failed(e->trial.argv, "--group: %s: no file there has several sensors", e->folder);
+  return 0;
+}
+
+/* A detector on all sets, on sensors alone and in their field. 0 or an exit code. */
+static int compare_sets(struct evaluation *e, const char *keys, const struct hk_labelled *sets)
+{
+  const struct hk_field_compare compare = { &e->trial, e->field, keys, e->format == FORMAT_CSV, e->brief };
+  struct hk_field_verdict sum = { 0 };
+  int code = 0;
+  for (unsigned i = 0; i < HK_LABELLED_SETS && code == 0; i++)
+    if (sets[i].n > 0)
+      code = hk_field_compare_set(&compare, &sets[i], &sum);
+  if (code == 0) {
+    hk_field_compare_end(&compare, &sum);
+    evaluate_explain(e, keys, &sum.field);
+  }
+  return code;
+}
+
+static const char *csv_header(const struct evaluation *e)
+{
+  if (e->field)
+    return HK_FIELD_COMPARE_HEADER;
+  return e->calibrate ? HK_CALIBRATION_HEADER
+                      : "detector,set,recording,points,labels,alerts,hits,chance,false,false_per_1000,delay,covering";
+}
+
 static int evaluate_all(struct evaluation *e)
 {
   struct hk_labelled sets[HK_LABELLED_SETS] = { { 0 } };
   struct hk_sheet sheets[HK_LABELLED_SETS] = { { 0 } };
-  char error[512];
-  int code = evaluate_check(e), there = 0;
-  uint32_t recordings = 0, machines = 0;
-  for (unsigned i = 0; i < HK_LABELLED_SETS && code == 0; i++) {
-    const int status = hk_labelled_read(&sets[i], e->folder, i, error, sizeof error);
-    if (status < 0)
-      code = hk_failed(e->trial.argv, "%s", error);
-    else if (e->starts > 0 && hk_labelled_cut(&sets[i], (uint32_t)e->starts) != 0)
-      code = hk_failed(e->trial.argv, "out of memory");
-    there += status > 0;
-    recordings += sets[i].n;
-    machines += sets[i].n - sets[i].n_files;
-  }
-  if (code == 0 && there == 0)
-    code = hk_failed(e->trial.argv, "%s: %s", e->folder,
-                     access(e->folder, F_OK) == 0 ? "holds none of nab/, tssb/ and skab/; --help says what these are"
-                                                  : strerror(errno));
-  if (code == 0 && recordings == 0)
-    code = hk_failed(e->trial.argv, "%s: there is no recording in it", e->folder);
-  for (uint32_t i = 0; i < e->n_detectors && code == 0; i++)
-    if (e->group[i] && machines == 0)
-      code = hk_failed(e->trial.argv, "--group: %s: no file there has several sensors", e->folder);
+  int code = evaluate_check(e);
+  if (code == 0)
+    code = read_sets(e, sets);
   if (code == 0)
     code = open_sheets(e, sets, sheets);
   if (code == 0 && e->format == FORMAT_CSV)
-    puts(e->calibrate ? HK_CALIBRATION_HEADER
-                      : "detector,set,recording,points,labels,alerts,hits,chance,false,false_per_1000,delay,covering");
+    puts(csv_header(e));
   for (uint32_t i = 0; i < e->n_detectors && code == 0; i++) {
     e->grouped = e->group[i];
     e->strip = i;
-    code = evaluate_sets(e, e->detectors[i], sets, sheets);
+    code = e->field ? compare_sets(e, e->detectors[i], sets) : evaluate_sets(e, e->detectors[i], sets, sheets);
   }
   for (unsigned i = 0; i < HK_LABELLED_SETS; i++) {
     const int status = sheets[i].file ? hk_sheet_close(&sheets[i]) : 0;
@@ -403,12 +387,14 @@ static int check_together(struct evaluation *e)
     e->detectors[e->n_detectors++] = "algorithm=graph," HK_UNTUNED_GRAPH("");
     e->detectors[e->n_detectors++] = "algorithm=novelty," HK_UNTUNED_NOVELTY("");
   }
-  if (e->plots && (e->n_tuned > 0 || any_group))
+  if (e->plots && (e->tuning.n > 0 || any_group))
     return hk_usage(e->trial.argv, "--plots: not with --tune or --group");
   if (e->plots && e->n_detectors > HK_SHEET_DETECTORS)
     return hk_usage(e->trial.argv, "--plots: of at most %d detectors", HK_SHEET_DETECTORS);
-  if (e->calibrate && e->n_tuned > 0)
+  if (e->calibrate && e->tuning.n > 0)
     return hk_usage(e->trial.argv, "--calibrate: not with --tune");
+  if (e->field && (any_group || e->tuning.n > 0 || e->calibrate || e->plots || e->starts > 0))
+    return hk_usage(e->trial.argv, "--field: not with --group, --tune, --calibrate, --plots or --starts");
   return 0;
 }
 
@@ -418,6 +404,16 @@ static int add_detector(struct evaluation *e, bool group)
     return hk_usage(e->trial.argv, "--detector and --group: over %d of them", DETECTORS_MAX);
   e->group[e->n_detectors] = group;
   e->detectors[e->n_detectors++] = optarg;
+  return 0;
+}
+
+static int add_tuned(struct evaluation *e)
+{
+  if (e->tuning.n == HK_TUNED_MAX)
+    return hk_usage(e->trial.argv, "--tune: over %d of them", HK_TUNED_MAX);
+  if (!strchr(optarg, '='))
+    return hk_usage(e->trial.argv, "--tune: %s: not KEY=VALUE|VALUE...", optarg);
+  e->tuning.tuned[e->tuning.n++] = optarg;
   return 0;
 }
 
@@ -431,6 +427,8 @@ static const struct option options[] = {
   { "plots", required_argument, NULL, 'p' },
   { "no-series", no_argument, NULL, 'n' },
   { "group", required_argument, NULL, 'm' },
+  { "field", required_argument, NULL, 'F' },
+  { "labels", required_argument, NULL, 'l' },
   { "calibrate", no_argument, NULL, 'c' },
   { "starts", required_argument, NULL, 's' },
   { "help", no_argument, NULL, 'h' },
@@ -451,15 +449,17 @@ int hk_command_evaluate(int argc, char **argv)
     case 'm':
       code = add_detector(&e, option == 'm');
       break;
+    case 'F':
+      e.field = optarg;
+      break;
+    case 'l':
+      e.labels = optarg;
+      break;
     case 'g':
       e.trial.given_windows = true;
       break;
     case 't':
-      if (e.n_tuned == TUNED_MAX)
-        return hk_usage(argv, "--tune: over %d of them", TUNED_MAX);
-      if (!strchr(optarg, '='))
-        return hk_usage(argv, "--tune: %s: not KEY=VALUE|VALUE...", optarg);
-      e.tuned[e.n_tuned++] = optarg;
+      code = add_tuned(&e);
       break;
     case 'r':
       e.brief = true;
@@ -489,7 +489,7 @@ int hk_command_evaluate(int argc, char **argv)
       return code;
   }
   if (argc - optind != 1)
-    return hk_usage(argv, argc == optind ? "no folder is given" : "more than one folder is given");
+    return hk_usage(argv, argc == optind ? "no folder or file is given" : "more than one folder or file is given");
   e.folder = argv[optind];
   if ((code = check_together(&e)) != 0)
     return code;

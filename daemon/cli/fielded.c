@@ -7,17 +7,18 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct hk_fielded {
   struct hk_field *field;
-  const struct hk_recordings *csv;
+  const char *command; /* whose messages they are */
   struct hk_field_binding binding;
-  uint32_t n, kind; /* kind: enum hk_field_operator */
-  char suffix[16];  /* of names of derived sensors */
-  char **name;      /* of these */
+  uint32_t n, kind;      /* kind: enum hk_field_operator */
+  char suffix[16];       /* of names of derived sensors */
+  char **sensor, **name; /* names, and those of derived sensors */
   struct hk_field_row row;
   uint32_t at; /* in it; row.n: it is through */
   uint64_t points, spikes;
@@ -27,17 +28,28 @@ struct hk_fielded {
   uint32_t n_changes, room_changes, told;
 };
 
-static bool join_all(struct hk_fielded *f, const struct hk_recordings *csv)
+/* Prints a line about the field on standard error, as the command that made it. */
+__attribute__((format(printf, 2, 3))) static void fielded_say(const struct hk_fielded *f, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  fprintf(stderr, "hankel %s: ", f->command);
+  vfprintf(stderr, format, arguments);
+  fputc('\n', stderr);
+  va_end(arguments);
+}
+
+static bool join_all(struct hk_fielded *f, const char *const *sensor)
 {
   for (uint32_t i = 0; i < f->n; i++) {
-    const char *sensor = hk_recording_sensor(csv, i);
-    const size_t length = strlen(sensor);
+    const size_t length = strlen(sensor[i]);
     uint32_t member;
+    f->sensor[i] = strdup(sensor[i]);
     f->name[i] = malloc(length + strlen(f->suffix) + 1);
-    if (!f->name[i] || hk_field_join(f->field, &member) != 0 || member != i)
+    if (!f->sensor[i] || !f->name[i] || hk_field_join(f->field, &member) != 0 || member != i)
       return false;
-    hk_field_binding_join(&f->binding, f->field, member, sensor, length);
-    memcpy(f->name[i], sensor, length);
+    hk_field_binding_join(&f->binding, f->field, member, sensor[i], length);
+    memcpy(f->name[i], sensor[i], length);
     memcpy(f->name[i] + length, f->suffix, strlen(f->suffix) + 1);
   }
   return true;
@@ -58,13 +70,12 @@ static int make_field(struct hk_fielded *f, const struct hk_field_rule *rule, ch
   return status;
 }
 
-int hk_fielded_open(struct hk_fielded **out, char **argv, const char *keys, const struct hk_recordings *csv)
+int hk_fielded_open_named(struct hk_fielded **out, char **argv, const char *keys, const char *const *sensor, uint32_t n)
 {
   struct hk_field_rule rule;
   char error[1024];
   if (hk_field_parse(keys, &rule, error, sizeof error) != 0)
     return hk_usage(argv, "--field: %s", error);
-  const uint32_t n = hk_recording_sensors(csv);
   if (n > rule.members)
     return hk_usage(argv, "--field: members = %u, and there are %u sensors", rule.members, n);
   struct hk_fielded *f = calloc(1, sizeof *f);
@@ -74,26 +85,42 @@ int hk_fielded_open(struct hk_fielded **out, char **argv, const char *keys, cons
   if (hk_field_binding_open(&f->binding, &rule, error, sizeof error) != 0)
     return hk_failed(argv, "--field: %s", error);
   f->n = n;
-  f->csv = csv;
+  f->command = argv[0];
   f->kind = rule.kind;
   f->samples = hk_field_filters(&rule) ? hk_field_filter_rule(&rule).samples : 0;
   f->fit = hk_field_arma_rows(&rule);
   snprintf(f->suffix, sizeof f->suffix, "#%s", hk_field_operator_name(rule.kind));
+  f->sensor = calloc(n + 1, sizeof *f->sensor);
   f->name = calloc(n + 1, sizeof *f->name);
-  if (f->name && make_field(f, &rule, error, sizeof error) != 0)
+  const bool room = f->sensor && f->name;
+  if (room && make_field(f, &rule, error, sizeof error) != 0)
     return hk_failed(argv, "--field: %s%s%s", rule.file, rule.file[0] ? ": " : "", error);
-  return f->name && join_all(f, csv)
+  return room && join_all(f, sensor)
              ? 0
              : hk_failed(argv, "no memory for a field of %u sensors: it needs %" PRIu64 " bytes", n, hk_field_need(&rule, n));
+}
+
+int hk_fielded_open(struct hk_fielded **out, char **argv, const char *keys, const struct hk_recordings *csv)
+{
+  const uint32_t n = hk_recording_sensors(csv);
+  const char **sensor = calloc(n + 1, sizeof *sensor);
+  for (uint32_t i = 0; sensor && i < n; i++)
+    sensor[i] = hk_recording_sensor(csv, i);
+  const int code = sensor ? hk_fielded_open_named(out, argv, keys, sensor, n) : hk_failed(argv, "out of memory");
+  free(sensor);
+  return code;
 }
 
 void hk_fielded_close(struct hk_fielded *f)
 {
   if (!f)
     return;
-  for (uint32_t i = 0; f->name && i < f->n; i++)
+  for (uint32_t i = 0; f->name && f->sensor && i < f->n; i++) {
     free(f->name[i]);
+    free(f->sensor[i]);
+  }
   free(f->name);
+  free(f->sensor);
   free(f->change);
   hk_field_binding_close(&f->binding);
   hk_field_free(f->field);
@@ -144,7 +171,7 @@ const struct hk_event *hk_fielded_change(struct hk_fielded *f, int64_t time, con
   const struct hk_event *change = &f->change[f->told++];
   const struct hk_focus_line *line = hk_field_line_of(f->field);
   const uint32_t member = f->binding.member[line->node[hk_focus_nearest(line, change->after)]];
-  *sensor = member < f->n ? hk_recording_sensor(f->csv, member) : "?";
+  *sensor = member < f->n ? f->sensor[member] : "?";
   return change;
 }
 
@@ -185,25 +212,20 @@ static void explain_model(const struct hk_fielded *f)
   for (uint32_t i = 0; i < plan->sensors; i++) {
     const struct hk_model_sensor *s = &plan->sensor[i];
     if (f->binding.member[i] == HK_RESIDUAL_NONE)
-      fprintf(stderr, "hankel replay: the recording has no sensor %.*s of the model\n", (int)s->name.length, s->name.text);
+      fielded_say(f, "the recording has no sensor %.*s of the model", (int)s->name.length, s->name.text);
     else if (!s->boundary && !isnan(hk_model_explains(model, i)))
-      fprintf(stderr, "hankel replay: %.*s: the model explains %.1f %% of its variance\n", (int)s->name.length, s->name.text,
-              100 * hk_model_explains(model, i));
+      fielded_say(f, "%.*s: the model explains %.1f %% of its variance", (int)s->name.length, s->name.text,
+                  100 * hk_model_explains(model, i));
   }
   if (f->points == 0 && plan->matrix)
-    fprintf(stderr,
-            "hankel replay: the model has no values: it begins when all boundaries have values, and needs %.0f s to forget its "
-            "start\n",
-            silence);
+    fielded_say(f, "the model has no values: it begins when all boundaries have values, and needs %.0f s to forget its start",
+                silence);
   else if (f->points == 0)
-    fprintf(stderr,
-            "hankel replay: the model has no values: it begins when both boundaries have values, and needs %.0f s from then on\n",
-            silence);
+    fielded_say(f, "the model has no values: it begins when both boundaries have values, and needs %.0f s from then on", silence);
   for (uint32_t i = 0; i < plan->lines && f->points > 0 && !plan->matrix; i++) {
     const struct hk_model_word *name = &plan->line[i].name;
-    fprintf(stderr, "hankel replay: %s%s%.*s, as a multiple of what the model file says: %.4f\n",
-            plan->heat ? "loss of heat" : "friction", name->length > 0 ? " of " : "", (int)name->length, name->text,
-            hk_model_friction(model, i));
+    fielded_say(f, "%s%s%.*s, as a multiple of what the model file says: %.4f", plan->heat ? "loss of heat" : "friction",
+                name->length > 0 ? " of " : "", (int)name->length, name->text, hk_model_friction(model, i));
   }
 }
 
@@ -216,24 +238,24 @@ static void explain_line(const struct hk_fielded *f)
   for (uint32_t i = 0; i < nodes; i++)
     lacking += f->binding.member[i] == HK_RESIDUAL_NONE;
   if (lacking > 0)
-    fprintf(stderr, "hankel replay: the recording lacks %u of the %u sensors that have a position\n", lacking, nodes);
+    fielded_say(f, "the recording lacks %u of the %u sensors that have a position", lacking, nodes);
   if (f->points == 0)
-    fprintf(stderr,
-            "hankel replay: no sensor of the line has a value: %u of %u sensors have a position and %u rows with a change to "
-            "measure noise by; a place needs at least 3 such sensors within `reach`, and half of all there\n",
-            count.settled, f->n, HK_FOCUS_SETTLE);
+    fielded_say(f,
+                "no sensor of the line has a value: %u of %u sensors have a position and %u rows with a change to "
+                "measure noise by; a place needs at least 3 such sensors within `reach`, and half of all there",
+                count.settled, f->n, HK_FOCUS_SETTLE);
 }
 
 /* How many values were spikes. */
 static void explain_filter(const struct hk_fielded *f)
 {
   if (f->points == 0)
-    fprintf(stderr,
-            "hankel replay: no sensor has a filtered value: each needs the last %u samples within %u rows; is "
-            "interval the time between two samples?\n",
-            f->samples, f->samples);
+    fielded_say(f,
+                "no sensor has a filtered value: each needs the last %u samples within %u rows; is "
+                "interval the time between two samples?",
+                f->samples, f->samples);
   else
-    fprintf(stderr, "hankel replay: %" PRIu64 " of %" PRIu64 " values were spikes\n", f->spikes, f->points);
+    fielded_say(f, "%" PRIu64 " of %" PRIu64 " values were spikes", f->spikes, f->points);
 }
 
 /* Why there is no exponent, or no forecast. */
@@ -241,13 +263,12 @@ static void explain_exponents(const struct hk_fielded *f)
 {
   if (f->points > 0)
     return;
-  fprintf(
-      stderr,
-      "hankel replay: no sensor has an exponent: each needs %u samples that move, within %u rows; is interval the time between "
-      "two samples?\n",
-      HK_HOELDER_SAMPLES, HK_HOELDER_SAMPLES);
+  fielded_say(f,
+              "no sensor has an exponent: each needs %u samples that move, within %u rows; is interval the time between "
+              "two samples?",
+              HK_HOELDER_SAMPLES, HK_HOELDER_SAMPLES);
   if (f->kind == HK_FIELD_ARMA)
-    fprintf(stderr, "hankel replay: and arma begins after two fits of %u exponents each\n", f->fit);
+    fielded_say(f, "and arma begins after two fits of %u exponents each", f->fit);
 }
 
 void hk_fielded_explain(const struct hk_fielded *f)
@@ -270,13 +291,13 @@ void hk_fielded_explain(const struct hk_fielded *f)
   }
   const struct hk_field_count count = hk_field_count(f->field);
   if (f->points == 0)
-    fprintf(stderr,
-            "hankel replay: no sensor of the field has a residual: a sensor needs %u rows to settle, and as many more with two "
-            "neighbours\n",
-            HK_RESIDUAL_SETTLE);
+    fielded_say(f,
+                "no sensor of the field has a residual: a sensor needs %u rows to settle, and as many more with two "
+                "neighbours",
+                HK_RESIDUAL_SETTLE);
   else if (count.explained < f->n)
-    fprintf(stderr,
-            "hankel replay: %u of %u sensors have no residual at the end: %u have fewer than %u rows, or stand still; "
-            "the others have fewer than two neighbours that have\n",
-            f->n - count.explained, f->n, f->n - count.settled, HK_RESIDUAL_SETTLE);
+    fielded_say(f,
+                "%u of %u sensors have no residual at the end: %u have fewer than %u rows, or stand still; "
+                "the others have fewer than two neighbours that have",
+                f->n - count.explained, f->n, f->n - count.settled, HK_RESIDUAL_SETTLE);
 }

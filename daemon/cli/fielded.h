@@ -1,6 +1,5 @@
-/* Applies a field to a recording: converts its points into points of the derived sensors, SENSOR#residual, SENSOR#model or
- * SENSOR#focus, which
- * have the same numbers. Thread: the caller's. */
+/* Applies a field to a recording: converts its points into points of the derived sensors, such as SENSOR#residual, SENSOR#model
+ * or SENSOR#focus, which have the same numbers. Thread: the caller's. */
 #ifndef HK_FIELDED_H
 #define HK_FIELDED_H
 
@@ -16,6 +15,8 @@ struct hk_fielded;
 /* keys: as in a [field NAME] section (hk_field_parse). All sensors of the recording must be known. Returns 0, or an exit code
  * after a message that names --field. */
 int hk_fielded_open(struct hk_fielded **out, char **argv, const char *keys, const struct hk_recordings *csv);
+/* The same with the names of n sensors, of which it makes copies. */
+int hk_fielded_open_named(struct hk_fielded **out, char **argv, const char *keys, const char *const *sensor, uint32_t n);
 void hk_fielded_close(struct hk_fielded *fielded); /* NULL is allowed */
 
 const char *hk_fielded_name(const struct hk_fielded *fielded, uint32_t sensor);
@@ -38,7 +39,7 @@ const char *hk_fielded_blamed(const struct hk_fielded *fielded, uint32_t sensor,
 /* The next change that was found up to a time, and the sensor where it began; NULL: none. */
 const struct hk_event *hk_fielded_change(struct hk_fielded *fielded, int64_t time, const char **sensor);
 
-/* Reports on standard error which sensors have no residual. */
+/* Reports on standard error which sensors have no derived points, and what a model or a filter found. */
 void hk_fielded_explain(const struct hk_fielded *fielded);
 
 #endif

@@ -2,6 +2,7 @@
 #include "daemon/cli/judge.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static uint32_t judge_larger(uint32_t a, uint32_t b)
 {
@@ -79,6 +80,18 @@ double hk_verdict_worth(const struct hk_verdict *v)
   if (v->covered > 0)
     return v->covering / (double)v->covered;
   return v->labels + v->alerts > 0 ? ((double)v->hits - v->chance) / (double)(v->labels + v->alerts) : 0;
+}
+
+static int judge_ascending(const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+double hk_verdict_delay(const struct hk_verdict *v, double *delay)
+{
+  qsort(delay, v->hits, sizeof *delay, judge_ascending);
+  return (delay[v->hits / 2] + delay[(v->hits - 1) / 2]) / 2;
 }
 
 void hk_verdict_add(struct hk_verdict *sum, const struct hk_verdict *one)

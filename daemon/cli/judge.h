@@ -50,6 +50,9 @@ double hk_judge_covering(uint32_t points, const struct hk_found *found, uint32_t
  * and alerts. */
 double hk_verdict_worth(const struct hk_verdict *v);
 
+/* The median of the delays of its hits, of which there is one at least; puts them in order. */
+double hk_verdict_delay(const struct hk_verdict *v, double *delay);
+
 void hk_verdict_add(struct hk_verdict *sum, const struct hk_verdict *one);
 
 #endif

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SENSORS_MAX 256
+#define SENSORS_MAX 4096
 #define JSON_MAX (64 << 20) /* bytes of windows.json */
 
 static int labelled_no_memory(char *error, size_t size)
@@ -21,7 +21,7 @@ static int labelled_no_memory(char *error, size_t size)
   return -ENOMEM;
 }
 
-static int add_point(struct hk_recording *r, int64_t time, double value)
+int hk_labelled_add_point(struct hk_recording *r, int64_t time, double value)
 {
   if (r->n == r->room) {
     const uint32_t room = r->room ? 2 * r->room : 1024;
@@ -71,15 +71,14 @@ static struct hk_recording *add_recording(struct hk_labelled *set, const char *f
   return r;
 }
 
-/* Reads one file; its sensors become recordings, but for columns that label. A row whose `changepoint` is 1 is a label of all. */
-static int labelled_read_file(struct hk_labelled *set, const char *folder, const char *file, char *error, size_t size)
+/* Reads one file, named so; its sensors become recordings, but for columns that label. A row whose `changepoint` is 1 is a label
+ * of all. */
+static int read_csv(struct hk_labelled *set, const char *path, const char *file, char *error, size_t size)
 {
-  char path[4096];
   struct hk_csv *csv = NULL;
   struct hk_csv_row row;
   uint32_t recording[SENSORS_MAX], first = set->n;
   const struct hk_csv_config config = { .path = path };
-  snprintf(path, sizeof path, "%s/%s", folder, file);
   int status = hk_csv_open(&csv, &config, error, size);
   if (status < 0)
     return status;
@@ -100,7 +99,7 @@ static int labelled_read_file(struct hk_labelled *set, const char *folder, const
     for (uint32_t i = 0; i < row.n && status == 0; i++) {
       const uint32_t to = recording[row.sensor[i]];
       if (to < set->n)
-        status = add_point(&set->recording[to], row.time, row.value[i]);
+        status = hk_labelled_add_point(&set->recording[to], row.time, row.value[i]);
       for (uint32_t j = first; to == CHANGE && fabs(row.value[i] - 1) < 1e-9 && j < set->n && status == 0; j++)
         status = add_label(&set->recording[j], row.time, row.time);
     }
@@ -110,6 +109,13 @@ static int labelled_read_file(struct hk_labelled *set, const char *folder, const
   set->n_files++;
   hk_csv_close(csv);
   return status;
+}
+
+static int labelled_read_file(struct hk_labelled *set, const char *folder, const char *file, char *error, size_t size)
+{
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s", folder, file);
+  return read_csv(set, path, file, error, size);
 }
 
 /* What a file says, to be deleted; or NULL with a message. */
@@ -134,6 +140,21 @@ static cJSON *labelled_read_json(const char *path, char *error, size_t size)
   return json;
 }
 
+/* Adds a label to the recordings from `at` on, all of one file: to those of this sensor, or to all (NULL). 0, -ENOENT: there is
+ * no such sensor; or -ENOMEM. */
+static int label_sensors(struct hk_labelled *set, uint32_t at, const char *sensor, const struct hk_label *label)
+{
+  bool any = false;
+  for (uint32_t i = at; i < set->n; i++) {
+    if (sensor && strcmp(set->recording[i].sensor, sensor) != 0)
+      continue;
+    any = true;
+    if (add_label(&set->recording[i], label->first, label->last) < 0)
+      return -ENOMEM;
+  }
+  return any || !sensor ? 0 : -ENOENT;
+}
+
 /* Labels the recordings from `at` on, all of one file, with its windows. 0, or a negative errno with a message of what is wrong
  * with them. */
 static int label_windows(struct hk_labelled *set, uint32_t at, const cJSON *windows, char *error, size_t size)
@@ -154,11 +175,14 @@ static int label_windows(struct hk_labelled *set, uint32_t at, const cJSON *wind
   cJSON_ArrayForEach(window, windows)
   {
     const char *first = cJSON_GetStringValue(cJSON_GetArrayItem(window, 0)),
-               *last = cJSON_GetStringValue(cJSON_GetArrayItem(window, 1));
+               *last = cJSON_GetStringValue(cJSON_GetArrayItem(window, 1)),
+               *sensor = cJSON_GetStringValue(cJSON_GetArrayItem(window, 2));
     struct hk_label label;
     const char *wrong = NULL;
     if (!first || !last || hk_timestamp_parse_date(first, &label.first) < 0 || hk_timestamp_parse_date(last, &label.last) < 0)
       wrong = "is no pair of times";
+    else if (cJSON_GetArraySize(window) > 2 && !sensor)
+      wrong = "has a third part that is not the name of a sensor";
     else if (label.last < label.first)
       wrong = "ends before it begins";
     else if (label.first > end || label.last < begin)
@@ -167,23 +191,34 @@ static int label_windows(struct hk_labelled *set, uint32_t at, const cJSON *wind
       snprintf(error, size, "the window [%.40s, %.40s] %s", first ? first : "?", last ? last : "?", wrong);
       return -EINVAL;
     }
-    for (uint32_t i = at; i < set->n; i++)
-      if (add_label(&set->recording[i], label.first, label.last) < 0)
-        return labelled_no_memory(error, size);
+    const int status = label_sensors(set, at, sensor, &label);
+    if (status == -ENOENT)
+      snprintf(error, size, "the window [%.40s, %.40s] is of %.200s, and there is no such sensor", first, last, sensor);
+    else if (status < 0)
+      (void)labelled_no_memory(error, size);
+    if (status < 0)
+      return status;
   }
   return 0;
 }
 
+/* The object of labelled windows in a file, to be deleted; or NULL with a message. */
+static cJSON *read_windows(const char *path, char *error, size_t size)
+{
+  cJSON *windows = labelled_read_json(path, error, size);
+  if (!windows || cJSON_IsObject(windows))
+    return windows;
+  snprintf(error, size, "%s: want {\"FILE.csv\": [[\"FIRST TIME\", \"LAST TIME\"], ...], ...}", path);
+  cJSON_Delete(windows);
+  return NULL;
+}
+
 static int read_nab(struct hk_labelled *set, const char *folder, char *error, size_t size)
 {
-  char path[4096], why[200];
+  char path[4096], why[400];
   snprintf(path, sizeof path, "%s/windows.json", folder);
-  cJSON *labels = labelled_read_json(path, error, size);
+  cJSON *labels = read_windows(path, error, size);
   int status = labels ? 0 : -EINVAL;
-  if (labels && !cJSON_IsObject(labels)) {
-    snprintf(error, size, "%s: want {\"FILE.csv\": [[\"FIRST TIME\", \"LAST TIME\"], ...], ...}", path);
-    status = -EINVAL;
-  }
   for (const cJSON *file = labels ? labels->child : NULL; file && status == 0; file = file->next) {
     const uint32_t at = set->n;
     status = labelled_read_file(set, folder, file->string, error, size);
@@ -315,6 +350,62 @@ int hk_labelled_read(struct hk_labelled *out, const char *folder, unsigned which
   if (status < 0)
     hk_labelled_free(out);
   return status < 0 ? status : 1;
+}
+
+/* Reads one CSV file, with the labels of its name in the file `labels` (NULL: none). 0, or a negative errno with a message. */
+static int read_alone(struct hk_labelled *out, const char *path, const char *labels, char *error, size_t size)
+{
+  const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+  char why[400];
+  cJSON *all = labels ? read_windows(labels, error, size) : NULL;
+  *out = (struct hk_labelled){ .name = file };
+  int status = labels && !all ? -EINVAL : read_csv(out, path, file, error, size);
+  if (status == 0 && labels) {
+    const cJSON *windows = cJSON_GetObjectItemCaseSensitive(all, file);
+    status = windows ? label_windows(out, 0, windows, why, sizeof why) : -EINVAL;
+    if (!windows)
+      snprintf(error, size, "%s: has no labels for \"%s\"", labels, file);
+    else if (status < 0)
+      snprintf(error, size, "%s: %s: %s", labels, file, why);
+  }
+  for (uint32_t i = 0; i < out->n; i++) {
+    struct hk_recording *r = &out->recording[i];
+    out->instants |= !labels && r->n_labels > 0; /* of a column changepoint */
+  }
+  cJSON_Delete(all);
+  if (status < 0)
+    hk_labelled_free(out);
+  return status;
+}
+
+int hk_labelled_read_all(struct hk_labelled sets[HK_LABELLED_SETS], const char *path, const char *labels, char *error,
+                         size_t size)
+{
+  struct stat about;
+  int there = 0;
+  if (stat(path, &about) < 0) {
+    const int status = -errno;
+    snprintf(error, size, "%s: %s", path, strerror(errno));
+    return status;
+  }
+  if (S_ISREG(about.st_mode)) {
+    const int status = read_alone(&sets[0], path, labels, error, size);
+    return status < 0 ? status : 1;
+  }
+  if (labels) {
+    snprintf(error, size, "%s: is not a CSV file, and --labels are those of one", path);
+    return -EINVAL;
+  }
+  for (unsigned i = 0; i < HK_LABELLED_SETS; i++) {
+    const int status = hk_labelled_read(&sets[i], path, i, error, size);
+    if (status < 0)
+      return status;
+    there += status;
+  }
+  if (there > 0)
+    return there;
+  snprintf(error, size, "%s: holds none of nab/, tssb/ and skab/; --help says what these are", path);
+  return -ENOENT;
 }
 
 void hk_labelled_free(struct hk_labelled *set)

@@ -1,8 +1,11 @@
 /* Reads labelled recordings in the layouts of three public collections. A folder contains any of
  *
- *   nab/   CSV files (timestamp,value) and windows.json: the labelled windows of each, [first, last], for all its sensors
+ *   nab/   CSV files (timestamp,value) and windows.json: the labelled windows of each, [first, last] for all its sensors, or
+ *          [first, last, sensor]
  *   tssb/  bare numbers, NAME.txt, and desc.txt: a line NAME,WINDOW,CHANGE,... for each, changes as ascending indices
  *   skab/  CSV files with a changepoint column, 1 where something changed; every other column but `anomaly` is a sensor
+ *
+ * or is a single CSV file, labelled by a column changepoint as in skab/, or by a file such as nab/windows.json.
  *
  * Everything is read into memory. Thread: the caller's. */
 #ifndef HK_LABELLED_H
@@ -44,6 +47,13 @@ struct hk_labelled {
 
 /* Reads set number `which` of a folder. Returns 1; 0 if the folder has no such set; or a negative errno with a message. */
 int hk_labelled_read(struct hk_labelled *out, const char *folder, unsigned which, char *error, size_t size);
+/* Reads all sets of a folder; or a CSV file as the first set, with the labels of its name in the file `labels` (NULL: none).
+ * sets: zeros; hk_labelled_free each in either case. Returns how many there are, at least 1, or a negative errno with a message.
+ */
+int hk_labelled_read_all(struct hk_labelled sets[HK_LABELLED_SETS], const char *path, const char *labels, char *error,
+                         size_t size);
+/* Adds a point to a recording. Returns 0 or -ENOMEM. */
+int hk_labelled_add_point(struct hk_recording *r, int64_t time, double value);
 void hk_labelled_free(struct hk_labelled *set); /* may be all zero */
 
 #endif

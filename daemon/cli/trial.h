@@ -32,20 +32,12 @@ struct hk_outcome {
   double *delay; /* one for each hit */
 };
 
-/* Check keys, as after --detector or --group. Return 0, or an exit code after a message that names the option.
- */
+/* Checks keys, as after --detector. Returns 0, or an exit code after a message that names the option. */
 int hk_trial_check(const struct hk_trial *trial, const char *option, const char *keys);
-int hk_trial_check_group(const struct hk_trial *trial, const char *option, const char *keys);
 
 /* Scores all recordings of a set with a detector (keys: checked) into all[set->n], which must be zeroed. Returns 0 or an exit
  * code. */
 int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, const char *keys, struct hk_outcome *all);
-
-/* The same with groups (cpu/group/group.h; keys of a [group NAME] section, checked): the sensors of each file form a machine. An
- * alert hits a label within five shortest parts. hk_trial_machines makes the machines as recordings without points, which share
- * the labels of the set: free out->recording only. Returns 0 or -ENOMEM. hk_trial_group gives the results of each machine. */
-int hk_trial_machines(const struct hk_labelled *set, struct hk_labelled *out);
-int hk_trial_group(const struct hk_trial *trial, const struct hk_labelled *set, const char *keys, struct hk_outcome *all);
 
 /* Index of the first accepted point not before a time. */
 uint32_t hk_outcome_index(const struct hk_outcome *outcome, int64_t time);

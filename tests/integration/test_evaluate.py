@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import tempfile
+import time
 import unittest
 from xml.etree import ElementTree
 
@@ -95,6 +96,65 @@ class Evaluate(unittest.TestCase):
         self.calibrated(graph)
         self.assertEqual({name for _, name in self.evaluate('--brief', '--detector', graph)},
                          {'nab: all', 'tssb: all', 'skab: all', 'skab: any sensor of the rig'})
+
+    def test_field(self):
+        """Sensors alone beside sensors in a field, on twelve stations with a fault of one of them at a time."""
+        data, labels = os.path.join(harness.DATA, 'stations.csv'), os.path.join(harness.DATA, 'stations.json')
+        keys, shift = 'interval=1h,q=5', 'algorithm=shift,window=96'
+
+        def compare(*options):
+            run = hankel('evaluate', '--backend', 'cpu', '--field', keys, '--detector', shift, *options)
+            self.assertEqual((run.returncode, run.stderr), (0, ''))
+            return run.stdout
+
+        rows = {row['recording']: row for row in csv.DictReader(compare('--format', 'csv', '--labels', labels, data).splitlines())}
+        self.assertEqual(len(rows), 14)
+        of_all = rows['stations.csv: all']
+        self.assertEqual([of_all[key] for key in ('field', 'detector', 'set', 'labels')], [keys, shift, 'stations.csv', '6'])
+        self.assertEqual([rows[f'stations {name}'][key] for name in ('Nongzhanguan', 'Wanshouxigong') for key in ('alone_hits', 'field_hits')], ['0', '1'] * 2)
+        self.assertEqual(sum(int(row['labels']) for name, row in rows.items() if ':' not in name), 6)
+        self.assertEqual([rows['stations Tiantan'][key] for key in ('labels', 'field_hits', 'alone_hits')], ['0', '0', '0'])  # a label is of its sensor only
+        # what it says is what replay says of the same field: each alert once, those that another sensor explains apart
+        replay = hankel('replay', '--backend', 'cpu', '--field', keys, '--detector', shift, '--format', 'jsonl', data)
+        raised = [e for e in map(json.loads, replay.stdout.splitlines()) if e.get('event') == 'raised']
+        self.assertEqual([int(of_all[key]) for key in ('field_alerts', 'field_secondary')], [sum(not e.get('secondary') for e in raised), sum(bool(e.get('secondary')) for e in raised)])
+        table = compare('--brief', '--labels', labels, data)
+        self.assertIn(f'Labels hit: {of_all["field_hits"]} of 6 in the field ({float(of_all["field_chance"]):.1f} by chance), {of_all["alone_hits"]} alone', table)
+        self.assertRegex(table, r'\nstations\.csv: any sensor +6 ')
+        self.assertIn('There are no labels: all alerts count as false. False alerts: ', compare('--brief', data))
+
+    def test_field_refused(self):
+        data = os.path.join(harness.DATA, 'stations.csv')
+        one = os.path.join(harness.DATA, 'faults.csv')
+        self.write('other.json', '{"other.csv": []}')
+        self.write('sensor.json', '{"stations.csv": [["2014-04-02 19:00:00", "2014-04-16 18:00:00", "Waldorf"]]}')
+        self.write('number.json', '{"stations.csv": [["2014-04-02 19:00:00", "2014-04-16 18:00:00", 7]]}')
+        at = lambda name: os.path.join(self.folder.name, name)
+        for arguments, code, said in ((('--field', 'q=99', data), 2, '--field: q = 99'), (('--field', '', one), 1, f'--field: {one}: no file there has several sensors'),
+                                      (('--field', '', '--group', '', data), 2, '--field: not with --group'), (('--labels', at('other.json'), data), 1, 'has no labels for "stations.csv"'),
+                                      (('--labels', at('sensor.json'), data), 1, 'is of Waldorf, and there is no such sensor'),
+                                      (('--labels', at('number.json'), data), 1, 'has a third part that is not the name of a sensor'),
+                                      (('--labels', at('other.json'), self.folder.name), 1, 'is not a CSV file'), ((at('nothing.csv'),), 1, 'nothing.csv: No such file'),
+                                      (('--field', 'members=3', data), 2, 'members = 3, and there are 12 sensors')):
+            run = hankel('evaluate', *arguments)
+            self.assertEqual((run.returncode, run.stdout), (code, ''), arguments)
+            self.assertIn(said, run.stderr)
+
+    def test_field_line(self):
+        """The changes that a focus finds on a line count as alerts of the sensor where they began."""
+        rng, n, place, at = random.Random(3), 16, 7, 900
+        rows = [[rng.gauss(0, 1) + (3 if t >= at + abs(i - place) else 0) for i in range(n)] for t in range(1600)]
+        start = 1600000000
+        self.write('line.csv', 'time,' + ','.join(f's{i}' for i in range(n)) + '\n' + ''.join(f'{start + t},' + ','.join(map(repr, row)) + '\n' for t, row in enumerate(rows)))
+        self.write('line.pos', ''.join(f's{i} {100 * i}\n' for i in range(n)))
+        date = lambda t: time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(start + t))
+        self.write('line.json', json.dumps({'line.csv': [[date(at), date(at + 20), f's{place}']]}))
+        at = lambda name: os.path.join(self.folder.name, name)
+        run = hankel('evaluate', '--format', 'csv', '--field', f'operator=focus,positions={at("line.pos")},speed=100,reach=500,interval=1s', '--detector', 'algorithm=shift,window=32,alert=off',
+                     '--labels', at('line.json'), at('line.csv'))
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        row = {row['recording']: row for row in csv.DictReader(run.stdout.splitlines())}[f'line s{place}']
+        self.assertEqual([row[key] for key in ('labels', 'alone_alerts', 'alone_hits', 'field_alerts', 'field_hits', 'field_false')], ['1', '0', '0', '1', '1', '0'])
 
     def outline(self, path):
         """Heights at each column of the outline that a path draws, on its way to the right and on its way back."""
