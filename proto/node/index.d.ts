@@ -190,6 +190,17 @@ export interface SubscribeOptions {
   incidents?: boolean;
 }
 
+export interface PictureOptions {
+  /** Pixels of a row; needed unless the picture is given as rows. */
+  width?: number;
+  /** Default: when the daemon reads it. */
+  time?: Time;
+  /** A value is scale * pixel + offset; scale over 0, default 1. */
+  scale?: number;
+  /** Default 0. */
+  offset?: number;
+}
+
 export interface Outcome {
   done: boolean;
   text: string;
@@ -222,6 +233,13 @@ export class Client implements AsyncIterable<Item> {
   send(sensor: string, time: Time, value: number): Promise<void>;
   /** Sends points as columns: one sensor's, or a name for each. */
   sendColumns(sensor: string | readonly string[], times: BigInt64Array | readonly Time[], values: Float64Array | readonly number[]): Promise<void>;
+  /**
+   * Sends a picture of a camera, behind what is buffered: row by row, or as rows. Uint8Array, Uint16Array, Float16Array and Float32Array go as they
+   * are, all else as float32; NaN is a missing pixel. The daemon makes points of its tiles, sensors CAMERA/ROW,COLUMN/max and so on, by its section
+   * [pictures NAME]; onError is told why it cannot. In a feed a picture counts as one point, and this waits while more than eight are not acknowledged.
+   * Rejects with a RangeError if it is no picture, or longer than the daemon's max_frame.
+   */
+  sendPicture(camera: string, pixels: ArrayLike<number> | readonly ArrayLike<number>[], options?: PictureOptions): Promise<void>;
   /** Sends what is buffered. */
   flush(): Promise<void>;
   /** Sends what is buffered; the daemon has taken it over then, and acknowledged what is of a feed. */

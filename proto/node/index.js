@@ -2,7 +2,7 @@
 import net from 'node:net';
 import tls from 'node:tls';
 
-import { CHANNELS, EVENTS, HankelError, INCIDENTS, NOVELTIES, NOW, REFUSALS, STATES, TYPE, frame, put, take, unframe } from './wire.js';
+import { CHANNELS, EVENTS, HankelError, INCIDENTS, NOVELTIES, NOW, REFUSALS, STATES, TYPE, frame, pixelsOf, put, take, unframe } from './wire.js';
 
 export { CHANNELS, EVENTS, HankelError, INCIDENTS, NOVELTIES, REFUSALS, STATES };
 
@@ -10,6 +10,7 @@ const BATCH = 4096; // points in a frame
 const REGISTER_MOST = 200; // names in a frame
 const LIST_MOST = 1000; // sensors in an answer
 const KEPT = 1 << 16; // points of a feed that may wait for an acknowledgement
+const KEPT_PICTURES = 8; // of these, behind a picture
 const PAUSE = 100; // ms between two tries to connect again
 const SHUTTING_DOWN = 13, UNKNOWN_HANDLE = 8, SINCE = 32;
 const WARNING = 2.5, SEVERE = 3.5;
@@ -63,6 +64,7 @@ export class Client {
   #bytes = Buffer.alloc(0);
   #tag = 0;
   #replies = new Map(); // tag -> {type, resolve, reject}
+  #maxFrame = 0; // bytes of a payload that the daemon takes
   #handles = new Map(); // sensor -> handle
   #asking = new Map(); // sensor -> promise of its handle
   #names = new Map(); // handle -> sensor, of results
@@ -76,7 +78,7 @@ export class Client {
   #joined = 0; // counts connections,
   #joining = false; // one is being made again,
   #ready = false; // and whether this one is as far that points of the feed may be sent
-  #kept = []; // points of the feed that are not acknowledged,
+  #kept = []; // points of the feed that are not acknowledged; a picture is [null, 0n, payload],
   #going = 0; // of these, that are sent
   #feeding = Promise.resolve(); // what sends them ends, one after the other
   #moving = []; // called when points were acknowledged, and when the connection is there or ends
@@ -116,7 +118,7 @@ export class Client {
     socket.on('close', mine(() => this.#end(new Error('the daemon closed the connection'))));
     const { name = 'hankeld for Node', token = '', feed } = this.#options;
     try {
-      this.server = take.welcome(await this.#request(TYPE.HELLO, TYPE.WELCOME, put.hello({ client: name, token }))).server;
+      ({ server: this.server, maxFrame: this.#maxFrame } = take.welcome(await this.#request(TYPE.HELLO, TYPE.WELCOME, put.hello({ client: name, token }))));
       if (feed !== undefined) {
         const points = take.points(await this.#request(TYPE.FEED, TYPE.FEED_AT, put.feed({ name: feed })));
         this.#acknowledged(points);
@@ -201,6 +203,17 @@ export class Client {
     await this.#sendColumns(typeof sensor === 'string' ? new Array(when.length).fill(sensor) : sensor, when, what);
   }
 
+  async sendPicture(camera, pixels, { width, time, scale = 1, offset = 0 } = {}) {
+    const picture = { ...pixelsOf(pixels, width), camera, scale, offset, time: time === undefined ? undefined : nanoseconds(time) };
+    const payload = Buffer.concat(put.picture(picture)); // a copy: the caller may use its array again
+    if (payload.length > this.#maxFrame)
+      throw new RangeError(`the picture takes ${payload.length} bytes, and the daemon takes ${this.#maxFrame} at once (max_frame)`);
+    await this.flush();
+    if (this.#options.feed !== undefined)
+      return this.#keep([[null, 0n, payload]], KEPT_PICTURES);
+    await this.#write(frame(TYPE.PICTURE, payload));
+  }
+
   async #sendColumns(sensors, times, values) {
     await this.#register(sensors);
     if (sensors.some((sensor) => this.refused.has(sensor))) {
@@ -245,10 +258,10 @@ export class Client {
     this.#move();
   }
 
-  async #keep(points) {
+  async #keep(points, most = KEPT) {
     for (const point of points)
       this.#kept.push(point);
-    await this.#feedSome(KEPT);
+    await this.#feedSome(most);
   }
 
   /** Sends points of the feed, and waits until at most so many are not acknowledged. */
@@ -302,7 +315,7 @@ export class Client {
     this.#still(joined);
     const rest = this.#kept.slice(this.#going);
     let before = this.position + BigInt(this.#going); // as long as the connection is this one, whatever is acknowledged
-    await this.#register(rest.map(([sensor]) => sensor));
+    await this.#register(rest.flatMap(([sensor]) => sensor ?? []));
     for (let at = 0; at < rest.length; at += BATCH) {
       this.#still(joined);
       const some = rest.slice(at, at + BATCH), frames = this.#feedFrames(some, before);
@@ -320,16 +333,22 @@ export class Client {
       throw new Error('the connection is another one');
   }
 
-  /** Points as frames that end before those of refused sensors, which the numbers say are left out. */
+  /** Points as frames that end before those of refused sensors, which the numbers say are left out; a frame for each picture. */
   #feedFrames(points, before) {
     const frames = [];
+    const kind = ([sensor]) => (sensor === null ? 'picture' : this.refused.has(sensor) ? 'refused' : 'good');
     for (let at = 0; at < points.length;) {
-      const refused = this.refused.has(points[at][0]);
+      const what = kind(points[at]);
       let end = at;
-      while (end < points.length && this.refused.has(points[end][0]) === refused)
+      while (end < points.length && kind(points[end]) === what)
         end++;
       const run = points.slice(at, end);
-      if (!refused)
+      if (what === 'picture')
+        for (const [i, [, , payload]] of run.entries()) {
+          payload.writeBigUInt64LE(before + BigInt(at + i));
+          frames.push(frame(TYPE.PICTURE, payload));
+        }
+      else if (what === 'good')
         frames.push(frame(TYPE.POINTS, put.points(Uint32Array.from(run, ([sensor]) => this.#handles.get(sensor) ?? 0xffffffff), BigInt64Array.from(run, ([, time]) => time),
           Float64Array.from(run, ([, , value]) => value), before + BigInt(at))));
       at = end;

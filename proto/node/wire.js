@@ -91,13 +91,15 @@ class Writer {
     return this;
   }
   u8(x) { return this.#number(1, (b) => b.writeUInt8(x)); }
+  u16(x) { return this.#number(2, (b) => b.writeUInt16LE(x)); }
   u32(x) { return this.#number(4, (b) => b.writeUInt32LE(x)); }
+  i64(x) { return this.#number(8, (b) => b.writeBigInt64LE(BigInt(x))); }
   u64(x) { return this.#number(8, (b) => b.writeBigUInt64LE(BigInt(x))); }
   f32(x) { return this.#number(4, (b) => b.writeFloatLE(x)); }
   zeros(n) { return this.#number(n, () => {}); }
   string(text) {
     const bytes = Buffer.from(text, 'utf8');
-    this.#number(2, (b) => b.writeUInt16LE(bytes.length)).parts.push(bytes);
+    this.u16(bytes.length).parts.push(bytes);
     return this;
   }
   column(array) {
@@ -150,6 +152,22 @@ class Reader {
   }
 }
 
+const PIXELS = ['Uint8Array', 'Uint16Array', 'Float16Array', 'Float32Array']; // by the kind in a picture
+const SIDE_MOST = 8192; // pixels
+
+/** Pixels as they go into a picture: {kind, height, width, pixels}. All numbers but u8, u16, f16 and f32 become f32. */
+export function pixelsOf(given, width) {
+  const rows = !ArrayBuffer.isView(given) && typeof given[0] === 'object' ? given : null;
+  const across = rows ? rows[0].length : width ?? 0, all = rows ? given.length * across : given.length, height = all / across;
+  if (rows && rows.some((row) => row.length !== across))
+    throw new RangeError('the rows of the picture are not of one length');
+  if (!(across >= 1 && across <= SIDE_MOST && height >= 1 && height <= SIDE_MOST && Number.isInteger(height)))
+    throw new RangeError(`a picture has whole rows and columns, 1 to ${SIDE_MOST} of each; this one has ${all} pixels, and the width ${rows ? across : width}`);
+  const flat = rows ? Float32Array.from({ length: all }, (_, i) => rows[Math.floor(i / across)][i % across]) : given;
+  const kind = flat instanceof Uint8ClampedArray ? 0 : PIXELS.indexOf(flat[Symbol.toStringTag]);
+  return { kind: kind < 0 ? 3 : kind, height, width: across, pixels: kind < 0 ? Float32Array.from(flat) : flat };
+}
+
 /** Payloads of what a client sends. */
 export const put = {
   hello: ({ client, token = '', wants = 0 }) => {
@@ -159,6 +177,10 @@ export const put = {
   register: (names) => names.reduce((w, name) => w.string(name), new Writer().u32(names.length)).parts,
   feed: ({ name }) => new Writer().string(name).parts,
   points: (handles, times, values, before = 0n) => new Writer().zeros(16).u64(before).u32(handles.length).zeros(4).column(times).column(values).column(handles).parts,
+  picture: ({ before = 0n, camera, time = -(2n ** 63n), scale = 1, offset = 0, kind, height, width, pixels }) => {
+    const name = Buffer.from(camera, 'utf8');
+    return new Writer().u64(before).i64(time).u16(height).u16(width).u8(kind).u8(0).u16(name.length).f32(scale).f32(offset).column(name).zeros((4 - (name.length % 4)) % 4).column(pixels).parts;
+  },
   subscribe: ({ what, minScore = 0, glob = '', since }) => {
     const w = new Writer().u32(what).f32(minScore).string(glob);
     return (what & 32 ? w.u64(since) : w).parts;

@@ -1,11 +1,11 @@
-// Tests of the Node client, run by test_node_client.py and test_delivery.py: `node node_client.mjs vectors FILE`, `... daemon ADDRESS`, or
-// `... delivery ADDRESS POINTS EVENTS LATE`, whose daemon is killed meanwhile.
+// Tests of the Node client, run by test_node_client.py and test_delivery.py: `node node_client.mjs vectors FILE`, `... daemon ADDRESS`,
+// `... pictures ADDRESS`, or `... delivery ADDRESS POINTS EVENTS LATE`, whose daemon is killed meanwhile.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
 
 import { Client, HankelError, level } from '../../proto/node/index.js';
-import { TYPE, frame, put, take, unframe } from '../../proto/node/wire.js';
+import { TYPE, frame, pixelsOf, put, take, unframe } from '../../proto/node/wire.js';
 
 const [, , what, argument] = process.argv;
 const START = 1600000000000000000n, SECOND = 1000000000n;
@@ -39,6 +39,7 @@ const sent = {
   [TYPE.BYE]: (f) => put.bye({ datagrams: number(f.datagrams), points: number(f.points) }),
   [TYPE.RELOAD]: () => [],
   [TYPE.FEED]: (f) => put.feed(f),
+  [TYPE.PICTURE]: (f) => put.picture({ ...f, before: number(f.before), time: number(f.time), pixels: Buffer.from(f.pixels, 'hex') }),
   [TYPE.OPERATE]: (f) => put.operate({ ...f, duration: number(f.duration) }),
   [TYPE.SENSORS]: (f) => put.sensors({ ...f, after: number(f.after) }),
 };
@@ -144,6 +145,12 @@ async function vectors(file) {
     for (const type of Object.keys(sent).map(Number))
       assert.ok(written.has(type), String(type));
     assert.ok(written.has(TYPE.POINTS));
+  });
+  await test('pixels as they are, or as f32', () => {
+    assert.deepEqual(pixelsOf([[1, NaN, 3], [4, 5, 6]]), { kind: 3, height: 2, width: 3, pixels: Float32Array.of(1, NaN, 3, 4, 5, 6) });
+    assert.deepEqual([new Uint8ClampedArray(4), Buffer.alloc(4), new Uint16Array(4), new Int16Array(4), [1, 2, 3, 4]].map((given) => pixelsOf(given, 2).kind), [0, 0, 1, 3, 3]);
+    if (globalThis.Float16Array)
+      assert.equal(pixelsOf(new globalThis.Float16Array(4), 2).kind, 2);
   });
   await test('what is damaged, or no frame, is refused', () => {
     const golden = Buffer.from(frames[0].bytes.join(''), 'hex');
@@ -267,6 +274,81 @@ async function daemon(address) {
   });
 }
 
+/** A picture of 16 x 24 pixels, of which tile r,i (8 x 8) has the greatest value 10 r + i + k. */
+const picture = (k) => Array.from({ length: 16 }, (_, r) => Array.from({ length: 24 }, (__, i) => (r % 8 === 3 && i % 8 === 5 ? 10 * Math.floor(r / 8) + Math.floor(i / 8) + k : 0)));
+
+/** Their results, by tile and time, each once. */
+async function tilesOf(watcher, n) {
+  const got = new Map();
+  for (const { sensor, time, value: of } of await collect(watcher, n, (item) => item.type === 'result')) {
+    const key = `${sensor} at ${(time - START) / SECOND}`;
+    assert.ok(!got.has(key), key);
+    got.set(key, of);
+  }
+  return got;
+}
+
+const expected = (camera, k, scale = 1, offset = 0) => Array.from({ length: 6 }, (_, t) => [`${camera}/${Math.floor(t / 3)},${t % 3}/max at ${k}`, scale * (10 * Math.floor(t / 3) + (t % 3) + k) + offset]);
+
+async function pictures(address) {
+  await test('pictures of each kind', async () => {
+    const [watcher, client] = await Promise.all([Client.connect({ address }), Client.connect({ address })]);
+    const flat = (Kind, k) => Kind.from(picture(k).flat()), faults = [];
+    client.onError = (fault) => faults.push(fault);
+    await watcher.subscribe({ glob: 'oven 1/*', unscored: true, values: true });
+    await client.sendPicture('oven 1', picture(0), { time: START });
+    await client.sendPicture('oven 1', flat(Uint8Array, 1), { width: 24, time: START + SECOND });
+    await client.sendPicture('oven 1', flat(Uint16Array, 2), { width: 24, time: START + 2n * SECOND, scale: 0.5, offset: -273.25 });
+    await client.sendPicture('oven 1', flat(Float32Array, 3), { width: 24, time: Number(START / 1000000n) + 3000 });
+    await client.sendPicture('oven 1', flat(Float64Array, 4), { width: 24, time: new Date(Number(START / 1000000n) + 4000) });
+    await client.sendPicture('oven 1', picture(5).flat(), { width: 24, time: START + 5n * SECOND });
+    await client.sendPicture('door', picture(6));
+    await client.sync();
+    assert.deepEqual(await tilesOf(watcher, 36), new Map([0, 1, 2, 3, 4, 5].flatMap((k) => expected('oven 1', k, ...(k === 2 ? [0.5, -273.25] : [])))));
+    assert.deepEqual(faults.map((fault) => fault.code), [17]);
+    assert.match(faults[0].message, /picture of door: no \[pictures NAME\] section/);
+    for (const [pixels, options] of [[[[1, 2], [3]], {}], [[], {}], [[[]], {}], [new Uint8Array(7), { width: 2 }], [new Uint8Array(8), {}], [new Float32Array(8193), { width: 8193 }]])
+      await assert.rejects(client.sendPicture('oven 1', pixels, options), RangeError);
+    await assert.rejects(client.sendPicture('oven 1', new Float32Array(1 << 20), { width: 1024 }), /max_frame/);
+    watcher.close();
+    client.close();
+  });
+  await test('pictures of a feed, over connections that break', async () => {
+    const { host, port } = { host: address.slice(0, address.lastIndexOf(':')), port: Number(address.slice(address.lastIndexOf(':') + 1)) }, through = new Set();
+    const relay = net.createServer((near) => {
+      const far = net.connect({ host, port });
+      near.pipe(far).pipe(near);
+      for (const socket of [near, far])
+        socket.on('error', () => {}).on('close', () => { near.destroy(); far.destroy(); });
+      through.add(near);
+    }).listen(0, '127.0.0.1');
+    await new Promise((resolve) => relay.once('listening', resolve));
+    const watcher = await Client.connect({ address });
+    await watcher.subscribe({ glob: 'oven 2/*', unscored: true, values: true });
+    const client = await Client.connect({ address: `127.0.0.1:${relay.address().port}`, feed: 'ovens', patience: 60000 });
+    const pixels = new Float32Array(16 * 24); // used again for each picture
+    const n = 30;
+    for (let k = 0; k < n; k++) {
+      pixels.set(picture(k).flat());
+      const sent = client.sendPicture('oven 2', pixels, { width: 24, time: START + BigInt(k) * SECOND });
+      client.send('oven 2/door', START + BigInt(k) * SECOND, k);
+      if (k % 7 === 3)
+        for (const socket of through)
+          socket.destroy();
+      await sent;
+    }
+    await client.sendPicture('door', picture(0)); // refused, and counted
+    await client.sync();
+    assert.equal(client.position, BigInt(2 * n + 1));
+    const got = await tilesOf(watcher, 7 * n);
+    for (const [key, of] of Array.from({ length: n }, (_, k) => [...expected('oven 2', k), [`oven 2/door at ${k}`, k]]).flat())
+      assert.equal(got.get(key), of, key);
+    client.close();
+    watcher.close();
+    relay.close();
+  });
+}
+
 // --- over restarts ----------------------------------------------------------------------------------------------------
 
 /** Points of four sensors, as test_delivery.py makes them, by one feed; then so many late ones. Prints how far the feed is, and the events. */
@@ -314,6 +396,6 @@ async function delivery(address, [points, events, late]) {
 
 if (what === 'delivery')
   await delivery(argument, process.argv.slice(4).map(Number));
-await (what === 'vectors' ? vectors(argument) : daemon(argument));
+await { vectors, daemon, pictures }[what](argument);
 console.log(`1..${run}`);
 process.exit(failed > 0 ? 1 : 0);

@@ -11,6 +11,7 @@ import harness
 HERE = os.path.dirname(os.path.abspath(__file__))
 NODE = os.path.join(harness.ROOT, 'proto', 'node')
 DETECTOR = '[detector all]\nmatch = warm*\nwindow = 8\ninterval = 1s\nalert = 0.6\n'
+PICTURES = '[detector tiles]\nmatch = oven*/*\nwindow = 8\nalert = off\n[pictures ovens]\nmatch = oven*\ntile = 8\nmedian = off\nsubtract = off\n'
 USE = '''
 import { Client, Item, Scores, level } from 'hankeld';
 
@@ -18,6 +19,8 @@ export async function use(times: BigInt64Array): Promise<string[]> {
   const client = await Client.connect({ address: '127.0.0.1:7410', tls: { ca: 'x' } });
   await client.send('pump', new Date(), 1.5);
   await client.sendColumns('pump', times, [1, 2, 3]);
+  await client.sendPicture('oven', [[1, 2], [3, 4]], { time: 0n });
+  await client.sendPicture('oven', new Uint16Array(4), { width: 2, scale: 0.01 });
   await client.subscribe({ glob: 'pump*', columns: true, since: 0n });
   const said: string[] = [];
   for await (const item of client) {
@@ -53,6 +56,11 @@ class NodeClient(harness.Case):
     def test_a_real_daemon(self):
         d = self.daemon(DETECTOR)
         self.assertEqual(self.node('daemon', f"127.0.0.1:{d.port['binary tcp']}"), 7)
+
+    def test_pictures(self):
+        d = self.daemon(PICTURES)
+        self.assertEqual(self.node('pictures', f"127.0.0.1:{d.port['binary tcp']}"), 2)
+        self.assertEqual(d.status()['points']['late'], 0)
 
     @unittest.skipUnless(shutil.which('tsc'), 'there is no compiler of TypeScript')
     def test_types(self):
