@@ -1,7 +1,10 @@
 """libhankel, the shared library as it is installed, against the daemon: points over TCP and UDP, results called back, and a daemon that
 is restarted in between. The library's unit test has a server that misbehaves; here the daemon is real."""
 import ctypes as c
+import errno
 import os
+import signal
+import tempfile
 import unittest
 
 import harness
@@ -29,7 +32,7 @@ class Security(c.Structure):
 class Options(c.Structure):
     _fields_ = [('address', c.c_char_p), ('udp', c.c_char_p), ('client', c.c_char_p), ('buffer', c.c_uint32), ('once', c.c_int), ('handles', c.c_int),
                 ('scores', ON_SCORES), ('event', c.c_void_p), ('gap', c.c_void_p), ('connected', c.c_void_p),
-                ('disconnected', ON_DISCONNECTED), ('refused', c.c_void_p), ('error', c.c_void_p), ('arg', c.c_void_p),
+                ('disconnected', ON_DISCONNECTED), ('refused', c.c_void_p), ('error', c.c_void_p), ('incident', c.c_void_p), ('arg', c.c_void_p),
                 ('security', Security), ('feed', c.c_char_p), ('counts', c.c_int)]
 
 
@@ -37,14 +40,20 @@ class Counters(c.Structure):
     _fields_ = [(name, c.c_uint64) for name in ('points', 'datagrams', 'refused', 'in_doubt', 'unsent', 'reconnected', 'late', 'rejected', 'counted')]
 
 
+class Picture(c.Structure):
+    _fields_ = [('camera', c.c_char_p), ('time', c.c_int64), ('height', c.c_uint16), ('width', c.c_uint16), ('kind', c.c_int), ('scale', c.c_float), ('offset', c.c_float),
+                ('pixels', c.c_void_p)]
+
+
 def library():
     lib = c.CDLL(os.environ.get('LIBHANKEL', os.path.join(harness.ROOT, 'build', 'proto', 'libhankel.so')))
     lib.hankel_open.restype = c.c_void_p
     lib.hankel_error.restype = c.c_char_p
-    for name in ('close', 'error', 'wait', 'flush', 'sync', 'step', 'finish', 'sensor', 'send', 'subscribe', 'count'):
+    lib.hankel_feed_position.restype = c.c_uint64
+    for name in ('close', 'error', 'wait', 'flush', 'sync', 'step', 'finish', 'sensor', 'send', 'subscribe', 'count', 'picture', 'feed_position'):
         function = getattr(lib, f'hankel_{name}')
         function.argtypes = [c.c_void_p] + {'sensor': [c.c_char_p], 'send': [c.c_uint32, c.c_int64, c.c_double],
-                                            'subscribe': [c.c_char_p, c.c_float, c.c_uint32], 'count': [c.POINTER(Counters)],
+                                            'subscribe': [c.c_char_p, c.c_float, c.c_uint32], 'count': [c.POINTER(Counters)], 'picture': [c.POINTER(Picture), c.c_int], 'feed_position': [],
                                             'close': [], 'error': []}.get(name, [c.c_int])
     return lib
 
@@ -55,13 +64,13 @@ class LibHankel(harness.Case):
         self.lib = library()
         self.d = self.daemon()
 
-    def client(self, udp=False):
+    def client(self, udp=False, feed=None):
         self.results, self.breaks = [], []
         take = lambda _, s: self.results.extend((s[0].name[i].decode(), s[0].time[i], s[0].value[i], s[0].score[i], s[0].state[i])
                                                 for i in range(s[0].n))
         udp = f"127.0.0.1:{self.d.port['binary udp']}".encode() if udp else None
         self.options = Options(f"127.0.0.1:{self.d.port['binary tcp']}".encode(), udp, b'test', 65536, 0, 0, ON_SCORES(take), None, None,
-                               None, ON_DISCONNECTED(lambda _, n, why: self.breaks.append((n, why))), None, None, None, Security(), None)
+                               None, ON_DISCONNECTED(lambda _, n, why: self.breaks.append((n, why))), None, None, None, None, Security(), feed)
         h = self.lib.hankel_open(c.byref(self.options))
         self.addCleanup(self.lib.hankel_close, h)
         self.good(h, self.lib.hankel_wait(h, WAIT))
@@ -125,6 +134,54 @@ class LibHankel(harness.Case):
         counters = self.counted(h)
         self.assertEqual((counters.reconnected, counters.points, counters.in_doubt), (1, 601, 0))
         self.assertEqual(len(self.breaks), 1)
+
+    def test_pictures_of_a_feed_over_a_kill(self):
+        """Pictures and points of a feed, in a daemon that is killed: the library finds it again, and each picture counts once, however often it is sent."""
+        self.d.stop()
+        where = harness.LISTENERS.replace('127.0.0.1:0', f'127.0.0.1:{harness.free_port()}', 1)
+        folder = tempfile.TemporaryDirectory(prefix='hankel-libhankel-')
+        self.addCleanup(folder.cleanup)
+        tiles = '[detector tiles]\nmatch = oven*/*\nwindow = 8\nalert = off\n[pictures ovens]\nmatch = oven*\ntile = 8\nmedian = off\nsubtract = off\n'
+        start = lambda **how: self.daemon(tiles, keys=f'threads = 1\nmax_ahead = off\ndurability = journal\nstate = {folder.name}/state\n', listeners=where, **how)
+        self.d = start(ends=-signal.SIGKILL)
+        h = self.client(feed=b'ovens')
+        door = self.good(h, self.lib.hankel_sensor(h, b'oven 1/door'))
+        n, height, width, got, breaks = 12, 16, 24, {}, 0
+        subscriber = self.d.client()
+        subscriber.subscribe(SCORES | UNSCORED | VALUES, 'oven*')
+
+        def take(results):
+            while len(subscriber.results) < results:
+                subscriber.drain(0.1)
+            for name, time, value, _, state in subscriber.results:
+                self.assertEqual((name, time) in got, state == 'late')
+                got.setdefault((name, time), value)
+
+        for k in range(n):
+            if k == n // 2:
+                take(n // 2 * 7 + 12)
+                subscriber.close()
+                self.d.process.send_signal(signal.SIGKILL)
+                self.d.process.wait()
+                self.d = start()
+                subscriber = self.d.client()
+                subscriber.subscribe(SCORES | UNSCORED | VALUES, 'oven*')
+            self.good(h, self.lib.hankel_send(h, door, START + k * SECOND, k))
+            pixels = (c.c_uint16 * (height * width))(*(100 * (i // width // 8) + 10 * (i % width // 8) + k for i in range(height * width)))
+            picture = Picture(b'oven 1', START + k * SECOND, height, width, 1, 0.5, -20, c.cast(pixels, c.c_void_p))
+            while (status := self.lib.hankel_picture(h, c.byref(picture), WAIT)) == -errno.ECONNRESET:
+                breaks += 1
+            self.good(h, status)
+            if k % 4 == 1:  # as a program does that does not know whether it has arrived
+                self.good(h, self.lib.hankel_picture(h, c.byref(picture), WAIT))
+        self.good(h, self.lib.hankel_sync(h, WAIT))
+        take(n // 2 * 7 + 6)
+        subscriber.close()
+        self.assertEqual(len(self.breaks), 1)
+        self.assertEqual(self.lib.hankel_feed_position(h), 2 * n + n // 4)
+        want = {(f'oven 1/{r},{i}/max', START + k * SECOND): 0.5 * (100 * r + 10 * i + k) - 20 for k in range(n) for r in range(2) for i in range(3)}
+        want |= {('oven 1/door', START + k * SECOND): k for k in range(n)}
+        self.assertEqual(got, want)
 
 
 if __name__ == '__main__':
