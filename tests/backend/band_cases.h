@@ -1,5 +1,5 @@
-/* Systems with band matrices to solve, of many shapes and kinds, and what a solution of one must hold: its backward error,
- * computed here once more, in long double, by nothing that solvers use. For C and C++. */
+/* Systems with band matrices of many shapes and kinds, and the check of a solution: its backward error, computed in long double
+ * by code that solvers do not use. For C and C++. */
 #ifndef HK_TEST_BAND_CASES_H
 #define HK_TEST_BAND_CASES_H
 
@@ -69,7 +69,7 @@ static inline double band_number(const struct hk_band_shape *s, enum band_kind k
   }
 }
 
-/* False: no memory. x is poisoned, and so is what nobody may look at. */
+/* False: no memory. x is poisoned, and so are numbers that solvers must not read. */
 static inline bool band_make(struct band_case *c, struct hk_band_shape shape, enum band_kind kind, uint64_t seed)
 {
   c->shape = shape;
@@ -102,7 +102,7 @@ static inline void band_drop(struct band_case *c)
   free(c->outcome);
 }
 
-/* The backward error of a system's x, in units of eps; infinite where x is none. */
+/* The backward error of a system's x, in units of eps; infinite if x has numbers that are not finite. */
 static inline double band_error(const struct band_case *c, uint32_t system)
 {
   const struct hk_band_shape *s = &c->shape;
@@ -124,7 +124,7 @@ static inline double band_error(const struct band_case *c, uint32_t system)
   return residual > 0 ? (double)(residual / (matrix * solution + right) / 2.220446049250313e-16L) : 0;
 }
 
-/* What is wrong with a system's solution; NULL: nothing. A matrix of -1, 0, 1 may happen to be singular. */
+/* The error in a system's solution; NULL: none. A matrix of -1, 0, 1 may happen to be singular. */
 static inline const char *band_fault(const struct band_case *c, uint32_t system)
 {
   const struct hk_band_outcome *o = &c->outcome[system];
@@ -160,8 +160,8 @@ static const struct hk_band_shape BAND_WIDE_SHAPES[] = {
 };
 #define BAND_WIDE_COUNT (sizeof BAND_WIDE_SHAPES / sizeof *BAND_WIDE_SHAPES)
 
-/* Whether a kind makes sense of a shape: solutions of matrices that are nearly triangular and whose diagonals do not prevail are
- * beyond any number. */
+/* Whether a kind makes sense for a shape: solutions of nearly triangular matrices whose diagonals do not dominate exceed the
+ * range of numbers. */
 static inline bool band_suits(const struct hk_band_shape *s, enum band_kind kind)
 {
   if (kind != BAND_DOMINANT && kind != BAND_GRADED && kind != BAND_SINGULAR &&

@@ -1,6 +1,6 @@
-/* A warp on the CPU: what kernels ask of CUDA, for code that is to be seen to compute right where there is no GPU. Lanes are
- * contexts of one thread that take turns; at a collective each waits for all. So what is shared and what is exchanged behaves as
- * on a device, races do not: these are for compute-sanitizer. Include it before a .cuh file.
+/* A warp on the CPU: the functions of CUDA that kernels use, so that their results can be tested without a GPU. Lanes are
+ * contexts of one thread that take turns; at a collective each waits for all. So shared memory and exchanges behave as
+ * on a device; races do not, they are for compute-sanitizer. Include this file before a .cuh file.
  *
  * Thread: one at a time. */
 #ifndef HK_EMULATED_WARP_H
@@ -216,7 +216,7 @@ public:
         warp.go_on(warp.next());
   }
 
-  /* What all lanes brought, once they have: until the next but one. */
+  /* The values of all lanes at a collective; valid until the next collective but one. */
   static const uint64_t *all(uint64_t mine)
   {
     emulated_warp *const warp = running;
@@ -248,7 +248,7 @@ private:
     _longjmp(running->idle, 1);
   }
 
-  /* The lane behind the one that runs, of those that have not ended. */
+  /* The next lane after the running one that has not ended. */
   uint32_t next() const
   {
     uint32_t lane = threadIdx.x;
@@ -258,7 +258,7 @@ private:
     return lane;
   }
 
-  /* Contexts begin a lane; then jumps change over, which ask the system for nothing. */
+  /* Contexts begin a lane; afterwards jumps switch lanes, without system calls. */
   [[noreturn]] void go_on(uint32_t lane)
   {
     threadIdx.x = lane;
@@ -333,7 +333,7 @@ template <class T> static inline T __shfl_xor_sync(uint32_t mask, T mine, uint32
   return __shfl_sync(mask, mine, threadIdx.x ^ by);
 }
 
-/* Empty assembly, by which kernels tell the compiler what to keep, is nothing here. */
+/* Empty assembly statements, by which kernels keep the compiler from removing values, are left out here. */
 #define asm
 #define volatile(...)
 

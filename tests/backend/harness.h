@@ -1,5 +1,5 @@
-/* Feeding backends and collecting what they say. Everything here ends the program (with a message) when something fails that
- * is not being tested: no memory, a batch out of order. */
+/* Feeds backends and collects their results. All functions end the program (with a message) if something fails that
+ * is not under test: no memory, a batch out of order. */
 #ifndef HK_TEST_HARNESS_H
 #define HK_TEST_HARNESS_H
 
@@ -21,7 +21,7 @@ struct points {
   double *value;
 };
 
-/* What came back, aligned with the points. Events have the index of their point in `points`. */
+/* The results, aligned with the points. Events have the index of their point in `points`. */
 struct results {
   float *score;
   uint8_t *state;
@@ -32,8 +32,8 @@ struct results {
 /* The backend of that name, or NULL. cpu has two threads. */
 const struct backend_kind *backend_kind(const char *name);
 
-/* Whether it runs on this machine: there may be no GPU, and HANKELD_KERNELS may ask for instructions that are missing. When
- * not, it says so as a TAP test that is skipped, and the program may end with 0. */
+/* Whether the backend runs on this machine: there may be no GPU, and HANKELD_KERNELS may ask for instructions that are missing.
+ * If not, the function prints a skipped test in TAP, and the program may end with 0. */
 bool backend_present(const struct backend_kind *kind);
 
 /* How much of a test: BRIEF has less, for slow machines and sanitizers; SANITIZE is least, for those that slow every launch down.
@@ -50,7 +50,7 @@ struct points points_mix(const struct series *series, uint32_t n, uint64_t seed)
 struct points points_of(struct series *series, uint32_t n, uint64_t seed);
 void points_free(struct points *p);
 
-/* A detector as behind --detector; fails the test where that is none. */
+/* A detector from the argument of --detector; fails the test if it is invalid. */
 struct hk_detector detector_parsed(const char *text);
 
 struct results results_new(uint32_t n);
@@ -78,7 +78,7 @@ void sensor_copy(struct hk_backend *from, uint32_t slot, struct hk_backend *to, 
 void feed(struct hk_backend *b, const struct points *p, uint32_t from, uint32_t to, uint32_t cut, uint64_t random,
           struct results *out);
 
-/* Whether a backend says the same in two events, bit for bit, but for the indices of their points and their slots. */
+/* Whether two events are equal bit for bit, except for the indices of their points and their slots. */
 bool event_same(const struct hk_event *a, const struct hk_event *b);
 
 /* Fails the test unless the results of points from..to-1 and all events are the same bit for bit. */

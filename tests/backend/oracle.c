@@ -47,7 +47,7 @@ static void score(struct hk_reference *r, const struct hk_detector *d, const str
   out->z = result.z;
   out->share = result.share;
   out->ritz_gap = least(result.present_gap, result.past_gap);
-  /* Most of the time would go into singular values that nobody looks at: svd chose between them itself, and where ika's Ritz
+  /* Most of the time would go into singular values that are not needed: svd itself chose between them, and if ika's Ritz
    * values are far apart, the score is determined. */
   const bool told = d->algorithm == HK_ALGORITHM_SVD || (d->reorthogonalise && out->ritz_gap > ORACLE_OPEN_GAP);
   out->exact_gap = told ? out->ritz_gap : exact_gap(r, d, before, present);

@@ -1,5 +1,5 @@
-/* What the points of one sensor should give, in double and with no backend: the window rules, then the score of
- * cpu/sst/reference.h, and how well the data determine it. No alerts: detectors that are checked against it have alert = off. */
+/* The expected results of one sensor's points, in double and without a backend: the window rules, then the score of
+ * cpu/sst/reference.h, and how well the data determine it. No alerts: detectors that are compared with it have alert = off. */
 #ifndef HK_TEST_ORACLE_H
 #define HK_TEST_ORACLE_H
 
@@ -10,9 +10,9 @@
 
 struct oracle_point {
   uint8_t state;
-  double z; /* NaN where none is due */
+  double z; /* NaN if no score is due */
   double share;
-  double ritz_gap; /* smallest relative gap among what the algorithm chose between: see struct hk_reference_score */
+  double ritz_gap; /* smallest relative gap among the values between which the algorithm chose: see struct hk_reference_score */
   /* smaller of: H2's first and second singular value; H1's r-th and next; each as a part of the first. With ika and
    * re-orthogonalisation ritz_gap where that is over ORACLE_OPEN_GAP. */
   double exact_gap;

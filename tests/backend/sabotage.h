@@ -1,4 +1,4 @@
-/* Harm to the GPU that this process uses, for tests of what the CUDA backend makes of it. Each returns 0 or a cudaError_t. */
+/* Harms the GPU context of this process, for tests of how the CUDA backend reacts. Each function returns 0 or a cudaError_t. */
 #ifndef HK_TEST_SABOTAGE_H
 #define HK_TEST_SABOTAGE_H
 

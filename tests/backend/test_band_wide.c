@@ -1,5 +1,5 @@
-/* Wide bands on the GPU: the cases of the host in every way to cut them and to block them, and larger ones beside LAPACK;
- * matrices whose segments are singular; numbers that are none, and the smallest ones. Skips where there is no GPU. */
+/* Wide bands on the GPU: the cases of the host in every way to cut and block them, and larger ones compared with LAPACK;
+ * matrices whose segments are singular; NaN, infinities, and the smallest numbers. Skips without a GPU. */
 #include "gpu/band/wide_gpu.h"
 #include "gpu/band/wide_plan.h"
 #include "tests/backend/band_cases.h"

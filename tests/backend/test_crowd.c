@@ -1,7 +1,7 @@
 /* Conformance, fourth part: crowds. A device scores many sensors side by side, in lanes and bundles that may be full, partly
- * filled or hold one sensor alone; what a sensor gets must not depend on it. The same sensors are scored all together, in groups
- * of 1 to 65, with other interleavings of their points (so that sensors with many points in a batch stand next to those
- * with one), and with neighbours that send what is not a value: the same scores and states bit for bit. Arguments: BACKEND
+ * filled or hold one sensor alone; the results of a sensor must not depend on this. The same sensors are scored all together, in
+ * groups of 1 to 65, with other interleavings of their points (so that sensors with many points in a batch are next to sensors
+ * with one), and with neighbours whose values are rejected: the same scores and states bit for bit. Arguments: BACKEND
  * [brief|sanitize]: brief has few scores, of windows that the CPU backend has filled, larger batches and fewer groups; sanitize,
  * for sanitizers that slow every launch down, and scores a thousand times, one or two scores, fewer sensors, groups and detectors
  * too.
@@ -26,7 +26,7 @@ static const struct backend_kind *kind;
 static enum form form;
 static uint32_t sensors = SENSORS; /* that there are */
 
-/* Widths on both sides of those that fill a group of lanes, and everything that changes what is held in registers. */
+/* Widths on both sides of those that fill a group of lanes, and all keys that change the data in registers. */
 static const char *const detectors[] = {
   "window=9",
   "window=16",
@@ -133,7 +133,7 @@ static void interleaving_does_not_show(const struct crowd *c)
   points_free(&p);
 }
 
-/* One sensor of each seven sends nothing but what is not a value. */
+/* One sensor of each seven sends only values that are rejected. */
 static void neighbours_do_not_show(const struct crowd *c)
 {
   static const double bad[] = { (double)NAN, (double)INFINITY, -(double)INFINITY, 1e300 };

@@ -1,6 +1,7 @@
-/* What only the CUDA backend has: it says why it cannot open, and what the device refused; batches large and small take different
- * ways over the device; slots change hands. Tests that need a GPU are left out where there is none. With the argument `large`: a
- * batch that takes gigabytes, alone; with `sanitize`, for sanitizers that slow every launch down a thousand times: fewer sensors.
+/* Behaviour of the CUDA backend alone: its errors when it cannot open, and when the device refuses something; large and small
+ * batches, which use different kernels; slots that change hands. Tests that need a GPU are left out without one. With the
+ * argument `large`: a batch that takes gigabytes, alone; with `sanitize`, for sanitizers that slow every launch down a thousand
+ * times: fewer sensors.
  */
 #include "cpu/rules/state.h"
 #include "gpu/backend/device_types.h"
@@ -136,8 +137,8 @@ static void backends_share_nothing(void **state)
   other->ops->close(other);
 }
 
-/* A bad point in a batch of any size, at any place, whatever comes of the others: nothing is scored, and the next good batch is
- * scored as if there had been no bad one. */
+/* A bad point in a batch of any size, at any place: nothing of the batch is scored, and the next good batch is scored as if the
+ * bad one had not come. */
 static void bad_batches_leave_no_trace(void **state)
 {
   (void)state;
@@ -179,8 +180,8 @@ static void bad_batches_leave_no_trace(void **state)
   good->ops->close(good);
 }
 
-/* Slots change hands between batches, several times over: whatever is done to the host's backend and to the device's, points
- * meet the same states. */
+/* Slots change hands between batches, several times over: the same operations on the host's backend and the device's lead to the
+ * same states. */
 static void slots_change_hands(void **state)
 {
   (void)state;

@@ -1,5 +1,6 @@
-/* What the CUDA backend makes of a device that fails, hangs, or has no memory left; on a real one, which a kernel of
- * sabotage.cu harms. Argument: illegal, hang or memory, a process each, since the first two leave it without a GPU. */
+/* The CUDA backend on a device that fails, hangs, or has no memory left; on a real one, which a kernel of
+ * sabotage.cu harms. Argument: illegal, hang or memory, each in its own process, because the first two leave the process without
+ * a GPU. */
 #include "gpu/cuda.h"
 #include "tests/backend/harness.h"
 #include "tests/backend/sabotage.h"
@@ -150,12 +151,12 @@ static void a_hung_device_holds_nobody(void **state)
   b->ops->close(b);
   print_message("# batches freed and backend closed in %.1f s\n", now() - start);
   assert_true(now() - start < 20);
-  sabotage_release(); /* the device comes back to what was left to it */
+  sabotage_release(); /* the device finishes the work that it was given */
   const struct timespec pause = { 1, 0 };
   nanosleep(&pause, NULL);
 }
 
-/* Device memory runs out: in add, in submit, in open; what was there before goes on. */
+/* Device memory runs out in add, in submit, and in open; earlier sensors continue. */
 static void memory_that_is_short_is_told(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
-/* What only the CUDA backend has: sensors that are scored together, by detector, warp and kernel, do not change each other's
- * scores; they move to and from the host. With the argument `sanitize`, for sanitizers that slow every launch down a thousand
+/* Behaviour of the CUDA backend alone: sensors that are scored together, by detector, warp and kernel, do not change each other's
+ * scores; sensors move to and from the host. With the argument `sanitize`, for sanitizers that slow every launch down a thousand
  * times: fewer sensors, and windows that the CPU backend has filled, so that few scores follow each other. */
 #include "cpu/rules/state.h"
 #include "gpu/backend/device_types.h"
@@ -33,7 +33,7 @@ static struct hk_backend *go_on(const struct backend_kind *kind, const struct hk
   return b;
 }
 
-/* From the host to the device and back, in the middle: as if they had stayed. */
+/* Sensors move from the host to the device and back: the results are those of sensors that stay. */
 static void sensors_move_to_the_host_and_back(void **state)
 {
   (void)state;
@@ -72,7 +72,7 @@ static void sensors_move_to_the_host_and_back(void **state)
   points_free(&p);
 }
 
-/* Makes a state one whose window cannot be scored: sums over it are infinite or not a number. */
+/* Changes a state so that its window cannot be scored: sums over it are infinite or NaN. */
 static void poison(const struct hk_detector *d, void *state, size_t size)
 {
   static float ring[HK_SPAN_MAX], feedback[HK_WINDOW_MAX];
@@ -131,8 +131,8 @@ static uint32_t keep_or_compare(const struct hk_batch *batch, bool keep, float *
   return scored;
 }
 
-/* More detectors than lanes on few kernels, of both algorithms, in every tick: they are shared out among warps, and what the host
- * groups, what the device does, and how much there is at once shows in no bit. */
+/* More detectors than lanes on few kernels, of both algorithms, in every tick: they are distributed among warps. Neither the
+ * host's grouping, nor the device's, nor the size of a batch changes a bit. */
 static void many_detectors_share_a_tick(void **state)
 {
   (void)state;
@@ -186,7 +186,7 @@ static void many_detectors_share_a_tick(void **state)
   test_free(states);
 }
 
-/* What is wrong with one sensor shows in none of those that are scored with it. */
+/* A damaged sensor does not affect those that are scored with it. */
 static void a_poisoned_window_harms_one_sensor(void **state)
 {
   (void)state;

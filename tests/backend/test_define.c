@@ -1,5 +1,5 @@
-/* Conformance: detectors that come and go while a backend is open. Those that were there before give the same bits as if nothing
- * had happened, those that come later the same as if they had been there from the start, and memory of those that went is free.
+/* Conformance: detectors that are added and removed while a backend is open. Earlier ones give the same bits as if nothing had
+ * happened, later ones the same as if they had been there from the start, and memory of removed ones is freed.
  * Arguments: BACKEND [sanitize]: sanitize, for sanitizers that slow every launch and score down, has fewer sensors, and
  * the CPU backend fills their windows. */
 #include "tests/backend/harness.h"
@@ -44,7 +44,7 @@ static const enum signal sanitize_signals[] = { SIGNAL_FREQUENCY, SIGNAL_HOLES }
 
 static uint32_t sensors = SENSORS; /* that there are */
 
-/* Sensors as they are before their points; NULL: they have none. */
+/* The states of sensors before their points; NULL: new sensors. */
 static struct hk_backend *filled;
 
 static struct hk_backend *open_with(struct hk_backend_config config)
@@ -202,7 +202,7 @@ static void memory_comes_back(void **state)
   b->ops->close(b);
 }
 
-/* A number that has meant another detector gives what a fresh one gives, sweeps included. */
+/* A detector whose number was another's before gives the results of a new number, sweeps included. */
 static void a_number_is_used_again(void **state)
 {
   (void)state;

@@ -103,7 +103,7 @@ static void constants_score_nothing_anywhere(void **state)
   double worst = 0;
   for (uint32_t w = 0; w < n; w++)
     for (uint32_t way = 0; way < COUNT(ways); way++) {
-      /* the reference is held to w = 512 with svd, whose every score takes it a second at 1,024; and narrow windows to what fits
+      /* the reference has at most w = 512 with svd, whose scores take it a second each at 1,024; parameters fit narrow windows
        */
       const bool dear = strcmp(kind->name, "reference") == 0 && strstr(ways[way], "svd") && widths[w] > 100;
       const bool wide = widths[w] < 20 && (strstr(ways[way], "krylov=20") || strstr(ways[way], "rank=4"));
@@ -113,8 +113,8 @@ static void constants_score_nothing_anywhere(void **state)
   print_message("# constants: %.2g at most\n", worst);
 }
 
-/* What lies below 2^-20 of the largest that the ring holds is its rounding noise, and scores nothing; what is a little above it
- * is a signal like any other: two powers of two on either side. */
+/* Values below 2^-20 of the largest in the ring are rounding noise, and score 0; values a little above it are a signal like any
+ * other: two powers of two on either side. */
 static void the_least_that_counts(void **state)
 {
   (void)state;
@@ -129,7 +129,7 @@ static void the_least_that_counts(void **state)
     for (uint32_t i = 0; i < 2; i++) {
       sensor_add(b, i, 0, i);
       series[i] = series_of(span);
-      for (uint32_t t = 0; t < span; t++) /* what was large is in the past alone, and of another frequency */
+      for (uint32_t t = 0; t < span; t++) /* the large values are in the past alone, and of another frequency */
         series[i].value[t] = t < d.window ? sin(0.3 * t) : ldexp(sin(1.1 * t), i == 0 ? -18 : -22);
     }
     struct points p = points_of(series, 2, 3);
@@ -151,7 +151,7 @@ static void the_least_that_counts(void **state)
 
 /* ---- repeated singular values ---- */
 
-/* What repeats singular values, or nearly. */
+/* Signals with repeated singular values, or nearly so. */
 enum shape {
   RARE,    /* 0 and 1, one in 30 */
   OFTEN,   /* one in 8 */
@@ -293,7 +293,7 @@ static void repeated_values_are_found(void **state)
   assert_true(tally.compared > tally.due / 5);
 }
 
-/* Three ones: two of the past's leading values are one and the same, and what repeats is what mu lies in. */
+/* Three ones: two of the past's leading values are equal, and mu lies in the space of the repeated one. */
 static void three_ones(void **state)
 {
   (void)state;

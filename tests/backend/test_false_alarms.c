@@ -1,5 +1,5 @@
-/* The stated rate of false alarms, on 1,008 stationary sensors of fourteen kinds: what the adaptive threshold promises must be
- * kept within a factor of 3, and windows of pure noise must stay below it. Seeded; every score is a real one. */
+/* The rate of false alarms on 1,008 stationary sensors of fourteen kinds: it must be within a factor of 3 of the rate that the
+ * adaptive threshold promises, and windows of pure noise must stay below the threshold. Seeded; every score is computed. */
 #include "cpu/rules/alert.h"
 #include "cpu/sst/score.h"
 
@@ -225,7 +225,7 @@ static void test_stated_rate(void **state)
     printf("# stated %g: %.2f times as many in all\n", (double)d[r].false_alarms, ratio);
     assert_true(ratio > 1.0 / 3 && ratio < 3);
   }
-  for (int k = WHITE; k <= QUANTISED; k++) { /* windows of noise are told as such */
+  for (int k = WHITE; k <= QUANTISED; k++) { /* windows of noise are recognised as noise */
     printf("# %s: %.3f %% of windows hold a signal\n", kind_names[k], over_noise[k] / each / 1e4);
     assert_true(over_noise[k] / each < 0.03 * 1e6);
   }

@@ -1,6 +1,6 @@
-/* Focus on the GPU against the one of the host: every strength, who is to blame, what is found, and every column, bit by bit,
- * over many shapes of lines and numbers of rows at once; that a line goes from one to the other in its midst; and fields as the
- * daemon has them (cpu/field/field.h). Skips where there is no GPU. */
+/* Focus on the GPU compared with the host: every strength, the sensors to blame, the changes found, and every column, bit by bit,
+ * over many shapes of lines and numbers of rows at once; lines that move from one to the other while they run; and fields as in
+ * the daemon (cpu/field/field.h). Skips without a GPU. */
 #include "cpu/field/count.h"
 #include "cpu/field/state.h"
 #include "gpu/cuda.h"
@@ -22,7 +22,7 @@ struct shape {
   uint32_t sensors;
   struct hk_focus_keys keys;
   double uneven, scale, missing; /* of distances between sensors, which are 100; of values; share of values that are missing */
-  uint32_t skips;                /* a row that nobody has after each so many; 0: none */
+  uint32_t skips;                /* an empty row after each of that many rows; 0: none */
   uint32_t changes;              /* found, at least */
 };
 
@@ -136,7 +136,7 @@ static bool same_found(const struct hk_focus_found *a, const struct hk_focus_fou
          (!a->changed || (a->position == b->position && a->speed == b->speed));
 }
 
-/* Rows from *t on, so many as may be at once, on the device. Returns the changes. */
+/* Computes rows from *t on, as many as are allowed at once, on the device. Returns the changes. */
 static uint32_t device_rows(struct hk_focus_line *host, struct hk_focus_line *back, struct hk_focus_gpu *g, const double *x,
                             uint32_t rows, int64_t from)
 {
@@ -323,7 +323,7 @@ static void says_what_is_missing(void **state)
   hk_focus_free(line);
 }
 
-/* Whether there is a GPU; else why not. */
+/* Whether there is a GPU; otherwise the reason. */
 static bool has_gpu(char *error, size_t size)
 {
   struct hk_focus_line *line = line_of(&shapes[0]);

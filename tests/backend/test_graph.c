@@ -1,7 +1,7 @@
-/* algorithm = graph, shift and limit: what a backend promises whatever the signal is. The same points give the same results bit
- * for bit however they are cut into batches, whatever the number of threads, and through an export and import; what the float32
- * backend finds is what the reference finds; no sample, however bad, does lasting harm; and states that were tampered with are
- * refused or harmless. What is found in a single series is test_graph_series.c's; whole recordings are held against an
+/* algorithm = graph, shift and limit: the guarantees of a backend for any signal. The same points give the same results bit
+ * for bit however they are cut into batches, with any number of threads, and through an export and import; the float32
+ * backend finds the changes that the reference finds; no sample does lasting harm; and manipulated states are
+ * refused or harmless. Changes in a single series are tested by test_graph_series.c; whole recordings are compared with an
  * independent program in test_graph_recordings.py. Arguments: BACKEND [sanitize]: sanitize, for sanitizers that slow every launch
  * and point down a hundred times, has fewer sensors, whose graphs the CPU backend has filled, and leaves out what goes the same
  * ways to hold numbers against each other. */
@@ -86,7 +86,7 @@ static struct results road_run(const struct road *r, const struct backend_kind *
   return results;
 }
 
-/* Sanitize: what sensor i sends until the last points of it are left. */
+/* Sanitize: sends sensor i's points up to the last few. */
 static struct series series_up_to(const struct road *r, uint32_t i)
 {
   const struct hk_detector *d = &r->detector[i % DETECTORS];
@@ -189,8 +189,8 @@ static void state_goes_on(void **state)
   free(p.slot);
 }
 
-/* Signals in which no two subsequences are as alike as rounding can tell. Of the others only the promises above hold: which of
- * two neighbours that are equally near is taken is decided by rounding. */
+/* Signals in which rounding does not decide between subsequences. For the others only the guarantees above hold: rounding decides
+ * which of two equally near neighbours is taken. */
 static bool decided(enum signal signal)
 {
   switch (signal) {
@@ -256,7 +256,7 @@ static void feed_slot(struct hk_backend *b, const struct points *p, uint32_t slo
   results_free(&ignored);
 }
 
-/* States that are none are refused and change nothing; ones made up, with a good checksum, do no harm. */
+/* Invalid states are refused and change nothing; forged ones with a good checksum do no harm. */
 static void bad_states(void **state)
 {
   (void)state;
@@ -297,7 +297,7 @@ static void bad_states(void **state)
     if (status == 0)
       feed_slot(b, &p, 5);
   }
-  other = exported(b, 0, &again); /* the sensor that was refused a state goes on as it was */
+  other = exported(b, 0, &again); /* the sensor whose state was refused continues unchanged */
   assert_int_equal(again, size);
   assert_memory_equal(other, bytes, (size_t)size);
   free(other);
@@ -308,7 +308,7 @@ static void bad_states(void **state)
   series_free(&series);
 }
 
-/* Memory is told before it is taken, and refused when it is too much. */
+/* The memory is reported before it is taken, and a need over the limit is refused. */
 static void memory_is_told(void **state)
 {
   (void)state;

@@ -1,7 +1,7 @@
-/* Conformance: crowds of neighbour graphs. Where sensors of algorithm = graph are many more than a GPU's warps, a warp takes
- * several of them together, each with points of its own (gpu/graph/graph.cu); what a sensor gets must not depend on it. Each of
- * some stories is told by one sensor alone, then by crowds in which every story has many tellers, each at a point of its own;
- * their batches are of different cuts. Scores, states and events must be the same bit for bit, and states and events those of the
+/* Conformance: crowds of neighbour graphs. If sensors of algorithm = graph are many more than a GPU's warps, a warp takes
+ * several of them together, each at its own point (gpu/graph/graph.cu); the results of a sensor must not depend on this. Each of
+ * some signals ("stories") is sent by one sensor alone, then by crowds in which many sensors send every signal, each at its own
+ * point, in batches of different cuts. Scores, states and events must be the same bit for bit, and states and events those of the
  * CPU backend.
  *
  * Arguments: BACKEND [brief|sanitize]: brief has fewer sensors; sanitize, for sanitizers that slow every launch and point down a
@@ -27,7 +27,7 @@ static const char *const detector_texts[] = {
 };
 #define DETECTORS (sizeof detector_texts / sizeof *detector_texts)
 
-/* Those in which no two subsequences are as alike as rounding can tell. */
+/* Signals in which rounding does not decide between subsequences. */
 static const enum signal signals[] = {
   SIGNAL_FREQUENCY, SIGNAL_HOLES, SIGNAL_STEP,  SIGNAL_LATE, SIGNAL_SINE,
   SIGNAL_SICK,      SIGNAL_AR,    SIGNAL_NOISE, SIGNAL_RAMP, SIGNAL_OFFSET,
@@ -86,7 +86,7 @@ static void teller_add(struct hk_backend *b, uint32_t slot)
     sensor_copy(filled, slot % STORIES, b, slot);
 }
 
-/* What a backend says of each story, told by one sensor alone. */
+/* A backend's results for each signal, sent by one sensor alone. */
 static void tell_alone(const struct backend_kind *how, struct results *out)
 {
   struct hk_backend *b = backend_open(how, detectors, DETECTORS, STORIES);
@@ -102,7 +102,7 @@ static void tell_alone(const struct backend_kind *how, struct results *out)
   b->ops->close(b);
 }
 
-/* What is worth a look in a story, as the number of a point. */
+/* The interesting place of a signal, as the number of a point. */
 static uint32_t moment(uint32_t story, const struct results *r)
 {
   const struct hk_detector *d = &detectors[story % DETECTORS];
@@ -148,7 +148,7 @@ static int tear_down(void **state)
   return 0;
 }
 
-/* That there is something to see, and that not all sensors do the same. */
+/* Checks that the signals have events, and that not all sensors do the same. */
 static void stories_differ(void **state)
 {
   (void)state;
@@ -232,7 +232,7 @@ static struct points crowd_points(uint32_t sensors, uint64_t random)
   return p;
 }
 
-/* Every sensor got what one gets that tells its story alone. */
+/* Every sensor has the results of one that sends its signal alone. */
 static void check_crowd(const struct points *p, const struct results *got)
 {
   uint32_t *at = calloc(p->slots, sizeof *at), *events = calloc(p->slots, sizeof *events), event = 0;

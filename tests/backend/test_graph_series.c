@@ -1,7 +1,7 @@
-/* algorithm = graph, and shift: what is found in the series of one sensor. What is far from all else is forgotten, and neither
+/* algorithm = graph, and shift: alerts in the series of one sensor. Outliers are forgotten, and neither
  * unit nor offset matters; a change is one alert, at its instant, with its levels; holes, filled samples, cool-down, hold and
- * threshold do what they say. Arguments: BACKEND [sanitize]: sanitize, for sanitizers that slow every launch and point down a
- * hundred times, has the alert alone. */
+ * threshold have their documented effects. Arguments: BACKEND [sanitize]: sanitize, for sanitizers that slow every launch and
+ * point down a hundred times, has the alert alone. */
 #include "tests/backend/harness.h"
 
 #include <math.h>
@@ -29,8 +29,8 @@ static struct results run_one(const struct hk_detector *d, const struct backend_
   return results;
 }
 
-/* A value far beyond all others, or a stretch that is, is forgotten once it has left what is resident: the scores are then those
- * that the same points give after a hole, where all is new. */
+/* A value far beyond all others, or a stretch of them, is forgotten once it is no longer resident: the scores are then those
+ * that the same points give after a hole, when everything is new. */
 static void outliers_are_forgotten(void **state)
 {
   (void)state;
@@ -60,7 +60,7 @@ static void outliers_are_forgotten(void **state)
   }
 }
 
-/* Quiet stretches between loud ones: what float32 loses in the loud is found again in the quiet. */
+/* Quiet stretches between loud ones: digits that float32 loses in the loud ones are there again in the quiet ones. */
 static void quiet_after_loud(void **state)
 {
   (void)state;
@@ -84,7 +84,7 @@ static void quiet_after_loud(void **state)
   series_free(&series);
 }
 
-/* Where a sensor stands, and in what unit it is told, changes no alert. */
+/* The level and the unit of a sensor change no alert. */
 static void units_do_not_matter(void **state)
 {
   (void)state;
@@ -231,7 +231,7 @@ static void windows_and_alerts(void **state)
   series_free(&done);
 }
 
-/* A first value far from all others: what is kept is moved to a reference near them, levels and all, and nothing is seen of it.
+/* A first value far from all others: resident values and levels are moved to a reference near the others; results do not change.
  */
 static void the_reference_moves(void **state)
 {
@@ -271,7 +271,7 @@ static void thresholds(void **state)
   assert_int_equal(first[4], first[2] + 3 * 3); /* stride w / 4 = 3 */
 }
 
-/* A step, and a larger one while its alert is raised: what is told at the end is the highest score since. */
+/* A step, and a larger one while its alert stands: the end of the alert has the highest score since. */
 static void shift_tells_the_highest_score(void **state)
 {
   (void)state;
@@ -329,7 +329,7 @@ static void shift_raises_nothing_in_a_gap(void **state)
   assert_true(gaps > 40 && raised > 0);
 }
 
-/* A sensor of a detector, which goes on with another one behind points 0..at-1, as over a restart. */
+/* A sensor of a detector that continues with another one after points 0..at-1, as over a restart. */
 static struct results run_over(const struct hk_detector *before, const struct hk_detector *after, const struct points *p,
                                uint32_t at)
 {
@@ -377,8 +377,8 @@ static void alerts_that_are_off_are_cleared(void **state)
   }
 }
 
-/* A restart with other keys that leave what is kept as it is: the sensor goes on, with the same scores where holes alone could
- * tell them apart. */
+/* A restart with other keys that do not change the state: the sensor continues, with the same scores unless holes matter
+ * to the keys. */
 static void goes_on_with_other_keys(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
-/* Conformance of exports by batches: sensors leave a backend in the middle of their points, between batches and next to them, and
- * go on in another one as if nothing had been. Arguments: BACKEND
+/* Conformance of exports by batches: sensors leave a backend in the middle of their points, between batches and beside them, and
+ * continue in another one without a difference. Arguments: BACKEND
  * [sanitize]: sanitize, for sanitizers that slow every launch and score down a thousand times, has fewer sensors, most of whose
  * windows the CPU backend has filled.
  *
@@ -50,7 +50,7 @@ static const enum signal signals[] = { SIGNAL_SINE,     SIGNAL_STEP, SIGNAL_AR, 
 #define SENSORS ((uint32_t)(DETECTORS * KINDS))
 #define POINTS 420
 #define SPARE 40u                             /* slots that are not bound */
-#define AROUND (form == SANITIZE ? 12u : 40u) /* points before and behind an export that is in flight with them */
+#define AROUND (form == SANITIZE ? 12u : 40u) /* points before and after an export that is in flight with them */
 /* Sanitize: signals of each detector, the first ones; the last of them begins with the last points, which are the REST of TO. */
 #define SANITIZE_KINDS 3u
 #define SANITIZE_TO 306
@@ -153,7 +153,7 @@ static void name_slots(struct hk_batch *batch, uint32_t from, uint32_t to)
   }
 }
 
-/* Keeps what came back, or compares it with what is kept. */
+/* Keeps the results, or compares them with the kept ones. */
 static void states_take(struct hk_backend *b, const struct road *r, const struct hk_batch *batch, struct states *out)
 {
   const struct hk_image *image = batch->work;
@@ -215,8 +215,8 @@ static void check_states(struct hk_backend *b, const struct states *states)
   }
 }
 
-/* Points in two batches with an export between them, all in flight at once: it has what is in the first and nothing of the
- * second. Returns how many points were fed. */
+/* Points in two batches with an export between them, all in flight at once: the export has the points of the first and none of
+ * the second. Returns the number of points. */
 static uint32_t feed_around(struct hk_backend *b, const struct road *r, uint32_t from, struct results *out, struct states *states)
 {
   const uint32_t some = AROUND;
@@ -265,7 +265,7 @@ static struct results run_all(const struct road *r, const struct backend_kind *h
   return results;
 }
 
-/* Exports change nothing, and say of each sensor what export_ says at the same place. */
+/* Exports by batches change nothing, and equal those of export_ at the same place. */
 static void exports_do_not_show(void **state)
 {
   const struct road *r = *state;
@@ -273,7 +273,7 @@ static void exports_do_not_show(void **state)
   struct results want = run_all(r, kind), got = results_new(n);
   struct states states = { { NULL }, { 0 } }, before = { { NULL }, { 0 } };
   struct hk_backend *b = road_open(r, kind), *twin = road_open(r, kind);
-  export_all(b, r, &states); /* nobody has a point */
+  export_all(b, r, &states); /* no sensor has a point */
   check_states(b, &states);
   for (uint32_t part = 0, at = 0; part < 4; part++) {
     const uint32_t to = part == 3 ? n : n / 4 * (part + 1), around = part < 3 ? 2 * AROUND : 0;
@@ -304,7 +304,7 @@ static void exports_do_not_show(void **state)
   results_free(&got);
 }
 
-/* Where and by how much scores part, on signals whose scores the data determine. */
+/* Where and by how much scores differ, on signals whose scores the data determine. */
 static void check_near(const struct road *r, const struct results *want, const struct results *got, uint32_t from, const char *to)
 {
   double sum = 0;

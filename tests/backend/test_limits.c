@@ -1,5 +1,5 @@
-/* Conformance, third part: what a backend refuses, and how; silence; slots used again; states that are damaged; closing in
- * the middle. Argument: BACKEND. */
+/* Conformance, third part: requests that a backend refuses, and its errors; silence; reused slots; damaged states; closing
+ * with work in flight. Argument: BACKEND. */
 #include "tests/backend/harness.h"
 
 #include <errno.h>
@@ -108,7 +108,7 @@ static void slots_are_bound_once(void **state)
   b->ops->close(b);
 }
 
-/* A slot used again gives what a slot used first gives. */
+/* A reused slot gives the results of a new one. */
 static void a_slot_begins_anew(void **state)
 {
   (void)state;
@@ -132,7 +132,7 @@ static void a_slot_begins_anew(void **state)
   b->ops->close(b);
 }
 
-/* What `need` says is enough, and one byte less is not; another slab is refused. */
+/* The number of bytes of `need` is enough, and one less is not; another slab is refused. */
 static void memory_is_told_and_kept(void **state)
 {
   (void)state;
@@ -242,7 +242,7 @@ static void silence_is_noticed(void **state)
   sensor_add(b, 2, 0, 1);
   sensor_add(b, 3, 0, 2); /* never sends: is not silent */
   sensor_add(b, 4000, 1, 3);
-  fill(batch, 2, 60, 100); /* silent = 30s, on the arrival clock, which says 100 s */
+  fill(batch, 2, 60, 100); /* silent = 30s, on the arrival clock, which is at 100 s */
   run(b, batch);
   fill(batch, 4000, 60, 120);
   run(b, batch);
@@ -264,7 +264,7 @@ static void silence_is_noticed(void **state)
   b->ops->close(b);
 }
 
-/* A name that never sends a point is told idle, counted from the first sweep that found it. */
+/* A name that never sends a point is reported idle, counted from the first sweep that found it. */
 static void those_that_never_send_are_idle(void **state)
 {
   (void)state;
@@ -283,7 +283,7 @@ static void those_that_never_send_are_idle(void **state)
   b->ops->close(b);
 }
 
-/* More is to be said than a batch has room for: the rest comes with the next sweeps, each once. */
+/* More notices than a batch has room for: the rest comes with the next sweeps, each once. */
 static void sweeps_go_on_where_they_stopped(void **state)
 {
   (void)state;
@@ -304,7 +304,7 @@ static void sweeps_go_on_where_they_stopped(void **state)
   for (uint32_t i = 0; i < 100; i++)
     assert_int_equal(told[i], 1);
   assert_in_range(sweeps, 7, 20);
-  /* idle ones are told again and again, but none is passed over */
+  /* idle sensors are reported repeatedly, and none is left out */
   memset(told, 0, sizeof told);
   for (sweeps = 0; sweeps < 30; sweeps++) {
     n = sweep(b, small, 1000, 100);
@@ -365,7 +365,7 @@ static void damaged_states_are_refused(void **state)
   const int64_t size = b->ops->export_(b, 0, NULL, 0);
   assert_in_range(size, 100, 1000);
   uint8_t bytes[1001], again[1000];
-  assert_int_equal(b->ops->export_(b, 0, bytes, (size_t)size - 1), size); /* too small: nothing written, the need told */
+  assert_int_equal(b->ops->export_(b, 0, bytes, (size_t)size - 1), size); /* too small: writes nothing, returns the need */
   assert_int_equal(b->ops->export_(b, 0, bytes, sizeof bytes), size);
   bytes[size] = 0;
   for (int64_t i = 0; i < size; i++) {

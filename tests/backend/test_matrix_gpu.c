@@ -1,6 +1,6 @@
-/* Processes given as matrices whose band a GPU solves, against the host's: steady and for hundreds of steps, with singular
- * leading parts, large offsets and the smallest numbers; the same bits again, and from a state that was read. Skips where there
- * is no GPU. */
+/* Processes given as matrices whose band a GPU solves, compared with the host: the steady state and hundreds of steps, with
+ * singular leading parts, large offsets and the smallest numbers; the same bits when repeated, and from a state that was read.
+ * Skips without a GPU. */
 #include "cpu/model/model_state.h"
 #include "gpu/model/matrix_gpu.h"
 #include "tests/unit/support/noise.h"
@@ -144,7 +144,7 @@ static void test_against_the_host(void **state)
   }
 }
 
-/* As a model: goes on from its state to the same bits. */
+/* As a model: it continues from its state with the same bits. */
 static void test_state(void **state)
 {
   const struct hk_model_rule rule = { .interval = 2, .clip = 3.75, .hold = 3 };

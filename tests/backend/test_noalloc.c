@@ -1,6 +1,6 @@
-/* Memory: the cpu backend takes none between add and close, however many points go through; and where memory is refused,
- * opening and adding fail cleanly. The allocator of the whole program is counted, libraries included: the functions below
- * stand before those of libc, which they call. */
+/* Memory: the cpu backend allocates none between add and close, for any number of points; and if memory is refused,
+ * opening and adding fail cleanly. All allocations of the program are counted, libraries included: the functions below
+ * replace those of libc, which they call. */
 #include "tests/backend/harness.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ extern void __libc_free(void *memory);
 void *memalign(size_t alignment, size_t size);
 
 static _Atomic long calls;            /* of any function below, since the last reset */
-static _Atomic long fail_at = -1;     /* the call so many calls from now fails, and all after it; negative = none */
+static _Atomic long fail_at = -1;     /* number of calls from now until allocations fail; negative = never */
 static _Atomic long live;             /* blocks in use */
 static _Thread_local bool refuse_now; /* only the thread that asked is refused */
 
@@ -180,7 +180,7 @@ static void refused_memory_is_an_error(void **state)
   int (*const opens[])(struct hk_backend **, const struct hk_backend_config *, char *, size_t) = { hk_cpu_open,
                                                                                                    hk_reference_open };
   for (size_t i = 0; i < 2; i++) {
-    open_and_add(opens[i], -1); /* what libraries take once and keep */
+    open_and_add(opens[i], -1); /* memory that libraries allocate once and keep */
     const long before = atomic_load(&live);
     long n = 0;
     while (!open_and_add(opens[i], n))

@@ -1,5 +1,5 @@
-/* Pictures on the GPU against those of the host, bit by bit: kinds of pixels, medians, what is subtracted, shapes, missing
- * pixels, numbers of pictures at once, and several places at work. Skips where there is no GPU. `sanitize`: a brief form. */
+/* Pictures on the GPU compared with the host, bit by bit: kinds of pixels, medians, subtraction, shapes, missing
+ * pixels, numbers of pictures at once, and several users at once. Skips without a GPU. `sanitize`: a brief form. */
 #include "gpu/cuda.h"
 #include "gpu/picture/pictures_gpu.h"
 #include "tests/backend/picture_cases.h"
@@ -85,7 +85,8 @@ static void test_large(void **state)
     }
 }
 
-/* Sums of 225 of every size, which are divided otherwise than by a division: noise of all brightnesses, in many pictures. */
+/* Sums of 225 pixels of every size, which are divided without a division instruction: noise of all brightnesses, in many
+ * pictures. */
 static void test_brightness(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
-/* Lines of pipes on the GPU against the host's: lines of many lengths that go on for hundreds of rows, some of which fail or
- * stand still meanwhile; the same bits again, and from a state that was read. Skips where there is no GPU. */
+/* Lines of pipes on the GPU compared with the host: lines of many lengths over hundreds of rows, some of which fail or
+ * pause meanwhile; the same bits when repeated, and from a state that was read. Skips without a GPU. */
 #include "cpu/model/model_state.h"
 #include "gpu/model/pipelines_gpu.h"
 
@@ -17,7 +17,7 @@
 #define STEPS 300u
 #define DT 1.0
 
-/* CONFORMANCE of pressures and flows, as a share of the line's largest: what hankeld-model(7) says. */
+/* CONFORMANCE of pressures and flows, as a share of the line's largest, as hankeld-model(7) states it. */
 #define CONFORMANCE 1e-9
 
 static const struct hk_model_plan *plan_of(uint32_t lines)
@@ -158,7 +158,7 @@ static void like_the_host(void **state)
   hk_model_plan_release(plan);
 }
 
-/* What the model says of its checks: the same as on the host, and to the same bits from a state. */
+/* The model's values of its checks: equal to the host's, and with the same bits from a state. */
 static void models(void **state)
 {
   (void)state;

@@ -1,6 +1,6 @@
-/* The graph residual on the GPU against the one of the host: every residual and every column, bit by bit, over many shapes of
- * fields; that a field goes from one to the other in its midst; and fields as the daemon has them (cpu/field/field.h), whose
- * members come and go. Skips where there is no GPU. */
+/* The graph residual on the GPU compared with the host: every residual and every column, bit by bit, over many shapes of
+ * fields; fields that move from one to the other while they run; and fields as in the daemon (cpu/field/field.h), whose
+ * members come and go. Skips without a GPU. */
 #include "cpu/field/state.h"
 #include "gpu/cuda.h"
 #include "gpu/field/correlate_gpu.h"
@@ -22,7 +22,7 @@ struct shape {
   uint32_t nodes, q, refit;
   double zero, scale, missing, spike; /* shares of values that are missing, or far off */
   uint32_t least;                     /* residuals of a node, on average, at least */
-  uint32_t alone;                     /* one node of so many has no neighbours, and the next one stands still; 0: none */
+  uint32_t alone;                     /* one node of that many has no neighbours, and the next one is constant; 0: none */
 };
 
 static const struct shape shapes[] = {
@@ -163,7 +163,7 @@ static void same_as_the_host(void **state)
     try(&shapes[i]);
 }
 
-/* Who is whose neighbour: the same as on the host, equal ones and those without values, too. */
+/* The choice of neighbours: the same as on the host, also among equal nodes and nodes without values. */
 static void chooses_the_same(void **state)
 {
   (void)state;
@@ -330,7 +330,7 @@ static void says_what_is_missing(void **state)
   hk_residual_close(&host);
 }
 
-/* Whether there is a GPU; else why not. */
+/* Whether there is a GPU; otherwise the reason. */
 static bool has_gpu(char *error, size_t size)
 {
   struct hk_residual host;

@@ -1,5 +1,5 @@
-/* Conformance, second half: what a backend promises of its road whatever the scores are. The same points give the same
- * results bit for bit however they are cut into batches, whatever the number of threads, whatever neighbours do, and through
+/* Conformance, second half: the guarantees of a backend whatever the scores are. The same points give the same
+ * results bit for bit however they are cut into batches, with any number of threads and any neighbours, and through
  * an export and import; events are those of the reference backend. Arguments: BACKEND [brief|sanitize]: brief has fewer small
  * batches; sanitize, for sanitizers that slow every launch down, and scores a thousand times, fewer sensors too, whose windows
  * the CPU backend has filled: a few points of each are left. */
@@ -143,7 +143,7 @@ static void threads_do_not_show(void **state)
   }
 }
 
-/* Every seventh sensor sends nothing but what is not a value: the others give what they gave. */
+/* Every seventh sensor sends only values that are rejected: the results of the others do not change. */
 static void neighbours_are_left_alone(void **state)
 {
   const struct road *r = *state;

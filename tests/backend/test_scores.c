@@ -112,7 +112,7 @@ static const char *const more_cases[] = {
 static const uint32_t full_widths[] = { 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448 };
 static const uint32_t full_widths_of_many[] = { 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 896 };
 
-/* A width for each kernel that does not fill its lanes to the last element, or does; then what else there is. */
+/* Widths that fill the lanes of each kernel to the last element, and widths that do not; then other cases. */
 static const char *const sanitize_cases[] = {
   "window=9",
   "window=31",
@@ -163,7 +163,7 @@ static const char *const sanitize_cases[] = {
 
 static char edge_cases[EDGE_CASES][48];
 static bool brief, sanitize; /* sanitize: also brief */
-static uint32_t fewer = 1;   /* the cases by themselves, and the widths, have so many times fewer scores than the whole */
+static uint32_t fewer = 1;   /* the cases alone, and the widths, have that many times fewer scores than the whole */
 
 static void write_edge_cases(void)
 {
@@ -176,7 +176,7 @@ static void write_edge_cases(void)
       snprintf(edge_cases[n++], sizeof *edge_cases, "window=%u,gap=%u,preset=precise", w, 5 + w % 3);
 }
 
-/* What the comparison found. */
+/* The result of a comparison. */
 struct tally {
   uint32_t due, compared, far; /* far: of the compared, farther off than they may be */
   double sum, worst;           /* of the others */

@@ -1,7 +1,7 @@
-/* The batched bidiagonalisation and singular value decomposition against LAPACK in double: residual, orthogonality, values. The
- * bounds follow what LAPACK's sgesvd comes to on matrices of noise (k = 65, 320, 448, in units of 2^-24: residual 20, 49, 57;
- * orthogonality 123, 600, 842; values 13, 58, 62): some three times that, six times for values. With the argument `sanitize`, for
- * sanitizers that slow every instruction down: noise alone, in a shape of few columns for each kernel. */
+/* The batched bidiagonalisation and singular value decomposition compared with LAPACK in double: residual, orthogonality, values.
+ * The bounds follow from the errors of LAPACK's sgesvd on matrices of noise (k = 65, 320, 448, in units of 2^-24: residual 20,
+ * 49, 57; orthogonality 123, 600, 842; values 13, 58, 62): some three times that, six times for values. With the argument
+ * `sanitize`, for sanitizers that slow every instruction down: noise alone, in a shape of few columns for each kernel. */
 #include "gpu/batched_svd/svd_batch.h"
 
 #include <errno.h>
@@ -185,7 +185,7 @@ static double *doubles(const float *x, size_t n)
   return p;
 }
 
-/* Matrix i: A = U B V^T, and U and V orthonormal. off: the elements next to the diagonal, NULL when there are none. */
+/* Checks matrix i: A = U B V^T, U and V orthonormal. off: the elements next to the diagonal, NULL if there are none. */
 static void check(const struct run *r, uint32_t i, const float *off, const char *what)
 {
   const uint32_t m = r->m, n = r->n, k = r->k;
