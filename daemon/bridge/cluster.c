@@ -269,6 +269,13 @@ int hk_cluster_start_scores(struct hk_cluster **out, struct hk_net *net)
   return net->others ? start(out, net, &hk_cluster_shared_scores) : 0;
 }
 
+int hk_cluster_start_mail(struct hk_cluster **out, struct hk_net *net)
+{
+  const struct hk_cluster_rule *rule = &net->config->cluster;
+  *out = NULL;
+  return rule->role != HK_CLUSTER_NONE && kinds[rule->engine]->mailbox ? start(out, net, &hk_cluster_mail) : 0;
+}
+
 static void order_end(struct hk_cluster *c)
 {
   const uint64_t one = 1;
@@ -318,7 +325,12 @@ void hk_cluster_free(struct hk_cluster *c)
 
 uint32_t hk_cluster_partition(const struct hk_cluster *c, const char *name)
 {
-  return c ? hk_partition_of(c->self.sections, hk_string(name), c->rule.partitions) : UINT32_MAX;
+  return c ? hk_partition_of_series(c->self.sections, hk_string(name), c->rule.partitions) : UINT32_MAX;
+}
+
+const char *hk_cluster_name(const struct hk_cluster *c)
+{
+  return c ? c->self.machine : "";
 }
 
 bool hk_cluster_is_us(const struct hk_cluster *c, const struct hk_holder *holder)

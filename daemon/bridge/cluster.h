@@ -58,6 +58,8 @@ int hk_cluster_start_publishing(struct hk_cluster **out, struct hk_net *net);
 int hk_cluster_start_events(struct hk_cluster **out, struct hk_net *net);
 /* Likewise, the thread that shares scores, if the machine has such a copy. */
 int hk_cluster_start_scores(struct hk_cluster **out, struct hk_net *net);
+/* Likewise, the thread of its letters (cluster_mail.h), if the kind of broker has mailboxes. */
+int hk_cluster_start_mail(struct hk_cluster **out, struct hk_net *net);
 /* The daemon ends: a scorer stops reading; a gateway continues. NULL is fine, here and below. */
 void hk_cluster_end(struct hk_cluster *cluster);
 bool hk_cluster_ended(const struct hk_cluster *cluster); /* whether a scorer no longer uses the loops */
@@ -72,9 +74,12 @@ int hk_cluster_drain(struct hk_cluster *cluster, bool drains);
 int hk_cluster_want(struct hk_cluster *cluster, uint32_t partition);
 /* The machine that has a partition, HOST:PORT, as far as the shared log says. False: none is known. Thread: any. */
 bool hk_cluster_machine(struct hk_cluster *cluster, uint32_t partition, struct hk_holder *out);
-/* The partition of a sensor of such a name, by the groups and fields of the start. UINT32_MAX: there is no cluster. Thread: any.
+/* The partition of a sensor of such a name, fed or derived, by the groups and fields of the start. UINT32_MAX: there is no
+ * cluster. Thread: any.
  */
 uint32_t hk_cluster_partition(const struct hk_cluster *cluster, const char *name);
+/* The name of this machine, HOST:PORT; "" without a cluster. Thread: any. */
+const char *hk_cluster_name(const struct hk_cluster *cluster);
 /* Whether the holder is this machine. Thread: any. */
 bool hk_cluster_is_us(const struct hk_cluster *cluster, const struct hk_holder *holder);
 /* Copies its state and counters. Thread: any. */

@@ -25,7 +25,7 @@ struct hk_cluster_work {
   void (*alive)(struct hk_cluster *c);   /* sends signs of life on the role's own connections; NULL: it has none */
 };
 extern const struct hk_cluster_work hk_cluster_gateway, hk_cluster_scorer, hk_cluster_leases, hk_cluster_events,
-    hk_cluster_shared_scores;
+    hk_cluster_shared_scores, hk_cluster_mail;
 
 /* This machine, for others. */
 struct hk_cluster_self {

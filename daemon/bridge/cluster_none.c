@@ -25,6 +25,11 @@ int hk_cluster_start_scores(struct hk_cluster **out, struct hk_net *net)
   return hk_cluster_start(out, net);
 }
 
+int hk_cluster_start_mail(struct hk_cluster **out, struct hk_net *net)
+{
+  return hk_cluster_start(out, net);
+}
+
 void hk_cluster_end(struct hk_cluster *cluster)
 {
   (void)cluster;
@@ -93,4 +98,10 @@ uint32_t hk_cluster_parts(struct hk_cluster *cluster, struct hk_cluster_part *ou
   (void)cluster;
   (void)out;
   return 0;
+}
+
+const char *hk_cluster_name(const struct hk_cluster *cluster)
+{
+  (void)cluster;
+  return "";
 }

@@ -22,6 +22,8 @@
  *
  *     open -> log -> follow -> publish... -> next: CONFIRMED, MESSAGE -> took  every machine, with the log of events
  *
+ *     open -> mailbox -> post..., next: LETTER, RETURNED  every machine, to ask others and to answer
+ *
  * One connection at a time has a lease. It goes to the next waiting connection when its holder is closed, or has been silent for
  * so long that the broker considers it dead. A holder that has lost its lease may not know this for as long, so what it does
  * meanwhile must be harmless: its snapshots are of its own epoch, and the events that it publishes are, to the bit, those that
@@ -61,7 +63,9 @@ enum hk_engine_what {
   HK_ENGINE_LEASED,    /* we hold the lease of `partition`, until the connection is closed */
   HK_ENGINE_RECALLED,  /* the broker wants that lease back, for another: make a snapshot, and close the connection */
   HK_ENGINE_BLOCKED,   /* the broker accepts no messages at present, for `why` (its memory, its disk); we keep new ones */
-  HK_ENGINE_UNBLOCKED  /* the broker accepts messages again */
+  HK_ENGINE_UNBLOCKED, /* the broker accepts messages again */
+  HK_ENGINE_LETTER,    /* to this machine, or to all, also from itself; data is valid until the next call */
+  HK_ENGINE_RETURNED   /* likewise, one of ours: its machine has no mailbox, for it does not run */
 };
 
 enum hk_engine_group {
@@ -112,6 +116,12 @@ struct hk_broker_engine_kind {
    * broker knows who waits, shares the leases out evenly, and recalls those that are another's; who listens to scores is not
    * known, so these are always shared. */
   int (*count)(struct hk_broker_engine *engine, enum hk_engine_group group, bool in, uint32_t *out);
+  /* Makes the mailbox of this machine, for letters, which last for seconds at most; there is none as soon as the connection is
+   * closed. On a connection that is used for nothing else. -EPIPE if another connection has it. NULL, and then `post` is, too:
+   * the broker has no mailboxes. */
+  int (*mailbox)(struct hk_broker_engine *engine, const char *machine);
+  /* Sends a letter to a machine, or, NULL, to all that have a mailbox. It may be lost. CONFIRMED says nothing of it. */
+  int (*post)(struct hk_broker_engine *engine, const char *machine, const void *data, size_t size);
   /* Sends a sign of life to the broker, regardless of data to read: for callers that cannot call `next` for seconds. May wait
    * for the broker only. */
   int (*alive)(struct hk_broker_engine *engine);

@@ -17,6 +17,7 @@ struct hk_connection;
 struct hk_listener;
 struct hk_loop;
 struct hk_operate;
+struct hk_mail_answers;
 struct hk_operation;
 struct hk_activated_socket;
 struct hk_sensor_list;
@@ -76,8 +77,9 @@ struct hk_net {
   struct hk_durable *durable;
   struct hk_server *server; /* receives the requests */
   struct hk_requests requests;
-  const struct hk_config *config; /* loops are opened with it; later the one of HK_ORDER_ADOPT. Written by main */
-  atomic_uint obeyed;             /* number of loops that have taken the configuration in force */
+  const struct hk_mail_answers *mail; /* how the server answers other machines of a cluster */
+  const struct hk_config *config;     /* loops are opened with it; later the one of HK_ORDER_ADOPT. Written by main */
+  atomic_uint obeyed;                 /* number of loops that have taken the configuration in force */
   struct hk_net_capacity capacity;
   struct hk_loop *loops;
   uint32_t n_loops;

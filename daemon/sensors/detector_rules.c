@@ -284,14 +284,24 @@ static bool has_suffix(const char (*suffix)[HK_CONFIG_NAME_MAX], uint32_t n, con
   return false;
 }
 
-static bool is_group(const struct hk_sections *s, const char *name, size_t length)
+/* The group or field of a name; NULL: there is none. */
+static const struct cut *cut_named(const struct hk_sections *s, const char *name, size_t length)
 {
   for (uint32_t i = 0; i < s->n_groups + s->n_fields; i++) {
     const struct cut *g = i < s->n_groups ? &s->groups[i] : &s->fields[i - s->n_groups];
     if (strlen(g->name) == length && memcmp(g->name, name, length) == 0)
-      return true;
+      return g;
   }
-  return false;
+  return NULL;
+}
+
+bool hk_sections_machine(const struct hk_sections *s, const char *name, size_t length, struct hk_machine_name *out)
+{
+  const char *mark = memchr(name, HK_DERIVED_MARK, length);
+  const struct cut *g = mark ? cut_named(s, name, (size_t)(mark - name)) : NULL;
+  if (g)
+    *out = detector_rules_name_of(g, mark + 1, length - (size_t)(mark + 1 - name));
+  return g != NULL;
 }
 
 bool hk_sections_derived(const struct hk_sections *s, const char *name, size_t length)
@@ -304,7 +314,7 @@ bool hk_sections_derived(const struct hk_sections *s, const char *name, size_t l
     const struct hk_section *of = hk_sections_find(s, name, at);
     if ((of && has_suffix(of->suffix, of->n_companions, rest, length - at)) ||
         (hk_sections_field(s, name, at, &field) && has_suffix(field.series->suffix, field.series->n, rest, length - at)) ||
-        is_group(s, name, at))
+        cut_named(s, name, at))
       return true;
   }
   return false;

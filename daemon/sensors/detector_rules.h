@@ -57,6 +57,8 @@ bool hk_sections_field(const struct hk_sections *sections, const char *name, siz
 /* Whether a name is kept for a series that the daemon makes, or would make: of a sensor's companion, of a field's member, or of a
  * group or field itself, GROUP#any. */
 bool hk_sections_derived(const struct hk_sections *sections, const char *name, size_t length);
+/* The machine whose own series has this name, GROUP#CAPTURE. */
+bool hk_sections_machine(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
 bool hk_sections_group(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
 /* The second group of a sensor: the novelty of a group with statistic = both. Its machines are those of the group. */
 bool hk_sections_second(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);

@@ -15,6 +15,7 @@
 #include "daemon/scoring/stall.h"
 #include "daemon/sensors/maintenance.h"
 #include "daemon/sensors/slots.h"
+#include "daemon/server/cluster_view.h"
 #include "daemon/server/drain.h"
 #include "daemon/server/listeners.h"
 #include "daemon/server/operate.h"
@@ -371,6 +372,9 @@ static int lifecycle_start(struct hk_server *s, char *error, size_t size)
     status = hk_cluster_start(&s->cluster, &s->net);
   if (status == 0)
     status = hk_cluster_start_publishing(&s->publishing, &s->net);
+  hk_cluster_view_open(s);
+  if (status == 0)
+    status = hk_cluster_start_mail(&s->shared.mail, &s->net);
   return status;
 }
 
@@ -425,6 +429,7 @@ bool hk_server_close(struct hk_server *s)
   stopped &= hk_receivers_stop(s->receivers);
   stopped &= hk_cluster_stop(s->shared.events);
   stopped &= hk_cluster_stop(s->shared.scores);
+  stopped &= hk_cluster_stop(s->shared.mail);
   for (uint32_t i = 0; s->net.loops && i < s->net.n_loops; i++)
     stopped &= hk_loop_stop(&s->net.loops[i]);
   for (uint32_t i = 0; s->shard && i < s->shards.n + s->entry.n; i++)
@@ -450,6 +455,7 @@ bool hk_server_close(struct hk_server *s)
   hk_cluster_free(s->publishing);
   hk_cluster_free(s->shared.events);
   hk_cluster_free(s->shared.scores);
+  hk_cluster_free(s->shared.mail);
   hk_relay_free(s->net.entry ? s->net.entry->relay : NULL);
   hk_receivers_free(s->receivers);
   hk_eventlog_free(hk_eventlog_shared(s->shards.events) ? s->shards.events : NULL);

@@ -144,17 +144,16 @@ static void cluster_shares(struct hk_buffer *out, struct hk_cluster *scores)
                     cluster_state(&l), l.members, l.points, l.lost, l.waiting, l.shown, l.repeated, l.refused, l.bad);
 }
 
-static void cluster_status(struct hk_buffer *out, const struct hk_outside *from)
+/* where: with who scores which partition. */
+static void cluster_status(struct hk_buffer *out, const struct hk_outside *from, bool where)
 {
   struct hk_cluster *cluster = from->cluster;
   struct hk_cluster_look l, e, p;
   char since[HK_TIME_TEXT_MAX];
   hk_cluster_look(cluster, &l);
   hk_cluster_look(from->publishing, &p);
-  if (l.role == HK_CLUSTER_NONE)
-    return;
   hk_time_text(l.since / 1000000000, since);
-  hk_buffer_print(out, ",\"cluster\":{\"role\":\"%s\",\"state\":\"%s\",\"since\":\"%s\",\"connected\":%" PRIu64 ",\"broker\":",
+  hk_buffer_print(out, "{\"role\":\"%s\",\"state\":\"%s\",\"since\":\"%s\",\"connected\":%" PRIu64 ",\"broker\":",
                   p.role != HK_CLUSTER_NONE      ? "all"
                   : l.role == HK_CLUSTER_GATEWAY ? "gateway"
                                                  : "scorer",
@@ -181,17 +180,30 @@ static void cluster_status(struct hk_buffer *out, const struct hk_outside *from)
     hk_buffer_print(out, ",\"events\":\"%s\",\"events_waiting\":%" PRIu32 ",\"leads\":%s", cluster_states[e.state], e.waiting,
                     e.leads ? "true" : "false");
   cluster_shares(out, from->scores);
+  if (from->mail) {
+    hk_cluster_look(from->mail, &e);
+    hk_buffer_print(out, ",\"mail\":\"%s\"", cluster_state(&e));
+  }
   hk_buffer_print(out, ",\"machine\":");
   hk_json_string(out, l.machine, strlen(l.machine));
-  cluster_where(out, cluster, l.of);
+  if (where)
+    cluster_where(out, cluster, l.of);
   if (l.role == HK_CLUSTER_SCORER)
     partitions(out, cluster);
   hk_buffer_put(out, "}", 1);
 }
 
+void hk_outside_notice(struct hk_buffer *out, const struct hk_outside *from)
+{
+  cluster_status(out, from, false);
+}
+
 void hk_outside_status(struct hk_buffer *out, const struct hk_outside *from)
 {
-  cluster_status(out, from);
+  if (from->cluster) {
+    hk_buffer_print(out, ",\"cluster\":");
+    cluster_status(out, from, true);
+  }
   receivers_status(out, from->receivers);
   bridges_status(out, from->bridges);
 }

@@ -11,10 +11,12 @@
 struct hk_outside {
   struct hk_receivers *receivers;
   struct hk_bridges *bridges;
-  struct hk_cluster *cluster, *publishing, *events, *scores; /* server.h */
+  struct hk_cluster *cluster, *publishing, *events, *scores, *mail; /* server.h */
 };
 
 /* Appends the members `notify` and `mqtt`, arrays with an object for each, and `cluster`, if there is one. */
 void hk_outside_status(struct hk_buffer *out, const struct hk_outside *from);
+/* Appends what others are to know of this machine: an object, as `cluster` without `where`. */
+void hk_outside_notice(struct hk_buffer *out, const struct hk_outside *from);
 
 #endif

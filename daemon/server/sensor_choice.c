@@ -57,7 +57,8 @@ static bool sensor_choice_read_place(const char *text, enum hk_sensor_sort sort,
 
 const char *hk_sensors_want(const struct hk_web_sensors *asked, struct hk_sensor_wanted *out)
 {
-  *out = (struct hk_sensor_wanted){ .groups = asked->groups,
+  *out = (struct hk_sensor_wanted){ .rows = asked->rows,
+                                    .groups = asked->groups,
                                     .lines = asked->lines,
                                     .line = asked->line,
                                     .glob = hk_string(asked->glob),

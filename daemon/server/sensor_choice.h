@@ -24,6 +24,7 @@ struct hk_sensor_place {
 };
 
 struct hk_sensor_wanted {
+  bool rows;   /* the answer is for server/fleet_list.h */
   bool groups; /* only series of machines, */
   bool lines;  /* and only of models that have this line: */
   uint32_t line;

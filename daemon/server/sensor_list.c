@@ -171,7 +171,6 @@ static void sensor_list_sensor(struct hk_buffer *out, const struct hk_server *se
     hk_sensor_threshold(out, &one->detector, &one->alert);
   }
   sensor_list_alert(out, server, slot);
-  hk_buffer_put(out, "}", 1);
 }
 
 /* The names of a machine's sensors, except those that have gone meanwhile. */
@@ -205,7 +204,6 @@ static void sensor_list_group(struct hk_buffer *out, const struct hk_server *ser
   members(out, registry, one);
   sensor_list_number(out, "score", (double)one->score, 9);
   sensor_list_alert(out, server, slot);
-  hk_buffer_put(out, "}", 1);
 }
 
 static void line(struct hk_buffer *out, const struct hk_server *server, const struct hk_surveyed *one)
@@ -215,7 +213,6 @@ static void line(struct hk_buffer *out, const struct hk_server *server, const st
   hk_buffer_print(out, ",\"section\":");
   hk_json_string(out, d ? d->name + 1 : "", d ? strlen(d->name + 1) : 0);
   hk_line_json(out, one->profile);
-  hk_buffer_put(out, "}", 1);
 }
 
 /* The number of machines. */
@@ -254,8 +251,13 @@ static bool sensor_list_show(struct hk_sensor_list *l, struct hk_buffer *json)
     if (!hk_registry_holds(shards->registry, slot) || hk_registry_handle(shards->registry, slot) != one->handle ||
         (l->state[0] && strcmp(l->state, hk_sensor_state(one)) != 0) || (l->wanted.lines && !one->profile))
       continue;
-    hk_buffer_print(json, "%s", l->shown++ > 0 ? "," : "");
+    if (l->wanted.rows)
+      hk_buffer_print(json, "%" PRIu64 " %" PRIu32 " ", l->chosen[i].key, slot);
+    else if (l->shown > 0)
+      hk_buffer_put(json, ",", 1);
+    l->shown++;
     (l->wanted.lines ? line : l->wanted.groups ? sensor_list_group : sensor_list_sensor)(json, l->server, one);
+    hk_buffer_print(json, "}%s", l->wanted.rows ? "\n" : "");
   }
   return true;
 }
@@ -274,6 +276,24 @@ static bool sensor_list_go_on(struct hk_sensor_list *l)
   return false;
 }
 
+/* Appends the end of the answer: the number of all, and where the next part begins. */
+static void sensor_list_finish(const struct hk_sensor_list *l, struct hk_buffer *json, uint32_t count)
+{
+  if (l->wanted.rows) {
+    hk_buffer_print(json, ". %" PRIu32, count);
+    if (l->more)
+      hk_buffer_print(json, " %" PRIu64 " %" PRIu32, l->next.key, l->next.slot);
+    hk_buffer_put(json, "\n", 1);
+    return;
+  }
+  hk_buffer_print(json, "],\"count\":%" PRIu32, count);
+  if (l->more && l->wanted.sort != HK_SENSORS_UNSORTED)
+    hk_buffer_print(json, ",\"next\":\"%" PRIu64 "-%" PRIu32 "\"", l->next.key, l->next.slot);
+  else if (l->more)
+    hk_buffer_print(json, ",\"next\":%" PRIu32, l->next.slot);
+  hk_buffer_print(json, "}");
+}
+
 bool hk_sensor_list_result(struct hk_sensor_list *l, struct hk_buffer *json)
 {
   struct hk_registry *registry = l->server->shards.registry;
@@ -281,19 +301,14 @@ bool hk_sensor_list_result(struct hk_sensor_list *l, struct hk_buffer *json)
   do {
     if (!sensor_list_answered(l))
       return false;
-    if (!l->begun)
+    if (!l->begun && !l->wanted.rows)
       hk_buffer_print(json, "{\"%s\":[", l->wanted.lines ? "models" : l->wanted.groups ? "groups" : "sensors");
     l->begun = true;
     hk_registry_read(registry);
     room = sensor_list_show(l, json);
     hk_registry_read_end(registry);
   } while (room && sensor_list_go_on(l));
-  hk_buffer_print(json, "],\"count\":%" PRIu32, l->wanted.groups ? machines(l->server) : hk_registry_count(registry));
-  if (l->more && l->wanted.sort != HK_SENSORS_UNSORTED)
-    hk_buffer_print(json, ",\"next\":\"%" PRIu64 "-%" PRIu32 "\"", l->next.key, l->next.slot);
-  else if (l->more)
-    hk_buffer_print(json, ",\"next\":%" PRIu32, l->next.slot);
-  hk_buffer_print(json, "}");
+  sensor_list_finish(l, json, l->wanted.groups ? machines(l->server) : hk_registry_count(registry));
   hk_sensor_list_abandon(l);
   return true;
 }

@@ -9,7 +9,7 @@
 #include "daemon/base/buffer.h"
 #include "daemon/base/log.h"
 #include "daemon/bridge/bridge.h"
-#include "daemon/bridge/cluster.h"
+#include "daemon/bridge/cluster_mail.h"
 #include "daemon/config/config.h"
 #include "daemon/durable/durable.h"
 #include "daemon/net/address_limits.h"
@@ -48,7 +48,8 @@ struct hk_server_handles {
 
 /* What machines of a cluster share beside points. NULL: this one does not, or before the start. */
 struct hk_server_shared {
-  struct hk_cluster *events, *scores;
+  struct hk_cluster *events, *scores, *mail;
+  struct hk_mail_answers answers; /* for the mail */
 };
 
 struct hk_server {

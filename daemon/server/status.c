@@ -9,8 +9,8 @@
 #include "daemon/scoring/snapshot_thread.h"
 #include "daemon/scoring/stall.h"
 #include "daemon/sensors/maintenance.h"
+#include "daemon/server/cluster_view.h"
 #include "daemon/server/model_status.h"
-#include "daemon/server/outside_status.h"
 
 #include "cpu/sst/score.h"
 #include "proto/wire/event_message.h"
@@ -488,8 +488,8 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   output(out, s, loop->config, &sum);
   status_alerts(out, s);
   incidents(out, s);
-  hk_outside_status(
-      out, &(struct hk_outside){ s->receivers, s->bridges, s->cluster, s->publishing, s->shared.events, s->shared.scores });
+  const struct hk_outside outside = hk_cluster_view_outside(s);
+  hk_outside_status(out, &outside);
   latency(out, s);
   loops(out, s);
   end(out);

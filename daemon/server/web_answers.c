@@ -4,10 +4,10 @@
 #include "daemon/durable/disk_health.h"
 #include "daemon/intake/picture_board.h"
 #include "daemon/scoring/stall.h"
+#include "daemon/server/cluster_view.h"
+#include "daemon/server/inquiry.h"
 #include "daemon/server/metrics.h"
-#include "daemon/server/sensor_list.h"
 #include "daemon/server/web_lists.h"
-#include "daemon/server/web_sensor.h"
 
 #include <errno.h>
 #include <string.h>
@@ -56,13 +56,11 @@ int hk_server_open_web(struct hk_server *s, char *error, size_t size)
                                           .incidents = hk_list_incidents,
                                           .feedback = hk_list_feedback,
                                           .maintenance = hk_list_maintenance,
-                                          .look = hk_sensor_look,
-                                          .elsewhere = hk_sensor_elsewhere,
-                                          .seen = hk_sensor_seen,
-                                          .unlook = hk_sensor_unlook,
-                                          .list = hk_sensor_list_ask,
-                                          .listed = hk_sensor_list_result,
-                                          .unlist = hk_sensor_list_abandon };
+                                          .cluster = hk_cluster_view,
+                                          .look = hk_inquiry_look,
+                                          .list = hk_inquiry_list,
+                                          .answered = hk_inquiry_answered,
+                                          .drop = hk_inquiry_drop };
   if (hk_web_descriptors(s->config) == 0)
     return 0;
   s->net.requests.http = web_answers_take;

@@ -3,6 +3,7 @@
 
 #include "cpu/backend/warmup.h"
 #include "cpu/rules/state.h"
+#include "daemon/bridge/cluster_mail.h"
 #include "daemon/scoring/look.h"
 #include "daemon/scoring/score_log.h"
 #include "daemon/server/server.h"
@@ -12,15 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool hk_sensor_elsewhere(void *arg, const char *name, char machine[HK_WEB_MACHINE])
+bool hk_sensor_where(struct hk_server *s, uint32_t partition, struct hk_holder *out)
 {
-  struct hk_server *s = arg;
-  struct hk_holder holder;
-  _Static_assert(sizeof holder.machine <= HK_WEB_MACHINE, "there is room for a machine's name");
-  if (!hk_cluster_machine(s->cluster, hk_cluster_partition(s->cluster, name), &holder) || hk_cluster_is_us(s->cluster, &holder))
-    return false;
-  memcpy(machine, holder.machine, sizeof holder.machine);
-  return true;
+  struct hk_holder logged;
+  const bool in_log = hk_cluster_machine(s->cluster, partition, &logged);
+  const bool told = hk_mail_holder(s->shared.mail, partition, out);
+  if (in_log && (!told || out->epoch < logged.epoch))
+    *out = logged;
+  return in_log || told;
 }
 
 int hk_sensor_look(void *arg, const char *name, uint32_t scores, void (*ready)(void *arg), void *ready_arg, struct hk_look **out)
@@ -177,6 +177,20 @@ static void web_sensor_points(struct hk_buffer *out, const struct hk_look_part *
   hk_buffer_put(out, "]", 1);
 }
 
+/* In a cluster: where the sensor is. */
+static void web_sensor_place(struct hk_buffer *out, struct hk_server *s, const struct hk_look *look)
+{
+  char name[HK_NAME_MAX + 1] = "";
+  hk_registry_read(s->shards.registry);
+  if (look->n > 0 && hk_registry_holds(s->shards.registry, look->part[0].slot)) {
+    const struct hk_string is = hk_registry_name(s->shards.registry, look->part[0].slot);
+    snprintf(name, sizeof name, "%.*s", (int)is.length, is.data);
+  }
+  hk_registry_read_end(s->shards.registry);
+  hk_buffer_print(out, ",\"machine\":\"%s\",\"partition\":%" PRIu32, hk_cluster_name(s->cluster),
+                  hk_cluster_partition(s->cluster, name));
+}
+
 int hk_sensor_seen(void *arg, const struct hk_look *look, struct hk_buffer *out)
 {
   struct hk_server *s = arg;
@@ -191,7 +205,10 @@ int hk_sensor_seen(void *arg, const struct hk_look *look, struct hk_buffer *out)
   for (uint32_t i = 0; i < look->n; i++)
     if (read_part(&look->part[i], &seen[i]) && (!seen[longest].ring || seen[i].window.count > seen[longest].window.count))
       longest = i;
-  hk_buffer_print(out, "{\"time\":%" PRId64 ",\"series\":[", look->taken);
+  hk_buffer_print(out, "{\"time\":%" PRId64, look->taken);
+  if (s->cluster)
+    web_sensor_place(out, s, look);
+  hk_buffer_print(out, ",\"series\":[");
   for (uint32_t i = 0; i < look->n; i++) {
     hk_buffer_print(out, "%s", i > 0 ? "," : "");
     series(out, s->shards.registry, &look->part[i], &seen[i]);

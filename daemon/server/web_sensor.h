@@ -3,13 +3,14 @@
 #define HK_WEB_SENSOR_H
 
 #include "daemon/base/buffer.h"
-#include "daemon/web/web_source.h"
+#include "daemon/durable/event_holders.h"
 
 #include <stdint.h>
 
 struct hk_alert;
 struct hk_detector;
 struct hk_look;
+struct hk_server;
 struct hk_window;
 
 /* Requests the sensor's state, with at most `scores` past scores, from its shard, whose thread calls ready(ready_arg) when the
@@ -22,8 +23,9 @@ int hk_sensor_seen(void *arg, const struct hk_look *look, struct hk_buffer *out)
 void hk_sensor_window(struct hk_buffer *out, const struct hk_detector *d, const struct hk_window *w);
 /* Appends a comma and the member `threshold`, which a score, or its evidence, must reach. Thread: any. */
 void hk_sensor_threshold(struct hk_buffer *out, const struct hk_detector *d, const struct hk_alert *a);
-/* Whether another machine of a cluster scores the sensors of such a name. Thread: any. */
-bool hk_sensor_elsewhere(void *arg, const char *name, char machine[HK_WEB_MACHINE]);
+/* The machine of a cluster that scores a partition, by the log of events and by what machines say. False: none is known. Thread:
+ * any. */
+bool hk_sensor_where(struct hk_server *server, uint32_t partition, struct hk_holder *out);
 /* The look is no longer needed. NULL is allowed. */
 void hk_sensor_unlook(struct hk_look *look);
 

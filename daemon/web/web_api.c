@@ -367,6 +367,12 @@ int hk_web_api_incidents(struct lws *wsi, struct hk_web_peer *p)
   return hk_web_reply(wsi, p, 200, "application/json", NULL);
 }
 
+int hk_web_api_cluster(struct lws *wsi, struct hk_web_peer *p)
+{
+  p->web->answers.cluster(p->web->answers.arg, &p->answer.body);
+  return hk_web_reply(wsi, p, 200, "application/json", NULL);
+}
+
 int hk_web_api_feedback(struct lws *wsi, struct hk_web_peer *p)
 {
   p->web->answers.feedback(p->web->answers.arg, &p->answer.body);

@@ -11,6 +11,7 @@ int hk_web_api_incidents(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_events(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_told(struct lws *wsi, struct hk_web_peer *p); /* operators' actions */
 int hk_web_api_acknowledge(struct lws *wsi, struct hk_web_peer *p);
+int hk_web_api_cluster(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_feedback(struct lws *wsi, struct hk_web_peer *p);    /* marks of incidents */
 int hk_web_api_say(struct lws *wsi, struct hk_web_peer *p);         /* marks an incident */
 int hk_web_api_maintenance(struct lws *wsi, struct hk_web_peer *p); /* windows */

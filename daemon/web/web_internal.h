@@ -82,9 +82,8 @@ struct hk_web_peer {
   struct lws *wsi;
   struct hk_web_request request;
   struct hk_web_inner *inner;  /* inner connection of the request; NULL: none */
-  struct hk_look *look;        /* pending look at a sensor; NULL: none */
-  struct hk_sensor_list *list; /* pending list of sensors; NULL: none */
-  struct hk_web_peer *looking; /* next peer in the list of those that wait for either */
+  struct hk_inquiry *inquiry;  /* pending look at a sensor, or list of sensors; NULL: none */
+  struct hk_web_peer *looking; /* next peer in the list of those that wait for one */
   struct hk_web_answer answer;
   struct hk_web_streaming stream;
 };

@@ -15,25 +15,38 @@ static void web_look_wake(void *arg)
   lws_cancel_service(web->lws);
 }
 
-static int web_look_fail(struct lws *wsi, struct hk_web_peer *p, int status, const char *name)
-{
-  char machine[HK_WEB_MACHINE], words[HK_WEB_MACHINE + 64];
-  const struct hk_web_answers *a = &p->web->answers;
-  if (status == -ENOENT && a->elsewhere(a->arg, name, machine)) {
-    snprintf(words, sizeof words, "this machine of the cluster does not score the sensor; ask %s", machine);
-    return hk_web_fault(wsi, p, 404, words, NULL);
-  }
-  return status == -ENOENT   ? hk_web_fault(wsi, p, 404, "no sensor has this name", NULL)
-         : status == -ENOMEM ? hk_web_fault(wsi, p, 503, "no memory", NULL)
-                             : hk_web_fault(wsi, p, 503, "no backend is computing at the moment", NULL);
-}
-
 static int web_look_wait_for(struct lws *wsi, struct hk_web_peer *p)
 {
   p->looking = p->web->looking;
   p->web->looking = p;
-  lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* no time limit but the devices' */
+  lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* no time limit but the devices', and that of questions to other machines */
   return 0;
+}
+
+/* The status of the answer, which is in the body; 0: not yet. */
+static unsigned web_look_answered(struct hk_web_peer *p)
+{
+  char why[512];
+  struct hk_buffer *body = &p->answer.body;
+  const unsigned code = p->web->answers.answered(p->inquiry, body);
+  if (code == 0 || code == 200)
+    return code;
+  snprintf(why, sizeof why, "%.*s", (int)(body->size < sizeof why ? body->size : sizeof why - 1), body->size ? body->data : "");
+  body->size = 0;
+  hk_web_problem(body, code, why);
+  return code;
+}
+
+/* Answers at once if it can. */
+static int web_look_begin(struct lws *wsi, struct hk_web_peer *p)
+{
+  if (!p->inquiry)
+    return hk_web_fault(wsi, p, 503, "no memory", NULL);
+  const unsigned code = web_look_answered(p);
+  if (code == 0)
+    return web_look_wait_for(wsi, p);
+  hk_web_look_end(p);
+  return hk_web_reply(wsi, p, code, code == 200 ? "application/json" : "application/problem+json", NULL);
 }
 
 int hk_web_look(struct lws *wsi, struct hk_web_peer *p)
@@ -49,32 +62,10 @@ int hk_web_look(struct lws *wsi, struct hk_web_peer *p)
     status = hk_web_argument(wsi, "name", name, sizeof name);
   else if ((size_t)snprintf(name, sizeof name, "%s", p->request.path + before) >= sizeof name)
     status = -E2BIG;
-  if (status == 0)
-    status = a->look(a->arg, name, (uint32_t)scores, web_look_wake, p->web, &p->look);
-  return status == -E2BIG ? hk_web_fault(wsi, p, 404, "no sensor has this name", NULL)
-         : status != 0    ? web_look_fail(wsi, p, status, name)
-                          : web_look_wait_for(wsi, p);
-}
-
-/* The status of the answer, which is in the body; 0: not yet. */
-static unsigned web_look_answered(struct hk_web_peer *p)
-{
-  const struct hk_web_answers *a = &p->web->answers;
-  if (p->list) {
-    if (!a->listed(p->list, &p->answer.body))
-      return 0;
-    p->list = NULL;
-    hk_buffer_put(&p->answer.body, "\n", 1);
-    return 200;
-  }
-  const int status = a->seen(a->arg, p->look, &p->answer.body);
-  if (status == 1)
-    return 0;
-  const unsigned code = status == 0 ? 200 : status == -ENOENT ? 404 : 503;
   if (status != 0)
-    hk_web_problem(&p->answer.body, code,
-                   status == -ENOENT ? "no sensor has this name" : "no backend is computing at the moment");
-  return code;
+    return hk_web_fault(wsi, p, 404, "no sensor has this name", NULL);
+  a->look(a->arg, name, (uint32_t)scores, web_look_wake, p->web, &p->inquiry);
+  return web_look_begin(wsi, p);
 }
 
 /* False: an argument is too long. */
@@ -106,12 +97,9 @@ static int web_look_list(struct lws *wsi, struct hk_web_peer *p, bool groups, bo
     return hk_web_fault(wsi, p, 400, wrong, NULL);
   asked.line = (uint32_t)line;
   asked.limit = limit < HK_SENSORS_MAX ? (uint32_t)limit : HK_SENSORS_MAX;
-  if ((wrong = a->list(a->arg, &asked, web_look_wake, p->web, &p->list)))
+  if ((wrong = a->list(a->arg, &asked, web_look_wake, p->web, &p->inquiry)))
     return hk_web_fault(wsi, p, 400, wrong, NULL);
-  if (!p->list)
-    return hk_web_fault(wsi, p, 503, "no memory", NULL);
-  const unsigned code = web_look_answered(p); /* answers at once if no sensor matches: then no shard was asked */
-  return code != 0 ? hk_web_reply(wsi, p, code, "application/json", NULL) : web_look_wait_for(wsi, p);
+  return web_look_begin(wsi, p);
 }
 
 int hk_web_sensors(struct lws *wsi, struct hk_web_peer *p)
@@ -136,10 +124,8 @@ void hk_web_look_end(struct hk_web_peer *p)
     link = &(*link)->looking;
   if (*link)
     *link = p->looking;
-  p->web->answers.unlook(p->look);
-  p->web->answers.unlist(p->list);
-  p->look = NULL;
-  p->list = NULL;
+  p->web->answers.drop(p->inquiry);
+  p->inquiry = NULL;
 }
 
 void hk_web_look_go_on(struct hk_web *web)

@@ -84,6 +84,7 @@ static const struct hk_web_route routes[] = {
   { "/metrics", READS, true, SEES, web_request_metrics },
   { "/api/v1/status", READS, true, SEES, hk_web_api_status },
   { "/api/v1/alerts", READS, true, SEES, hk_web_api_alerts },
+  { "/api/v1/cluster", READS, true, SEES, hk_web_api_cluster },
   { "/api/v1/incidents", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_incidents },
   { "/api/v1/events", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_events },
   { "/api/v1/told", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_told },

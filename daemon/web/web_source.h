@@ -10,10 +10,9 @@
 /* Phase of the daemon. */
 enum hk_web_phase { HK_WEB_RESTORING, HK_WEB_SERVING, HK_WEB_ENDING };
 
-#define HK_WEB_MACHINE 256 /* bytes of a machine's name, with the 0 */
+#define HK_WEB_AFTER 300 /* bytes of where a list goes on, with the 0: a place, and a machine's name */
 
-struct hk_look;
-struct hk_sensor_list;
+struct hk_inquiry;
 
 /* Part of a list: at most `limit` entries after `after` whose sensors' names match. */
 struct hk_web_part {
@@ -24,12 +23,13 @@ struct hk_web_part {
 
 /* A requested list of sensors; "": no condition. */
 struct hk_web_sensors {
+  bool rows;   /* one row each, for another machine (server/fleet_list.h) */
   bool groups; /* machines of groups and fields, by their series, with the sensors of each; otherwise sensors */
   bool lines;  /* with `groups`: the models among them, each with the profile of this line: */
   uint32_t line;
   const char *glob;
   uint32_t limit; /* at least 1 */
-  char channel[16], state[16], alert[8], sort[8], after[40];
+  char channel[16], state[16], alert[8], sort[8], after[HK_WEB_AFTER];
 };
 
 /* The server's answers. Thread: the web's, while the daemon serves. */
@@ -46,20 +46,18 @@ struct hk_web_answers {
   void (*incidents)(void *arg, struct hk_buffer *out);                             /* these append an object of JSON */
   void (*feedback)(void *arg, struct hk_buffer *out);
   void (*maintenance)(void *arg, struct hk_buffer *out);
-  /* A look at one sensor, with the state of its device and at most `scores` past scores. look starts the request, `ready` is
-   * called on another thread when the answer is available, seen appends it, unlook frees it. As in server/web_sensor.h. */
-  int (*look)(void *arg, const char *name, uint32_t scores, void (*ready)(void *arg), void *ready_arg, struct hk_look **out);
-  int (*seen)(void *arg, const struct hk_look *look, struct hk_buffer *out);
-  /* Whether another machine of a cluster scores the sensors of such a name; *machine: which, HOST:PORT. */
-  bool (*elsewhere)(void *arg, const char *name, char machine[HK_WEB_MACHINE]);
-  void (*unlook)(struct hk_look *look);
-  /* A page of the list of sensors. list starts the request, and returns NULL or the error of the request; NULL with *out NULL:
-   * out of memory. `ready` is called on another thread, perhaps several times. listed: whether the request is done; then the
-   * page was appended, and the request freed. Pass the same buffer in each call. */
+  void (*cluster)(void *arg, struct hk_buffer *out);
+  /* Requests that take a while: a look at one sensor, with the state of its device and at most `scores` past scores of each of
+   * its series; and a list. In a cluster other machines may answer them. Each starts an inquiry: ready(ready_arg) is called on
+   * another thread, perhaps several times, when there may be an answer, and answered returns its status, 0: not yet. Then the
+   * answer was appended: JSON with status 200, else a reason in words. Pass the same buffer in each call, the first one at once.
+   * drop ends an inquiry, answered or not; NULL is allowed. *out is NULL: out of memory; list returns the error of the request,
+   * or NULL. */
+  void (*look)(void *arg, const char *name, uint32_t scores, void (*ready)(void *arg), void *ready_arg, struct hk_inquiry **out);
   const char *(*list)(void *arg, const struct hk_web_sensors *asked, void (*ready)(void *arg), void *ready_arg,
-                      struct hk_sensor_list **out);
-  bool (*listed)(struct hk_sensor_list *list, struct hk_buffer *out);
-  void (*unlist)(struct hk_sensor_list *list);
+                      struct hk_inquiry **out);
+  unsigned (*answered)(struct hk_inquiry *inquiry, struct hk_buffer *out);
+  void (*drop)(struct hk_inquiry *inquiry);
 };
 
 #endif

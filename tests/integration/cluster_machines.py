@@ -6,6 +6,8 @@ import struct
 import subprocess
 import tempfile
 import unittest
+import urllib.error
+import urllib.request
 
 import certificates
 import harness
@@ -68,6 +70,7 @@ def the_broker():
 class Cluster(harness.Case):
     names = 0
     engine = ''  # lines of [cluster] for another kind of broker
+    letters = True  # it has mailboxes
 
     @classmethod
     def its_broker(cls):
@@ -97,6 +100,40 @@ class Cluster(harness.Case):
 
     def of(self, d):
         return d.status()['cluster']
+
+    def asked(self, d, path):
+        """What the API of a machine answers: its status, and the object."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{d.port['http tcp']}/api/v1/{path}", timeout=harness.WAIT) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as e:
+            with e:
+                return e.code, json.load(e)
+
+    def everywhere(self, nodes, sensor):
+        """Every machine answers for every sensor: with what its scorer has, in whole and in parts."""
+        machines = [self.of(d)['machine'] for d in nodes]
+        known = [(m, PARTITIONS // 2, False) for m in sorted(machines)]
+        until(lambda: all([(m['name'], m['has'], m['away']) for m in self.asked(d, 'cluster')[1]['machines']] == known for d in nodes), 'the machines to know of each other')
+        self.assertEqual(self.asked(nodes[0], 'cluster')[1]['unscored'], [])
+        (code, there), (at_owner, its) = (self.asked(d, f'sensors/{sensor}') for d in nodes)
+        self.assertEqual((code, at_owner, there['machine'], there['partition']), (200, 200, machines[1], rabbit.partition(sensor, PARTITIONS)))
+        self.assertEqual({**there, 'time': 0}, {**its, 'time': 0})
+        self.assertTrue(there['points'] and its['series'][0]['scores'])
+        self.assertEqual(self.asked(nodes[0], f'sensors/{sensor}-not'), (404, {'type': 'about:blank', 'status': 404, 'detail': 'no sensor has this name'}))
+        for d in nodes:
+            for query in 'limit=2', 'limit=3&sort=score', 'limit=3&sort=change&state=ok':
+                rows, after = [], ''
+                while after is not None:
+                    code, part = self.asked(d, f'sensors?{query}&after={after}')
+                    self.assertEqual((code, part['count'], part['away']), (200, len(self.values), []))
+                    rows += part['sensors']
+                    after = part.get('next')
+                self.assertEqual(sorted(r['name'] for r in rows), sorted(self.values), query)
+                self.assertEqual({r['machine'] for r in rows}, set(machines))
+                if 'score' in query:
+                    self.assertEqual([r['score'] for r in rows], sorted((r['score'] for r in rows), reverse=True))
+        self.assertEqual(self.asked(nodes[0], 'sensors?after=x')[0], 400)
 
     def fed(self):
         """Starts a gateway and a scorer, and a feed of which 600 points are acknowledged."""

@@ -8,8 +8,6 @@ import signal
 import struct
 import subprocess
 import time
-import urllib.error
-import urllib.request
 
 import certificates
 import harness
@@ -25,7 +23,7 @@ TestEvents.__module__ = __name__  # a broker ends with the module that has start
 class TestRoad(Cluster):
     def test_shared_by_two_scorers(self):
         """Every point reaches the scorer of its sensor's partition, and gets the score that a daemon alone gives it."""
-        gateway, scorers = self.start('gateway'), [self.scorer('a', 'read = 0-1\n'), self.scorer('b', 'read = 2, 3\n')]
+        gateway, scorers = self.start('gateway', web.LISTENER), [self.scorer('a', 'read = 0-1\n'), self.scorer('b', 'read = 2, 3\n', ends=-signal.SIGKILL)]
         self.connected(gateway, *scorers)
         with contextlib.ExitStack() as stack:
             seen = [stack.enter_context(d.client()) for d in scorers]
@@ -42,9 +40,16 @@ class TestRoad(Cluster):
                 self.assertEqual({(s, t): (score, state) for s, t, _, score, state in c.results}, {k: v for k, v in self.rows.items() if k[0] in mine})
                 self.scored(scorers[i], len(mine) * POINTS)
                 self.assertEqual(self.alerts(scorers[i]), {k: v for k, v in self.events.items() if k[0].rsplit(':', 1)[0] in mine})
+                if self.letters:
+                    self.assertEqual(self.asked(gateway, f'sensors/{mine[0]}')[1]['machine'], self.of(scorers[i])['machine'])
             f.client.close()
         p = self.balanced(gateway.status())
         self.assertEqual((p['relayed'], self.of(gateway)['points']), (len(f.points), len(f.points)))
+        away = self.of(scorers[1])['machine']
+        scorers[1].process.kill()
+        scorers[1].process.wait()
+        if self.letters:
+            until(lambda: self.asked(gateway, f'sensors/{mine[0]}') == (503, {'type': 'about:blank', 'status': 503, 'detail': f'{away} scores it, and is away: the broker has no connection of it'}), 'the gateway to say who is away')
 
     def test_the_rule_of_partitions(self):
         with open(os.path.join(harness.ROOT, 'proto', 'vectors', 'partitions.json'), encoding='utf-8') as file:
@@ -396,15 +401,6 @@ class TestAll(TestLeases):
             self.assertTrue(line, 'tail has ended')
         return tail
 
-    def asked(self, d, sensor):
-        """The API's answer about a sensor: 200, or the machine to ask."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{d.port['http tcp']}/api/v1/sensors/{sensor}", timeout=harness.WAIT) as answer:
-                return answer.status
-        except urllib.error.HTTPError as e:
-            with e:
-                return json.load(e)['detail'].rpartition(' ')[2]
-
     def test_reload(self):
         """After a reload another detector is in force for the sensors that peers feed, and for those that are scored."""
         d = self.node()
@@ -447,7 +443,7 @@ class TestAll(TestLeases):
             self.assertEqual(self.once(seen[0]), self.once(seen[1]))
             self.assertEqual({tail.stdout.readline().split(',')[0] for _ in range(half)} - {'sensor'}, set(self.values))
             sensor = next(s for s in self.values if rabbit.partition(s, PARTITIONS) in [h['partition'] for h in self.of(nodes[1])['held']])
-            self.assertEqual((self.asked(nodes[0], sensor), self.asked(nodes[1], sensor)), (self.of(nodes[1])['machine'], 200))
+            self.everywhere(nodes, sensor)
             nodes[1].process.kill()
             nodes[1].process.wait()
             feed(nodes[0], len(f.points))

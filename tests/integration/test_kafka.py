@@ -26,6 +26,7 @@ def the_broker():
 class Kafka(Cluster):
     __unittest_skip__ = False  # whether there is RabbitMQ does not matter
     engine = 'engine = kafka\nsession = 4s\n'
+    letters = False
 
     @classmethod
     def its_broker(cls):

@@ -92,7 +92,33 @@ export interface Incidents {
   over: Incident[];
 }
 
+/** A partition that a machine of a cluster scores. */
+export interface Held {
+  partition: number;
+  epoch: number;
+  since: string;
+  next: number;
+  lag_seconds: number;
+}
+
+/** A machine of a cluster, and what it says of itself. */
 export interface Machine {
+  name: string;
+  away: boolean;
+  silent: number;
+  has: number;
+  says: { role: string; state: string; why: string; broker: string; points: number; leads?: boolean; draining?: boolean; held?: Held[]; publishing?: { state: string; why: string; points: number } };
+}
+
+export interface Cluster {
+  name: string;
+  of: number;
+  machine: string;
+  machines: Machine[];
+  unscored: number[];
+}
+
+export interface MachineOfGroup {
   name: string;
   sensors: string[];
 }
@@ -100,7 +126,8 @@ export interface Machine {
 export interface Sensors {
   sensors: { name: string; derived: boolean }[];
   count: number;
-  next?: number;
+  next?: number | string;
+  away?: string[];
 }
 
 /** Of an algorithm, what its device has of a sensor. */
@@ -126,6 +153,8 @@ export interface Look {
   interval: number;
   series: Series[];
   points: Point[];
+  machine?: string;
+  partition?: number;
 }
 
 /** A sensor of a line of pipes, or of a heat line: what it reads, what the model has there, and by what it departs of late, beside its mean error. */
@@ -209,6 +238,7 @@ export interface Status {
   durability: { mode: string; state: string; why?: string; commit_p99_us: number; events_last?: number; shards: { journal_bytes?: number }[] };
   latency: Record<string, Record<string, number>>;
   maintenance: Window[];
+  cluster?: { name: string };
   notify: { name: string; type: string; state: string; events: number; waiting: number; given_up: number; answer?: string }[];
   mqtt: { name: string; way: string; state: string; messages: number; why?: string }[];
 }

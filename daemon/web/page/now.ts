@@ -1,5 +1,5 @@
 // What stands, the gravest first, and what to do about it; then what was lately.
-import type { Alert, Alerts, Event, Incident, Incidents, Level, Logged, Look, Machine, Status } from './api';
+import type { Alert, Alerts, Event, Incident, Incidents, Level, Logged, Look, MachineOfGroup, Status } from './api';
 import { spark } from './chart';
 import type { Spark } from './chart';
 import { ask, count, fault, link, make, primary, sentence, stream, time, ago } from './tools';
@@ -11,7 +11,7 @@ const GRAVE = ['', 'notice', 'warning', 'severe'];
 /** Alerts that are dealt with together: those of an incident, of a machine, or a single one. */
 interface Group {
   incident?: Incident;
-  machine?: Machine;
+  machine?: MachineOfGroup;
   alerts: Alert[];
   level: Level | '';
 }
@@ -110,7 +110,7 @@ function past(level: Level, text: Child[], incident: Incident | undefined, act: 
 }
 
 /** Alerts by the incidents, or machines, that they belong to, the gravest first. */
-function grouped(alerts: Alert[], incidents: Incident[], machines: Machine[]): Group[] {
+function grouped(alerts: Alert[], incidents: Incident[], machines: MachineOfGroup[]): Group[] {
   const of = new Map<string, Group>(), groups: Group[] = [];
   for (const i of incidents) {
     const group: Group = { incident: i, alerts: [], level: i.level };
@@ -197,7 +197,7 @@ export const now: View = async (place, { told, alive }) => {
     const [alerts, status, made] = await Promise.all([ask<Alerts>(`alerts?limit=${SHOWN}`), ask<Status>('status'), ask<Incidents>('incidents').then(made => (made.made ? made : null))]);
     if (mine < drawn) return; // what was asked for later is there already
     drawn = mine;
-    const machines = status.groups.machines ? (await ask<{ groups: Machine[] }>('groups?alert=true')).groups : [];
+    const machines = status.groups.machines || status.cluster ? (await ask<{ groups: MachineOfGroup[] }>('groups?alert=true')).groups : [];
     if (mine < drawn) return;
     const groups = grouped(alerts.alerts, made?.incidents ?? [], machines), stand = groups.filter(g => g.alerts.length), open = stand.filter(g => g.alerts.some(a => !a.acknowledged));
     say(status, open, stand.length - open.length, open.reduce((level, g) => graver(level, g.level), '' as Level | ''));

@@ -9,8 +9,9 @@ import { cameras } from './cameras';
 import { wall } from './wall';
 import { timeline } from './timeline';
 import { health } from './health';
+import { cluster } from './cluster';
 
-const views: Record<string, View> = { now, sensor, wall, timeline, lines, cameras, health };
+const views: Record<string, View> = { now, sensor, wall, timeline, lines, cameras, cluster, health };
 const here = <Kind extends HTMLElement>(id: string): Kind => document.getElementById(id) as Kind; // index.html has it
 const view = here('view'), link = here('link');
 let leave: () => void = () => {}, turn = 0, probe: ReturnType<typeof setTimeout> | undefined;
@@ -25,11 +26,12 @@ function told(well: boolean, text?: string): void {
 }
 
 /** A stream does not say why it is refused: whoever is not known any more has to log in. */
-/** The views of lines and cameras are offered where there are some. */
+/** The views of lines, cameras and a cluster are offered where there are some; lines may be at another machine. */
 async function offer(): Promise<void> {
-  const { models, input } = await ask<Status>('status');
+  const { models, input, cluster: of } = await ask<Status>('status');
   here('cameras').hidden = input.pictures === 0;
-  here('lines').hidden = models.lines === 0;
+  here('cluster').hidden = !of;
+  here('lines').hidden = models.lines === 0 && !(of && (await ask<{ models: unknown[] }>('lines?limit=1')).models.length);
 }
 
 async function look(): Promise<void> {
@@ -93,7 +95,7 @@ here('find').addEventListener('submit', e => {
 });
 document.addEventListener('keydown', e => {
   if ((e.target as Element).matches('input, select, textarea') || e.ctrlKey || e.metaKey || e.altKey) return;
-  const keys: Record<string, string> = { n: 'now', w: 'wall', t: 'timeline', l: 'lines', c: 'cameras', h: 'health' }, to = keys[e.key];
+  const keys: Record<string, string> = { n: 'now', w: 'wall', t: 'timeline', l: 'lines', c: 'cameras', m: 'cluster', h: 'health' }, to = keys[e.key];
   if (to) location.hash = to;
   if (e.key === '/') { e.preventDefault(); field.focus(); }
 });

@@ -97,7 +97,7 @@ export const sensor: View = async (place, { told, name, alive }) => {
   const bar = make('div', { class: 'filters' }, follow, make('button', { onclick: () => view.all() }, 'All'), make('button', { onclick: () => view.zoom(.5), 'aria-label': 'Zoom in' }, '+'),
     make('button', { onclick: () => view.zoom(2), 'aria-label': 'Zoom out' }, '\u2212'), make('button', { onclick: () => save(file + '.csv', new Blob([csv(points, log)], { type: 'text/csv' })) }, 'CSV'),
     make('button', { onclick: () => view.canvas()?.toBlob(b => save(file + '.png', b)) }, 'PNG'), state, at);
-  place.append(beside, view.root, legend, bar, keys(look.series), make('h2', {}, 'Alerts'), list);
+  place.append(beside, view.root, legend, bar, keys(look.series), ...(look.machine ? [make('p', { class: 'quiet' }, `Scored by ${look.machine}, in partition ${look.partition}.`)] : []), make('h2', {}, 'Alerts'), list);
 
   function refresh(): void {
     told_of = alerts(events, points.at(-1)?.[0] ?? 0);

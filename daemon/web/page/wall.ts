@@ -19,6 +19,7 @@ interface Cells {
   cells: string[];
   cut: boolean;
   of: number;
+  away: string[]; // machines of a cluster that did not answer
 }
 
 /** What cells stand together by: plant1/pump7 by `plant1`, pump7,site=a by `pump`. */
@@ -26,18 +27,19 @@ const prefix = (name: string): string => name.includes('/') ? name.slice(0, name
 
 async function names(glob: string, say: (text: string) => void): Promise<Cells> {
   const all: string[] = [];
-  let of = 0, cut = false;
-  for (let after: number | undefined = 0; after !== undefined && all.length < MOST;) {
-    const part: Sensors = await ask<Sensors>(`sensors?limit=10000&after=${after}&glob=${encodeURIComponent(glob)}`);
+  let of = 0, cut = false, away: string[] = [];
+  for (let after: number | string | undefined = 0; after !== undefined && all.length < MOST;) {
+    const part: Sensors = await ask<Sensors>(`sensors?limit=10000&after=${encodeURIComponent(after)}&glob=${encodeURIComponent(glob)}`);
     for (const s of part.sensors) if (!s.derived) all.push(s.name);
     after = part.next;
     of = part.count;
     say(`${count(all.length)} of ${count(of)} sensors`);
     cut = after !== undefined && all.length >= MOST;
+    away = part.away ?? [];
   }
   const compare = new Intl.Collator('en', { numeric: true }).compare;
   const sorted = all.length < 20000 ? all.sort(compare) : all.sort();
-  return { cells: sorted, cut, of };
+  return { cells: sorted, cut, of, away };
 }
 
 /** A colour of the style sheet as the bytes of a pixel. */
@@ -94,7 +96,7 @@ function group(cells: string[]): Map<string, number[]> {
 
 /** The cells of a glob, live; returns what ends it. */
 async function show(box: HTMLElement, tip: HTMLElement, glob: string, { told, alive }: Omit<Frame, 'name'>): Promise<() => void> {
-  const { cells, cut, of } = await names(glob, text => { tip.textContent = text; });
+  const { cells, cut, of, away } = await names(glob, text => { tip.textContent = text; });
   if (cells.length === 0) {
     box.replaceChildren(make('div', { class: 'empty' }, glob ? 'No sensor has such a name.' : 'There are no sensors yet. Send something: hankel feed recording.csv'));
     tip.textContent = '';
@@ -170,7 +172,7 @@ async function show(box: HTMLElement, tip: HTMLElement, glob: string, { told, al
     chosen = i;
     cursor.hidden = i < 0;
     if (i >= 0) Object.assign(cursor.style, { left: `${paint.x[i] / ratio - 2}px`, top: `${paint.y[i] / ratio - 2}px`, width: `${side / ratio + 2}px`, height: `${side / ratio + 2}px` });
-    tip.textContent = i < 0 ? `${count(cells.length)} sensors${cut ? ` of ${count(of)}: a glob shows others` : ''}`
+    tip.textContent = i < 0 ? `${count(cells.length)} sensors${cut ? ` of ${count(of)}: a glob shows others` : ''}${away.length ? `; those of ${away.join(', ')} are missing: away` : ''}`
       : `${cells[i]}${score[i] ? `: score ${number(score[i])}` : ''}${standing[i] ? `, an alert stands (${LEVELS[standing[i] - 1]})` : ''}`;
   }
   const open = (i: number): void => { if (i >= 0) location.hash = 'sensor/' + encodeURIComponent(cells[i]); };

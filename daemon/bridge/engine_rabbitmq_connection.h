@@ -1,0 +1,73 @@
+/* A connection to RabbitMQ: its state, its errors, and how queues are made. Shared by engine_rabbitmq.c (logs and events) and
+ * engine_rabbitmq_queues.c (leases, groups, mailboxes). Thread: the one that opened it.
+ *
+ * Functions that return an int: 0, or -EPIPE with the reason in engine.why, and the connection is to be closed. */
+#ifndef HK_ENGINE_RABBITMQ_CONNECTION_H
+#define HK_ENGINE_RABBITMQ_CONNECTION_H
+
+#include "daemon/bridge/engine.h"
+
+#include <amqp.h>
+#include <amqp_framing.h>
+
+#define HK_RABBITMQ_CHANNEL 1
+#define HK_RABBITMQ_AHEAD 16 /* messages of a partition that are sent before the first of them is processed */
+#define HK_RABBITMQ_NAME 512 /* bytes of a queue's name, and more than the broker takes */
+
+/* What a message is, by the consumer that it came to. */
+enum hk_rabbitmq_kind { HK_RABBITMQ_OF_LOG, HK_RABBITMQ_TOKEN, HK_RABBITMQ_LETTER, HK_RABBITMQ_RETURNED };
+
+struct hk_rabbitmq_message {
+  enum hk_rabbitmq_kind kind;
+  uint64_t tag;
+  uint32_t partition;
+  uint64_t offset;
+  int64_t sent;
+  uint64_t expected; /* total bytes of the message, */
+  size_t size;       /* and the received ones */
+  size_t capacity;
+  char *body;
+  bool delivers; /* it has begun and not ended */
+};
+
+struct hk_rabbitmq {
+  struct hk_broker_engine engine;
+  const struct hk_cluster_rule *rule;
+  amqp_connection_state_t amqp;
+  struct hk_rabbitmq_message message; /* the last one */
+  uint32_t lease;                     /* partition whose lease is waited for, if `waits` */
+  bool waits;
+  bool leased; /* we hold the lease */
+  bool mail;   /* it has a mailbox */
+  bool in[HK_ENGINE_GROUPS];
+  uint64_t owed[HK_RABBITMQ_AHEAD]; /* tags of messages that are not acknowledged, except the token's */
+  uint32_t n_owed;
+};
+
+static inline struct hk_rabbitmq *hk_rabbitmq_of(struct hk_broker_engine *e)
+{
+  return (struct hk_rabbitmq *)e;
+}
+
+/* Sets the reason: what, a colon, and why. */
+void hk_rabbitmq_say(struct hk_rabbitmq *r, const char *what, const char *why, size_t length);
+/* Gives the connection up, for that reason. */
+int hk_rabbitmq_lost(struct hk_rabbitmq *r, const char *what, const char *why);
+/* For a status of the library. */
+int hk_rabbitmq_status(struct hk_rabbitmq *r, const char *what, int status);
+/* For the answer to a request. */
+int hk_rabbitmq_reply(struct hk_rabbitmq *r, const char *what, amqp_rpc_reply_t reply);
+/* For a method with which the broker closes the connection, or another one that is not expected. */
+int hk_rabbitmq_closed(struct hk_rabbitmq *r, const char *what, const amqp_method_t *method);
+
+/* Arguments of a queue. */
+amqp_table_entry_t hk_rabbitmq_word(const char *key, const char *value);
+amqp_table_entry_t hk_rabbitmq_number(const char *key, int64_t value);
+/* Makes a durable queue, if there is none; NULL: the connection's error says why not. */
+const amqp_queue_declare_ok_t *hk_rabbitmq_declare(struct hk_rabbitmq *r, amqp_bytes_t queue, amqp_table_entry_t *entries, int n);
+/* Publishes a message that lasts to a queue; it is returned if there is none. */
+int hk_rabbitmq_send(struct hk_rabbitmq *r, amqp_bytes_t queue, amqp_bytes_t body);
+/* End of the name of a stream or lease, and tag of its consumer. */
+const char *hk_rabbitmq_tag(uint32_t partition, char tag[16]);
+
+#endif
