@@ -204,7 +204,7 @@ static const struct hk_broker_engine_kind *const kinds[] = {
 #endif
 };
 
-static int start(struct hk_cluster **out, struct hk_net *net, const struct hk_cluster_work *work)
+static int cluster_start(struct hk_cluster **out, struct hk_net *net, const struct hk_cluster_work *work)
 {
   const struct hk_cluster_rule *rule = &net->config->cluster;
   struct hk_cluster *c = calloc(1, sizeof *c);
@@ -245,35 +245,35 @@ int hk_cluster_start(struct hk_cluster **out, struct hk_net *net)
   if (kinds[rule->engine]->experimental)
     hk_log(net->log, HK_LOG_WARNING, "[cluster] engine = %s is experimental: it has not run against real brokers so far",
            kinds[rule->engine]->name);
-  return start(out, net,
-               rule->role == HK_CLUSTER_GATEWAY ? &hk_cluster_gateway
-               : rule->state[0]                 ? &hk_cluster_leases
-                                                : &hk_cluster_scorer);
+  return cluster_start(out, net,
+                       rule->role == HK_CLUSTER_GATEWAY ? &hk_cluster_gateway
+                       : rule->state[0]                 ? &hk_cluster_leases
+                                                        : &hk_cluster_scorer);
 }
 
 int hk_cluster_start_publishing(struct hk_cluster **out, struct hk_net *net)
 {
   *out = NULL;
-  return net->config->cluster.role == HK_CLUSTER_ALL ? start(out, net, &hk_cluster_gateway) : 0;
+  return net->config->cluster.role == HK_CLUSTER_ALL ? cluster_start(out, net, &hk_cluster_gateway) : 0;
 }
 
 int hk_cluster_start_events(struct hk_cluster **out, struct hk_net *net)
 {
   *out = NULL;
-  return hk_eventlog_shared(net->shards->events) ? start(out, net, &hk_cluster_events) : 0;
+  return hk_eventlog_shared(net->shards->events) ? cluster_start(out, net, &hk_cluster_events) : 0;
 }
 
 int hk_cluster_start_scores(struct hk_cluster **out, struct hk_net *net)
 {
   *out = NULL;
-  return net->others ? start(out, net, &hk_cluster_shared_scores) : 0;
+  return net->others ? cluster_start(out, net, &hk_cluster_shared_scores) : 0;
 }
 
 int hk_cluster_start_mail(struct hk_cluster **out, struct hk_net *net)
 {
   const struct hk_cluster_rule *rule = &net->config->cluster;
   *out = NULL;
-  return rule->role != HK_CLUSTER_NONE && kinds[rule->engine]->mailbox ? start(out, net, &hk_cluster_mail) : 0;
+  return rule->role != HK_CLUSTER_NONE && kinds[rule->engine]->mailbox ? cluster_start(out, net, &hk_cluster_mail) : 0;
 }
 
 static void order_end(struct hk_cluster *c)
