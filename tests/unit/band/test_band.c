@@ -1,5 +1,5 @@
-/* Band matrices on the host: backward errors of many shapes and kinds of systems, singular ones told with their column, and the
- * same bits whatever the number of threads. */
+/* Band matrices on the host: backward errors of many shapes and kinds of systems, singular ones reported with their column, and
+ * the same bits with any number of threads. */
 #include "tests/backend/band_cases.h"
 
 #include <setjmp.h>

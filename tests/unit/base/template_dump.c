@@ -1,5 +1,5 @@
-/* For template_oracle.py: reads objects of JSON, one a line, with `template` and `data`; prints what comes of each as a string of
- * JSON, or null where it is no template. */
+/* For template_oracle.py: reads JSON objects, one a line, with `template` and `data`; prints the text of each as a JSON string,
+ * or null if the template is invalid. */
 #include "daemon/base/template.h"
 
 #include <stdio.h>

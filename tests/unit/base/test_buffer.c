@@ -1,4 +1,4 @@
-/* Buffers that grow: what is printed where there is room and where there is not, and numbers that read the same back. */
+/* Buffers that grow: printing with and without room, and numbers that are the same when they are read back. */
 #include "daemon/base/buffer.h"
 
 #include <float.h>

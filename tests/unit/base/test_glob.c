@@ -113,7 +113,7 @@ static void test_long(void **state)
     hk_glob_free(glob);
   }
   assert_int_equal(hk_glob_new(&glob, pattern, HK_GLOB_MAX + 1), -EINVAL);
-  /* what takes a backtracking matcher years */
+  /* a case that takes a backtracking matcher years */
   for (size_t i = 0; i < HK_GLOB_MAX - 1; i += 2)
     memcpy(pattern + i, "*a", 2);
   memcpy(pattern + HK_GLOB_MAX - 2, "*b", 2);
@@ -162,7 +162,7 @@ static void test_meet(void **state)
   assert_false(hk_globs_meet(most, "*b"));
 }
 
-/* Where there is a name that both match they meet; where all short names were tried in vain they do not. */
+/* Globs meet if a name matches both; they do not if none of the short names does. */
 static void test_meet_random(void **state)
 {
   (void)state;

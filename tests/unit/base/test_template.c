@@ -1,4 +1,4 @@
-/* Templates: what comes of them, and where faults are said to be. template_oracle.py holds them against another Mustache. */
+/* Templates: the texts that they make, and the places of errors. template_oracle.py compares them with another Mustache. */
 #include "daemon/base/template.h"
 
 #include <errno.h>

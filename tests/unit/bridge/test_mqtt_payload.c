@@ -16,7 +16,7 @@ static void note(void *arg, const char *path, double value)
   snprintf(text + strlen(text), 1024 - strlen(text), "%s=%g ", path, value);
 }
 
-/* What is read of a payload: values, or `!` and what is wrong; the time of it, or -1. */
+/* Reads a payload: values, or `!` and the error; its time, or -1. */
 static const char *of(const char *payload, const char *values, const char *time, bool only_timed, int64_t *at)
 {
   static char text[1024];
@@ -25,7 +25,7 @@ static const char *of(const char *payload, const char *values, const char *time,
   int64_t read = 0;
   text[0] = 0;
   const size_t size = strlen(payload);
-  char *copy = malloc(size + 1); /* its own piece of memory, with no 0 behind it that a sanitizer would not see */
+  char *copy = malloc(size + 1); /* memory of its own without a 0 after it, so that a sanitizer notices reads beyond its end */
   memcpy(copy, payload, size);
   const char *wrong = hk_mqtt_payload_read(&wanted, copy, size, &timed, &read, note, text);
   free(copy);

@@ -1,4 +1,4 @@
-/* Severities against what came: blocks apart from labels, alerts in them, and the word, by numbers worked out by hand. */
+/* Severities compared with alerts: blocks apart from labels, alerts in them, and the verdict, by numbers worked out by hand. */
 #include "daemon/cli/calibrate.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static void blocks_apart_from_labels_are_counted(void **state)
   (void)state;
   struct hk_found found[] = {
     { 1005, 1005, 6.0f },                       /* right, and in no block that counts */
-    { 1200, 1200, 6.0f },                       /* false, and so near that it says nothing of what is promised */
+    { 1200, 1200, 6.0f },                       /* false, but so near that it does not count against the promise */
     { 2000, 2010, 2.6f }, { 2001, 2011, 2.1f }, /* of one block, 1980..2019 */
     { 2020, 2020, 1.6f },                       /* of the next */
     { 3999, 3999, 3.5f },                       /* behind the last whole block */

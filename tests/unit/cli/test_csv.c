@@ -1,4 +1,4 @@
-/* The reader of recordings: what it takes, what it refuses and how it says so, however the bytes arrive. */
+/* The reader of recordings: what it takes, what it refuses with which errors, however the bytes arrive. */
 #include "daemon/base/timestamp.h"
 #include "daemon/cli/csv.h"
 
@@ -231,7 +231,7 @@ static void reads_times(void **state)
   assert_int_equal(hk_timestamp_parse_epoch("9300000000", S, &ns), -ERANGE);
   assert_int_equal(hk_timestamp_parse_epoch("12x", S, &ns), -EINVAL);
   assert_int_equal(hk_timestamp_parse_epoch("", S, &ns), -EINVAL);
-  /* the unit is guessed once: what comes later does not change it */
+  /* the unit is guessed once: later times do not change it */
   READS("time,a\n99999999999,1\n100000000001,2\n", "error:2: the time 99999999999 is out of range\n");
   assert_string_equal(read_text("time,a\n5,1\n", (struct hk_csv_config){ .unit = 1000000 }), "a,5000000,1\n");
 }
@@ -295,7 +295,7 @@ static void follows_a_pipe(void **state)
   close(ends[1]);
 }
 
-/* Times that ascend from now on, in place of those that stand in the file and of none. */
+/* Times that ascend from now on, in place of those in the file, or of missing ones. */
 static void times_of_reading(void **state)
 {
   (void)state;

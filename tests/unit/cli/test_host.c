@@ -1,4 +1,4 @@
-/* Figures of a machine whose /proc is in a folder of ours. */
+/* Figures of a machine whose /proc is a folder of the test. */
 #include "daemon/cli/host.h"
 
 #include <math.h>

@@ -38,7 +38,7 @@ static void chance(void **state)
   static const struct hk_marked marked[] = { { 5, 5 }, { 400, 499 }, { 995, 999 } };
   static const struct hk_found found[] = { { 700, 700, 0 }, { 710, 710, 0 } };
   double delay[3];
-  /* of 800 points from 200 on, the first label is before all, the second has 120, the third what is left to the end */
+  /* of 800 points from 200 on, the first label is before all, the second has 120, the third the rest to the end */
   const struct hk_verdict v = hk_judge(1000, 200, 10, found, 2, marked, 3, delay);
   assert_true(near(v.chance, (1 - pow(1 - 120. / 800, 2)) + (1 - pow(1 - 15. / 800, 2))));
   assert_true(near(hk_judge(1000, 1000, 10, found, 2, marked, 3, delay).chance, 0));

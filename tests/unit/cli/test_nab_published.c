@@ -35,7 +35,7 @@ static const struct {
               { "rogue_agent_key_hold",
                 "[[\"2014-07-15 04:35:00\", \"2014-07-15 13:25:00\"], [\"2014-07-17 05:50:00\", \"2014-07-18 06:45:00\"]]" } };
 
-/* What results/relativeEntropy/relativeEntropy_PROFILE_scores.csv say of each. */
+/* The scores of each in results/relativeEntropy/relativeEntropy_PROFILE_scores.csv. */
 static const struct {
   double score[EVERY_PROFILE];
   uint32_t right, wrong; /* points over the threshold inside and outside windows */
@@ -114,7 +114,7 @@ static void forget(struct hk_outcome *o)
   free(o->delay);
 }
 
-/* The benchmark's sum of a recording, from what is made of it: 0 for no alert, 100 for the best. */
+/* The benchmark's sum of a recording, computed back from the normalised score: 0 for no alert, 100 for the best. */
 static double sum_of(double normalised, uint32_t windows, int profile)
 {
   const double missed = profile == HK_NAB_FEW_MISSED ? 2 : 1;
@@ -130,7 +130,7 @@ static double divergence(const double *a, const double *b)
   return sum;
 }
 
-/* Rows at which the last SPAN values are spread in a way that agrees with none before. */
+/* Rows at which the distribution of the last SPAN values agrees with no earlier one. */
 static uint32_t unlike_all(const struct hk_recording *r, uint32_t *row)
 {
   static double past[HISTOGRAMS][BINS];

@@ -23,7 +23,7 @@ static void points_arrive_in_order(void **state)
   assert_true(s->kinds[HK_VALUE_F64][1] && s->kinds[HK_VALUE_F32][1]);
   assert_int_equal(heard.connected, 1);
   assert_in_range(s->pings, 1, 2); /* now and then, unasked */
-  /* what a double can be goes through unchanged */
+  /* every kind of double goes through unchanged */
   const double odd[] = { NAN, INFINITY, -0.0, 4.9e-324, 1e300 };
   for (size_t i = 0; i < 5; i++)
     assert_int_equal(hankel_send(h, 0, INT64_MIN + (int64_t)i, odd[i]), 0);
@@ -50,7 +50,7 @@ static void columns_are_taken_as_far_as_they_fit(void **state)
     time[i] = i;
     value[i] = i;
   }
-  /* nobody answers: the buffer fills and no more is taken */
+  /* without answers the buffer fills, and no more is taken */
   s->deaf = true;
   assert_int_equal(hankel_send_columns(h, 20000, sensor, time, value), 8192);
   assert_int_equal(hankel_send(h, 0, 0, 0), -EAGAIN);
@@ -191,7 +191,7 @@ static void points_of_refused_sensors_are_dropped(void **state)
   server_free(s);
 }
 
-/* Names that cannot be are told at once. */
+/* Invalid names are reported at once. */
 static void bad_names_and_addresses(void **state)
 {
   (void)state;
@@ -231,7 +231,7 @@ static void points_over_udp_are_numbered(void **state)
   hankel_sensor(h, "sensor 0");
   hankel_sensor(h, "sensor 1");
   for (int i = 0; i < 10; i++)
-    send_and_check(s, h, (uint64_t)i * 8000, 8000, 2); /* in portions: what the socket holds, nothing is lost */
+    send_and_check(s, h, (uint64_t)i * 8000, 8000, 2); /* in portions of what the socket holds; nothing is lost */
   struct hankel_counters counters;
   hankel_count(h, &counters);
   assert_int_equal(counters.points, 80000);

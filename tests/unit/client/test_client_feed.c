@@ -27,7 +27,7 @@ struct server {
   uint32_t random;
   uint64_t received, committed; /* points of the feed */
   uint32_t hellos;
-  uint64_t told; /* events that were sent on this connection; those there are: EVENTS */
+  uint64_t told; /* events that were sent on this connection, of EVENTS in all */
   bool subscribed;
 };
 
@@ -56,7 +56,7 @@ static void take_points(struct server *s, const struct hk_points *p)
   hk_points_times(p, 0, p->n, 0, time);
   hk_points_values(p, 0, p->n, value);
   hk_points_handles(p, 0, p->n, handle);
-  for (uint64_t i = s->received; i < p->before; i++) /* jumped over: only what was refused */
+  for (uint64_t i = s->received; i < p->before; i++) /* skipped: only refused points */
     assert_int_equal(i % SENSORS, REFUSED);
   for (uint32_t i = 0; i < p->n; i++) {
     assert_true(time[i] == (int64_t)(p->before + i) && value[i] == (double)(p->before + i));

@@ -102,7 +102,8 @@ static void a_server_that_misbehaves_is_left(void **state)
   }
 }
 
-/* The waiting calls, with the server in a process of its own. A call that waits for what has happened already hangs here. */
+/* The waiting calls, with the server in a process of its own. A call that waits for something that has happened already hangs
+ * here. */
 static void the_waiting_calls(void **state)
 {
   (void)state;
@@ -141,7 +142,7 @@ static void the_waiting_calls(void **state)
   server_free(s);
 }
 
-/* Makes the client believe that so much time has gone by. */
+/* Makes the client believe that this much time has passed. */
 static void let_pass(hankel *h, int64_t ms)
 {
   h->link.last_sent -= ms;
@@ -161,7 +162,7 @@ static void silence_is_broken_by_a_ping(void **state)
   assert_int_equal(hankel_timeout(h), 0);
   until(s->pings == 1);
   until(h->pongs == 1);
-  /* one that nobody answers ends the connection */
+  /* an unanswered one ends the connection */
   s->mute = true;
   let_pass(h, HK_CLIENT_PING_MS);
   (void)hankel_step(h, 0);
@@ -174,7 +175,7 @@ static void silence_is_broken_by_a_ping(void **state)
   server_free(s);
 }
 
-/* What cannot be sent must not make a poll loop spin, however long it takes. */
+/* Data that cannot be sent must not make a poll loop spin, however long it takes. */
 static void a_slow_daemon_is_waited_for_without_spinning(void **state)
 {
   (void)state;

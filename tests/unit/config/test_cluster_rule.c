@@ -1,4 +1,4 @@
-/* [cluster]: what its keys take, and what they do not. */
+/* [cluster]: values that its keys take, and values that they refuse. */
 #include "daemon/config/cluster_rule.h"
 
 #include <errno.h>

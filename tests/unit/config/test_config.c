@@ -1,4 +1,4 @@
-/* The configuration: values, defaults, and every fault told by file and line. */
+/* The configuration: values, defaults, and every error reported by file and line. */
 #include "daemon/base/address.h"
 #include "daemon/sensors/detector_rules.h"
 #include "tests/unit/support/config_text.h"
@@ -45,7 +45,7 @@ static void test_values(void **state)
   hk_config_free(&c);
 }
 
-/* Whoever insists on the GPU is told by the end of the daemon that it is gone; others go on. */
+/* With backend = cuda the loss of the GPU ends the daemon; otherwise the daemon continues. */
 static void test_several_algorithms(void **state)
 {
   (void)state;
@@ -274,7 +274,7 @@ static void test_long_lines(void **state)
 static void test_nul_bytes(void **state)
 {
   (void)state;
-  /* what a disk that lost a block leaves: the line that closes a listener is all NUL, its LF too */
+  /* as left by a disk that lost a block: the line that closes a listener is all NUL, its LF, too */
   static const char rules[] = "[listen one]\nprotocol = line\naddress = 127.0.0.1:0\n";
   static const struct {
     size_t at, length;
@@ -298,7 +298,7 @@ static void test_nul_bytes(void **state)
   }
 }
 
-/* The example says that each key stands there with its default: it must, commented out or not. */
+/* The example claims to have each key with its default: it must have it, commented out or not. */
 static void test_example(void **state)
 {
   (void)state;
@@ -365,7 +365,7 @@ static void test_unreached(void **state)
   hk_config_free(&c);
 }
 
-/* What may have been meant is said of sections and of the keys of each kind. */
+/* Errors suggest the nearest section, and the nearest key of each kind. */
 static void test_meant(void **state)
 {
   (void)state;

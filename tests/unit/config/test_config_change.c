@@ -1,4 +1,4 @@
-/* What another configuration means for a daemon that runs. */
+/* The effects of another configuration on a running daemon. */
 #include "daemon/config/config_diff.h"
 #include "daemon/sensors/detector_rules.h"
 #include "tests/unit/support/config_text.h"
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* What a file means for a daemon that runs with another one. */
+/* Compares a file with the one that a daemon runs with. */
 static void test_change(void **state)
 {
   (void)state;
@@ -63,7 +63,7 @@ static void test_change(void **state)
   hk_buffer_free(&told);
 }
 
-/* What follows from keys that need a restart stays with them, unless it is said. */
+/* Values that follow from keys that need a restart stay as they are, unless they are given. */
 static void test_change_of_defaults(void **state)
 {
   (void)state;
@@ -92,7 +92,7 @@ static void test_change_of_defaults(void **state)
   hk_buffer_free(&told);
 }
 
-/* Whether a reload keeps the numbers of what is as it was, and says what is new and gone. */
+/* Whether a reload keeps the numbers of unchanged detectors, and finds new and removed ones. */
 static void test_change_of_algorithms(void **state)
 {
   (void)state;
@@ -116,7 +116,7 @@ static void test_change_of_algorithms(void **state)
   hk_config_free(&after);
 }
 
-/* The series of a group continue if its keys are unchanged, whatever it matches and wherever it is in the file. */
+/* The series of a group continue if its keys are unchanged, for any glob and at any place of the file. */
 static void test_change_of_groups(void **state)
 {
   (void)state;

@@ -1,4 +1,4 @@
-/* Groups and fields of the configuration: which sensors are of them, and what their series are called. */
+/* Groups and fields of the configuration: which sensors belong to them, and the names of their series. */
 #include "daemon/sensors/detector_rules.h"
 #include "tests/unit/support/config_text.h"
 
@@ -15,7 +15,7 @@
   "[detector more]\nmatch = *\nalgorithm = ika, graph\n[group pumps]\nmatch = (*).pump?\n"                                       \
   "[group racks]\nmatch = (*): disk\n[group last]\nmatch = 7(*)\n"
 
-/* Which sensors are of a machine, and what it is called. */
+/* Which sensors belong to a machine, and its name. */
 static void test_groups(void **state)
 {
   (void)state;
@@ -130,7 +130,7 @@ static void test_both(void **state)
   hk_config_free(&c);
 }
 
-/* Which sensors are of a field, what its series are called, and what each member has. */
+/* Which sensors belong to a field, the names of its series, and the detector of each member. */
 static void test_fields(void **state)
 {
   (void)state;

@@ -1,4 +1,4 @@
-/* Quiet hours: what is within them, over midnight, and where clocks are put forward and back. */
+/* Quiet hours: times within them, over midnight, and when clocks are put forward and back. */
 #include "daemon/config/notify_quiet.h"
 
 #include "daemon/base/zone.h"
@@ -68,7 +68,7 @@ static void test_zones(void **state)
   assert_true(hk_notify_quiet_at(&q, at("2026-03-29T20:00:00")));
   assert_true(hk_notify_quiet_at(&q, at("2026-10-25T04:59:59")));
   assert_false(hk_notify_quiet_at(&q, at("2026-10-25T05:00:00")));
-  assert_true(hk_notify_quiet_at(&q, at("2062-07-01T20:30:00"))); /* by the rule behind what the file lists */
+  assert_true(hk_notify_quiet_at(&q, at("2062-07-01T20:30:00"))); /* by the rule that follows the times that the file lists */
   assert_false(hk_notify_quiet_at(&q, at("2062-07-01T19:30:00")));
   assert_int_equal(hk_zone_second("Asia/Kolkata", at("2026-01-01T00:00:00") / SECOND), 19800);
   assert_int_equal(hk_zone_second("America/St_Johns", at("2026-01-01T00:00:00") / SECOND), 86400 - 12600);

@@ -1,4 +1,4 @@
-/* Keys of sections by their table: what each kind takes, what it refuses and how that is said; addresses of brokers. */
+/* Keys of sections by their table: values that each kind takes, values that it refuses, and the errors; addresses of brokers. */
 #include "daemon/config/broker_address.h"
 #include "daemon/config/section_keys.h"
 

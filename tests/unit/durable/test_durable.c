@@ -1,5 +1,5 @@
-/* Orders in which things get on the disk, or are read, that a crash at the wrong moment would show: each is brought about by what
- * a call on a file does meanwhile, or by who holds which lock. */
+/* The order in which things are written or read, where a crash at the wrong moment would show a mistake: each order is forced by
+ * a call on a file that does something meanwhile, or by holding a lock. */
 #include "daemon/durable/commit_thread.h"
 #include "daemon/durable/disk_health.h"
 #include "daemon/durable/durable.h"
@@ -64,7 +64,7 @@ static void open_folder(struct world *w)
   for (uint32_t i = 0; i < SHARDS; i++)
     hk_registry_move(w->registry, i, &w->device->binding, NULL, NULL);
   hk_log_init(&w->log, HK_LOG_ERROR);
-  w->log.level = 0; /* what fails here does so on purpose */
+  w->log.level = 0; /* failures here are intended */
   w->durable.disk = (struct hk_disk){ fault, w };
   for (uint32_t i = 0; i < SHARDS; i++)
     w->durable.wake[i] = &w->wake[i];
@@ -118,8 +118,8 @@ static void await_committed(struct world *w, uint32_t shard, uint64_t position)
   assert_true(hk_journal_committed(w->durable.journal[shard]) >= position);
 }
 
-/* The first sync fails. By then there are a second point and its event, which the round that tries again is not to write: it has
- * the first point only, and a crash behind it would leave an event without its point. */
+/* The first sync fails. By then there are a second point and its event, which the repeated round must not write: it has the first
+ * point only, and a crash after it would leave an event without its point. */
 static bool second_point_and_event(struct world *w, enum hk_disk_call call)
 {
   struct hk_durable *d = &w->durable;
@@ -145,7 +145,7 @@ static void test_an_event_comes_behind_its_point(void **state)
   for (int i = 0; i < PATIENCE && hk_eventlog_shown(w.durable.events) == 0; i++)
     rest();
   assert_int_equal(hk_eventlog_shown(w.durable.events), 1);
-  point(&w, 0); /* whatever was shown too early is seen at one of its calls */
+  point(&w, 0); /* anything that is published too early is noticed at one of its calls */
   await_committed(&w, 0, 3);
   assert_true(w.failed);
   assert_false(w.wrong);
@@ -173,8 +173,8 @@ static void *take_name(void *arg)
   return hk_registry_take(w->registry, "a", 1, &slot) == 0 ? w : NULL;
 }
 
-/* A change of a sensor has its order and is not done yet, because its journal cannot be written to now. Whoever asks for the
- * order waits until it is: else a snapshot would say that it has a sensor which it does not have. */
+/* A change of a sensor has its number and is not done yet, because its journal cannot be written now. A snapshot that asks for
+ * the number waits until it is done: otherwise it would claim to have a sensor that it does not have. */
 static void test_an_order_is_of_what_is_done(void **state)
 {
   static struct world w; /* a test that fails leaves a thread with it */
@@ -203,8 +203,8 @@ static void test_an_order_is_of_what_is_done(void **state)
   end(&w);
 }
 
-/* A snapshot that was begun before the disk came back does not have what registered since it was begun and before that, and which
- * no journal has either: it does not end the recovering, whatever its position. */
+/* A snapshot that was begun before the disk came back lacks sensors that were registered between its begin and that moment, and
+ * that no journal has either: it does not end the recovery, whatever its position. */
 static void test_a_snapshot_begun_too_early(void **state)
 {
   static struct world w; /* a test that fails leaves a thread with it */
@@ -241,7 +241,7 @@ static void await_time(int64_t time)
     rest();
 }
 
-/* What a replay appends waits for its end, which may take long; for the disk it waits from then on. */
+/* Records that a replay appends wait for the end of the replay, which may take long; only then they wait for the disk. */
 static void test_a_replay_is_no_slow_disk(void **state)
 {
   static struct world w; /* a test that fails leaves a thread with it */
@@ -249,7 +249,7 @@ static void test_a_replay_is_no_slow_disk(void **state)
   const int64_t wait = 300000000;
   bool told = false;
   (void)state;
-  for (int i = 0; i < 100 && !told; i++) { /* until the machine is quick enough for what is to be seen */
+  for (int i = 0; i < 100 && !told; i++) { /* repeated until the machine is quick enough for the case */
     open_folder(&w);
     struct hk_durable *d = &w.durable;
     d->journal_wait = wait;

@@ -1,5 +1,5 @@
-/* Copies of a shared event log: machines that append, a shared log that takes their messages in some order, twice or damaged, and
- * what the copies make of it: the same, each event once. */
+/* Copies of a shared event log: machines append, a shared log takes their messages in some order, twice or damaged, and all
+ * copies are equal, with each event once. */
 #include "daemon/base/log.h"
 #include "daemon/durable/event_copy.h"
 #include "daemon/durable/event_shared.h"
@@ -48,7 +48,7 @@ static void put(struct broker *b, const void *bytes, size_t size)
   b->message[b->n++].size = size;
 }
 
-/* Publishes what a machine has appended; confirms it, or it comes again. */
+/* Publishes the messages that a machine has appended; confirms them, or they come again. */
 static void publish(struct broker *b, int node, bool confirm)
 {
   struct hk_event_shared *s = hk_eventlog_shared(b->node[node]);
@@ -62,7 +62,7 @@ static void publish(struct broker *b, int node, bool confirm)
     hk_shared_confirmed(s, last);
 }
 
-/* All machines read what is new; returns how many of the messages could be read. */
+/* All machines read the new messages; returns the number of valid ones. */
 static int read_all(struct broker *b)
 {
   int good = 0;
@@ -99,7 +99,7 @@ static void see(void *arg, const struct hk_logged *l)
                               (int)l->name.length, l->name.data, l->event.number, l->event.kind);
 }
 
-/* What all machines show, which is the same, and has no gaps. */
+/* The events that all machines show; checks that they are the same, without gaps. */
 static void shows(struct broker *b, const char *expected)
 {
   for (int i = 0; i < NODES; i++) {
@@ -126,10 +126,10 @@ static void test_each_event_once(void **state)
   publish(&b, 0, true);
   assert_true(hk_eventlog_safe(b.node[0], 2));
   assert_int_equal(hk_eventlog_shown(b.node[0]), 0); /* before all is read nothing is shown */
-  append(&b, 1, "a", 2, 130, HK_EVENT_CLEARED, 1);   /* who goes on with its sensors makes its last events again, */
-  append(&b, 1, "a", 3, 160, HK_EVENT_RAISED, 2);    /* and goes on */
+  append(&b, 1, "a", 2, 130, HK_EVENT_CLEARED, 1);   /* the machine that takes over its sensors makes its last events again, */
+  append(&b, 1, "a", 3, 160, HK_EVENT_RAISED, 2);    /* and continues */
   publish(&b, 1, true);
-  append(&b, 0, "a", 3, 160, HK_EVENT_RAISED, 2); /* who does not know of it yet */
+  append(&b, 0, "a", 3, 160, HK_EVENT_RAISED, 2); /* which does not know of it yet */
   publish(&b, 0, true);
   assert_int_equal(read_all(&b), 7 + 0);
   shows(&b, "1 a:1 1; 2 a:1 3; 6 a:2 1; ");
@@ -239,7 +239,7 @@ static void test_acknowledged_anywhere(void **state)
   tear_down(&b);
 }
 
-/* A machine says that it has a partition, or, with NULL, that it is to have it; all hear of it. */
+/* A machine announces that it has a partition or, with NULL, that it is to have it; all machines read it. */
 static void say_holder(struct broker *b, int node, uint64_t epoch, const char *machine)
 {
   assert_true(hk_shared_append_holder(hk_eventlog_shared(b->node[node]), 7, epoch, machine) > 0);
@@ -261,7 +261,7 @@ static enum hk_holders_wish wish_of(struct broker *b, int node, int64_t later)
   return hk_holders_wish(hk_shared_holders(hk_eventlog_shared(b->node[node])), 7, hk_now() + later);
 }
 
-/* The holder of the latest epoch has a partition, whoever says what later. */
+/* The holder of the latest epoch has a partition, whatever later messages of others are. */
 static void test_who_has_a_partition(void **state)
 {
   struct broker b;
@@ -303,7 +303,7 @@ static void test_how_many_have_partitions(void **state)
   hk_holders_free(h);
 }
 
-/* A machine is to have a partition: until it has it, or for 30 s; what was wished before a start is old. */
+/* A machine is to have a partition until it has it, or for 30 s; requests from before a start are old. */
 static void test_who_is_to_have_a_partition(void **state)
 {
   struct broker b;

@@ -41,7 +41,7 @@ static void test_shown(void **state)
   hk_journal_pause(hk_eventlog_journal(e));
   assert_int_equal(append(e, 22), 22);
   assert_int_equal(count_from(e, 1, NULL), 22);
-  hk_eventlog_free(e); /* 22 was told but is not on the disk */
+  hk_eventlog_free(e); /* 22 was published but is not on the disk */
   e = open_log(&p);
   assert_int_equal(hk_eventlog_last(e), 21);
   assert_int_equal(count_from(e, 1, NULL), 21);
@@ -152,7 +152,7 @@ static uint64_t on_disk(const struct place *p, size_t *n)
   return bytes;
 }
 
-/* What a replay may bring again stays on the disk, however much it is, and is known; memory is bounded all the same. */
+/* Events that a replay may repeat stay on the disk, however many they are, and are recognised; memory is still bounded. */
 static void test_kept(void **state)
 {
   enum { N = 30000, KEEP = 7000 };
@@ -182,7 +182,7 @@ static void test_kept(void **state)
   tear_down(&p);
 }
 
-/* Old events go, with their files, and whoever wants them is told how many. */
+/* Old events are deleted, with their files, and a subscriber that wants them gets their number. */
 static void test_bounded(void **state)
 {
   struct place p;
@@ -214,7 +214,7 @@ static void test_bounded(void **state)
   tear_down(&p);
 }
 
-/* However often it is opened and goes on, nothing is lost or there twice. */
+/* However often the log is opened and continued, no event is lost or there twice. */
 static void test_restarts(void **state)
 {
   struct place p;

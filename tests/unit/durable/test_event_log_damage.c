@@ -1,4 +1,4 @@
-/* The event log: what is found again after any cut and any flipped byte, other versions, disks that fail. */
+/* The event log: events that are found after any cut and any flipped byte, other versions, disks that fail. */
 #include "daemon/durable/event_log.h"
 #include "tests/unit/support/event_log.h"
 
@@ -43,7 +43,7 @@ static char *make_file(struct place *p, uint64_t n, size_t *size)
   return data;
 }
 
-/* Every length: the whole records before the cut are there, and the log goes on behind them. */
+/* Every length: the whole records before the cut are there, and the log continues after them. */
 static void test_cuts(void **state)
 {
   enum { N = 5 };
@@ -83,7 +83,7 @@ static void test_cuts(void **state)
 /* Every bit of every byte: all events but that one are there, and nothing wrong is ever read. */
 static void test_flips(void **state)
 {
-  enum { N = 20, PADDING = 1 }; /* bytes behind a name, which say nothing */
+  enum { N = 20, PADDING = 1 }; /* padding after a name */
   struct place p;
   size_t size;
   (void)state;
@@ -115,7 +115,7 @@ static void test_version(void **state)
   (void)state;
   set_up(&p);
   char *data = make_file(&p, 2, &size);
-  data[8] = 5; /* and the checksum of such a head */
+  data[8] = 5; /* and the checksum of such a header */
   memcpy(data + HK_JOURNAL_HEADER - 8, (uint64_t[]){ XXH3_64bits(data, HK_JOURNAL_HEADER - 8) }, 8);
   write_file(&p, data, size);
   assert_int_equal(hk_eventlog_open(&e, &p.disk, p.folder, HK_EVENTLOG_LEAST, NULL, &p.log, error, sizeof error),
@@ -125,8 +125,8 @@ static void test_version(void **state)
   tear_down(&p);
 }
 
-/* The disk fails at every call in turn, for good; then it is well again. Nothing that is not on the disk is shown, and in the end
- * all is there, once. */
+/* The disk fails permanently at every call in turn; then it works again. No event is published that is not on the disk, and in
+ * the end all are there, once. */
 static void test_faults(void **state)
 {
   (void)state;
@@ -155,7 +155,7 @@ static void test_faults(void **state)
     p.fails = 0;
     assert_int_equal(append(e, i + 1), i + 1);
     i++;
-    for (int again = 0; again < 3; again++) /* past a file that could not be removed; what was not committed before; the rest */
+    for (int again = 0; again < 3; again++) /* past a file that could not be removed; uncommitted events; the rest */
       (void)commit(e);
     assert_int_equal(hk_eventlog_shown(e), i);
     assert_int_equal(count_from(e, 1, &missed), i);

@@ -12,7 +12,7 @@
 
 /* --- incidents ---------------------------------------------------------------------------------------------------------- */
 
-/* What a visit comes by, as text: E2 an event (of incident 7: E2=7), I3 a change of an incident, S4 what was settled, O5 an
+/* The records of a visit as text: E2 an event (of incident 7: E2=7), I3 a change of an incident, S4 a settled time, O5 an
  * operation. */
 struct heard {
   char text[256];
@@ -78,7 +78,8 @@ static void settle(struct hk_eventlog *e, uint64_t seen, uint64_t upto, const st
   assert_true(hk_eventlog_append_settled(e, &s) > 0);
 }
 
-/* Events have their incidents once that is settled, in this run and the next, and who waits for them gets none before. */
+/* Events have their incidents once these are settled, in this run and the next; a reader that waits for them gets no event
+ * before. */
 static void test_incidents(void **state)
 {
   struct place p;
@@ -100,7 +101,7 @@ static void test_incidents(void **state)
   for (uint64_t i = 1; i <= 4; i++)
     assert_int_equal(append(e, i), i);
   assert_int_equal(commit(e), 0);
-  expect(e, 1, true, "E1 E2 E3 | E4 | "); /* nobody settles */
+  expect(e, 1, true, "E1 E2 E3 | E4 | "); /* without settling */
   hk_eventlog_settle(e, 0);
   expect(e, 1, true, "");
   settle(e, 4, 2, (const struct hk_settled_event[]){ { 1, 7 }, { 4, 8 } }, 2);
@@ -124,7 +125,7 @@ static void test_incidents(void **state)
   tear_down(&p);
 }
 
-/* Whatever byte of a payload is another: it is refused, or read within its bounds. */
+/* A payload with any byte changed is refused, or read within its bounds. */
 static void test_payloads(void **state)
 {
   (void)state;

@@ -1,4 +1,4 @@
-/* Journals: what was committed is read back; segments come and go; disks that fail, and pauses. */
+/* Journals: committed records are read back; segments come and go; disks that fail, and pauses. */
 #include "daemon/durable/journal.h"
 #include "daemon/durable/journal_read.h"
 #include "daemon/durable/journal_segments.h"
@@ -107,7 +107,7 @@ static void test_disk_fails(void **state)
       }
     }
     assert_int_equal(commit(j), 0);
-    assert_int_equal(commit(j), 0); /* what was appended while the one before failed */
+    assert_int_equal(commit(j), 0); /* records that were appended while the previous commit failed */
     assert_int_equal(hk_journal_committed(j), 6000);
     const bool over = w.trouble.calls < at;
     w.trouble = (struct trouble){ .kind = -1 };
@@ -124,7 +124,7 @@ static void test_disk_fails(void **state)
   }
 }
 
-/* Without the disk the position goes on and nothing is held back; with it again there is a hole, and no more than that. */
+/* Without the disk the position advances and nothing is held back; when it works again, there is a hole and no other loss. */
 static void test_pause(void **state)
 {
   (void)state;
@@ -146,7 +146,7 @@ static void test_pause(void **state)
   append_some(j, 30, 40);
   assert_int_equal(hk_journal_committed(j), 40);
   w.trouble.at = 0;
-  assert_int_equal(commit(j), 0); /* gives up what it has, or writes it */
+  assert_int_equal(commit(j), 0); /* drops its records, or writes them */
   assert_int_equal(hk_journal_waiting_since(j), 0);
   assert_int_equal(hk_journal_resume(j), 40);
   append_some(j, 40, 50);

@@ -1,4 +1,4 @@
-/* Journals: what is read back after any cut and any flipped byte, and when segments are missing. */
+/* Journals: records that are read back after any cut and any flipped byte, and when segments are missing. */
 #include "daemon/durable/journal.h"
 #include "daemon/durable/journal_read.h"
 #include "daemon/durable/journal_segments.h"
@@ -34,7 +34,7 @@ static void journal_of(const struct world *w, uint64_t n)
   hk_journal_free(j);
 }
 
-/* Every length that a crash can leave: whole records are read, the rest is told and cut, and the journal goes on. */
+/* Every length that a crash can leave: whole records are read, the rest is reported and cut, and the journal continues. */
 static void test_torn(void **state)
 {
   (void)state;
@@ -71,7 +71,7 @@ static void test_torn(void **state)
   end(&w);
 }
 
-/* Every byte flipped: a record is left out or as it was, never another one, and those behind it are there. */
+/* Every byte flipped: a record is left out or unchanged, never another one, and those after it are there. */
 static void test_flipped(void **state)
 {
   (void)state;
@@ -101,13 +101,13 @@ static void test_flipped(void **state)
       last = record.position;
       n++;
     }
-    /* Only what has nothing good behind it is torn, and would be cut; a crash leaves no half of a head. */
+    /* Only an end without a good record after it is torn, and would be cut; a crash leaves no half of a header. */
     assert_int_equal(d.tails, n == 5 && last == 4);
     if (d.tails == 0)
       assert_int_equal(hk_journal_mend(r), 0);
     assert_int_equal(bytes_of(&w, name), size);
     hk_journal_read_close(r);
-    if (n == 6) { /* it was in what pads a payload */
+    if (n == 6) { /* the flipped byte was in the padding of a payload */
       assert_int_equal(d.n, 0);
       unseen++;
     } else {
@@ -211,7 +211,7 @@ static bool set_aside(int bad, uint64_t at)
     free(is);
     free(was[i]);
   }
-  assert_int_equal(hk_journal_new(&j, &w.place, 400), 0); /* goes on, in a file with a number that none of them has */
+  assert_int_equal(hk_journal_new(&j, &w.place, 400), 0); /* continues, in a file with a number that none of them has */
   append_some(j, 400, 410);
   assert_int_equal(commit(j), 0);
   hk_journal_free(j);
@@ -220,7 +220,7 @@ static bool set_aside(int bad, uint64_t at)
   return enough;
 }
 
-/* Damage in the midst: nothing of what is there is lost, whatever fails while it is set aside. */
+/* Damage in the middle: no remaining record is lost, whatever fails while files are set aside. */
 static void test_set_aside(void **state)
 {
   (void)state;
@@ -245,7 +245,7 @@ static void three_segments(struct world *w)
   }
 }
 
-/* Reads from a position on. Returns the number of the segment that is told to miss the one before; 0: none is. */
+/* Reads from a position on. Returns the number of the segment that is reported to lack the previous one; 0: none is. */
 static uint64_t misses(struct world *w, uint64_t from)
 {
   struct damages d;
@@ -263,7 +263,7 @@ static uint64_t misses(struct world *w, uint64_t from)
   return d.n > 0 ? d.number : 0;
 }
 
-/* What is not there of a segment is told by the one behind it, where it is wanted. */
+/* A missing part of a segment is reported by the next one, if records of the part are wanted. */
 static void test_chain(void **state)
 {
   (void)state;
@@ -329,7 +329,7 @@ static void test_chain_goes_on(void **state)
   end(&w);
 }
 
-/* A bad record in the middle costs that record, not those behind. */
+/* A bad record in the middle costs that record, not the later ones. */
 static void test_hole(void **state)
 {
   (void)state;

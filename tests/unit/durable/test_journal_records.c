@@ -1,4 +1,4 @@
-/* What a shard's records hold: written and read again, and refused where they are too short. */
+/* The records of a shard: written and read again, and refused if they are too short. */
 #include "daemon/durable/journal_records.h"
 
 #include "daemon/durable/named_feeds.h"

@@ -1,4 +1,4 @@
-/* Marks: what was put is there after any end, and what is damaged is no mark. */
+/* Marks: a written mark is there after any end, and a damaged one does not count. */
 #include "daemon/durable/marks.h"
 
 #include <errno.h>
@@ -91,7 +91,7 @@ static void test_put(void **state)
   remove_folder(path, folder);
 }
 
-/* Any bits of the file flipped, at any length: a mark is one that was put, or none. */
+/* With any bits of the file flipped, at any length, a mark is one that was written, or none. */
 static void test_damaged(void **state)
 {
   (void)state;

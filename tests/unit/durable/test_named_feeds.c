@@ -1,4 +1,4 @@
-/* Feeds that outlive connections and restarts: how far they are, who has them, and that each point counts once. */
+/* Feeds that outlive connections and restarts: their positions and connections, and that each point counts once. */
 #include "daemon/durable/named_feeds.h"
 
 #include "daemon/base/log.h"
@@ -94,7 +94,7 @@ static void test_restore(void **state)
   assert_int_equal(a->received, 70);
   assert_int_equal(a->horizon, 90);
   hk_feeds_free(feeds);
-  /* Another number of shards: the least counts for all, and what each of the old ones had is remembered. */
+  /* Another number of shards: the least position counts for all, and the positions of the old ones are remembered. */
   assert_int_equal(hk_feeds_new(&feeds, SHARDS), 0);
   assert_int_equal(hk_feeds_restore(feeds, &(struct hk_record_feed){ 1, hk_string("a"), 0, 0 }), 0);
   for (uint32_t i = 0; i < 3; i++)
@@ -173,7 +173,7 @@ static void test_empty_feeds_go(void **state)
     (void)hk_feeds_expire(feeds, hk_wall());
   }
   assert_int_equal(hk_feeds_survey(feeds).n, 1);
-  assert_int_equal(hk_feeds_survey(feeds).expired, 0); /* nobody sees that they are gone */
+  assert_int_equal(hk_feeds_survey(feeds).expired, 0); /* no connection notices that they are gone */
   /* A connection that lost it to another one has it still. */
   assert_int_equal(take(feeds, "idle", 0, 1, &stale, &old), 0);
   assert_int_equal(take(feeds, "idle", 0, 1, &feed, &turn), 0);
@@ -236,7 +236,7 @@ static void test_expiry(void **state)
   hk_feeds_free(feeds);
 }
 
-/* What several journals say of names that were forgotten and given again, in any order of the journals. */
+/* Records of several journals about names that were forgotten and given again, in any order of the journals. */
 static void test_restore_gone(void **state)
 {
   (void)state;
@@ -360,8 +360,8 @@ static bool send_points(struct road *r, struct hk_feeding *feeding, uint64_t fir
   return hk_intake_feed(&r->intake, r->source, feeding, &read, &unknown);
 }
 
-/* Looks what a shard's open chunk holds: every point of it up to `upto`, once, but for those before `had` of the shard, of so
- * many, that the sensor was on. */
+/* Checks a shard's open chunk: it has every point of the shard up to `upto`, once, except for those before `had` of the shard
+ * that the sensor was on. */
 static void expect(const struct road *r, uint32_t shard, const uint64_t *had, uint32_t of, uint64_t from, uint64_t upto)
 {
   const struct hk_chunk *c = r->pool.filling.chunk[shard];
@@ -387,11 +387,11 @@ static void test_points(void **state)
   assert_true(send_points(r, &feeding, 0, 10));
   assert_true(send_points(r, &feeding, 10, 30));
   assert_int_equal(feeding.at, 30);
-  /* It comes back, is told that 5 are committed, and sends again from there. */
+  /* The client comes back, gets the position 5, and sends again from there. */
   assert_int_equal(hk_feeds_take(r->feeds, hk_string("a"), 0, NULL, &second.feed, &second.turn), 0);
   second.at = 5;
   assert_false(send_points(r, &feeding, 30, 40));
-  /* Not before the shards have what the first connection sent: its chunks may be on another way. */
+  /* Not before the shards have the first connection's points: its chunks may come from another loop. */
   assert_false(hk_feed_settled(second.feed, second.turn));
   assert_true(hk_feed_settled(second.feed, feeding.turn)); /* which waits for nothing any more */
   for (uint32_t i = 0; i < SHARDS; i++) {

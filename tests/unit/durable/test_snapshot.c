@@ -1,4 +1,4 @@
-/* Snapshots: what was written is read back; a failing disk leaves no valid file. */
+/* Snapshots: written sections are read back; a failing disk leaves no valid file. */
 #include "daemon/durable/snapshot_format.h"
 #include "daemon/durable/snapshot_read.h"
 #include "daemon/durable/snapshot_write.h"
@@ -168,7 +168,7 @@ static void what_was_written_is_read(void **state)
   end(&w);
 }
 
-/* Whatever call fails, there is no file under a snapshot's name that is not whole. */
+/* Whichever call fails, no incomplete file has a snapshot's name. */
 static void a_failing_disk_leaves_nothing_bad(void **state)
 {
   struct world w;

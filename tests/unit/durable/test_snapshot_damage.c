@@ -101,7 +101,7 @@ static void every_length_counts(void **state)
   end(&w);
 }
 
-/* A section left out, or come twice, is noticed, though each section that is there is good. */
+/* A missing or repeated section is noticed, even if each section is good by itself. */
 static void sections_belong_together(void **state)
 {
   struct world w;
@@ -136,7 +136,7 @@ static void sections_belong_together(void **state)
   end(&w);
 }
 
-/* Another version, with a good checksum, is told as such. */
+/* Another version, with a good checksum, is reported as such. */
 static void versions_are_named(void **state)
 {
   struct world w;

@@ -56,7 +56,7 @@ static struct hk_field *field_of(uint32_t neighbours, uint32_t members)
   return f;
 }
 
-/* What came out: a hash of the bits, and how much. */
+/* The output: a hash of the bits, and the number of values. */
 struct heard {
   uint64_t hash;
   uint32_t rows, values;
@@ -79,7 +79,7 @@ static void listen(struct heard *h, struct hk_field *f)
       h->values++;
     }
   }
-  assert_int_equal(row.n, UINT32_MAX); /* where there is no row none is written */
+  assert_int_equal(row.n, UINT32_MAX); /* no row is written if there is none */
 }
 
 static struct hk_field *over(struct hk_field *f)
@@ -180,7 +180,7 @@ static void finds_neighbours(void **state)
   assert_int_equal(h.values, MEMBERS * (ROWS - 4 - 192));
   const struct hk_field_count count = hk_field_count(f);
   assert_true(count.settled == MEMBERS && count.explained == MEMBERS && count.refused == 0);
-  hk_field_leave(f, 2); /* is nobody's any more, before its number is another's */
+  hk_field_leave(f, 2); /* belongs to no sensor any more, before another one gets its number */
   uint32_t number;
   assert_int_equal(hk_field_join(f, &number), 0);
   assert_int_equal(number, 2);
@@ -190,7 +190,7 @@ static void finds_neighbours(void **state)
   hk_field_free(f);
 }
 
-/* A state is refused by rules that differ in what a field is made of. */
+/* Rules with another structure of the field refuse a state. */
 static void other_rules(const struct hk_field_rule *rule, const uint64_t *words, size_t size)
 {
   struct hk_field *read;
@@ -219,7 +219,8 @@ static void go_on(struct hk_field *read)
       }
 }
 
-/* With holes, silence, members that come and go, before 1970: written and read between any two points, it says the same bits. */
+/* With holes, silence, members that come and go, before 1970: a field that is written and read between any two points gives the
+ * same⏎* bits. */
 static void goes_on_from_its_state(void **state)
 {
   (void)state;
@@ -293,7 +294,7 @@ static void odd_states(void **state)
   assert_int_equal(hk_field_read(&read, NULL, words, size), -EINVAL); /* another layout, whatever else is in it */
   assert_int_equal(hk_field_read(&read, NULL, words, 80), -EINVAL);
   words[0] = good[0];
-  for (size_t i = 0; i < size / 8; i++) /* each word, with odd numbers in its place: refused, or a field that can go on */
+  for (size_t i = 0; i < size / 8; i++) /* odd numbers in place of each word: refused, or a field that can continue */
     for (uint32_t k = 0; k < 7; k++) {
       static const uint64_t odd[] = { 0, UINT64_MAX, (uint64_t)1 << 63, 0x7ff0000000000000, 0x7fffffffffffffff, 1, 0x100000001 };
       words[i] = odd[k];
@@ -362,7 +363,7 @@ static void keys(void **state)
   assert_int_equal(hk_field_new(&f, &rule), -EINVAL);
 }
 
-/* As many members as may be, and what they need. */
+/* The most members that are allowed, and the memory that they need. */
 static void members(void **state)
 {
   (void)state;

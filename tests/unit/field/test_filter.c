@@ -134,7 +134,7 @@ static struct hk_field *make(const char *keys)
 }
 
 #define MEMBERS 5
-/* Puts row t of all members, some of which have holes, and adds what comes of it to a sum. */
+/* Puts row t of all members, some of which have holes, and adds the results to a sum. */
 static void put_row(struct hk_field *f, uint32_t t, double *sum, uint32_t *spikes)
 {
   struct hk_field_row row;

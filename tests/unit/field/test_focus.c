@@ -56,7 +56,7 @@ static struct hk_focus_line *line_of(const struct hk_focus_rule *rule)
   return line;
 }
 
-/* What was found: the last change, and how many. */
+/* The changes found: the last one, and their number. */
 struct heard {
   uint32_t changes, settled, values;
   int64_t row;
@@ -254,7 +254,7 @@ static void test_missing(void **state)
   const struct heard h = run(line, 0, ROWS);
   assert_int_equal(h.changes, 1);
   assert_true(fabs(h.last.position - 1300) < 80);
-  for (uint32_t t = ROWS; t < ROWS + 2000; t += 1000) { /* rows that nobody has: all must begin anew */
+  for (uint32_t t = ROWS; t < ROWS + 2000; t += 1000) { /* rows without any value: all must begin anew */
     hk_focus_row(line, t + 1000, value[0]);
     for (uint32_t j = 0; j < SENSORS; j++)
       assert_true(isnan(line->f.now.value[j]));
@@ -306,7 +306,7 @@ static void test_state(void **unused)
   hk_focus_free(differs);
   assert_int_equal(hk_focus_read(one, state, hk_focus_state_size(one) - 8), -EBADMSG);
   for (uint32_t i = 0; i < 4; i++)
-    state[32 + i] = 0xff; /* the first sample becomes beyond what a sensor can have, or none */
+    state[32 + i] = 0xff; /* the first sample becomes larger than a sensor's values can be, or NaN */
   state[32 + 6] = state[32 + 7] = 0x7e;
   assert_int_equal(hk_focus_read(one, state, hk_focus_state_size(one)), -EBADMSG);
   free(state);
@@ -416,7 +416,7 @@ static void look(struct fielded *of, const struct hk_field_row *row)
   }
 }
 
-/* The field goes on from its state. */
+/* The field continues from its state. */
 static void read_again(struct fielded *of)
 {
   const size_t size = hk_field_state_size(of->field);

@@ -1,5 +1,5 @@
-/* Graphs of neighbours: what a file says, against what a plain search says; its errors, with their lines; and which members of a
- * field they become, whoever comes and goes. */
+/* Graphs of neighbours: a file compared with a plain search; its errors, with their lines; and the members of a field that the
+ * neighbours become, while members come and go. */
 #include "cpu/field/binding.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static void edges(void **state)
   assert_int_equal(node(g, "g"), NONE);
   assert_int_equal(node(g, ""), NONE);
   assert_int_equal(hk_field_graph_find(g, "f2", 1), node(g, "f"));
-  EXPECT(g, 3, "a", "b", "c", "d"); /* e stands behind d, which is as heavy */
+  EXPECT(g, 3, "a", "b", "c", "d"); /* e comes after d, which has the same weight */
   EXPECT(g, 3, "b", "a", "c");
   EXPECT(g, 3, "c", "a", "b");
   EXPECT(g, 3, "d", "a");
@@ -86,7 +86,7 @@ static void places(void **state)
   EXPECT(g, 2, "a", "f", "b");
   EXPECT(g, 2, "b", "a", "f");
   EXPECT(g, 2, "c", "a", "f");
-  EXPECT(g, 2, "d", "a", "b"); /* all as far as numbers tell: the first ones */
+  EXPECT(g, 2, "d", "a", "b"); /* all equally far within rounding: the first ones */
   assert_int_equal(hk_field_graph_lonely(g), 0);
   hk_field_graph_release(g);
   g = parsed(HK_FIELD_NEAREST, 2, "");
@@ -187,7 +187,7 @@ static void files(void **state)
   assert_int_equal(hk_field_graph_read(&g, HK_FIELD_GRAPH, 2, path, error, sizeof error), -ENOENT);
 }
 
-/* What says the same has the same mark, however it stands there; what differs in anything has another one. */
+/* Files with the same contents have the same mark, however they are written; any difference changes the mark. */
 static void marks(void **state)
 {
   (void)state;
@@ -221,7 +221,7 @@ struct bound {
   struct hk_field_graph *graph;
   struct hk_field *field;
   struct hk_field_binding binding;
-  uint32_t member[NODES]; /* by the number in its name; NONE: it is not there */
+  uint32_t member[NODES]; /* by the number in its name; NONE: not a member */
 };
 
 static void come(struct bound *b, uint32_t i)
@@ -239,7 +239,7 @@ static void go(struct bound *b, uint32_t i)
   b->member[i] = NONE;
 }
 
-/* Who is there has those of its neighbours that are there, each in its place; whoever left is nobody's. */
+/* A member has those of its neighbours that are members, each in its place; one that left is nobody's neighbour. */
 static void look(const struct bound *b)
 {
   for (uint32_t i = 0; i < NODES; i++) {
@@ -291,7 +291,7 @@ static void members_come_and_go(void **state)
   for (uint32_t turn = 0; turn < 400; turn++) {
     const uint32_t i = below(NODES);
     if (b.member[i] == NONE)
-      come(&b, i); /* those who left before are swept by that */
+      come(&b, i); /* this sweeps members that left before */
     else if (below(3) == 0)
       go(&b, i);
     else
@@ -301,7 +301,7 @@ static void members_come_and_go(void **state)
     for (uint32_t k = 0; k < Q; k++)
       assert_int_equal(hk_field_neighbour(b.field, stranger, k), NONE);
   }
-  /* Whoever has the field alone, after a restart, comes to the same. */
+  /* A restart from the field alone has the same result. */
   struct hk_field_binding again;
   assert_int_equal(hk_field_binding_of(&again, &b.rule, &(struct hk_field_file){ .graph = b.graph }, b.field), 0);
   assert_memory_equal(again.member, b.binding.member, hk_field_graph_nodes(b.graph) * sizeof *again.member);

@@ -215,7 +215,7 @@ static void test_forecast(void **state)
   free(h);
 }
 
-/* A series that stands still, and one that is a line, have equations without a solution: no fit, and no number that is none. */
+/* The equations of a constant series, and of a straight line, have no solution: no fit, and no NaN. */
 static void test_singular(void **state)
 {
   (void)state;
@@ -241,7 +241,7 @@ static struct hk_field *make(const char *keys)
 }
 
 #define MEMBERS 3
-/* Puts row t of all members, and adds what comes of it to a sum. Returns the number of values. */
+/* Puts row t of all members, and adds the results to a sum. Returns the number of values. */
 static uint32_t put_row(struct hk_field *f, uint32_t t, double *sum)
 {
   struct hk_field_row row;

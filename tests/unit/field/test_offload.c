@@ -1,6 +1,6 @@
-/* Rows of a field on a device: here another set of columns in the same memory, while those of the host are spoilt wherever they
- * are not up to date. The bits are those of the host, whatever happens to the field in between; and a device that fails. The
- * GPU itself: tests/backend/test_residual.c. */
+/* Rows of a field on a device: here another set of columns in the same memory, while those of the host are overwritten if they
+ * are not up to date. The bits are those of the host, whatever happens to the field in between; and a device that fails. The GPU
+ * itself: tests/backend/test_residual.c. */
 #include "cpu/field/count.h"
 #include "cpu/field/field.h"
 #include "cpu/field/state.h"
@@ -35,7 +35,7 @@ static void copy(const struct hk_residual *from, const struct hk_residual *to)
     memcpy(hk_residual_get(to, &column[c]), hk_residual_get(from, &column[c]), column[c].bytes * column[c].numbers * from->room);
 }
 
-/* All but the neighbours, whom the device does not change, are no longer what they were. */
+/* Overwrites all columns except the neighbours, which the device does not change. */
 static void spoil(const struct hk_residual *host)
 {
   struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
@@ -80,7 +80,7 @@ static int device_row(void *columns, void *of, int64_t number, const double *x, 
   hk_residual_row(own, x, r);
   host->rows++;
   if (device.fails_at)
-    return 0; /* the host goes on from what it has */
+    return 0; /* the host continues from its columns */
   spoil(host);
   memcpy(host->now.z, own->now.z, own->room * sizeof *own->now.z);
   memcpy(host->now.off, own->now.off, own->room * sizeof *own->now.off);
@@ -113,7 +113,7 @@ static int device_correlate(const struct hk_correlate_task *task, uint32_t numbe
   assert_int_equal(number, 3);
   if (device.chose++ > 0)
     return hk_correlate(task);
-  snprintf(error, size, "no room for that"); /* the host does it, and nobody is told */
+  snprintf(error, size, "no room for that"); /* the host does it, without a report */
   return -ENOMEM;
 }
 
@@ -254,7 +254,8 @@ static void gives_the_hosts_bits(void **state)
   }
 }
 
-/* One that fails, at once or in the middle, is told of once and done without: a field goes on, with numbers that it had. */
+/* A device that fails, at once or in the middle, is reported once and no longer used: the field continues from the host's
+ * numbers. */
 static void fails(void **state)
 {
   (void)state;

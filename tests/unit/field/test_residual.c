@@ -235,7 +235,7 @@ static void odd_sensors(void **state)
   for (uint32_t t = 0; t < ROWS; t++)
     assert_true(isnan(said[t][3]));
   assert_true(n > 10 * (ROWS - 192) - 700);
-  for (uint32_t t = 810; t < 900; t++) /* nobody has learned of the spike */
+  for (uint32_t t = 810; t < 900; t++) /* no prediction has learned from the spike */
     for (uint32_t i = 0; i < NODES; i++)
       assert_true(isnan(said[t][i]) || fabs(said[t][i]) < 5);
   value[800][1] = value[799][1]; /* for a spike's leak is as great */
@@ -245,7 +245,7 @@ static void odd_sensors(void **state)
   assert_true(differs(&n) < 1e-5);
 }
 
-/* Within a pass, nodes may be taken in any order: what they write of themselves no other one reads. */
+/* Within a pass, nodes may be computed in any order: no node reads what another one writes. */
 static void any_order(void **state)
 {
   (void)state;
@@ -271,7 +271,7 @@ static void any_order(void **state)
   hk_residual_close(&f);
 }
 
-/* One sensor steps: those whose neighbour it is say that it is to blame, and it says that nobody is. */
+/* One sensor steps: its neighbours blame it, and it blames none. */
 static void blames(void **state)
 {
   (void)state;
@@ -333,7 +333,7 @@ static void goes_on(void **state)
   hk_residual_close(&f);
 }
 
-/* What cannot be solved is not taken. */
+/* A regression without a solution is not used. */
 static void refuses(void **state)
 {
   (void)state;

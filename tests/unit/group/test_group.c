@@ -1,5 +1,5 @@
-/* Groups: the statistic against a plain recomputation of its definition, rows (order, silence, holes, joining and leaving),
- * values that must not matter, what is seen and what is not, keys. */
+/* Groups: the statistic compared with a plain recomputation of its definition, rows (order, silence, holes, joining and leaving),
+ * values that must not matter, changes that are found and that are not, keys. */
 #include "tests/unit/support/group.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static int ascending(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* What member j says of a split of rows first..end-1 before row `split`; NaN: it has too few samples. */
+/* Member j's part of the statistic for a split of rows first..end-1 before row `split`; NaN: it has too few samples. */
 static double of_member(uint32_t j, uint32_t first, uint32_t split, uint32_t end, uint32_t shortest)
 {
   static double x[ROWS], e[ROWS], sorted[ROWS];
@@ -80,7 +80,7 @@ static void same_level(double told, float spread, uint32_t j, uint32_t first, ui
   assert_true(spread > 0 && fabs((double)spread - sqrt(square / n - sum / n * (sum / n))) < 1e-6 * (double)spread);
 }
 
-/* The ticks that come of rows from..rows-1 are what the definition says. */
+/* Checks that the ticks of rows from..rows-1 follow the definition. */
 static void same_as_defined(const struct heard *h, uint32_t from, uint32_t members, const struct hk_group_rule *rule)
 {
   uint32_t begin = from, since = 0, changes = 0;
@@ -182,7 +182,7 @@ static void order_does_not_matter(void **state)
     uint32_t number[M], at[M] = { 0 };
     struct hk_group *g = group_of("wait=6", M, number);
     memset(&other, 0, sizeof other);
-    for (uint32_t fed = 0; fed < N * M;) { /* any member, so that nobody is WAIT rows ahead of the last one */
+    for (uint32_t fed = 0; fed < N * M;) { /* any member, so that none is WAIT rows ahead of the last one */
       uint32_t last = N;
       const uint32_t j = (uint32_t)(uniform() * M);
       for (uint32_t k = 0; k < M; k++)
@@ -251,14 +251,14 @@ static void nobody_waits_for_ever(void **state)
   hk_group_put(g, number[1], row * SECOND, 1);
   listen(&h, g);
   assert_int_equal(h.tick[h.n - 1].time, 119 * SECOND);
-  hk_group_leave(g, number[2]); /* who leaves is not waited for */
+  hk_group_leave(g, number[2]); /* rows do not wait for a member that left */
   listen(&h, g);
   assert_int_equal(h.tick[h.n - 1].time, 120 * SECOND);
   assert_int_equal(hk_group_members(g), 2);
   uint32_t again;
   assert_int_equal(hk_group_join(g, &again), 0);
   assert_int_equal(again, number[2]);
-  hk_group_put(g, number[0], ++row * SECOND, 1); /* nor who has no point yet */
+  hk_group_put(g, number[0], ++row * SECOND, 1); /* nor for one without a point */
   hk_group_put(g, number[1], row * SECOND, 1);
   listen(&h, g);
   assert_int_equal(h.tick[h.n - 1].time, 121 * SECOND);
@@ -364,7 +364,7 @@ static void sees_together_what_none_shows_alone(void **state)
   assert_int_equal(false_alarms, 0);
 }
 
-/* What does not change, persistent or not, raises nothing. */
+/* Series without a change, persistent or not, raise no alert. */
 static void silent_where_nothing_changes(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
-/* The novelty of a group: S against a plain recomputation of its definition, what raises and settles an alert, what must not
- * matter, states, keys. */
+/* The novelty of a group: S compared with a plain recomputation of its definition, the begin and end of alerts, values that must
+ * not matter, states, keys. */
 #include "tests/unit/support/group.h"
 
 #include <errno.h>
@@ -116,7 +116,7 @@ static void is_what_it_is_defined_as(void **state)
   seed = 3;
   machine(N, M);
   for (uint32_t i = 500; i < 530; i++)
-    value[i][2] -= 7; /* what each of the others has done, but not with that one so low */
+    value[i][2] -= 7; /* values that each of the others has had, but not while that one was so low */
   for (uint32_t i = 0; i < N; i++)
     value[i][3] = i > 0 && uniform() < 0.2 ? NAN : 42; /* one that stands still and has holes, */
   for (uint32_t i = 300; i < 303; i++)
@@ -287,7 +287,7 @@ static void what_is_no_state_is_refused(void **state)
   assert_int_equal(hk_group_read(&again, &joint, bytes, size), -EINVAL); /* another statistic */
   assert_int_equal(hk_group_read(&again, NULL, bytes, size - 8), -EBADMSG);
   uint32_t refused = 0;
-  for (size_t at = 0; at < size; at += at < 800 ? 1 : 41) { /* any byte: refused, or it can go on */
+  for (size_t at = 0; at < size; at += at < 800 ? 1 : 41) { /* any byte: refused, or the group can continue */
     for (int bit = 0; bit < 8; bit += 3) {
       memcpy(wrong, bytes, size);
       wrong[at] ^= (uint8_t)(1u << bit);

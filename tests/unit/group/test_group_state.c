@@ -1,10 +1,11 @@
-/* States of groups: one goes on from its own as if nothing had been, and what is no state is refused. */
+/* States of groups: a group continues from its state without a difference, and invalid states are refused. */
 #include "tests/unit/support/group.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* With holes, silence, members that come and go, before 1970: written and read between any two points, it says the same bits. */
+/* With holes, silence, members that come and go, before 1970: a group that is written and read between any two points gives the
+ * same⏎* bits. */
 static void goes_on_from_its_state(void **state)
 {
   (void)state;
@@ -96,7 +97,7 @@ static void odd_states(void **state)
   for (size_t cut = 0; cut < size; cut += 8)
     assert_int_equal(hk_group_read(&read, NULL, words, cut), -EBADMSG);
   assert_int_equal(hk_group_read(&read, NULL, words, size + 8), -EBADMSG);
-  for (size_t i = 0; i < size / 8; i++) /* each word, with odd numbers in its place: refused, or a group that can go on */
+  for (size_t i = 0; i < size / 8; i++) /* odd numbers in place of each word: refused, or a group that can continue */
     for (uint32_t k = 0; k < 6; k++) {
       static const uint64_t odd[] = { 0, UINT64_MAX, (uint64_t)1 << 63, 0x7ff0000000000000, 0x7fffffffffffffff, 1 };
       memcpy(words, good, size);

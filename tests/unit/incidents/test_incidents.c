@@ -1,4 +1,4 @@
-/* Incidents: that they are the model's, hold their invariants under storms, and go on from an image as if nothing had been. */
+/* Incidents: they equal the model's, keep their invariants under storms, and continue from an image without a difference. */
 #include "daemon/incidents/incidents_image.h"
 #include "daemon/incidents/incidents_internal.h"
 #include "tests/unit/support/noise.h"
@@ -17,7 +17,7 @@
 #define SECOND INT64_C(1000000000)
 #define MINUTE (60 * SECOND)
 
-/* What was decided: one number for all, and the times of messages. */
+/* The decisions: a hash of all, and the times of messages. */
 struct heard {
   struct hk_incidents *all;
   uint64_t decisions, sum;
@@ -67,7 +67,7 @@ static void end(struct heard *h)
   free(h);
 }
 
-/* Another one goes on from its image. */
+/* Another instance continues from its image. */
 static void restart(struct heard *h)
 {
   struct hk_buffer image = { 0 }, again = { 0 };
@@ -96,7 +96,7 @@ static void learn(struct heard *h, char *line)
   assert_int_equal(hk_incidents_learn(h->all, words[0], words + 1, n - 1), 0);
 }
 
-/* The model's fleet, with a restart after every so many events (0: none). All decisions are its, in its order. */
+/* The model's fleet, with a restart after every that many events (0: none). All decisions are the model's, in its order. */
 static void run_model(uint32_t restarts)
 {
   const char *path = getenv("INCIDENTS");
@@ -258,7 +258,7 @@ static void test_odd_events(void **state)
   assert_int_equal(hk_incidents_event(h->all, INT64_MAX, hk_string("d"), 0, 2, 0), -ENOSPC);
   assert_int_equal(hk_incidents_learn(h->all, hk_string(""), NULL, 0), -EINVAL);
   assert_int_equal(hk_incidents_count(h->all).unlisted, 1);
-  assert_true(h->all->tail.exposure <= 3); /* nobody looked in between */
+  assert_true(h->all->tail.exposure <= 3); /* no sensor was observed in between */
   assert_true(h->all->budget.tokens <= h->all->budget.full);
   restart(h);
   end(h);
@@ -304,7 +304,7 @@ static void test_long_life(void **state)
   assert_true(before > 2);
 }
 
-/* Whatever byte of an image is damaged: it is refused, or read as something whole. */
+/* An image with any byte damaged is refused, or read as something consistent. */
 static void test_damaged_image(void **state)
 {
   (void)state;

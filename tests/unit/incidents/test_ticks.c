@@ -1,4 +1,4 @@
-/* Ticks: whatever the order in which events come, what is over is told in one order, and each event learns its incident. */
+/* Ticks: in whatever order events come, complete ticks are passed on in one order, and each event gets its incident. */
 #include "daemon/incidents/ticks.h"
 
 #include <errno.h>
@@ -82,7 +82,7 @@ static void test_order(void **state)
   expect(h, 4, UINT64_MAX, ""); /* it may still go on */
   expect(h, 6, UINT64_MAX, "3=1 2=2 1=3 ");
   assert_int_equal(hk_ticks_waiting(h->ticks), 1);
-  expect(h, 7, 3, ""); /* nobody knew of it then */
+  expect(h, 7, 3, ""); /* it was unknown then */
   expect(h, 7, 4, "4=4 ");
   assert_int_equal(hk_ticks_first(h->ticks), UINT64_MAX);
   end(h);
@@ -99,7 +99,7 @@ static void test_ends(void **state)
   event(h, 4, 900, "y", 13, false); /* another incident */
   event(h, 5, 901, "y", 12, true);
   event(h, 6, 902, "y", 12, true); /* it is over */
-  event(h, 7, 902, "z", 99, true); /* nobody knows it */
+  event(h, 7, 902, "z", 99, true); /* it is unknown */
   expect(h, 1000, UINT64_MAX, "1=1 2=1 3=2 4=3 5=2 ");
   event(h, 8, 1001, "y", 13, true);
   hk_ticks_merged(h->ticks, (const struct hk_incident_merge[]){ { 2, 1 }, { 3, 2 } }, 2);
@@ -126,7 +126,7 @@ static void test_many_alerts(void **state)
   hk_alert_incidents_free(&b);
 }
 
-/* Whatever byte of an image is another: it is refused, or read as something whole. And of a good one the same comes again. */
+/* An image with any byte changed is refused, or read as something consistent. A good one is written again with the same bytes. */
 static void test_image(void **state)
 {
   (void)state;

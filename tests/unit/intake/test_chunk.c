@@ -1,4 +1,4 @@
-/* Chunks and sources: runs, what is pending, and who frees a source. */
+/* Chunks and sources: runs, pending points, and the freeing of a source. */
 #include "daemon/intake/chunk.h"
 
 #include "daemon/base/log.h"
@@ -92,7 +92,7 @@ static void *settle(void *arg)
   return NULL;
 }
 
-/* Counted down by another thread, closed by this one: freed once, whoever is last (a sanitizer sees it otherwise). */
+/* Counted down by another thread, closed by this one: freed once, by the last of them (a sanitizer notices otherwise). */
 static void test_last_one_frees(void **state)
 {
   (void)state;

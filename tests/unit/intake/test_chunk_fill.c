@@ -1,4 +1,5 @@
-/* Points of frames and single points into the chunks of one shard and of several, beside a list of what each shard is to get. */
+/* Points of frames and single points are put into the chunks of one shard and of several, and compared with a list for each
+ * shard. */
 #include "daemon/intake/chunk_fill.h"
 #include "proto/wire/columns.h"
 
@@ -18,7 +19,7 @@ struct point {
   double value;
 };
 
-/* The other side: what was put in, by shard, and what has come out so far. */
+/* The other side: the points that were put in, by shard, and those that have come out so far. */
 struct road {
   struct hk_filling filling;
   struct hk_source *source[SOURCES];
@@ -126,7 +127,7 @@ static void fill(uint32_t shards)
       }
       hk_fill_slots(&r->filling, r->source[source], n, &(struct hk_columns){ slot, time, value });
     }
-    /* Whatever is in a chunk is accounted for between calls. */
+    /* Between calls all points in chunks are accounted for. */
     uint64_t pending = 0, open = 0;
     for (uint32_t i = 0; i < SOURCES; i++)
       pending += hk_source_pending(r->source[i]);
@@ -184,7 +185,7 @@ static struct hk_chunk *thrown_away(void *arg, uint32_t shard)
   return f->chunk[shard];
 }
 
-/* The first point that is too late is told of, wherever a chunk or a piece ended; one sensor of each shard. */
+/* The first late point is reported, wherever a chunk or a piece ended; one sensor of each shard. */
 static void test_first_ahead(void **state)
 {
   (void)state;

@@ -113,7 +113,7 @@ static bool handle_good(const atomic_uint *of_slot, uint32_t handle)
   return slot < SENSORS && handle != HK_NO_HANDLE && atomic_load(&of_slot[slot]) == handle;
 }
 
-/* Points first..first+n-1 of a frame that was read, beside what is expected; the columns are exactly as long as they must be. */
+/* Compares points first..first+n-1 of a frame that was read with the expected ones; the columns are exactly as long as needed. */
 static void compare(const struct frame *f, const struct hk_points *read, const struct hk_decoder *d, uint32_t first, uint32_t n)
 {
   const struct hk_columns to = { malloc(n * sizeof(uint32_t)), malloc(n * sizeof(int64_t)), malloc(n * sizeof(double)) };

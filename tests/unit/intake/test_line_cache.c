@@ -1,4 +1,4 @@
-/* The cache of series by itself, and behind the lines that use it: sensors that go and come back in other slots, names that are
+/* The cache of series alone, and with the lines that use it: sensors that go and come back in other slots, names that are
  * refused, more names than it has room for. */
 #include "daemon/intake/decode_lines.h"
 #include "daemon/intake/line_cache.h"
@@ -65,7 +65,7 @@ static void names_are_told_apart(void **state)
   hk_line_cache_free(s);
 }
 
-/* Nobody can know beforehand which names meet in a bucket: the same names are marked otherwise in every cache. */
+/* A peer cannot know which names share a bucket: the same names have other hashes in every cache. */
 static void hashes_are_keyed(void **state)
 {
   (void)state;
@@ -119,7 +119,7 @@ static void fields_of_one_key_are_told_apart(void **state)
   hk_line_cache_free(s);
 }
 
-/* How many of these are found; what is found is right. */
+/* The number of names that are found; checks that they are right. */
 static uint32_t found_of(struct hk_line_cache *s, uint32_t first, uint32_t n)
 {
   char text[64];
@@ -216,7 +216,7 @@ static void it_is_bounded(void **state)
   hk_line_cache_free(s);
 }
 
-/* --- behind lines --- */
+/* --- with lines --- */
 
 struct fixture {
   struct hk_config config;

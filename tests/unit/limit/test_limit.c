@@ -92,7 +92,8 @@ static bool near(int64_t time, double minutes, double within)
   return fabs((double)time / (double)BLOCK - minutes) <= within;
 }
 
-/* A line that reaches 100 in minute 100: told at the third check within the horizon, and when, to a second. */
+/* A line that reaches 100 in minute 100: the alert comes at the third check within the horizon, with that time, exact to a
+ * second. */
 static void a_line_reaches_its_limit(void **state)
 {
   (void)state;
@@ -118,7 +119,7 @@ static void a_line_reaches_its_limit(void **state)
   sensor_free(s);
 }
 
-/* The same downwards; and one that has a limit above alone is not told of falling. */
+/* The same downwards; with an upper limit alone, a falling series raises no alert. */
 static void a_line_falls_to_its_limit(void **state)
 {
   (void)state;
@@ -149,7 +150,8 @@ static void what_is_full_stays_told(void **state)
   sensor_free(s);
 }
 
-/* A disk that is tidied up: cleared at once, and what comes is judged by what came since, 18 blocks of it. */
+/* A disk that is cleaned up: the alert is cleared at once, and the trend is computed from the values since then, after 18 blocks.
+ */
 static void what_fell_begins_anew(void **state)
 {
   (void)state;
@@ -200,7 +202,7 @@ static void noise_says_nothing(void **state)
   }
 }
 
-/* Blocks with under a quarter of their samples are missing; with under 18 of 24 nothing is said. */
+/* Blocks with under a quarter of their samples are missing; with under 18 of 24 there is no score. */
 static void holes(void **state)
 {
   (void)state;
@@ -227,7 +229,7 @@ static void holes(void **state)
   sensor_free(s);
 }
 
-/* An alert does not outlive what speaks for it: three checks with too few blocks end it, too. */
+/* An alert does not outlive its evidence: three checks with too few blocks end it, too. */
 static void holes_end_an_alert(void **state)
 {
   (void)state;
@@ -321,7 +323,7 @@ static void points_that_are_not_taken(void **state)
   sensor_free(s);
 }
 
-/* A limit that is so far away that its time is none. */
+/* A limit so far away that its time cannot be represented. */
 static void a_limit_beyond_all_times(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
-/* Reads line protocol from standard input and prints what the parser makes of each line, for line_oracle.py: "!" for a fault,
- * else the time (or "-"), the number of strings, and for each point its name in hexadecimal and its value. */
+/* Reads line protocol from standard input and prints the parsed form of each line, for line_oracle.py: "!" for an error,
+ * otherwise the time (or "-"), the number of strings, and for each point its name in hexadecimal and its value. */
 #include "proto/line/line.h"
 
 #include <inttypes.h>

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* What a line gave, as text: "name=value name=value @time +strings" or "!byte reason". */
+/* The result of a line, as text: "name=value name=value @time +strings" or "!byte reason". */
 static const char *said(const struct hk_line *l)
 {
   static char out[4096];
@@ -282,7 +282,7 @@ static void limits(void **state)
 
 /* --- the splitter --- */
 
-/* Gives data in pieces and writes down what comes out: each line with '|' behind, '!' for one too long. */
+/* Gives data in pieces and records the output: each line followed by '|', '!' for one too long. */
 static void split(struct hk_splitter *s, const char *data, size_t size, size_t first, size_t piece, char *out)
 {
   size_t at = 0;

@@ -137,12 +137,12 @@ static void numbers_are_rounded_as_strtod_rounds(void **state)
     snprintf(text, sizeof text, "%" PRIu64 ".%0*" PRIu64, bits >> 44, 1 + (int)(bits & 15), bits & 0xffff);
     check_number(text);
   }
-  /* just half of the smallest double, which is rounded down; a digit far behind, past all that are kept, tips it up */
+  /* exactly half of the smallest double, which is rounded down; a digit beyond all that are kept makes it round up */
   const int length = snprintf(text, sizeof text, "%.1075Lf%060d", ldexpl(1, -1075), 0);
   check_number(text);
   text[length - 1] = '1';
   check_number(text);
-  /* halves between two doubles, in full, and a digit beside: over 700 digits must still tell */
+  /* halves between two doubles, in full, and one digit different: over 700 digits must still matter */
   for (int e = -1074; e < 900; e += 13) {
     const double low = ldexp(1 + 0x1p-52 * (double)random(), e), high = nextafter(low, INFINITY);
     snprintf(text, sizeof text, "%.1100g", low);

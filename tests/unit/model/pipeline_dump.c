@@ -1,5 +1,5 @@
-/* What a line of pipes does, for pipeline_oracle.py: reads a model file, then `ticks DT`, then two values a line, of the
- * boundaries; prints p and q of all points, first steady at the first values, then after each line. */
+/* Simulates a line of pipes for pipeline_oracle.py: reads a model file, then `ticks DT`, then two values a line, those of the
+ * boundaries; prints p and q of all points, first of the steady state at the first values, then after each line. */
 #include "cpu/model/model_plan.h"
 
 #include <stdio.h>

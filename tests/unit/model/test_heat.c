@@ -1,5 +1,5 @@
-/* Heat lines: against the exact solution of the steady state; against a scheme of its own, of dense matrices by Gaussian
- * elimination without a band; a front that travels with the water; and what a model of a file says when a pipe loses more. */
+/* Heat lines: compared with the exact solution of the steady state, and with a scheme of dense matrices by Gaussian elimination
+ * without a band; a front that travels with the water; and the values of a model when a pipe loses more heat. */
 #include "cpu/model/model_state.h"
 
 #include <errno.h>
@@ -173,7 +173,7 @@ static void front(void **state)
 static const char FILE_[] = "kind heat\nunits C m3/h\nground 8\nedge a b 600 0.2 25 12\nedge b c 400 0.2 25 8\n"
                             "sensor t.a t a boundary\nsensor q.a q a boundary\nsensor t.b t b check\nsensor t.c t c check\n";
 
-/* A model of a file learns that all pipes lose a tenth more, and then says nothing, until a place cools; and goes on bit for bit
+/* A model learns that all pipes lose a tenth more, and then has no departure until a place cools; it continues bit for bit
  * from its state. */
 static void model(void **state)
 {

@@ -1,6 +1,6 @@
-/* Processes given as matrices: solutions against a dense elimination in long double, of matrices that are random, weakly
- * diagonal, badly scaled, with segments that are singular or indefinite; steps against those of the equation; what is singular;
- * and as a model: files that are refused, differences of checks, gaps, states, numbers that are none. */
+/* Processes given as matrices: solutions compared with a dense elimination in long double, of matrices that are random, weakly
+ * diagonal, badly scaled, with segments that are singular or indefinite; steps compared with the equation; singular matrices;
+ * and as a model: files that are refused, departures of checks, gaps, states, NaN. */
 #include "cpu/model/model_state.h"
 #include "cpu/model/pipelines_matrix.h"
 #include "tests/unit/support/noise.h"
@@ -262,7 +262,7 @@ static void test_singular(void **state)
   (void)state;
   make(RANDOM, a, m);
   for (uint32_t j = 0; j < N; j++)
-    a[17 * N + j] = 0; /* nothing says what unknown 18 is at last, but it stores */
+    a[17 * N + j] = 0; /* no equation determines unknown 18 in the steady state, but it stores */
   write_matrix("a.mtx", N, a);
   write_matrix("m.mtx", N, m);
   const struct hk_model_plan *plan =
@@ -444,7 +444,7 @@ static void test_faults(void **state)
   assert_string_equal(error, "line 2, column 11: rod.a.mtx: no files can be read here");
 }
 
-/* What is computed depends on the files, and so does the mark. */
+/* The computation depends on the files, and so does the mark. */
 static void test_mark(void **state)
 {
   (void)state;

@@ -1,4 +1,4 @@
-/* Model files: what they say, and what is said of those that are wrong, with line and column. */
+/* Model files: their plans, and the errors of wrong ones, with line and column. */
 #include "cpu/model/model_plan.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ static void line(void **state)
   hk_model_plan_release(p);
 }
 
-/* Plans that differ have another mark; what is only written differently has the same. */
+/* Plans that differ have different marks; files that are only written differently have the same. */
 static void marks(void **state)
 {
   (void)state;
@@ -93,7 +93,7 @@ static void marks(void **state)
   hk_model_plan_release(same);
 }
 
-/* Lines of a file are what they are alone, wherever they stand. */
+/* Lines of a file equal the same lines alone, wherever they are in the file. */
 static void lines(void **state)
 {
   (void)state;
@@ -183,7 +183,7 @@ static void faults(void **state)
   }
 }
 
-/* From a file, whose name stands in errors. */
+/* From a file, whose name is in errors. */
 static void files(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
-/* Networks of pipes: a network that is a line does what the line does; loops and branches against what can be said of them; the
- * derivatives against differences; and, of `kind network` as a model, differences of checks, friction, states and losses. */
+/* Networks of pipes: a network that is a line equals the line; loops and branches against known results; the
+ * derivatives against differences; and, of `kind network` as a model, departures of checks, friction, states and losses. */
 #include "cpu/model/model_state.h"
 
 #include <errno.h>
@@ -131,7 +131,7 @@ static void test_steady(void **state)
   hk_model_plan_release(plan);
 }
 
-/* A leak takes away what it takes: after a while the tanks give it. */
+/* The outflow of a leak: after a while it comes from the tanks. */
 static void test_leak(void **state)
 {
   const struct hk_model_plan *plan = parse(TOWN);
@@ -214,7 +214,7 @@ static void stop(struct bench *b)
   hk_model_plan_release(b->plan);
 }
 
-/* What the sensors read one row later. */
+/* The sensors' readings one row later. */
 static void measure(struct bench *b)
 {
   const double t = (double)b->row++,
@@ -268,7 +268,7 @@ static void test_friction(void **state)
   stop(&b);
 }
 
-/* A state that is read again goes on to the same bits; another plan's is refused. */
+/* A state that is read again continues with the same bits; another plan's is refused. */
 static void test_state(void **state)
 {
   struct bench b = start(1.1, 0.002);
@@ -371,7 +371,7 @@ static void test_faults(void **state)
   hk_model_plan_release(parse(NET ENDS "sensor d out b boundary\nsensor e out b boundary\n")); /* two customers at a node */
 }
 
-/* What is computed depends on the file, and so does its mark. */
+/* The computation depends on the file, and so does its mark. */
 static void test_mark(void **state)
 {
   const struct hk_model_plan *a = parse(NET ENDS), *b = parse(NET ENDS "demand b 1\n"),

@@ -81,7 +81,7 @@ static void surge(void **state)
   hk_pipeline_close(&line);
 }
 
-/* Between two pressures, or a pressure and a flow at either end: what Darcy and Weisbach say; and it stays. */
+/* Between two pressures, or a pressure and a flow at either end: the flow of Darcy and Weisbach, which stays. */
 static void steady(void **state)
 {
   (void)state;
@@ -107,7 +107,7 @@ static void steady(void **state)
   }
 }
 
-/* Backwards, and more friction than the cells say. */
+/* Backward flow, and more friction than that of the cells. */
 static void steady_otherwise(void **state)
 {
   (void)state;
@@ -126,7 +126,7 @@ static void steady_otherwise(void **state)
   hk_pipeline_close(&line);
 }
 
-/* What leaves by the way: after it has settled the ends differ by that. */
+/* An outflow on the way: once it has settled, the flows at the ends differ by it. */
 static void sink(void **state)
 {
   (void)state;
@@ -195,7 +195,7 @@ static void singular(void **state)
   assert_int_equal(line.singular, CELLS);
   assert_int_not_equal(hk_pipeline_step(&line, wrong, NULL, 1, 1), 0);
   assert_int_not_equal(hk_pipeline_step(&line, far, NULL, 1, 1), 0);
-  cell[77].push = cell[77].wave = 0; /* what no pipe has: its flow follows from nothing */
+  cell[77].push = cell[77].wave = 0; /* no pipe has this: no equation determines the flow */
   cell[77].friction = -1 / (2 * HK_PIPELINE_WEIGHT * 0.2);
   assert_int_equal(hk_pipeline_step(&line, good, NULL, 1, 1), -EDOM);
   assert_in_range(line.singular, 77, CELLS);

@@ -1,5 +1,5 @@
-/* The process model: what checks differ by, without and with a leak; how it begins, holds, is lost and begins again; friction
- * that adapts; and a state that goes on to the same bits. */
+/* The process model: the departures of checks, without and with a leak; how it begins, holds, is lost and begins again; friction
+ * that adapts; and a state that continues with the same bits. */
 #include "cpu/model/model_internal.h"
 #include "cpu/model/model_state.h"
 
@@ -58,7 +58,7 @@ static void stop(struct bench *b)
   hk_model_plan_release(b->plan);
 }
 
-/* What the sensors read one row later. Pressures swing. */
+/* The sensors' readings one row later. Pressures swing. */
 static void measure(struct bench *b)
 {
   const struct hk_pipeline_end end[2] = { { 1, 0, 0, 3e6 + 1e5 * sin((double)b->row / 40) },
@@ -91,7 +91,7 @@ static void run(struct bench *b, uint32_t rows)
     (void)turn(b);
 }
 
-/* It begins, is silent for three transits, and then says nothing but what leaks: half of it at either end. */
+/* The model begins, has no values for three transits, and then departs by the leak alone: half of it at either end. */
 static void leak(void **state)
 {
   (void)state;
@@ -140,7 +140,7 @@ static void missing(void **state)
   stop(&b);
 }
 
-/* Rows that do not come are computed with what was last there: four are, five are too many. */
+/* Missing rows are computed with the last values: up to four; five are too many. */
 static void holes(void **state)
 {
   (void)state;
@@ -163,7 +163,7 @@ static void holes(void **state)
   stop(&whole);
 }
 
-/* Rows that do not come are as rows that read what was last there: the same bits. */
+/* Missing rows equal rows that repeat the last values: the same bits. */
 static void held(void **state)
 {
   (void)state;
@@ -203,7 +203,7 @@ static void unsolved(void **state)
   stop(&b);
 }
 
-/* Friction comes to what it is; a leak does not move it far. */
+/* The learned friction reaches the true one; a leak does not move it far. */
 static void friction(void **state)
 {
   (void)state;
@@ -226,7 +226,7 @@ static uint8_t *written(const struct bench *b, size_t *size)
   return bytes;
 }
 
-/* A model that is read goes on as the one that was written, in every phase; what no model has written is refused. */
+/* A model that is read continues like the one that was written, in every phase; forged states are refused. */
 static void states(void **state)
 {
   (void)state;
@@ -248,7 +248,7 @@ static void states(void **state)
       uint8_t *spoilt = written(&b, &size);
       memset(spoilt + at, 0xff, 4);
       struct bench victim = start(1, 0);
-      (void)hk_model_read(victim.model, spoilt, size); /* what it makes of it is its own matter, but it must live with it */
+      (void)hk_model_read(victim.model, spoilt, size); /* its results may be anything, but it must not fail */
       run(&victim, 3);
       stop(&victim);
       free(spoilt);
@@ -299,7 +299,8 @@ static char *many_lines(uint32_t lines)
 
 #define LINES 7u
 
-/* Lines that are computed together say what each says alone, bit by bit, whatever the threads; one of them is lost by itself. */
+/* Lines that are computed together equal each line alone, bit by bit, with any number of threads; one of them is lost by itself.
+ */
 static void lines(void **state)
 {
   (void)state;

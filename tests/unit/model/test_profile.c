@@ -63,7 +63,7 @@ static void stop(struct bench *b)
   hk_model_plan_release(b->plan);
 }
 
-/* Rows while the line is what it is; its ends hold their pressures. */
+/* Rows while the line does not change; its ends hold their pressures. */
 static void run(struct bench *b, uint32_t rows)
 {
   const struct hk_pipeline_end end[2] = { { 1, 0, 0, 3e6 }, { 1, 0, 0, 2.5e6 } };
@@ -82,7 +82,7 @@ static void run(struct bench *b, uint32_t rows)
 
 static const bool DRIVEN[][2] = { { false, false }, { true, false }, { false, true } };
 
-/* At first nothing is the matter, and the profile is what there is. */
+/* At first there is no fault, and the profile is that of the line. */
 static void profiles(void **state)
 {
   (void)state;

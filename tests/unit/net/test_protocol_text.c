@@ -1,4 +1,4 @@
-/* The text protocol: lines in, and JSON that stays JSON whatever a string holds. */
+/* The text protocol: lines in, and JSON that is valid whatever strings contain. */
 #include "daemon/net/protocol_text.h"
 
 #include "daemon/base/buffer.h"

@@ -368,7 +368,7 @@ static void a_file_that_may_not_be_read_is_said_to_be_so(void **state)
   unlink(path);
 }
 
-/* OpenSSL has numbers for about 127 types of BIO in a process: they are not for what comes again and again. */
+/* OpenSSL has numbers for about 127 types of BIO in a process: a repeated operation must not use them up. */
 static void no_reload_and_no_connection_uses_up_a_type_of_bio(void **state)
 {
   struct hk_rules rules = { 0 };

@@ -1,4 +1,4 @@
-/* Messages: that all that templates may name is there, and what each type makes of one. */
+/* Messages: all names that templates may use, and the form of each type. */
 #include "daemon/notify/message.h"
 
 #include "daemon/notify/message_view.h"
@@ -144,7 +144,7 @@ static void test_templates(void **state)
   }
 }
 
-/* A text that would be longer than a message is: it is told without the template. */
+/* A text that would be too long for a message is sent without the template. */
 static void test_too_long(void **state)
 {
   (void)state;

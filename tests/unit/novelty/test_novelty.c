@@ -226,14 +226,15 @@ static void tails_by_hand(void **state)
   assert_true(fabs(hk_novelty_tail_score(&t, HK_NOVELTY_VALUE, 4, 0).s - s) < 1e-5);
   const double severity = s0 + 9 * log10(1 + log(4 / 1.6) / (hill + 1.25));
   assert_true(fabs((double)hk_novelty_tail_score(&t, HK_NOVELTY_VALUE, 4, 0).severity - severity) < 1e-5);
-  /* A quantum of 2 spreads on both sides: of the maxima and of what is held against them. */
+  /* A quantum of 2 spreads on both sides: of the maxima, and of the values compared with them. */
   const double coarse = log(4.0 / 3.6) + log(3.9 / 3.6) + log(3.8 / 3.6) + log(3.7 / 3.6);
   const double counted = s0 + 9 * log10(1 + log(6 / 3.6) / (coarse + 1.75));
   assert_true(fabs((double)hk_novelty_tail_score(&t, HK_NOVELTY_SHAPE, 4, 2).severity - counted) < 1e-5);
   assert_true(fabs((double)hk_novelty_tail_score(&t, HK_NOVELTY_SHAPE, 0.8, 2).severity - s0 * 2.8 / 3.6) < 1e-5);
 }
 
-/* The mean of a channel's lists, the largest of the channels, whichever S raises with; and no more than there is. */
+/* The mean of a channel's lists, the largest of the channels, whichever channel raises the alert; at most the evidence that there
+ * is. */
 static void severity_is_the_gravest_channels(void **state)
 {
   (void)state;
@@ -366,7 +367,7 @@ static void a_wild_time_is_forgotten(void **state)
   assert_true(rare[1] > 3);
 }
 
-/* A list of before lists forgot is one of ever rarer blocks: it begins anew. */
+/* A list from before lists forgot has ever rarer blocks: it begins anew. */
 static void lists_of_before_they_forgot_begin_anew(void **state)
 {
   (void)state;
@@ -439,7 +440,7 @@ static void alerts_are_raised_escalated_and_cleared(void **state)
   struct hk_alert a = { .number = 0 };
   bool tells;
   assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1.9, 1.9 * 0.5, &tells), 0);
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, gap, 9, 9 * 0.5, &tells), 0); /* behind a long hole nothing is raised */
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, gap, 9, 9 * 0.5, &tells), 0); /* after a long hole no alert is raised */
   assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.01, 2.01 * 0.5, &tells), HK_EVENT_RAISED);
   assert_int_equal(a.number, 1);
   assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 3.5, 1.2, &tells), 0); /* not far enough over the peak, but the peak now */

@@ -1,4 +1,4 @@
-/* The keys of algorithm = novelty: what they set, and what is refused in which words. */
+/* The keys of algorithm = novelty: what they set, and the errors of refused ones. */
 #include "cpu/novelty/alert.h"
 
 #include <math.h>

@@ -196,7 +196,7 @@ static void test_shapes(void **state)
         }
 }
 
-/* A hot joint of 2 x 2 is seen by its tile alone; a dead pixel, and a jump of all pixels, by none. */
+/* A hot joint of 2 x 2 pixels changes its tile alone; a dead pixel, and a jump of all pixels, change none. */
 static void test_joint(void **state)
 {
   (void)state;

@@ -1,4 +1,4 @@
-/* Provisional scores: what the results of a batch become, beside every backend, however points are cut into batches. */
+/* Provisional scores: how they change the results of a batch, with every backend, however points are cut into batches. */
 #include "cpu/provisional/provisional.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define FULL 179u /* point with the first score of the wanted window, from 1 */
 #define KEYS "window=60,interval=1s,alert=0.8,provisional=yes"
 
-/* What is known of each point, and the events, in order. */
+/* The results of each point, and the events, in order. */
 struct results {
   float score[SENSORS][POINTS];
   uint8_t state[SENSORS][POINTS];

@@ -1,5 +1,5 @@
-/* Events from the log to subscribers over real sockets: whoever begins where, reads how fast and asks for what gets all that it
- * asked for, in order and once; and who falls out of the log is told exactly how many are gone. */
+/* Events from the log to subscribers over real sockets. Wherever a subscriber begins, however fast it reads and whatever it
+ * selects, it gets all selected events, in order and once; one that falls out of the log gets the exact number of lost events. */
 #include "daemon/publish/publisher.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/message.h"
@@ -166,7 +166,7 @@ static void take_events(struct peer *p, const struct hk_frame *frame)
     assert_int_equal(e.handle & 0xffffff, 0xffffff);
     assert_string_equal(p->name[e.handle >> 24], name);
     assert_true(i > p->last && matches(p, i));
-    for (uint64_t missing = p->last + 1; missing < i; missing++) /* of those that are due, only such as a gap has counted */
+    for (uint64_t missing = p->last + 1; missing < i; missing++) /* a gap has counted those that are missing */
       p->holes += matches(p, missing);
     assert_true(e.number == i && e.time == (int64_t)i * 10 && e.after == (double)i && e.kind == 1 + i % 3 &&
                 e.sequence == i / SENSORS + 1);
@@ -202,7 +202,7 @@ static void take(struct peer *p, const struct hk_frame *frame)
   }
 }
 
-/* Reads what is there; true when there was anything. */
+/* Reads the bytes that are there; true if there were any. */
 static bool read_some(struct peer *p)
 {
   size_t room;
@@ -288,7 +288,7 @@ static void test_everybody(void **state)
   assert_int_equal(ahead->holes, 0);
 }
 
-/* One that comes back with what it has, to a log that goes on. */
+/* A subscriber that comes back with its position, to a log that has continued. */
 static void test_comes_back(void **state)
 {
   struct fixture *f = *state;
@@ -301,7 +301,7 @@ static void test_comes_back(void **state)
     commit(f);
     if (number(f, 2) > 0)
       settle(f);
-    have = p->last; /* what is on its way is not had, and comes again */
+    have = p->last; /* events on their way were not received, and come again */
     got = p->due;
     hk_unsubscribe(f->publisher, &p->subscriber);
     settle(f);

@@ -1,4 +1,4 @@
-/* The publisher over real sockets: every subscriber gets what it asked for, whole, in order, with a name before its first use,
+/* The publisher over real sockets: every subscriber gets all selected results in order, with a name before its first use,
  * while sensors are evicted and others take their slots, and while it does not read. */
 #include "daemon/base/glob.h"
 #include "daemon/base/log.h"
@@ -30,10 +30,10 @@ enum { ROUNDS = 40, ROUNDS_SLOW = 60 };
 enum { ROUNDS = 150, ROUNDS_SLOW = 300 };
 #endif
 
-/* Nanoseconds after which what has not come is given up: a program that gets hardly any time takes less. */
+/* Nanoseconds after which the test gives up waiting: even a starved program takes less. */
 static const int64_t PATIENCE = 600000000000;
 
-/* One end is the publisher's, the other is read here: what came is compared with what was due. */
+/* One end is the publisher's, the other is read here: the results that came are compared with those that were due. */
 struct peer {
   struct hk_subscriber subscriber;
   uv_tcp_t tcp;
@@ -154,7 +154,7 @@ static char *name_of(struct peer *p, uint32_t handle)
   return p->name[slot * 256 + generation];
 }
 
-/* What tells results apart: sensor, time, score and state, so that a wrong one shows in the sum. */
+/* A hash of a result's sensor, time, score and state, so that a wrong result changes the sum. */
 static uint64_t print_of(const char *name, int64_t time, float score, uint8_t state, double value)
 {
   uint64_t h = (uint64_t)time * 0x9e3779b97f4a7c15u;
@@ -182,14 +182,14 @@ static void take_scores(struct peer *p, const struct hk_frame *frame)
     if (s.values)
       memcpy(&value, (const uint8_t *)s.values + 8 * (size_t)i, 8);
     const char *name = name_of(p, handle);
-    assert_true(name[0]); /* it was told before */
+    assert_true(name[0]); /* it was sent before */
     p->sum += print_of(name, time[i], score, s.states ? ((const uint8_t *)s.states)[i] : HANKEL_OK, value);
   }
   p->got += s.n;
   free(time);
 }
 
-/* Takes what has come. most: bytes. Returns how many bytes it were. */
+/* Reads the bytes that have come. most: bytes. Returns the number of bytes. */
 static size_t take(struct peer *p, size_t most)
 {
   size_t size, all = 0;
@@ -240,7 +240,7 @@ static size_t take(struct peer *p, size_t most)
   }
 }
 
-/* Runs until all that is due has come or was told as left out, but no longer than ten seconds, and nothing more comes. */
+/* Runs until all due results have come or a gap has counted them, for a limited time, and no more come. */
 static void settle(struct fixture *f)
 {
   const int64_t deadline = hk_now() + PATIENCE;
@@ -257,7 +257,7 @@ static void settle(struct fixture *f)
   }
 }
 
-/* --- what is due --- */
+/* --- due results --- */
 
 static void make_batch(struct fixture *f, uint32_t n)
 {

@@ -1,5 +1,5 @@
-/* Views: what is chosen of batches, against a plain look at every name, while sensors come and go and views are opened and
- * closed. */
+/* Views: the results that they choose of batches, compared with a plain look at every name, while sensors come and go and views
+ * are opened and closed. */
 #include "daemon/base/glob.h"
 #include "daemon/publish/view.h"
 #include "daemon/publish/view_internal.h"
@@ -31,7 +31,7 @@ struct fixture {
   struct hk_event event[EVENTS];
   struct hk_batch batch;
 
-  /* what `chosen` was called with */
+  /* the arguments of `chosen` */
   struct hk_view *view[SENSORS];
   uint32_t n_views, order[POINTS + EVENTS];
   bool dropped;
@@ -115,7 +115,7 @@ static bool name_matches(struct fixture *f, const struct hk_view *v, uint32_t sl
   return matches;
 }
 
-/* What the view should get, by looking at everything; returns how many results. */
+/* The results that the view should get, by looking at all names; returns their number. */
 static uint32_t plainly(struct fixture *f, const struct hk_view *v, uint32_t *results, uint32_t *events, uint32_t *n_events)
 {
   static uint8_t match[SENSORS]; /* of this view: 0 not looked at, 1 no, 2 yes */
@@ -269,7 +269,7 @@ static void ten_thousand_views_of_one_sensor(void **state)
   enum { MANY = 10000 };
   static struct hk_view *open[MANY];
   char name[32];
-  /* Half of the sensors are there before somebody asks for them, half come later, and as many nobody asks for. */
+  /* Half of the sensors are there before the view is opened, half come later, and as many again match no view. */
   for (uint32_t i = 0; i < MANY / 2; i++)
     add(f, i);
   for (uint32_t i = 0; i < MANY; i++) {
@@ -316,7 +316,7 @@ static void few_and_many(void **state)
     hk_views_tend(f->views);
   assert_int_equal(few->kind, HK_VIEW_NARROW);
   assert_int_equal(many->kind, HK_VIEW_WIDE);
-  /* Every second sensor, with good scores all: whoever looks at blocks must look at slots too. */
+  /* Every second sensor, all with good scores: code that examines blocks must examine slots, too. */
   f->batch.kind = HK_BATCH_POINTS;
   f->batch.n = 3000;
   for (uint32_t i = 0; i < f->batch.n; i++) {

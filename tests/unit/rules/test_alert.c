@@ -118,7 +118,7 @@ static void test_off(void **state)
   free(s);
 }
 
-/* An alert ends after a span at the latest, and its instant is looked at again after w points. */
+/* An alert ends after a span at the latest, and its instant is estimated again after w points. */
 static void test_longest(void **state)
 {
   (void)state;
@@ -203,7 +203,7 @@ static void test_restart(void **state)
   assert_int_equal(s->e.number, 2);
   free(s);
 
-  s = sensor_new("window=8,interval=1s"); /* what was learned stays, the block under way does not */
+  s = sensor_new("window=8,interval=1s"); /* learned maxima stay, the current block does not */
   warm_up(s);
   for (int i = 0; i < 8 * 6 + 5; i++)
     point_after(s, 0, noise(s), 0.1 + 0.01 * uniform(s), 0.3);
@@ -266,7 +266,7 @@ static void test_learning(void **state)
   check_learning("window=10,false_alarms=30000,interval=1s,stride=3", 4, 0.12);
 }
 
-/* Once it has seen HK_ALERT_BLOCKS, it follows what is new. */
+/* After HK_ALERT_BLOCKS blocks the threshold follows new ones. */
 static void test_forgetting(void **state)
 {
   (void)state;
@@ -410,7 +410,7 @@ static void test_instants(void **state)
   }
 }
 
-/* Raised in the first samples of a change too faint to be told yet, and told w points later. */
+/* Raised in the first samples of a change, while its instant cannot be estimated yet; estimated w points later. */
 static void test_corrected(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
-/* What the samples of a window are told from: the reference that a ring's float32 samples stand on, the baseline and its hold,
- * and what a span is centred about and scaled by. */
+/* The references of a window's samples: the one from which a ring's float32 samples are differences, the baseline and its hold,
+ * and the centre and scale of a span. */
 #include "tests/unit/support/sensor.h"
 
 /* A sensor that starts at 0 and then lives at 1e6 +- 0.1 keeps its digits once the reference has followed. */
@@ -17,7 +17,7 @@ static void rebase_keeps_digits(void **state)
   }
   for (uint32_t back = 0; back < span; back++) {
     const double off = fabs(sample(s, back) - truth[(100 * span - 1 - back) % 4096]);
-    if (off > 1e-6) /* 0.06 is what a float32 at 1e6 could tell */
+    if (off > 1e-6) /* a float32 at 1e6 has steps of 0.06 */
       fail_msg("sample %u back is off by %g", back, off);
   }
   assert_true(fabs(s->w.mean + s->w.reference - 1e6) < 0.05);

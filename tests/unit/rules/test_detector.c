@@ -1,4 +1,4 @@
-/* Detectors: keys, defaults, presets, ranges, and messages that name the key, the value and what is allowed. */
+/* Detectors: keys, defaults, presets, ranges, and errors that name the key, the value and the allowed range. */
 #include "cpu/detectors.h"
 #include "cpu/duration.h"
 
@@ -343,7 +343,7 @@ static void names(void **state)
   assert_string_equal(hk_algorithm_name(200), "?");
 }
 
-/* Several algorithms: each has the detector that it would have alone with the keys that say something of it. */
+/* Several algorithms: each has the detector that it would have alone with the keys that apply to it. */
 static void several(void **state)
 {
   (void)state;
@@ -363,7 +363,7 @@ static void several(void **state)
     hk_detector_differences(&d[i], &alone[i], differences, sizeof differences);
     assert_string_equal(differences, "");
   }
-  /* values that say nothing of an algorithm: it keeps its default */
+  /* values that do not apply to an algorithm: it keeps its default */
   assert_int_equal(hk_detectors_parse("algorithm=svd,graph,alert=adaptive,window=auto,preset=paper", d, error, sizeof error), 2);
   assert_int_equal(d[0].algorithm, HK_ALGORITHM_SVD);
   assert_int_equal(d[0].alert, HK_ALERT_ADAPTIVE);
@@ -405,7 +405,7 @@ static void several(void **state)
   refused("algorithm=ika,graph", "only one");
 }
 
-/* Its window is a duration, and what it says of a limit is told again as it was given. */
+/* The window is a duration, and limits are printed as they were given. */
 static void limit(void **state)
 {
   (void)state;

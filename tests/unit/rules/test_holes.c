@@ -1,4 +1,4 @@
-/* Holes longer than max_fill: when the window starts anew, when it goes on, and what that costs. */
+/* Holes longer than max_fill: when the window starts anew, when it continues, and the cost of that. */
 #include "cpu/novelty/novelty.h"
 #include "tests/unit/support/sensor.h"
 
@@ -35,7 +35,7 @@ static void windows_go_on_where_holes_are_frequent(void **state)
   }
 }
 
-/* Where holes are never out of the window samples count, not their times, until there was none for long. */
+/* If holes never leave the window, samples count and not their times, until there was no hole for long. */
 static void samples_count_where_holes_are_many(void **state)
 {
   (void)state;
@@ -67,7 +67,7 @@ static void samples_count_where_holes_are_many(void **state)
   }
 }
 
-/* Whatever holes there are, of the points behind the first span at most a twentieth has no score. */
+/* With any holes, at most a twentieth of the points after the first span has no score. */
 static void holes_cost_a_twentieth(void **state)
 {
   (void)state;
@@ -89,7 +89,7 @@ static void holes_cost_a_twentieth(void **state)
   }
 }
 
-/* The value that says so, and no other, and of a detector with rate = auto alone. */
+/* Exactly the value that decides, and only with rate = auto. */
 static void anew(void **state)
 {
   (void)state;

@@ -71,7 +71,7 @@ static void counters_are_recognised(void **state)
   assert_int_equal(decided(v, 20 + HK_RATE_RISES, &kind), HK_RATE_RISES + 2);
   assert_int_equal(kind, HK_RATE_COUNTER);
   assert_int_equal(decided(v, 300, &kind), HK_RATE_RISES + 2);
-  assert_int_equal(kind, HK_RATE_COUNTER); /* once it is one, that makes it none the less */
+  assert_int_equal(kind, HK_RATE_COUNTER); /* after the decision, this no longer counts against a counter */
   for (int i = 0; i < 300; i++)
     v[i] = i % 2 * 7; /* spikes of a gauge */
   assert_int_equal(decided(v, 300, &kind), 5);
@@ -96,7 +96,7 @@ static void gauges_stay_what_they_are(void **state)
   assert_int_equal(kind, HK_RATE_GAUGE);
 }
 
-/* What peers send makes nothing start anew, and what is left out is not judged. */
+/* Values of peers do not make a window start anew, and rejected values are not judged. */
 static void what_does_not_count(void **state)
 {
   (void)state;

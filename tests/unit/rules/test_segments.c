@@ -1,4 +1,4 @@
-/* Sketches of segments, and what is remembered of them. */
+/* Sketches of segments, and the memory of them. */
 #include "cpu/rules/segments.h"
 
 #include <math.h>
@@ -127,7 +127,7 @@ static void what_comes_back_is_known(void **state)
   assert_int_equal(s.n, HK_SEGMENTS);
 }
 
-/* The same shape at a level that was never there is nothing known. */
+/* The same shape at a new level resembles no known segment. */
 static void levels_count(void **state)
 {
   (void)state;
@@ -141,7 +141,7 @@ static void levels_count(void **state)
   }
 }
 
-/* What a correction says counts in place of what was raised; numbers that jump begin at what the alert itself knows. */
+/* A correction replaces the raised segment; if numbers jump, segments begin with the alert's own data. */
 static void corrections_replace(void **state)
 {
   (void)state;

@@ -1,4 +1,4 @@
-/* The points before the first score, as they are told, against what a backend does. */
+/* The reported number of points before the first score, compared with a backend. */
 #include "cpu/backend.h"
 #include "cpu/backend/warmup.h"
 

@@ -56,7 +56,7 @@ static void put(struct fixture *f, uint32_t slot, int64_t time, double value)
   hk_chunk_put(f->chunk, f->source[0], slot, time, value);
 }
 
-/* Makes a batch of what waits. True when the chunk was taken whole. */
+/* Makes a batch of waiting points. True if the whole chunk was taken. */
 static bool fill(struct fixture *f, uint32_t most)
 {
   f->cursor.chunk = f->chunk;
@@ -129,7 +129,7 @@ static void test_flood_delays_nobody(void **state)
   fixture_free(f);
 }
 
-/* When chains can hold no more, the rest stays in the chunk, and goes on later. */
+/* If chains are full, the rest stays in the chunk, and is taken later. */
 static void test_chains_full(void **state)
 {
   (void)state;

@@ -1,4 +1,4 @@
-/* The log of past scores: what is appended is read again, the newest, in order, of one sensor; while it goes on. */
+/* The log of past scores: appended scores are read again, the newest of one sensor, in order, while others are appended. */
 #include "daemon/scoring/score_log.h"
 
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static struct hk_batch batch_of(struct columns *c, uint32_t n)
   return (struct hk_batch){ .n = n, .capacity = N, .slot = c->slot, .time = c->time, .score = c->score };
 }
 
-/* A score that says whose it is and when it was. */
+/* A score that encodes its sensor and time. */
 static float score_at(uint32_t slot, int64_t time)
 {
   return (float)((slot * 31 + (uint64_t)time * 7) % 1009) / 1009;
@@ -47,7 +47,7 @@ static void put(struct hk_score_log *log, uint32_t sensors, int64_t time)
   hk_score_log_put(log, &b);
 }
 
-/* Scores of a slot are those of the last so many times before `end`. */
+/* Checks that the scores of a slot are those of the last times before `end`. */
 static void assert_last(struct hk_score_log *log, uint32_t slot, uint32_t most, uint32_t n, int64_t end)
 {
   static struct hk_scored out[ROOM];
@@ -126,7 +126,7 @@ static void what_was_another_sensors_is_not_read(void **state)
   hk_score_log_free(log);
 }
 
-/* --- while it goes on ---------------------------------------------------------------------------------------------------- */
+/* --- while scores are appended ------------------------------------------------------------------------------------------- */
 
 struct going {
   struct hk_score_log *log;
@@ -165,7 +165,7 @@ static void read_while_it_is_appended_to(void **state)
   }
   put(g[0].log, N, 20000);
   struct hk_scored last;
-  assert_int_equal(hk_score_log_read(g[0].log, 5, &last, 1), 1); /* whatever could not be appended meanwhile, it goes on */
+  assert_int_equal(hk_score_log_read(g[0].log, 5, &last, 1), 1); /* appending continues, whatever was left out meanwhile */
   assert_int_equal(last.time, 20000);
   hk_score_log_free(g[0].log);
 }

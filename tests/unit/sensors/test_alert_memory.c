@@ -1,4 +1,4 @@
-/* What is remembered of alerts: those that stand, and numbers. */
+/* The memory of alerts: standing ones, and numbers. */
 #include "daemon/sensors/alert_memory.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static void test_one(void **state)
   assert_int_equal(e.kind, HK_EVENT_CLEARED);
   assert_int_equal(e.number, 1);
   assert_int_equal(e.slot, 3);
-  assert_true(e.score == 0.75f); /* the latest that was told */
+  assert_true(e.score == 0.75f); /* the latest published event */
   assert_int_equal(e.index, UINT32_MAX);
   assert_false(hk_alerts_clear(a, 3, &e));
   assert_int_equal(hk_alerts_number(a, 3), 1);
@@ -93,7 +93,7 @@ static void test_sequences(void **state)
   assert_true(hk_alerts_sequence(b, 5) == 5 && hk_alerts_number(b, 5) == 2);
   hk_alerts_reach(b, 5, 9, 4);
   assert_true(hk_alerts_sequence(b, 5) == 9 && hk_alerts_number(b, 5) == 4);
-  for (uint32_t number = 2; number <= 5; number++) /* what was ended is not ended a second time */
+  for (uint32_t number = 2; number <= 5; number++) /* an ended alert is not ended a second time */
     for (uint8_t kind = HK_EVENT_CORRECTED; kind <= HK_EVENT_CLEARED; kind++) {
       e = (struct hk_event){ .slot = 5, .number = number, .kind = kind };
       assert_int_equal(hk_alerts_pass(b, &e, 0, 0), number == 5);
@@ -184,7 +184,7 @@ static void test_flapping(void **state)
   one_alert(a, 7, 340, 0);
   hk_alerts_get(a, 2, &m);
   assert_int_equal(m.held, 3);
-  assert_int_equal(hk_alerts_set(b, 2, &m), 0); /* what was kept goes on alike */
+  assert_int_equal(hk_alerts_set(b, 2, &m), 0); /* the restored memory continues alike */
   for (int k = 0; k < 2; k++) {
     struct hk_alerts *x = k ? b : a;
     assert_int_equal(hk_alerts_number(x, 2), 7);
@@ -195,7 +195,7 @@ static void test_flapping(void **state)
     one_alert(x, 10, 444, HK_EVENT_RAISED);
     one_alert(x, 11, 445, HK_EVENT_FLAPPING);
     one_alert(x, 12, 446, 0);
-    /* the limit is taken away: what is held back is so to its end, and then told */
+    /* the limit is removed: a held alert stays held to its end, and is then reported */
     struct hk_event late = { .slot = 2, .number = 12, .kind = HK_EVENT_CLEARED, .time = 447 };
     assert_false(hk_alerts_pass(x, &late, 0, 100));
     late = (struct hk_event){ .slot = 2, .number = 13, .kind = HK_EVENT_RAISED, .time = 448 };
@@ -203,7 +203,7 @@ static void test_flapping(void **state)
     assert_int_equal(late.held, 2);
     hk_alerts_forget(x, 2);
     one_alert(x, 1, 449, HK_EVENT_RAISED); /* another sensor */
-    /* one that could not be noted for want of memory: its end is told all the same */
+    /* an alert that could not be remembered for lack of memory: its end is still published */
     struct hk_event forgotten = { .slot = 2, .number = 2, .kind = HK_EVENT_RAISED, .time = 600 };
     assert_true(hk_alerts_pass(x, &forgotten, 3, 100));
     pass(x, 2, HK_EVENT_CLEARED, 601, HK_EVENT_CLEARED);
@@ -292,7 +292,7 @@ static struct hk_event change(uint32_t number, uint8_t before, uint8_t after, en
   return e;
 }
 
-/* What a segment is like is told with the alert to its end, and remembered where the memory goes. */
+/* The resemblance of a segment is published with the alert to its end, and is kept when the memory is moved. */
 static void test_segments(void **state)
 {
   struct hk_alerts *a, *b;
@@ -330,7 +330,7 @@ static void test_segments(void **state)
   hk_alerts_free(b);
 }
 
-/* What was new is told with the alert to its end. */
+/* The novelty is published with the alert to its end. */
 static void test_notes(void **state)
 {
   struct hk_alerts *a;

@@ -138,7 +138,7 @@ static void test_companions_that_cannot_be(void **state)
   hk_device_close(device);
 }
 
-/* A machine's series: on its members' shard, once, kept at a start and without companions; nobody else's name. */
+/* A machine's series: on its members' shard, once, kept at a start, without companions, and with a reserved name. */
 static void test_series_of_machines(void **state)
 {
   struct fixture *f = *state;
@@ -176,7 +176,7 @@ static void test_series_of_machines(void **state)
   hk_device_close(devices[1]);
 }
 
-/* At a start companions come in any order, before and behind their sensor; those with no business any more are retired. */
+/* At a start companions come in any order, before and after their sensor; those that are no longer wanted are retired. */
 static void test_companions_are_restored(void **state)
 {
   struct fixture *f = *state;
@@ -225,7 +225,7 @@ static void test_companions_are_restored(void **state)
   hk_device_close(devices[1]);
 }
 
-/* A device without room for all of them: none of them is made, and nothing is left behind. */
+/* A device without room for all companions: none is made, and nothing remains of them. */
 static void test_companions_without_room(void **state)
 {
   struct fixture *f = *state;

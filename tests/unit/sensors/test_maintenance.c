@@ -1,4 +1,4 @@
-/* Maintenance windows: which times and sensors they cover, and what is kept of those that clients asked for. */
+/* Maintenance windows: the times and sensors that they cover, and the file of client-requested ones. */
 #include "daemon/config/maintenance_rule.h"
 #include "daemon/sensors/maintenance.h"
 
@@ -47,7 +47,7 @@ static void test_daily(void **state)
   hk_maintenance_free(m);
 }
 
-/* Only days that there are, of leap years, too. */
+/* Only valid days, also in leap years. */
 static void test_days(void **state)
 {
   static const char *const there[] = { "2024-02-29T23:59:59Z", "2028-02-29T00:00:00Z", "2000-02-29T00:00:00Z",

@@ -1,4 +1,4 @@
-/* Owners: counts of many, at random, against a plain array; whoever has nothing leaves no place behind. */
+/* Owners: counts of many, at random, compared with a plain array; an owner without sensors takes no place. */
 #include "daemon/sensors/owners.h"
 
 #include <setjmp.h>

@@ -58,7 +58,7 @@ static void test_handles(void **state)
   assert_int_equal(hk_registry_count(f->registry), 1);
 }
 
-/* A retired sensor is found by nobody, but its slot is its own until it is released. */
+/* A retired sensor is not found, but it keeps its slot until it is released. */
 static void test_retired(void **state)
 {
   struct fixture *f = *state;
@@ -69,7 +69,7 @@ static void test_retired(void **state)
   assert_int_equal(hk_registry_count(f->registry), 0);
   assert_false(hk_registry_holds(f->registry, slot));
   assert_int_equal(hk_registry_resolve(f->registry, old, &resolved), HK_UNKNOWN);
-  assert_int_equal(hk_registry_handles(f->registry)[slot], old); /* what is still published of it has its handle and its name */
+  assert_int_equal(hk_registry_handles(f->registry)[slot], old); /* its last results are published with its handle and name */
   assert_string_equal(hk_registry_name(f->registry, slot).data, "pump");
   assert_int_equal(take(f, "pump", &other), 0); /* a new sensor */
   assert_int_not_equal(other, slot);
@@ -92,7 +92,7 @@ static void test_capacity_and_churn(void **state)
   assert_int_equal(take(f, "pump one too many", &slot), HANKEL_FULL);
   assert_string_equal(full(f), "max_sensors = 3000 are there; raise it, or set evict");
   assert_int_equal(take(f, "pump 77", &slot), 0);
-  /* sensors come and go: tombstones must not pile up, and every name that is there is found */
+  /* sensors come and go: tombstones must not pile up, and every existing name is found */
   for (int i = 0; i < 20000; i++) {
     snprintf(name, sizeof name, "pump %d", i);
     assert_int_equal(take(f, name, &slot), 0);
@@ -228,7 +228,7 @@ static int take_for(struct fixture *f, uint64_t owner, const char *name, uint32_
   return hk_registry_take_valid(f->registry, owner, name, strlen(name), slot);
 }
 
-/* One owner has so many sensors, whatever others have; who is forgotten makes room. */
+/* One owner may have that many sensors, whatever others have; a forgotten sensor makes room. */
 static void test_quota(void **state)
 {
   struct fixture *f = *state;
@@ -245,13 +245,13 @@ static void test_quota(void **state)
   assert_true(refusals[0] == 0 && refusals[1] == 0 && refusals[2] == HANKEL_NO_DETECTOR && refusals[3] == HANKEL_QUOTA);
   assert_int_equal(take_for(f, 1, "pump 10", &slot), HANKEL_QUOTA);
   assert_int_equal(take_for(f, 1, "nothing", &slot), HANKEL_NO_DETECTOR);
-  assert_int_equal(take_for(f, 1, "pump 9", &slot), 0); /* names that are there are found */
+  assert_int_equal(take_for(f, 1, "pump 9", &slot), 0); /* existing names are found */
   assert_int_equal(take_for(f, 2, "pump 10", &slot), 0);
-  assert_int_equal(take_for(f, 2, "pump 1", &slot), 0); /* and stay whose they were */
+  assert_int_equal(take_for(f, 2, "pump 1", &slot), 0); /* and keep their owners */
   for (uint32_t i = 0; i < 10; i++) {
     char name[16];
     snprintf(name, sizeof name, "pump free %u", i);
-    assert_int_equal(take_for(f, 0, name, &slot), 0); /* nobody has no quota */
+    assert_int_equal(take_for(f, 0, name, &slot), 0); /* sensors without an owner have no quota */
   }
   assert_int_equal(hk_registry_owner(r, first), 1);
   hk_registry_retire(r, first);
@@ -293,7 +293,7 @@ static void test_owners_are_restored(void **state)
   assert_int_equal(take_for(f, 9, "pump 8", &slot), 0);
 }
 
-/* At a start sensors get their slots and handles again, in whatever order they are told of. */
+/* At a start sensors get their slots and handles again, in whatever order their records come. */
 static void test_restore(void **state)
 {
   struct fixture *f = *state;

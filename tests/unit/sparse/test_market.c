@@ -1,4 +1,4 @@
-/* Matrix Market files: all forms that are read, sums of entries, and what is refused, with its place. */
+/* Matrix Market files: all forms that are read, sums of entries, and errors, with their places. */
 #include "cpu/sparse/market.h"
 
 #include <errno.h>
@@ -117,7 +117,7 @@ static void test_faults(void **state)
   }
 }
 
-/* A zero byte ends no word: what it stands in is no number. */
+/* A zero byte does not end a word: a word that contains one is not a number. */
 static void test_zero_bytes(void **state)
 {
   static const char text[] = HEAD "coordinate real general\n1 1 1\n1 1 \0\n", within[] = HEAD "array real general\n1 1\n1\0002\n";

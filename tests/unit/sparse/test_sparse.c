@@ -1,5 +1,5 @@
-/* Sparse symmetric systems, by each kind that the build has: against a dense Cholesky, with parallel edges and several parts;
- * what is singular or not finite; limits. */
+/* Sparse symmetric systems, by each solver of the build: compared with a dense Cholesky, with parallel edges and several parts;
+ * singular systems and numbers that are not finite; limits. */
 #include "cpu/sparse/sparse.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* A small server for tests of libhankel, in the same thread, over real sockets on the loopback. It answers as PROTOCOL.md says,
+/* A small server for tests of libhankel, in the same thread, over real sockets on loopback. It answers according to PROTOCOL.md,
  * remembers every point, and can be told to misbehave. */
 #ifndef HK_TEST_CLIENT_SERVER_H
 #define HK_TEST_CLIENT_SERVER_H
@@ -45,7 +45,7 @@ struct server {
   uint8_t kinds[5][2]; /* time kind, value kind: were seen */
 };
 
-/* What the client called back. */
+/* The client's callbacks. */
 struct heard {
   uint32_t connected, disconnected, refused, errors, scores, events, gaps;
   uint64_t in_doubt, gap_results;
@@ -156,7 +156,7 @@ static inline void answer(struct server *s, const struct hk_frame *f)
   }
 }
 
-/* Does what there is to do, without waiting. */
+/* Handles everything that is ready, without waiting. */
 static inline void serve(struct server *s)
 {
   if (s->fd < 0) {

@@ -18,7 +18,7 @@
 
 #define SENSORS 7
 
-/* A folder of its own, and a disk whose calls are counted: the one numbered `fails` fails, and all behind it. */
+/* A temporary folder, and a disk whose calls are counted: the one numbered `fails` fails, and all after it. */
 struct place {
   char path[64];
   int folder;
@@ -41,7 +41,7 @@ static inline void set_up(struct place *p)
   assert_non_null(mkdtemp(p->path));
   assert_int_equal(hk_disk_folder(&p->disk, AT_FDCWD, p->path, &p->folder), 0);
   hk_log_init(&p->log, HK_LOG_ERROR);
-  p->log.level = 0; /* what is damaged here is so on purpose */
+  p->log.level = 0; /* damage here is intended */
 }
 
 static inline void tear_down(struct place *p)
@@ -62,7 +62,7 @@ static inline struct hk_eventlog *open_log(struct place *p)
   return e;
 }
 
-/* What event number i of a test is. */
+/* Event number i of a test. */
 static inline struct hk_logged nth(uint64_t i, char name[64])
 {
   struct hk_logged l = { .position = i, .sequence = (i - 1) / SENSORS + 1, .handle = (uint32_t)(i % SENSORS) };
@@ -105,7 +105,7 @@ static inline int commit(struct hk_eventlog *e)
   return hk_eventlog_commit(e);
 }
 
-/* Counts what is visited, all of which must be right. */
+/* Counts the visited records, and checks each. */
 static inline void check(void *arg, const struct hk_logged *l)
 {
   char name[64];

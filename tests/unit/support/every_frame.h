@@ -96,7 +96,7 @@ static inline void check_points(size_t number, const struct hk_frame *f)
   assert_true(value[2] == 0 && (p.value_kind == HK_VALUE_F32 || signbit(value[2])));
 }
 
-/* What clients send, but for points. */
+/* The frames that clients send, except for points. */
 static inline void check_request(size_t number, const struct hk_frame *f)
 {
   struct hk_string s;
@@ -180,7 +180,7 @@ static inline void check_result(size_t number, const struct hk_frame *f)
   }
 }
 
-/* What the daemon answers. */
+/* The frames that the daemon sends. */
 static inline void check_answer(size_t number, const struct hk_frame *f)
 {
   struct hk_string s;

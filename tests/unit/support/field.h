@@ -24,7 +24,7 @@ static inline void field_refuses(const char *keys, const char *says)
     fail_msg("%s: %s", keys, error);
 }
 
-/* Whichever byte of a state is damaged, it is refused, or it is what can be written again. The bytes are as before afterwards. */
+/* A state with any byte damaged is refused, or can be written again. Restores the bytes. */
 static inline void field_reads_damaged(uint8_t *bytes, size_t size)
 {
   struct hk_field *no;

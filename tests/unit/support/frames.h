@@ -1,4 +1,4 @@
-/* What the tests of frames and of messages share. */
+/* Functions that the tests of frames and of messages share. */
 #ifndef HK_TEST_FRAMES_H
 #define HK_TEST_FRAMES_H
 

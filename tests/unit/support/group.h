@@ -1,4 +1,4 @@
-/* A recording of some members, and what a group says of it: for tests of groups. */
+/* A recording of some members, and the results of a group for it: for tests of groups. */
 #ifndef HK_TESTS_GROUP_H
 #define HK_TESTS_GROUP_H
 
@@ -28,7 +28,7 @@ static inline void white(uint32_t rows, uint32_t members)
       value[i][j] = noise();
 }
 
-/* What came out. */
+/* The results. */
 struct heard {
   struct hk_group_tick tick[ROWS];
   uint32_t n, changes;
@@ -75,7 +75,7 @@ static inline struct heard *run(const char *keys, uint32_t rows, uint32_t member
   return h;
 }
 
-/* Reads what a group writes, which writes the same again. rule: NULL is allowed. */
+/* Reads the state that a group writes, and checks that the copy writes the same. rule: NULL is allowed. */
 static inline struct hk_group *over(struct hk_group *g, const struct hk_group_rule *rule)
 {
   const size_t size = hk_group_state_size(g);

@@ -94,8 +94,8 @@ static inline void on_damage(void *arg, const struct hk_journal_damaged *damaged
   d->at = damaged->at;
 }
 
-/* Reads all from a position on and looks whether each record is what append made of it, in order, repetitions aside. Returns how
- * many there are from 0 on without a hole. */
+/* Reads all records from a position on, and checks that each is the one that append wrote, in order, apart from repetitions.
+ * Returns the number of records from 0 on without a hole. */
 static inline uint64_t read_all(struct world *w, uint64_t from, struct damages *d, bool mend)
 {
   struct hk_journal_reader *r;

@@ -14,7 +14,7 @@ static int line_same(const char *text, size_t length, int64_t unit, char behind,
   static struct hk_line quick;
   plain->unit = quick.unit = unit;
   hk_line_parse(plain, text, length);
-  char *copy = malloc(length + 1 + HK_LINE_BEHIND); /* its own piece of memory, so that ASan sees what is too far */
+  char *copy = malloc(length + 1 + HK_LINE_BEHIND); /* memory of its own, so that ASan notices reads beyond its end */
   if (!copy)
     abort();
   memcpy(copy, text, length);

@@ -191,7 +191,7 @@ static inline int write_one(const struct world *w)
       status = hk_snapshot_detector(writer, hk_string(i == 0 ? "fast" : "slow"), &number);
       assert_true(status != 0 || number == (i == 12));
       if (status == 0 && i == 12)
-        status = hk_snapshot_detector(writer, hk_string("fast"), &number); /* known: not told again */
+        status = hk_snapshot_detector(writer, hk_string("fast"), &number); /* known: not reported again */
       assert_true(status != 0 || number == 0);
       hk_snapshot_begin(writer, HK_PART_SENSORS, 1000 + i, 5000 + i);
     }

@@ -74,8 +74,8 @@ static size_t write_stream(uint8_t *stream, size_t capacity, int inbox)
   return w.size;
 }
 
-/* Takes the whole frames of an inbox; later: leaves them for later before each, as when there is no room for points. Returns how
- * often it did. */
+/* Takes the whole frames of an inbox; later: postpones each once, as when there is no room for points. Returns the number of
+ * postponements. */
 static uint32_t take_frames(struct hk_inbox *in, int inbox, bool later, uint32_t *come)
 {
   struct hk_frame f;
@@ -112,7 +112,7 @@ static void inboxes_share_a_buffer(void **state)
     size[i] = write_stream(stream[i], sizeof stream[i], i);
   for (bool all = false; !all;) {
     const int i = rand() % INBOXES;
-    uint8_t *buffer = malloc(BUFFER); /* one of its own each time: a sanitizer sees who uses it later */
+    uint8_t *buffer = malloc(BUFFER); /* a new one each time, so that a sanitizer notices later uses */
     size_t room;
     hk_inbox_lend(&in[i], buffer, BUFFER);
     lent += in[i].lent;

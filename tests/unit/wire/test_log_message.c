@@ -1,4 +1,4 @@
-/* Messages of a cluster's logs: what is written is read, and what is no message is said to be none, and why. */
+/* Messages of a cluster's logs: written ones are read, and invalid ones are refused with the reason. */
 #include "proto/wire/columns.h"
 #include "proto/wire/log_message.h"
 #include "tests/unit/support/frames.h"

@@ -28,7 +28,7 @@ static void test_vectors(void **state)
   cJSON_Delete(json);
 }
 
-/* Of 64 partitions with 1,000 sensors each none is off by more than 5 standard deviations, whatever the names count. */
+/* Of 64 partitions with 1,000 sensors each none is off by more than 5 standard deviations, whichever way names are numbered. */
 static void test_spread(void **state)
 {
   (void)state;

@@ -94,7 +94,7 @@ static void write_and_read(const struct columns *c, uint32_t n, const struct lay
   cut_scores(&f);
 }
 
-/* Every layout of SCORES: times of each kind, whatever they are, with values and without, states all ok and not. */
+/* Every layout of SCORES: times of each kind, with values and without, with all states ok and not. */
 static void scores_in_every_layout(void **state)
 {
   (void)state;
