@@ -199,7 +199,7 @@ static int take(struct hk_cluster *c, struct lease *l)
   hk_log(c->net->log, HK_LOG_NOTICE,
          "[cluster] partition %" PRIu32 " is scored here now (epoch %" PRIu64 "): %" PRIu32
          " sensors restored in %.2f s; its log is read from message %" PRIu64 " on",
-         l->part.partition, t.epoch, t.sensors, (double)(hk_now() - begun) * 1e-9, t.at / HK_LOG_POINTS_MAX);
+         l->part.partition, t.epoch, t.sensors, (double)(hk_now() - begun) * 1e-9, hk_part_offset(t.at));
   if (t.anew > 0 || t.gone > 0)
     hk_log(c->net->log, HK_LOG_WARNING,
            "[cluster] partition %" PRIu32 ": %" PRIu32 " of its sensors warm up again, %" PRIu32

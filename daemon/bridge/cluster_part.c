@@ -171,8 +171,9 @@ int hk_part_open(struct hk_cluster *c, struct hk_part *part, const char *feed, u
 
 int hk_part_follow(struct hk_cluster *c, struct hk_part *part, uint64_t at)
 {
-  part->wanted = at / HK_LOG_POINTS_MAX;
-  return c->kind->follow(part->engine, part->partition, at == 0 ? HK_ENGINE_FIRST : part->wanted);
+  part->wanted = hk_part_offset(at);
+  part->before = at / HK_LOG_POINTS_MAX - part->wanted;
+  return c->kind->follow(part->engine, part->partition, part->wanted == 0 ? HK_ENGINE_FIRST : part->wanted);
 }
 
 /* --- messages -------------------------------------------------------------------------------------------------------------- */
@@ -266,12 +267,29 @@ static int feed(struct hk_cluster *c, struct hk_part *part, const struct hk_poin
   return status;
 }
 
+/* The log was made anew: it begins at 0, whatever was asked for. */
+static int begin_anew(struct hk_cluster *c, struct hk_part *part)
+{
+  hk_log(c->net->log, HK_LOG_WARNING,
+         "[cluster] partition %" PRIu32 ": its log was deleted after message %" PRIu64
+         " and made anew: what was not read of it is lost; the new one is read from its first message on",
+         part->partition, part->wanted - 1);
+  part->before += HK_PART_RANGE;
+  part->wanted = 0;
+  return part->before < HK_PART_LOGS * HK_PART_RANGE ? 0
+                                                     : hk_part_fail(part, "its log was made anew too often: choose another name");
+}
+
 /* Messages come from the requested offset on; counts those that the broker did not keep. */
 static int look_at_offset(struct hk_cluster *c, struct hk_part *part, uint64_t offset)
 {
   uint64_t missing = 0;
-  if (offset < part->wanted)
+  if (part->followed && offset < part->wanted)
     return hk_part_fail(part, "the broker sends messages from before the offset that was asked for");
+  if (offset < part->wanted && begin_anew(c, part) != 0)
+    return -EPIPE;
+  if (offset >= HK_PART_RANGE)
+    return hk_part_fail(part, "its log has more messages than any of ours");
   if (!part->followed && part->wanted > 0)
     missing = offset - part->wanted;
   part->followed = true;
@@ -303,7 +321,7 @@ int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_bro
   } else if (status == 0) {
     status = find_handles(c, part, &names);
     if (status == 0)
-      status = feed(c, part, &points, e->offset * HK_LOG_POINTS_MAX);
+      status = feed(c, part, &points, (part->before + e->offset) * HK_LOG_POINTS_MAX);
   }
   part->owed = true;
   if (status == 0)

@@ -4,6 +4,9 @@
  * the feed is its message's offset times HK_LOG_POINTS_MAX, plus its place in the message; the numbers of a feed may have gaps.
  * So the feed's position shows how far the partition was read, and nothing else is stored.
  *
+ * A log that was deleted and made anew numbers its messages from 0 again: then numbers go on in the next of HK_PART_LOGS ranges,
+ * so that none comes twice.
+ *
  *     broker -> message: names -> handles (REGISTER, for a new name) -> POINTS -> acknowledged to the broker
  *
  * The daemon pushes back by not reading from the inner connection; then no more is taken from the broker.
@@ -16,8 +19,10 @@
 #include "daemon/bridge/cluster_internal.h"
 #include "proto/wire/log_message.h"
 
-#define HK_PART_PIECE 4096u       /* points of a frame to the daemon */
-#define HK_PART_FRAME (96u << 10) /* maximum bytes of such a frame */
+#define HK_PART_RANGE (1ull << 40) /* messages of a log */
+#define HK_PART_LOGS 1024u         /* of a partition, one after the other */
+#define HK_PART_PIECE 4096u        /* points of a frame to the daemon */
+#define HK_PART_FRAME (96u << 10)  /* maximum bytes of such a frame */
 
 /* Memory shared by parts, used by one at a time. */
 struct hk_part_room {
@@ -37,6 +42,7 @@ struct hk_part {
   struct hk_part_room *room;
   int fd; /* the inner connection; -1: none */
   struct hk_inbox inbox;
+  uint64_t before; /* number of the log's message of offset 0 */
   uint64_t wanted; /* minimum offset of the next message */
   bool followed;   /* a message has come since hk_part_follow */
   bool behind;     /* and more may wait */
@@ -46,6 +52,11 @@ struct hk_part {
 void hk_part_init(struct hk_part *part, uint32_t partition, struct hk_part_room *room);
 /* Opens its feed, of this name; sets *at to the feed's position, in points. */
 int hk_part_open(struct hk_cluster *c, struct hk_part *part, const char *feed, uint64_t *at);
+/* The offset of the message of a position, in points. */
+static inline uint64_t hk_part_offset(uint64_t at)
+{
+  return at / HK_LOG_POINTS_MAX % HK_PART_RANGE;
+}
 /* Requests messages from this position on. */
 int hk_part_follow(struct hk_cluster *c, struct hk_part *part, uint64_t at);
 /* A message of the partition has come. */

@@ -14,6 +14,8 @@
  *  - A consumer of a queue that is deleted, or whose broker is lost, is told so only if the client has said that it understands
  *    that (consumer_cancel_notify); else it waits for ever.
  *  - The broker says that a quorum queue has no consumers when its leader is missing, or does not answer within 250 ms.
+ *  - Whoever asks for an offset that a stream does not have yet waits for it, and hears nothing of earlier ones. So a stream that
+ * was deleted and made anew keeps silent until it is as long as the old one: see WATCH.
  *  - A broker without memory or disk stops reading. It reports that to clients that support it (connection.blocked), once
  *    something was sent. */
 #include "daemon/bridge/engine_rabbitmq_connection.h"
@@ -68,6 +70,7 @@ static void rabbitmq_close(struct hk_broker_engine *e)
   if (r->amqp)
     (void)amqp_destroy_connection(r->amqp); /* closes the socket without waiting */
   free(r->message.body);
+  free(r->watch);
   free(r);
 }
 
@@ -143,6 +146,77 @@ static int rabbitmq_publish(struct hk_broker_engine *e, uint32_t partition, cons
                           (amqp_bytes_t){ size, (void *)(uintptr_t)data });
 }
 
+/* --- watches -----------------------------------------------------------------------------------------------------------------
+ * While a followed stream is silent, a second consumer reads its end, WATCH PARTITION. All messages before the wanted offset were
+ * read before, so they were sent before: one of them that was sent after we asked, by clocks that agree within SKEW, is of a
+ * stream that was made anew, and this is read from its first message on. What the end has at first was perhaps sent by a clock
+ * that is ahead, so it is no sign. Requests are sent without waiting for answers. */
+
+#define WATCH "watch "
+#define SKEW 2000000000ll /* ns; and times have seconds only */
+
+static int watch_cancel(struct hk_rabbitmq *r, const char *tag)
+{
+  amqp_basic_cancel_t m = { .consumer_tag = amqp_cstring_bytes(tag), .nowait = 1 };
+  return hk_rabbitmq_status(r, "", amqp_send_method(r->amqp, HK_RABBITMQ_CHANNEL, AMQP_BASIC_CANCEL_METHOD, &m));
+}
+
+static int watch_consume(struct hk_rabbitmq *r, uint32_t partition, const char *tag, const char *from)
+{
+  char name[HK_RABBITMQ_NAME];
+  amqp_table_entry_t offset = hk_rabbitmq_word("x-stream-offset", from);
+  amqp_basic_consume_t m = {
+    .queue = name_of(r, partition, name), .consumer_tag = amqp_cstring_bytes(tag), .nowait = 1, .arguments = { 1, &offset }
+  };
+  return hk_rabbitmq_status(r, "", amqp_send_method(r->amqp, HK_RABBITMQ_CHANNEL, AMQP_BASIC_CONSUME_METHOD, &m));
+}
+
+static const char *watch_tag(uint32_t partition, char tag[24])
+{
+  snprintf(tag, 24, WATCH "%" PRIu32, partition);
+  return tag;
+}
+
+static int watch_begin(struct hk_rabbitmq *r, uint32_t partition, uint64_t wanted)
+{
+  char tag[24];
+  if (!r->watch)
+    r->watch = calloc(r->rule->partitions, sizeof *r->watch);
+  if (!r->watch)
+    return hk_rabbitmq_lost(r, "", "no memory");
+  r->watch[partition] = (struct hk_rabbitmq_watch){ .watches = true, .wanted = wanted, .since = hk_wall() };
+  return watch_consume(r, partition, watch_tag(partition, tag), "last");
+}
+
+/* A message of the log has come, or the log is known to be another one. */
+static int watch_end(struct hk_rabbitmq *r, uint32_t partition)
+{
+  char tag[24];
+  if (!r->watch || partition >= r->rule->partitions || !r->watch[partition].watches)
+    return 0;
+  r->watch[partition].watches = false;
+  return watch_cancel(r, watch_tag(partition, tag));
+}
+
+/* A message of the watch has come. */
+static int watch_look(struct hk_rabbitmq *r, const struct hk_rabbitmq_message *m)
+{
+  char tag[16];
+  struct hk_rabbitmq_watch *w = r->watch ? &r->watch[m->partition] : NULL;
+  int status = hk_rabbitmq_status(r, "", amqp_basic_ack(r->amqp, HK_RABBITMQ_CHANNEL, m->tag, 0));
+  if (status != 0 || !w || !w->watches)
+    return status;
+  if (!w->begun && m->sent > w->since)
+    w->since = m->sent;
+  w->begun = true;
+  if (m->offset >= w->wanted || m->sent <= w->since + SKEW)
+    return 0;
+  status = watch_end(r, m->partition);
+  if (status == 0)
+    status = watch_cancel(r, hk_rabbitmq_tag(m->partition, tag));
+  return status == 0 ? watch_consume(r, m->partition, tag, "first") : status;
+}
+
 static int rabbitmq_follow(struct hk_broker_engine *e, uint32_t partition, uint64_t offset)
 {
   struct hk_rabbitmq *r = hk_rabbitmq_of(e);
@@ -154,7 +228,8 @@ static int rabbitmq_follow(struct hk_broker_engine *e, uint32_t partition, uint6
   const amqp_bytes_t queue = name_of(r, partition, name);
   if (amqp_basic_consume(r->amqp, HK_RABBITMQ_CHANNEL, queue, amqp_cstring_bytes(hk_rabbitmq_tag(partition, tag)), 0, 0, 0,
                          arguments) != NULL)
-    return 0;
+    return offset > 0 && offset <= HK_ENGINE_OFFSET_MOST && partition < r->rule->partitions ? watch_begin(r, partition, offset)
+                                                                                            : 0;
   snprintf(what, sizeof what, "stream %s", name);
   return hk_rabbitmq_reply(r, what, amqp_get_rpc_reply(r->amqp));
 }
@@ -179,14 +254,18 @@ static int begin_message(struct hk_rabbitmq *r, const amqp_basic_deliver_t *d)
 {
   const amqp_bytes_t tag = d->consumer_tag;
   struct hk_rabbitmq_message *m = &r->message;
-  m->kind = r->waits && is_tag(tag, HK_RABBITMQ_LEASE) ? HK_RABBITMQ_TOKEN
-            : r->mail && is_tag(tag, HK_RABBITMQ_MAIL) ? HK_RABBITMQ_LETTER
-                                                       : HK_RABBITMQ_OF_LOG;
+  const size_t watch = sizeof WATCH - 1;
+  const bool watched = tag.len > watch && memcmp(tag.bytes, WATCH, watch) == 0;
+  const size_t from = watched ? watch : 0;
+  m->kind = watched                                      ? HK_RABBITMQ_WATCHED
+            : r->waits && is_tag(tag, HK_RABBITMQ_LEASE) ? HK_RABBITMQ_TOKEN
+            : r->mail && is_tag(tag, HK_RABBITMQ_MAIL)   ? HK_RABBITMQ_LETTER
+                                                         : HK_RABBITMQ_OF_LOG;
   m->partition = m->kind == HK_RABBITMQ_TOKEN    ? r->lease
                  : m->kind == HK_RABBITMQ_LETTER ? 0
                  : is_tag(tag, "events")         ? HK_ENGINE_EVENTS
                  : is_tag(tag, "scores")         ? HK_ENGINE_SCORES
-                                                 : partition_of_tag(tag.bytes, tag.len);
+                                                 : partition_of_tag((const char *)tag.bytes + from, tag.len - from);
   if (m->partition >= r->rule->partitions && m->partition < HK_ENGINE_SCORES)
     return hk_rabbitmq_lost(r, "", "it sends messages of a log that was not asked for");
   m->tag = d->delivery_tag;
@@ -213,7 +292,7 @@ static int begin_body(struct hk_rabbitmq *r, const amqp_frame_t *f)
 {
   const amqp_basic_properties_t *p = f->payload.properties.decoded;
   struct hk_rabbitmq_message *m = &r->message;
-  m->offset = m->kind == HK_RABBITMQ_OF_LOG ? UINT64_MAX : 0;
+  m->offset = m->kind <= HK_RABBITMQ_WATCHED ? UINT64_MAX : 0;
   m->sent =
       p->_flags & AMQP_BASIC_TIMESTAMP_FLAG && p->timestamp < INT64_MAX / 1000000000 ? (int64_t)p->timestamp * 1000000000 : 0;
   for (int i = 0; p->_flags & AMQP_BASIC_HEADERS_FLAG && i < p->headers.num_entries; i++) {
@@ -254,19 +333,25 @@ static int end_message(struct hk_rabbitmq *r, struct hk_broker_engine_event *out
                                               [HK_RABBITMQ_LETTER] = HK_ENGINE_LETTER,
                                               [HK_RABBITMQ_RETURNED] = HK_ENGINE_RETURNED };
   struct hk_rabbitmq_message *m = &r->message;
+  int status = 0;
   m->delivers = false;
   out->partition = m->partition;
+  if (m->kind == HK_RABBITMQ_WATCHED)
+    return watch_look(r, m);
   if (m->kind == HK_RABBITMQ_TOKEN && r->leased)
     return hk_rabbitmq_status(r, "", amqp_basic_ack(r->amqp, HK_RABBITMQ_CHANNEL, m->tag, 0));
   out->what = what[m->kind];
-  if (m->kind == HK_RABBITMQ_OF_LOG && r->n_owed < HK_RABBITMQ_AHEAD)
-    r->owed[r->n_owed++] = m->tag;
+  if (m->kind == HK_RABBITMQ_OF_LOG) {
+    status = watch_end(r, m->partition);
+    if (r->n_owed < HK_RABBITMQ_AHEAD)
+      r->owed[r->n_owed++] = m->tag;
+  }
   out->offset = m->offset;
   out->sent = m->sent;
   out->data = m->body;
   out->size = m->size;
   r->leased |= m->kind == HK_RABBITMQ_TOKEN;
-  return 0;
+  return status;
 }
 
 static int method_came(struct hk_rabbitmq *r, const amqp_method_t *method, struct hk_broker_engine_event *out)

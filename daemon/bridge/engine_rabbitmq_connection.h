@@ -15,7 +15,20 @@
 #define HK_RABBITMQ_NAME 512 /* bytes of a queue's name, and more than the broker takes */
 
 /* What a message is, by the consumer that it came to. */
-enum hk_rabbitmq_kind { HK_RABBITMQ_OF_LOG, HK_RABBITMQ_TOKEN, HK_RABBITMQ_LETTER, HK_RABBITMQ_RETURNED };
+enum hk_rabbitmq_kind {
+  HK_RABBITMQ_OF_LOG,
+  HK_RABBITMQ_WATCHED, /* of a log, for its watch alone */
+  HK_RABBITMQ_TOKEN,
+  HK_RABBITMQ_LETTER,
+  HK_RABBITMQ_RETURNED
+};
+
+/* A followed log of which no message has come yet: perhaps it is another one than that whose offset was asked for. */
+struct hk_rabbitmq_watch {
+  bool watches, begun;
+  uint64_t wanted; /* offset */
+  int64_t since;   /* ns, wall clock: a message that was sent later, and has an earlier offset, is of another log */
+};
 
 struct hk_rabbitmq_message {
   enum hk_rabbitmq_kind kind;
@@ -35,6 +48,7 @@ struct hk_rabbitmq {
   const struct hk_cluster_rule *rule;
   amqp_connection_state_t amqp;
   struct hk_rabbitmq_message message; /* the last one */
+  struct hk_rabbitmq_watch *watch;    /* by partition; NULL: none was followed from an offset on */
   uint32_t lease;                     /* partition whose lease is waited for, if `waits` */
   bool waits;
   bool leased; /* we hold the lease */
