@@ -286,3 +286,41 @@ void results_same(const struct results *a, const struct results *b, const struct
       fail_msg("%s: event %u differs: point %u kind %u and point %u kind %u", what, i, x->index, x->kind, y->index, y->kind);
   }
 }
+
+struct hk_backend *conformance_open(const struct conformance *c, const struct backend_kind *kind, uint32_t last)
+{
+  struct hk_backend *b = backend_open(kind, c->detector, c->detectors, c->sensors);
+  for (uint32_t i = 0; i < c->sensors; i++) {
+    const uint32_t slot = last ? last - i : i;
+    sensor_add(b, slot, i % c->detectors, i);
+    if (c->filled)
+      sensor_copy(c->filled, i, b, slot);
+  }
+  return b;
+}
+
+struct results conformance_run(const struct conformance *c, const struct backend_kind *kind, const struct points *p, uint32_t cut,
+                               uint64_t random)
+{
+  struct hk_backend *b = conformance_open(c, kind, 0);
+  struct results results = results_new(p->n);
+  feed(b, p, 0, p->n, cut, random, &results);
+  b->ops->close(b);
+  return results;
+}
+
+void conformance_same(const struct conformance *c, const struct backend_kind *kind, uint32_t cut, uint64_t random,
+                      const char *what)
+{
+  struct results got = conformance_run(c, kind, &c->points, cut, random);
+  results_same(&c->expected, &got, &c->points, what);
+  results_free(&got);
+}
+
+void conformance_free(struct conformance *c)
+{
+  points_free(&c->points);
+  results_free(&c->expected);
+  if (c->filled)
+    c->filled->ops->close(c->filled);
+}

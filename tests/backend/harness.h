@@ -84,4 +84,28 @@ bool event_same(const struct hk_event *a, const struct hk_event *b);
 /* Fails the test unless the results of points from..to-1 and all events are the same bit for bit. */
 void results_same(const struct results *a, const struct results *b, const struct points *p, const char *what);
 
+/* What the tests of conformance compare: sensors of several detectors, number i under detector i % detectors, their points, and
+ * the results. */
+struct conformance {
+  const struct hk_detector *detector;
+  uint32_t detectors, sensors;
+  struct points points;
+  struct hk_backend *filled; /* has the states of the sensors before their points; NULL: they are new */
+  struct results expected;   /* of large batches and the kind's own number of threads */
+};
+
+/* Opens a backend with all sensors; sensor i has slot `last - i`, or i if last is 0. */
+struct hk_backend *conformance_open(const struct conformance *c, const struct backend_kind *kind, uint32_t last);
+
+/* The results of all sensors for the points p, in batches as of feed. */
+struct results conformance_run(const struct conformance *c, const struct backend_kind *kind, const struct points *p, uint32_t cut,
+                               uint64_t random);
+
+/* Fails the test unless the results of c's points, in other batches or by another kind, are the expected ones bit for bit. */
+void conformance_same(const struct conformance *c, const struct backend_kind *kind, uint32_t cut, uint64_t random,
+                      const char *what);
+
+/* Frees points, states and results. */
+void conformance_free(struct conformance *c);
+
 #endif

@@ -2,9 +2,9 @@
  * over many shapes of lines and numbers of rows at once; lines that move from one to the other while they run; and fields as in
  * the daemon (cpu/field/field.h). Skips without a GPU. */
 #include "cpu/field/count.h"
-#include "cpu/field/state.h"
 #include "gpu/cuda.h"
 #include "gpu/field/focus_gpu.h"
+#include "tests/unit/support/field.h"
 #include "tests/unit/support/noise.h"
 
 #include <errno.h>
@@ -260,18 +260,6 @@ static uint32_t assert_same_rows(struct hk_field *one, struct hk_field *other)
   return changes;
 }
 
-static void assert_same_states(const struct hk_field *a, const struct hk_field *b)
-{
-  const size_t size = hk_field_state_size(a);
-  void *one = malloc(size), *other = malloc(size);
-  assert_true(one && other && hk_field_state_size(b) == size);
-  hk_field_write(a, one);
-  hk_field_write(b, other);
-  assert_memory_equal(one, other, size);
-  free(one);
-  free(other);
-}
-
 /* Members are missing here and there, and one goes and comes back. */
 static void fields_that_live(void **state)
 {
@@ -300,7 +288,7 @@ static void fields_that_live(void **state)
       changes += assert_same_rows(f[0], f[1]);
     }
     if (t % 100 == 99)
-      assert_same_states(f[0], f[1]);
+      field_same_states(f[0], f[1]);
     assert_true(hk_field_count(f[0]).settled == hk_field_count(f[1]).settled);
   }
   assert_true(begun == 1 && changes >= 1);

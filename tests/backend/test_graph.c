@@ -57,39 +57,12 @@ static enum signal signal_of(uint32_t slot)
   return form == SANITIZE ? sanitize_signals[slot / DETECTORS] : slot / DETECTORS;
 }
 
-struct road {
-  struct hk_detector detector[DETECTORS];
-  struct points points;
-  struct hk_backend *filled; /* sensors as they are before these; NULL: they have no points */
-  struct results expected;   /* large batches, the kind's own number of threads */
-};
-
-/* A backend with all sensors of the road bound; the sensor of series i has slot `last - i` where last is given. */
-static struct hk_backend *road_open(const struct road *r, const struct backend_kind *how, uint32_t last)
-{
-  struct hk_backend *b = backend_open(how, r->detector, DETECTORS, sensors);
-  for (uint32_t i = 0; i < sensors; i++) {
-    const uint32_t slot = last ? last - i : i;
-    sensor_add(b, slot, i % DETECTORS, i);
-    if (r->filled)
-      sensor_copy(r->filled, i, b, slot);
-  }
-  return b;
-}
-
-static struct results road_run(const struct road *r, const struct backend_kind *how, uint32_t cut, uint64_t random)
-{
-  struct hk_backend *b = road_open(r, how, 0);
-  struct results results = results_new(r->points.n);
-  feed(b, &r->points, 0, r->points.n, cut, random, &results);
-  b->ops->close(b);
-  return results;
-}
+static struct hk_detector tested[DETECTORS];
 
 /* Sanitize: sends sensor i's points up to the last few. */
-static struct series series_up_to(const struct road *r, uint32_t i)
+static struct series series_up_to(uint32_t i)
 {
-  const struct hk_detector *d = &r->detector[i % DETECTORS];
+  const struct hk_detector *d = &tested[i % DETECTORS];
   const uint32_t moved = 2 * hk_detector_span(d); /* looked at once a span */
   struct series s = series_new(signal_of(i), i, i == MOVES ? moved + SANITIZE_REST / 2 : SANITIZE_POINTS);
   if (i == MOVES)
@@ -101,51 +74,41 @@ static struct series series_up_to(const struct road *r, uint32_t i)
 
 static int set_up(void **state)
 {
-  static struct road r;
+  static struct conformance r = { .detector = tested, .detectors = DETECTORS };
   struct series series[SENSORS];
+  r.sensors = sensors;
   for (uint32_t i = 0; i < DETECTORS; i++)
-    r.detector[i] = detector_parsed(form == SANITIZE && i == AUTO ? SANITIZE_AUTO : detector_texts[i]);
+    tested[i] = detector_parsed(form == SANITIZE && i == AUTO ? SANITIZE_AUTO : detector_texts[i]);
   for (uint32_t i = 0; i < sensors; i++)
-    series[i] = form == SANITIZE ? series_up_to(&r, i) : series_new(signal_of(i), i, POINTS);
+    series[i] = form == SANITIZE ? series_up_to(i) : series_new(signal_of(i), i, POINTS);
   if (form == SANITIZE)
-    r.filled = backend_filled(r.detector, DETECTORS, series, sensors, SANITIZE_REST);
+    r.filled = backend_filled(tested, DETECTORS, series, sensors, SANITIZE_REST);
   r.points = points_of(series, sensors, 7);
-  r.expected = road_run(&r, kind, 5000, 0);
+  r.expected = conformance_run(&r, kind, &r.points, 5000, 0);
   *state = &r;
   return 0;
 }
 
 static int tear_down(void **state)
 {
-  struct road *r = *state;
-  points_free(&r->points);
-  results_free(&r->expected);
-  if (r->filled)
-    r->filled->ops->close(r->filled);
+  conformance_free(*state);
   return 0;
-}
-
-static void check_same(const struct road *r, const struct backend_kind *how, uint32_t cut, uint64_t random, const char *what)
-{
-  struct results got = road_run(r, how, cut, random);
-  results_same(&r->expected, &got, &r->points, what);
-  results_free(&got);
 }
 
 static void cuts_do_not_show(void **state)
 {
-  const struct road *r = *state;
-  check_same(r, kind, form == SANITIZE ? 100 : 700, 2, "small batches");
+  const struct conformance *r = *state;
+  conformance_same(r, kind, form == SANITIZE ? 100 : 700, 2, "small batches");
   if (form != SANITIZE)
-    check_same(r, kind, 40, 1, "batches of 1 to 40");
-  check_same(r, kind, r->points.n, 0, "as large as can be");
+    conformance_same(r, kind, 40, 1, "batches of 1 to 40");
+  conformance_same(r, kind, r->points.n, 0, "as large as can be");
 }
 
 static void threads_do_not_show(void **state)
 {
   for (uint32_t threads = 1; threads <= 5; threads += 2) {
     const struct backend_kind how = { kind->name, kind->open, threads, 0 };
-    check_same(*state, &how, 5000, 0, "another number of threads");
+    conformance_same(*state, &how, 5000, 0, "another number of threads");
   }
 }
 
@@ -162,17 +125,17 @@ static void *exported(struct hk_backend *b, uint32_t slot, int64_t *size)
 /* Moves the sensors from one backend to another, to other slots, three times in the course of their points. */
 static void state_goes_on(void **state)
 {
-  const struct road *r = *state;
+  const struct conformance *r = *state;
   struct results got = results_new(r->points.n);
   struct points p = r->points;
   p.slot = malloc(p.n * sizeof *p.slot);
   assert_non_null(p.slot);
   memcpy(p.slot, r->points.slot, p.n * sizeof *p.slot);
-  struct hk_backend *from = road_open(r, kind, 0);
+  struct hk_backend *from = conformance_open(r, kind, 0);
   const uint32_t quarter = p.n / 4;
   for (uint32_t part = 0; part < 4; part++) {
     feed(from, &p, part * quarter, part == 3 ? p.n : (part + 1) * quarter, 1000, 0, &got);
-    struct hk_backend *to = road_open(r, kind, part % 2 == 0 ? sensors - 1 : 0);
+    struct hk_backend *to = conformance_open(r, kind, part % 2 == 0 ? sensors - 1 : 0);
     for (uint32_t i = 0; i < sensors; i++)
       sensor_copy(from, i, to, sensors - 1 - i);
     from->ops->close(from);
@@ -208,8 +171,8 @@ static bool decided(enum signal signal)
 
 static void results_are_those_of_the_reference(void **state)
 {
-  const struct road *r = *state;
-  struct results want = road_run(r, backend_kind("reference"), 5000, 0);
+  const struct conformance *r = *state;
+  struct results want = conformance_run(r, backend_kind("reference"), &r->points, 5000, 0);
   uint32_t scores = 0, differ = 0, raised = 0, missed = 0, j = 0;
   for (uint32_t i = 0; i < r->points.n; i++) {
     const float a = want.score[i], b = r->expected.score[i];

@@ -1,10 +1,10 @@
 /* The graph residual on the GPU compared with the host: every residual and every column, bit by bit, over many shapes of
  * fields; fields that move from one to the other while they run; and fields as in the daemon (cpu/field/field.h), whose
  * members come and go. Skips without a GPU. */
-#include "cpu/field/state.h"
 #include "gpu/cuda.h"
 #include "gpu/field/correlate_gpu.h"
 #include "gpu/field/residual_gpu.h"
+#include "tests/unit/support/field.h"
 #include "tests/unit/support/noise.h"
 
 #include <errno.h>
@@ -268,18 +268,6 @@ static uint32_t take_points(struct hk_field *one, struct hk_field *other, uint32
   return said;
 }
 
-static void assert_same_states(const struct hk_field *a, const struct hk_field *b)
-{
-  const size_t size = hk_field_state_size(a);
-  void *one = malloc(size), *other = malloc(size);
-  assert_true(one && other && hk_field_state_size(b) == size);
-  hk_field_write(a, one);
-  hk_field_write(b, other);
-  assert_memory_equal(one, other, size);
-  free(one);
-  free(other);
-}
-
 static void live(uint32_t neighbours, uint32_t members, const struct hk_field_place *place, uint32_t rows)
 {
   const struct hk_field_place none = { 0 };
@@ -298,7 +286,7 @@ static void live(uint32_t neighbours, uint32_t members, const struct hk_field_pl
         hk_field_bind(f[k], 40, 2, 99);
     }
     if (t % 100 == 99)
-      assert_same_states(f[0], f[1]);
+      field_same_states(f[0], f[1]);
     said += take_points(f[0], f[1], t, members, front);
   }
   assert_true(begun == 1 && said > members * (rows - 300));

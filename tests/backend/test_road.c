@@ -41,80 +41,41 @@ static const char *const detector_texts[] = {
 
 static uint32_t sensors = SENSORS; /* that there are */
 
-/* A road: detectors, sensors of all signals under each, their points, and the results to compare with. */
-struct road {
-  struct hk_detector detector[DETECTORS];
-  struct points points;
-  struct hk_backend *filled; /* sensors as they are before these; NULL: they have no points */
-  struct results expected;   /* large batches, the kind's own number of threads */
-};
-
-/* A backend with all sensors of the road bound; the sensor of series i has slot `last - i` where last is given. */
-static struct hk_backend *road_open(const struct road *r, const struct backend_kind *how, uint32_t last)
-{
-  struct hk_backend *b = backend_open(how, r->detector, DETECTORS, sensors);
-  for (uint32_t i = 0; i < sensors; i++) {
-    const uint32_t slot = last ? last - i : i;
-    sensor_add(b, slot, i % DETECTORS, i);
-    if (r->filled)
-      sensor_copy(r->filled, i, b, slot);
-  }
-  return b;
-}
-
-static struct results road_run(const struct road *r, const struct backend_kind *how, const struct points *p, uint32_t cut,
-                               uint64_t random)
-{
-  struct hk_backend *b = road_open(r, how, 0);
-  struct results results = results_new(p->n);
-  feed(b, p, 0, p->n, cut, random, &results);
-  b->ops->close(b);
-  return results;
-}
+static struct hk_detector tested[DETECTORS];
 
 static int set_up(void **state)
 {
   static const enum signal changing[] = { SIGNAL_STEP, SIGNAL_FREQUENCY, SIGNAL_UNDERTONE, SIGNAL_HOLES };
-  static struct road r;
+  static struct conformance r = { .detector = tested, .detectors = DETECTORS };
   struct series series[SENSORS];
+  r.sensors = sensors;
   for (uint32_t i = 0; i < DETECTORS; i++)
-    r.detector[i] = detector_parsed(detector_texts[i]);
+    tested[i] = detector_parsed(detector_texts[i]);
   for (uint32_t i = 0; i < sensors; i++)
     series[i] =
         series_new(form == SANITIZE ? changing[i / DETECTORS] : i / DETECTORS, i, form == SANITIZE ? SANITIZE_POINTS : POINTS);
   if (form == SANITIZE) {
     for (uint32_t i = 0; i < sensors; i++)
       series[i].n = SANITIZE_TO;
-    r.filled = backend_filled(r.detector, DETECTORS, series, sensors, SANITIZE_REST);
+    r.filled = backend_filled(tested, DETECTORS, series, sensors, SANITIZE_REST);
   }
   r.points = points_of(series, sensors, 7);
-  r.expected = road_run(&r, kind, &r.points, 5000, 0);
+  r.expected = conformance_run(&r, kind, &r.points, 5000, 0);
   *state = &r;
   return 0;
 }
 
 static int tear_down(void **state)
 {
-  struct road *r = *state;
-  points_free(&r->points);
-  results_free(&r->expected);
-  if (r->filled)
-    r->filled->ops->close(r->filled);
+  conformance_free(*state);
   return 0;
 }
 
-static void check_same(const struct road *r, const struct backend_kind *how, uint32_t cut, uint64_t random, const char *what)
-{
-  struct results got = road_run(r, how, &r->points, cut, random);
-  results_same(&r->expected, &got, &r->points, what);
-  results_free(&got);
-}
-
 /* From the middle on `n` points in batches of 1 to `cut`, the others in large ones. */
-static void check_small(const struct road *r, uint32_t n, uint32_t cut, uint64_t random, const char *what)
+static void check_small(const struct conformance *r, uint32_t n, uint32_t cut, uint64_t random, const char *what)
 {
   const uint32_t middle = r->points.n / 2;
-  struct hk_backend *b = road_open(r, kind, 0);
+  struct hk_backend *b = conformance_open(r, kind, 0);
   struct results got = results_new(r->points.n);
   feed(b, &r->points, 0, middle, 5000, 0, &got);
   feed(b, &r->points, middle, middle + n, cut, random, &got);
@@ -126,12 +87,12 @@ static void check_small(const struct road *r, uint32_t n, uint32_t cut, uint64_t
 
 static void cuts_do_not_show(void **state)
 {
-  const struct road *r = *state;
+  const struct conformance *r = *state;
   const uint32_t n = r->points.n;
   check_small(r, form == SANITIZE ? 25 : form >= BRIEF ? n / 100 : n / 2, 7, 1, "batches of 1 to 7");
   if (form != SANITIZE)
-    check_same(r, kind, 700, 2, "batches of 1 to 700");
-  check_same(r, kind, n, 0, "as large as can be");
+    conformance_same(r, kind, 700, 2, "batches of 1 to 700");
+  conformance_same(r, kind, n, 0, "as large as can be");
   check_small(r, form == SANITIZE ? 5 : form >= BRIEF ? n / 400 : n / 10, 1, 0, "one point a batch");
 }
 
@@ -139,14 +100,14 @@ static void threads_do_not_show(void **state)
 {
   for (uint32_t threads = 1; threads <= (form == SANITIZE && kind->threads == 1 ? 1 : 5); threads += 2) {
     const struct backend_kind how = { kind->name, kind->open, threads, 0 };
-    check_same(*state, &how, 5000, 0, "another number of threads");
+    conformance_same(*state, &how, 5000, 0, "another number of threads");
   }
 }
 
 /* Every seventh sensor sends only values that are rejected: the results of the others do not change. */
 static void neighbours_are_left_alone(void **state)
 {
-  const struct road *r = *state;
+  const struct conformance *r = *state;
   static const double bad[] = { (double)NAN, (double)INFINITY, -(double)INFINITY, 1e300 };
   struct points p = r->points;
   double *values = malloc(p.n * sizeof *values);
@@ -154,7 +115,7 @@ static void neighbours_are_left_alone(void **state)
   for (uint32_t i = 0; i < p.n; i++)
     values[i] = p.slot[i] % 7 == 0 ? bad[i % 4] : p.value[i];
   p.value = values;
-  struct results got = road_run(r, kind, &p, 5000, 0);
+  struct results got = conformance_run(r, kind, &p, 5000, 0);
   uint32_t others = 0;
   for (uint32_t i = 0; i < p.n; i++) {
     if (p.slot[i] % 7 == 0) {
@@ -173,10 +134,10 @@ static void neighbours_are_left_alone(void **state)
 /* Moves the sensors from one backend to another, to other slots, in the middle of their points. */
 static void state_goes_on(void **state)
 {
-  const struct road *r = *state;
+  const struct conformance *r = *state;
   const uint32_t half = r->points.n / 2;
   struct results got = results_new(r->points.n);
-  struct hk_backend *from = road_open(r, kind, 0), *to = road_open(r, kind, sensors - 1);
+  struct hk_backend *from = conformance_open(r, kind, 0), *to = conformance_open(r, kind, sensors - 1);
   feed(from, &r->points, 0, half, 1000, 0, &got);
   for (uint32_t i = 0; i < sensors; i++)
     sensor_copy(from, i, to, sensors - 1 - i);
@@ -204,8 +165,8 @@ static bool near(double a, double b, double relative)
 /* The signals whose scores are far from any threshold, so that rounding decides nothing. */
 static void events_are_those_of_the_reference(void **state)
 {
-  const struct road *r = *state;
-  struct results want = road_run(r, backend_kind("reference"), &r->points, 5000, 0);
+  const struct conformance *r = *state;
+  struct results want = conformance_run(r, backend_kind("reference"), &r->points, 5000, 0);
   uint32_t raised = 0, i = 0, j = 0;
   for (; i < want.n_events && j < r->expected.n_events; i++, j++) {
     const struct hk_event *x = &want.event[i], *y = &r->expected.event[j];

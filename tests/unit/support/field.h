@@ -1,4 +1,4 @@
-/* Keys and states of fields that are not taken: for the tests of each operator. */
+/* Keys and states of fields that are refused, and fields that must be equal: for the tests of each operator. */
 #ifndef HK_TESTS_FIELD_H
 #define HK_TESTS_FIELD_H
 
@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -34,6 +35,19 @@ static inline void field_reads_damaged(uint8_t *bytes, size_t size)
       hk_field_free(no);
     bytes[at] ^= 0x55;
   }
+}
+
+/* Two fields have the same state, bit for bit. */
+static inline void field_same_states(const struct hk_field *a, const struct hk_field *b)
+{
+  const size_t size = hk_field_state_size(a);
+  void *one = malloc(size), *other = malloc(size);
+  assert_true(one && other && hk_field_state_size(b) == size);
+  hk_field_write(a, one);
+  hk_field_write(b, other);
+  assert_memory_equal(one, other, size);
+  free(one);
+  free(other);
 }
 
 #endif
