@@ -84,15 +84,17 @@ HK_INLINE uint32_t hk_graph_enter(const struct hk_graph_view *v, const struct hk
   g->name++;
   g->hop++;
   const uint32_t at = g->head;
-  if (g->live > 1) {
-    v->half[at] = (hk_real)((x->came - x->left) / 2);
-    v->off[at] = (hk_real)((x->came - x->mean) + (x->left - x->mean) +
-                           (x->came - x->left) / w); /* the previous mean was less by (came - left) / w */
-  }
+  const bool alone = g->live <= 1; /* then no product has a predecessor */
+  const hk_real half = alone ? 0 : (hk_real)((x->came - x->left) / 2);
+  const hk_real off = alone ? 0 /* the previous mean was less by (came - left) / w */
+                            : (hk_real)((x->came - x->mean) + (x->left - x->mean) + (x->came - x->left) / w);
+  v->half[at] = half;
+  v->off[at] = off;
   /* Constant samples: such a node is equal to others of its kind, and similar to no other node. With a floor that follows the
    * running spread, it would be most similar to those of its own time, and that resembles a change at any split. */
   const bool flat = own < least;
-  v->inverse[at] = flat ? 0 : (hk_real)(1 / (spread * sqrt((double)w)));
+  const hk_real inverse = flat ? 0 : (hk_real)(1 / (spread * sqrt((double)w)));
+  v->inverse[at] = inverse;
   double log_spread = log(flat ? HK_ZERO_ABSOLUTE : spread);
   if (!flat && hk_graph_counts_rough(d)) {
     const double steps = fmax(sqrt(x->rough), fmax(HK_GRAPH_FLOOR * running, least));
@@ -115,10 +117,10 @@ HK_INLINE uint32_t hk_graph_enter(const struct hk_graph_view *v, const struct hk
     g->exponent = exponent;
   g->widest = anew ? spread : fmax(g->widest, spread);
   const double scale = ldexp(1.0, -2 * g->exponent);
-  node->half = anew ? 0 : (hk_real)((double)v->half[at] * scale);
-  node->off = anew ? 0 : (hk_real)((double)v->off[at] * scale);
-  node->inverse = (hk_real)((double)v->inverse[at] / scale);
-  node->log = v->log[at];
+  node->half = anew ? 0 : (hk_real)((double)half * scale);
+  node->off = anew ? 0 : (hk_real)((double)off * scale);
+  node->inverse = (hk_real)((double)inverse / scale);
+  node->log = (hk_real)log_spread;
   node->mean = (hk_real)x->mean;
   node->level = (hk_real)(sqrt((double)d->level) / running);
   return anew ? hk_graph_exclusion(v) : g->live - 1;

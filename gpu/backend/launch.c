@@ -96,22 +96,29 @@ static uint32_t launch_blocks_of(const struct hk_cuda_batches *r, uint32_t famil
   return blocks < f->resident ? blocks : f->resident;
 }
 
+/* Rounds of the device's warps that a family's tasks take if it has the device to itself. */
+static double rounds_of(const struct hk_cuda_batches *r, uint32_t family)
+{
+  const struct hk_cuda_family *f = &r->families.family[family];
+  return (double)r->parts[family].tasks / f->kernel->side / (f->resident * f->kernel->warps);
+}
+
 /* Sets the warps among which each family shares out its tasks: all that the device has, if all families find room on it side by
- * side; else in proportion to their work, so that they end together. */
+ * side, or if the family fills it alone, because then the others wait; else in proportion to their work, so that they end
+ * together. */
 static void apportion(struct hk_cuda_batches *r, uint32_t points)
 {
   double work = 0, load = 0, tasks = 0;
   for (uint32_t i = 0; i < r->families.n; i++) {
-    const struct hk_cuda_family *f = &r->families.family[i];
-    const struct hk_cuda_batch_part *part = &r->parts[i];
-    work += part->work;
-    tasks += part->tasks;
-    load += (double)part->tasks / f->kernel->side / (f->resident * f->kernel->warps);
+    work += r->parts[i].work;
+    tasks += r->parts[i].tasks;
+    load += rounds_of(r, i);
   }
-  load *= points < tasks ? points / tasks : 1;
+  const double here = points < tasks ? points / tasks : 1; /* share of the tasks that have points */
   for (uint32_t i = 0; i < r->families.n; i++) {
     const struct hk_cuda_family *f = &r->families.family[i];
-    const double warps = f->resident * f->kernel->warps * (load <= 1 ? 1 : r->parts[i].work / work);
+    const bool all = load * here <= 1 || rounds_of(r, i) * here >= 1;
+    const double warps = f->resident * f->kernel->warps * (all ? 1 : r->parts[i].work / work);
     r->parts[i].warps = warps < 1 ? 1 : (uint32_t)warps;
   }
 }

@@ -2,14 +2,18 @@
  *
  * A family's tasks stand in one row, detector after detector, each detector's rounded up to what a warp scores side by side. The
  * row is cut into portions: first as many of the longest as all warps can take the same number of, then what is left in equal
- * parts. A warp's first portion has its own number, the others are taken as warps come. What it takes is scored in bundles of one
- * detector. None of this changes a score: those of a bundle share nothing.
+ * parts. Of a long row the last round of longest portions is cut smaller, too, so that all warps end together. A warp's first
+ * portion has its own number, the others are taken as warps come. What it takes is scored in bundles of one detector. None of
+ * this changes a score: those of a bundle share nothing.
  *
  * The host tells few points apart itself; then a warp takes a task at a time. */
 #ifndef HK_WORK_SHARING_CUH
 #define HK_WORK_SHARING_CUH
 
 #include "gpu/backend/device_types.h"
+
+#define HK_SHARE_LONG 3u /* rounds of longest portions from which on the last is cut smaller, */
+#define HK_SHARE_CUTS 4u /* with what is left, into so many portions a warp */
 
 /* A warp's share of the tasks, in shared memory, because the score needs the registers. */
 struct hk_share {
@@ -78,8 +82,10 @@ static __device__ __forceinline__ void hk_share_take(const struct hk_share *s, c
       portion = atomicAdd(&l.work.taken[l.family], 1u) + s->workers;
     portion = __shfl_sync(0xffffffffu, portion, 0);
   }
-  const uint32_t turn = l.warps * SIDE, rounds = s->places / (turn * TURNS), whole = rounds * l.warps;
-  const uint32_t left = s->places - rounds * turn * TURNS, part = (left + turn - 1) / turn * SIDE;
+  const uint32_t turn = l.warps * SIDE, fit = s->places / (turn * TURNS);
+  const bool end_small = fit >= HK_SHARE_LONG;
+  const uint32_t rounds = fit - end_small, whole = rounds * l.warps, cuts = end_small ? HK_SHARE_CUTS : 1;
+  const uint32_t left = s->places - rounds * turn * TURNS, part = ((left + turn - 1) / turn + cuts - 1) / cuts * SIDE;
   const uint32_t from = portion < whole ? portion * SIDE * TURNS : rounds * turn * TURNS + (portion - whole) * part;
   *at = min(from, s->places);
   *end = min(from + (portion < whole ? SIDE * TURNS : part), s->places);

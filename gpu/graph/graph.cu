@@ -13,18 +13,23 @@
 #define HK_THREADS (HK_WARPS * HK_WARP)
 #define HK_BLOCKS 6 /* blocks of a multiprocessor, as registers allow */
 
-/* Shared memory of a warp; counts follow it. */
+/* Shared memory of a warp; chunks or counts follow it. */
 struct room {
   struct hk_share tasks;
   struct hk_graph_sensor sensor[HK_TOGETHER];
-  struct hk_event event; /* of one of the sensors */
+  struct hk_graph graph[HK_TOGETHER]; /* theirs, but for the columns; returned to the records behind the last point */
+  union {
+    struct hk_event event; /* of one of the sensors */
+    struct hk_graph_desk desk;
+  };
 };
 #define HK_ROOM_BYTES ((uint32_t)((sizeof(struct room) + 15) & ~(size_t)15))
 
-/* Bytes of counts. size: samples of a ring. */
+/* Bytes of counts, and of chunks in their place. size: samples of a ring. */
 static __host__ __device__ uint32_t counts_bytes(uint32_t size)
 {
-  return (size + 8 + 3) / 4 * 16;
+  const uint32_t counts = (size + 8 + 3) / 4 * 16, chunks = HK_CHUNKS * sizeof(struct hk_graph_chunk);
+  return counts > chunks ? counts : chunks;
 }
 
 /* Applies the window rules, in the sensor's own lane. */
@@ -106,7 +111,7 @@ static __device__ __forceinline__ void graph_tick(struct room *room, struct hk_c
     if (later < b.nodes)
       adds = hk_graph_samples(&own->view, &record->window, hk_cuda_ring(record, own->view.detector), later, &own->samples);
     __syncwarp();
-    hk_warp_add(sensors, __ballot_sync(HK_ALL, adds));
+    hk_warp_add(sensors, __ballot_sync(HK_ALL, adds), &room->desk, (struct hk_graph_chunk *)counts);
   }
   struct hk_step step = b.step;
   bool scored = false, again = false;
@@ -150,10 +155,16 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
   hk_share_begin<1>(&room->tasks, &launch, blockIdx.x * HK_WARPS + warp);
   while (hk_share_next<1, HK_TOGETHER>(&room->tasks, &launch)) {
     struct hk_cuda_task task = {};
+    struct hk_graph *graph = NULL;
     if (lane < room->tasks.n) {
       task = room->tasks.tasks[lane];
       task.record = hk_global(task.record);
-      room->sensor[lane].view = hk_cuda_graph(task.record, &room->tasks.detector);
+      hk_tick_later(task.record, sizeof *task.record, 0, 1);
+      struct hk_graph_view view = hk_cuda_graph(task.record, &room->tasks.detector);
+      graph = hk_global(view.graph);
+      room->graph[lane] = *graph;
+      view.graph = &room->graph[lane];
+      room->sensor[lane].view = view;
     }
     __syncwarp();
     const uint32_t most = __reduce_max_sync(HK_ALL, task.count);
@@ -164,6 +175,8 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
       graph_tick(room, task.record, &launch.columns, &point, p < task.count, counts);
     }
     __syncwarp();
+    if (graph)
+      *graph = room->graph[lane];
   }
   hk_share_end(launch);
 }

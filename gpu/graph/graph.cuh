@@ -9,254 +9,9 @@
 #define HK_GRAPH_CUH
 
 #include "cpu/graph/alert.h"
-#include "cpu/graph/node.h"
-#include "gpu/backend/global.cuh"
+#include "gpu/graph/link.cuh"
 
-#define HK_WARP 32u
-#define HK_ALL 0xffffffffu
-#define HK_AT_ONCE 4 /* nodes whose numbers a lane loads together */
-
-/* A sensor that a warp processes, in shared memory. */
-struct hk_graph_sensor {
-  struct hk_graph_view view;
-  struct hk_graph_samples samples; /* up to the newest node's, */
-  struct hk_graph_piece piece;     /* what that is made of, */
-  struct hk_graph_node node;       /* and itself */
-  uint32_t from, renewed;          /* lags of products to make anew before it is linked, and after */
-  struct hk_graph_split split;
-};
-
-static __device__ __forceinline__ uint32_t hk_lane(void)
-{
-  return threadIdx.x % HK_WARP;
-}
-
-/* Sum of x over a warp, as hk_graph_sum, returned to all lanes. */
-static __device__ __forceinline__ double hk_warp_sum(double x)
-{
-#pragma unroll
-  for (uint32_t lane = HK_WARP / 2; lane > 0; lane /= 2)
-    x += __shfl_xor_sync(HK_ALL, x, lane);
-  return x;
-}
-
-/* Place in the ring of the sample `behind` samples after the one at `place`. */
-static __device__ __forceinline__ uint32_t hk_ring_place(const struct hk_graph_samples *s, uint32_t place, uint32_t behind)
-{
-  return place + behind < s->span ? place + behind : place + behind - s->span;
-}
-
-/* As hk_graph_spread, by a warp; returned to all lanes. */
-static __device__ double hk_warp_spread(const struct hk_graph_samples *s)
-{
-  const uint32_t lane = hk_lane();
-  const float *const ring = hk_global(s->ring);
-  double sum = 0, squares = 0;
-#pragma unroll 8
-  for (uint32_t i = lane; i < s->count; i += HK_WARP)
-    sum += (double)ring[hk_ring_place(s, s->oldest, i)];
-  const double mean = hk_warp_sum(sum) / s->count;
-#pragma unroll 8
-  for (uint32_t i = lane; i < s->count; i += HK_WARP) {
-    const double off = (double)ring[hk_ring_place(s, s->oldest, i)] - mean;
-    squares = fma(off, off, squares);
-  }
-  return sqrt(hk_warp_sum(squares) / s->count);
-}
-
-/* As hk_graph_rough of the newest node's samples, by a warp; returned to all lanes. */
-static __device__ double hk_warp_rough(const struct hk_graph_samples *s, uint32_t w)
-{
-  double squares = 0;
-  for (uint32_t t = hk_lane(); t + 1 < w; t += HK_WARP) {
-    const double step = (double)s->ring[hk_ring_place(s, s->first, t + 1)] - (double)s->ring[hk_ring_place(s, s->first, t)];
-    squares = fma(step, step, squares);
-  }
-  return hk_warp_sum(squares) / (w - 1);
-}
-
-/* Computes the numbers of the newest node. */
-static __device__ __forceinline__ void hk_warp_measure(struct hk_graph_sensor *sensor)
-{
-  const struct hk_graph_view *v = &sensor->view;
-  const struct hk_graph_samples *s = &sensor->samples;
-  const float *const ring = hk_global(s->ring);
-  const uint32_t w = v->window;
-  struct hk_graph_piece piece;
-  double sum = 0, squares = 0;
-  for (uint32_t t = hk_lane(); t < w; t += HK_WARP)
-    sum += (double)ring[hk_ring_place(s, s->first, t)];
-  piece.mean = hk_warp_sum(sum) / w;
-  for (uint32_t t = hk_lane(); t < w; t += HK_WARP) {
-    const double off = (double)ring[hk_ring_place(s, s->first, t)] - piece.mean;
-    squares = fma(off, off, squares);
-  }
-  piece.square = hk_warp_sum(squares) / w;
-  piece.rough = hk_graph_counts_rough(v->detector) ? hk_warp_rough(s, w) : 0;
-  piece.spread = hk_graph_measures(v) ? hk_warp_spread(s) : 0;
-  piece.came = (double)ring[hk_ring_place(s, s->first, w - 1)];
-  piece.left = (double)ring[s->first == 0 ? s->span - 1 : s->first - 1];
-  if (hk_lane() == 0)
-    sensor->piece = piece;
-  __syncwarp();
-}
-
-/* As hk_graph_product, by a warp; returned to all lanes. */
-static __device__ __forceinline__ float hk_warp_product(const struct hk_graph_sensor *sensor, uint32_t lag)
-{
-  const struct hk_graph_samples *s = &sensor->samples;
-  const float *const ring = hk_global(s->ring);
-  const double mean = sensor->piece.mean;
-  const uint32_t w = sensor->view.window, other = s->first >= lag ? s->first - lag : s->first + s->span - lag;
-  double sum = 0;
-  for (uint32_t t = hk_lane(); t < w; t += HK_WARP)
-    sum = fma((double)ring[hk_ring_place(s, s->first, t)] - mean, (double)ring[hk_ring_place(s, other, t)], sum);
-  return (float)ldexp(hk_warp_sum(sum), -2 * sensor->view.graph->exponent);
-}
-
-/* Maps a number to an integer of the same order; both zeros have the same integer. */
-static __device__ __forceinline__ uint32_t hk_ordered(float x)
-{
-  const uint32_t bits = __float_as_uint(x + 0.0f);
-  return bits >> 31 ? ~bits : bits | 0x80000000u;
-}
-
-/* The most similar nodes found so far: lane q has number q, the best first; of equals, the older. lag 0: none. */
-struct hk_graph_best {
-  float similarity;
-  uint32_t lag;
-  float least; /* similarity of the last of the k */
-};
-
-/* Merges a node of each lane into the k best, all of which are older; that of a higher lane is younger. */
-static __device__ __forceinline__ void hk_best_offer(struct hk_graph_best *b, uint32_t k, float similarity, uint32_t lag)
-{
-  for (;;) {
-    const bool better = similarity > b->least;
-    if (!__any_sync(HK_ALL, better))
-      return;
-    const uint32_t mine = better ? hk_ordered(similarity) : 0, most = __reduce_max_sync(HK_ALL, mine);
-    const uint32_t who = __ffs(__ballot_sync(HK_ALL, mine == most)) - 1;
-    const float its = __shfl_sync(HK_ALL, similarity, who), above = __shfl_up_sync(HK_ALL, b->similarity, 1);
-    const uint32_t its_lag = __shfl_sync(HK_ALL, lag, who), above_lag = __shfl_up_sync(HK_ALL, b->lag, 1);
-    if (hk_lane() == who)
-      similarity = -INFINITY;
-    if (its > b->similarity) {
-      const bool down = hk_lane() > 0 && its > above;
-      b->similarity = down ? above : its;
-      b->lag = down ? above_lag : its_lag;
-    }
-    b->least = __shfl_sync(HK_ALL, b->similarity, k - 1);
-  }
-}
-
-/* Makes the newest node a neighbour of a similar one. By one lane. */
-static __device__ __noinline__ void hk_lane_offer(const struct hk_graph_view *v, uint32_t place, float similarity)
-{
-  hk_graph_offer(v, place, v->graph->name, similarity);
-  hk_graph_middle(v, place);
-}
-
-/* What a pass needs of the newest node, and of all: columns of them. */
-struct hk_graph_pass {
-  struct hk_graph_node node;
-  float *product;
-  const float *half, *off, *inverse, *log, *mean, *worst;
-  uint32_t k;
-};
-
-/* HK_AT_ONCE nodes of a lane, HK_WARP apart: products, similarities, and each node's own list; best: the newest node's. The
- * lane's first has number i among the products, place `at`, and is `lag` older than the newest. WHOLE: there are all; else those
- * less than `left` from its first. */
-template <bool WHOLE, bool LEVELS>
-static __device__ __forceinline__ void hk_warp_nodes(const struct hk_graph_view *v, const struct hk_graph_pass *p,
-                                                     struct hk_graph_best *best, uint32_t i, uint32_t at, uint32_t lag,
-                                                     int32_t left)
-{
-  float *const product_at = p->product + i;
-  const float *const half_at = p->half + at, *const off_at = p->off + at, *const inverse_at = p->inverse + at,
-                     *const log_at = p->log + at, *const mean_at = p->mean + at, *const worst_at = p->worst + at;
-  float similarity[HK_AT_ONCE], worst[HK_AT_ONCE], top = -INFINITY;
-  float now[HK_AT_ONCE], half[HK_AT_ONCE], off[HK_AT_ONCE], inverse[HK_AT_ONCE], log[HK_AT_ONCE], mean[HK_AT_ONCE];
-#pragma unroll
-  for (int u = 0; u < HK_AT_ONCE; u++) {
-    const int far = u * HK_WARP;
-    const bool is = WHOLE || far < left;
-    now[u] = is ? product_at[far] : 0;
-    half[u] = is ? half_at[far] : 0;
-    off[u] = is ? off_at[far] : 0;
-    inverse[u] = is ? inverse_at[far] : 0;
-    log[u] = is ? log_at[far] : 0;
-    worst[u] = is ? worst_at[far] : 0;
-    mean[u] = is && LEVELS ? mean_at[far] : 0;
-  }
-#pragma unroll
-  for (int u = 0; u < HK_AT_ONCE; u++) {
-    const int far = u * HK_WARP;
-    similarity[u] = -INFINITY;
-    if (!WHOLE && far >= left)
-      continue;
-    const float product = now[u] + p->node.half * off[u] + p->node.off * half[u]; /* not contracted, as on the host */
-    product_at[far] = product;
-    const float spreads = p->node.log - log[u];
-    similarity[u] = product * (p->node.inverse * inverse[u]) - (float)HK_GRAPH_SPREAD * spreads * spreads;
-    if (LEVELS) {
-      const float levels = p->node.level * (p->node.mean - mean[u]);
-      similarity[u] -= levels * levels;
-    }
-  }
-  const uint32_t local = hk_graph_local(v); /* read here: kept during a pass, it would spill registers */
-  if (lag < local + (HK_AT_ONCE - 1) * HK_WARP) {
-#pragma unroll
-    for (int u = 0; u < HK_AT_ONCE; u++)
-      if (lag - u * HK_WARP < local)
-        similarity[u] = hk_graph_locally(similarity[u], v->detector->locality);
-  }
-  bool any = false;
-#pragma unroll
-  for (int u = 0; u < HK_AT_ONCE; u++) {
-    any |= similarity[u] > worst[u];
-    top = fmaxf(top, similarity[u]);
-  }
-  if (any) { /* rare; offers change no other node's numbers */
-#pragma unroll
-    for (int u = 0; u < HK_AT_ONCE; u++)
-      if (similarity[u] > worst[u])
-        hk_lane_offer(v, at + u * HK_WARP, similarity[u]);
-  }
-  if (__any_sync(HK_ALL, top > best->least)) {
-#pragma unroll
-    for (int u = 0; u < HK_AT_ONCE; u++)
-      hk_best_offer(best, p->k, similarity[u], lag - u * HK_WARP);
-  }
-}
-
-/* As hk_graph_link; returns the newest node's neighbours. */
-template <bool LEVELS> static __device__ __forceinline__ struct hk_graph_best hk_warp_link(const struct hk_graph_sensor *sensor)
-{
-  const struct hk_graph_view *v = &sensor->view;
-  const uint32_t live = v->graph->live, nearest = hk_graph_exclusion(v), n = live > nearest ? live - nearest : 0;
-  const uint32_t oldest = hk_graph_place(v, live - 1), k = v->detector->neighbours, lane = hk_lane();
-  const struct hk_graph_pass pass = { sensor->node,
-                                      hk_global(v->product + (v->most - live)),
-                                      hk_global(v->half),
-                                      hk_global(v->off),
-                                      hk_global(v->inverse),
-                                      hk_global(v->log),
-                                      LEVELS ? hk_global(v->mean) : NULL,
-                                      hk_global(v->similarity + (k - 1) * v->room),
-                                      k };
-  struct hk_graph_best best = { -INFINITY, 0, -INFINITY };
-  for (uint32_t i = 0; i < n;) { /* twice if the nodes wrap around the end of the columns */
-    const uint32_t at = oldest + i < v->room ? oldest + i : 0, end = min(n, i + v->room - at), back = i - at;
-    for (; i + HK_AT_ONCE * HK_WARP <= end; i += HK_AT_ONCE * HK_WARP)
-      hk_warp_nodes<true, LEVELS>(v, &pass, &best, i + lane, i + lane - back, live - 1 - i - lane, 0);
-    if (i < end)
-      hk_warp_nodes<false, LEVELS>(v, &pass, &best, i + lane, i + lane - back, live - 1 - i - lane, (int32_t)(end - i - lane));
-    i = end;
-  }
-  return best;
-}
+#define HK_MEDIANS 16u /* that a lane loads together */
 
 /* The newest node's neighbours, and their median as hk_graph_middle. */
 static __device__ __forceinline__ void hk_warp_neighbours(const struct hk_graph_view *v, struct hk_graph_best best)
@@ -279,24 +34,40 @@ static __device__ __forceinline__ void hk_warp_neighbours(const struct hk_graph_
     v->median[head] = (uint16_t)(name - age);
 }
 
-/* Links the newest node, after it was entered at its place. */
-static __device__ __forceinline__ void hk_warp_join(const struct hk_graph_sensor *sensor)
+/* Links the newest node of sensor number `who`, after it was entered at its place, but for what it changes at others:
+ * hk_warp_offers. */
+static __device__ __forceinline__ void hk_warp_join(const struct hk_graph_sensor *sensors, uint32_t who,
+                                                    struct hk_graph_desk *desk, struct hk_graph_chunk *chunks)
 {
+  const struct hk_graph_sensor *const sensor = &sensors[who];
   const struct hk_graph_view *v = &sensor->view;
-  const uint32_t live = v->graph->live, nearest = hk_graph_exclusion(v);
-  for (uint32_t lag = max(sensor->from, nearest); lag < live; lag++) {
-    const float product = hk_warp_product(sensor, lag);
+  const uint32_t live = v->graph->live, nearest = hk_graph_exclusion(v), from = max(sensor->from, nearest);
+  const uint32_t n_chunks = hk_warp_prepare(sensors, who, &desk->pass);
+  const bool anew = from + 1 < live;
+  struct hk_graph_products first = {};
+  if (!anew) /* the next steps compute one product, while the chunks come */
+    hk_warp_fetch(&desk->pass, n_chunks, chunks);
+  if (nearest < live) { /* then so is the lag that is renewed */
+    first = hk_warp_products(sensor, from, sensor->renewed);
     if (hk_lane() == 0)
-      *hk_graph_product_at(v, lag) = product;
+      *hk_graph_product_at(v, from) = first.of[0];
   }
-  __syncwarp();
-  hk_warp_neighbours(v, v->mean ? hk_warp_link<true>(sensor) : hk_warp_link<false>(sensor));
-  __syncwarp();
-  if (sensor->renewed < live) {
-    const float product = hk_warp_product(sensor, sensor->renewed);
-    if (hk_lane() == 0)
-      *hk_graph_product_at(v, sensor->renewed) = product;
+  if (anew) {
+    for (uint32_t lag = from + 1; lag < live; lag += 2) {
+      const uint32_t other = min(lag + 1, live - 1);
+      const struct hk_graph_products next = hk_warp_products(sensor, lag, other);
+      if (hk_lane() < 2)
+        *hk_graph_product_at(v, hk_lane() == 0 ? lag : other) = next.of[hk_lane() == 0 ? 0 : 1];
+      first.of[0] = next.of[1]; /* the oldest node's, at last */
+    }
+    __syncwarp();
+    hk_warp_fetch(&desk->pass, n_chunks, chunks);
   }
+  hk_warp_neighbours(v, v->mean ? hk_warp_link<true>(sensors, live, first.of[0], n_chunks, desk, chunks)
+                                : hk_warp_link<false>(sensors, live, first.of[0], n_chunks, desk, chunks));
+  __syncwarp();
+  if (hk_lane() == 0 && nearest < live)
+    *hk_graph_product_at(v, sensor->renewed) = first.of[1];
   __syncwarp();
 }
 
@@ -305,18 +76,27 @@ static __device__ __forceinline__ void hk_lane_enter(struct hk_graph_sensor *sen
 {
   sensor->from = hk_graph_enter(&sensor->view, &sensor->piece, &sensor->node);
   sensor->renewed = hk_graph_renew(&sensor->view);
+  hk_lane_foresee(&sensor->samples, sensor->from, sensor->view.window);
+  hk_lane_foresee(&sensor->samples, sensor->renewed, sensor->view.window);
 }
 
 /* As hk_graph_add, for each sensor of a set. */
-static __device__ __forceinline__ void hk_warp_add(struct hk_graph_sensor *sensors, uint32_t which)
+static __device__ __forceinline__ void hk_warp_add(struct hk_graph_sensor *sensors, uint32_t which, struct hk_graph_desk *desk,
+                                                   struct hk_graph_chunk *chunks)
 {
+  const bool mine = which >> hk_lane() & 1;
+  if (mine)
+    hk_lane_foresee(&sensors[hk_lane()].samples, 0, sensors[hk_lane()].view.window);
   for (uint32_t rest = which; rest != 0; rest &= rest - 1)
     hk_warp_measure(&sensors[__ffs(rest) - 1]);
-  if (which >> hk_lane() & 1)
+  if (mine)
     hk_lane_enter(&sensors[hk_lane()]);
+  if (hk_lane() == 0)
+    desk->n_offers = 0;
   __syncwarp();
   for (uint32_t rest = which; rest != 0; rest &= rest - 1)
-    hk_warp_join(&sensors[__ffs(rest) - 1]);
+    hk_warp_join(sensors, __ffs(rest) - 1, desk, chunks);
+  hk_warp_offers(sensors, desk);
 }
 
 /* hk_graph_f1 in float32, to within 1e-6. sides: the split's counts, as below. */
@@ -336,13 +116,22 @@ static __device__ __forceinline__ void hk_warp_count_sides(const struct hk_graph
   for (uint32_t i = lane; i <= m / 4; i += HK_WARP)
     ((uint4 *)counts)[i] = make_uint4(0, 0, 0, 0);
   __syncwarp();
-#pragma unroll 8
-  for (uint32_t i = lane; i < m; i += HK_WARP) {
-    const uint32_t at = oldest + i < v->room ? oldest + i : oldest + i - v->room;
-    const uint16_t age = (uint16_t)(name - median[at]);
-    const uint32_t own = i + 1, its = age < m ? m - age : 0;
-    atomicAdd(&counts[max(own, its)], 1u);
-    atomicAdd(&counts[min(own, its)], 1u << 16);
+  for (uint32_t begin = lane; begin < m; begin += HK_MEDIANS * HK_WARP) {
+    uint16_t its[HK_MEDIANS];
+#pragma unroll
+    for (uint32_t u = 0; u < HK_MEDIANS; u++) {
+      const uint32_t i = min(begin + u * HK_WARP, m - 1), at = oldest + i;
+      its[u] = median[at < v->room ? at : at - v->room];
+    }
+#pragma unroll
+    for (uint32_t u = 0; u < HK_MEDIANS; u++) {
+      const uint32_t i = begin + u * HK_WARP, age = (uint16_t)(name - its[u]);
+      const uint32_t own = i + 1, other = age < m ? m - age : 0;
+      if (i >= m)
+        break;
+      atomicAdd(&counts[max(own, other)], 1u);
+      atomicAdd(&counts[min(own, other)], 1u << 16);
+    }
   }
   __syncwarp();
 }
