@@ -1,6 +1,6 @@
 // Cameras: the last picture of one, with its tiles, each a sensor: coloured by its score, outlined where an alert stands.
 import type { Alerts, Camera, Cameras, Level } from './api';
-import { ask, colour, count, make, number, time } from './tools';
+import { ask, colour, count, entry, make, number, time } from './tools';
 import type { View } from './tools';
 import { stream } from './stream';
 
@@ -9,6 +9,8 @@ const LEAST = 0.2; // scores below are calm
 const FADES = 60000; // ms after which a score that was not repeated is calm again
 const LEVELS: Level[] = ['severe', 'warning', 'notice'];
 const HEAT = [[0, 0, 4], [60, 15, 110], [147, 38, 103], [221, 81, 58], [252, 165, 10], [252, 255, 164]]; // cold to hot, evenly apart
+
+const DERIVED = /#[a-z]+(\.[a-z]+)?$/; // a series made of a tile's, such as TILE#graph or TILE#despike.graph
 
 const hash = (camera: string): string => 'cameras/' + encodeURIComponent(camera);
 const literal = (name: string): string => name.replace(/[\\*?[\]]/g, '?');
@@ -44,7 +46,7 @@ function tiles(c: Camera) {
     alerts(got: Alerts): void {
       standing.clear();
       for (const a of got.alerts) {
-        const name = a.sensor.replace(/#[a-z]+$/, ''), level = 1 + LEVELS.indexOf(a.level);
+        const name = a.sensor.replace(DERIVED, ''), level = 1 + LEVELS.indexOf(a.level);
         standing.set(name, Math.min(level, standing.get(name) ?? level));
       }
     },
@@ -68,9 +70,9 @@ export const cameras: View = async (place, { name, told, alive }) => {
   const camera = list.find(c => c.camera === name) ?? list[0];
   const chosen = make('select', { 'aria-label': 'Camera', onchange: () => { location.hash = hash(chosen.value); } }, ...list.map(c => make('option', { value: c.camera }, c.camera)));
   chosen.value = camera.camera;
-  const canvas = make('canvas', { class: 'picture', tabindex: '0', role: 'img' }), tip = make('p', { class: 'tip', role: 'status' }), when = make('span'), scale = make('span', { class: 'scale' });
+  const canvas = make('canvas', { class: 'picture', tabindex: '0', role: 'img' }), tip = make('p', { class: 'tip', role: 'status' }), when = make('span'), scale = make('span', { class: 'entry' });
   const g = canvas.getContext('2d', { alpha: false })!, known = tiles(camera), n = known.across * known.down;
-  const legend = make('p', { class: 'quiet legend' }, scale, ...LEVELS.flatMap(l => [make('i', { class: `swatch ${l}` }), ` ${l} `]), make('i', { class: 'swatch score' }), ' score');
+  const legend = make('p', { class: 'quiet legend' }, scale, ...LEVELS.map(l => entry({ kind: l }, l)), entry({ kind: 'score' }, 'score'));
   canvas.setAttribute('aria-label', `${camera.camera}: ${count(n)} tiles; arrow keys go through them, Enter opens one's sensor`);
   place.append(make('h1', {}, camera.camera), make('p', { class: 'filters' }, ...(list.length > 1 ? [chosen] : []), when), legend, tip, canvas);
   let picture: HTMLCanvasElement | undefined, at = -1, under = -1, side = 1;
@@ -95,11 +97,16 @@ export const cameras: View = async (place, { name, told, alive }) => {
       g.fillStyle = colour('accent');
       g.globalAlpha = score >= LEAST && !level ? .25 + .4 * Math.min(1, score) : 0;
       g.fillRect(x, y, w, h);
+      const inset = (level ? 2.5 : .25) * ratio;
       g.globalAlpha = level ? 1 : .35;
-      g.lineWidth = level ? 3 * ratio : ratio / 2;
-      g.strokeStyle = level ? colour(LEVELS[level - 1]) : '#fff';
-      const inset = g.lineWidth / 2;
+      g.strokeStyle = '#fff';
+      g.lineWidth = 2 * inset;
       g.strokeRect(x + inset, y + inset, w - 2 * inset, h - 2 * inset);
+      if (level) { // within a white edge: the colours of a level do not stand out from all of the picture's
+        g.strokeStyle = colour(LEVELS[level - 1]);
+        g.lineWidth = 3 * ratio;
+        g.strokeRect(x + inset, y + inset, w - 2 * inset, h - 2 * inset);
+      }
       g.globalAlpha = 1;
     }
     canvas.dataset.tiles = String(n); // for whoever looks what is shown
@@ -116,7 +123,7 @@ export const cameras: View = async (place, { name, told, alive }) => {
       at = p.time;
       picture = cells(p.shown);
       when.replaceChildren(`${camera.width} x ${camera.height} pixels, `, time(p.time));
-      scale.replaceChildren(number(p.shown.low), ' ', make('i', { class: 'heat' }), ' ', number(p.shown.high), ' ');
+      scale.replaceChildren(number(p.shown.low), make('i', { class: 'heat' }), number(p.shown.high));
     }
     draw();
   }
@@ -145,7 +152,7 @@ export const cameras: View = async (place, { name, told, alive }) => {
   let due: ReturnType<typeof setTimeout>;
   const again = (): void => { due = setTimeout(() => { next().then(() => told(true), () => told(false)).finally(() => { if (alive()) again(); }); }, EVERY); };
   again();
-  const end = stream({ what: `scores>=${LEAST}`, glob: literal(camera.camera) + '/*' }, { '': r => { known.hear(r.sensor.replace(/#[a-z]+$/, ''), r.score ?? 0); } }, () => {});
+  const end = stream({ what: `scores>=${LEAST}`, glob: literal(camera.camera) + '/*' }, { '': r => { known.hear(r.sensor.replace(DERIVED, ''), r.score ?? 0); } }, () => {});
   addEventListener('resize', draw);
   return () => { clearTimeout(due); end(); removeEventListener('resize', draw); };
 };

@@ -1,7 +1,7 @@
 // Lines and networks of pipes: what the model has, along a line, what its sensors read, by what they depart from it, and where a leak would be.
 import type { Line, LineSensor, Model } from './api';
 import { profile, residuals } from './profile';
-import { ask, count, link, make, number } from './tools';
+import { ask, count, entry, link, make, number } from './tools';
 import type { Child, View } from './tools';
 
 const EVERY = 2000; // ms
@@ -73,11 +73,10 @@ export const lines: View = async (place, { told, name, alive }) => {
     return undefined;
   }
   const whole = profile(), rest = residuals(), say = make('p', { class: 'compare', role: 'status' }), list = make('div'), likely = make('div'), about = make('p', { class: 'quiet' });
-  const swatch = (tint: string): HTMLElement => { const i = make('i', { class: 'swatch' }); i.style.background = `var(--${tint})`; return i; };
   let model = models[chosen];
   place.append(make('h1', {}, model.line.name || model.section), make('div', { class: 'filters' },
     choice('Model', models.map(m => m.name), chosen, i => hash(models[i].name, 0)), choice('Line', model.lines, at, i => hash(model.name, i))),
-    say, ...(listed(model.line) ? [make('h2', {}, 'Sensors, those that depart most from the model first'), list, likely, about] : [whole.root, make('p', { class: 'quiet legend' }, swatch('accent'), ` ${level(model.line)} `, swatch('after'), ` flow, ${model.line.units.flow}; lines: the model, dots: sensors`),
+    say, ...(listed(model.line) ? [make('h2', {}, 'Sensors, those that depart most from the model first'), list, likely, about] : [whole.root, make('p', { class: 'quiet legend' }, entry({ colour: 'accent' }, level(model.line)), entry({ colour: 'after' }, `flow, ${model.line.units.flow}`), 'lines: the model, dots: sensors'),
       make('h2', {}, 'Departures from the model, in mean errors'), rest.root, make('h2', {}, 'Sensors'), list, about]));
   function draw(): void {
     const { line } = model;

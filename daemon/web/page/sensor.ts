@@ -2,7 +2,7 @@
 import type { Event, Logged, Look, Point, Series, Status } from './api';
 import { chart, SERIES } from './chart';
 import type { Charted, Marked, Scores } from './chart';
-import { ask, fault, make, number, sentence, stream, time } from './tools';
+import { ask, entry, fault, make, number, sentence, stream, time } from './tools';
 import type { View } from './tools';
 
 const KEPT = 20000; // points
@@ -111,11 +111,9 @@ export const sensor: View = async (place, { told, name, alive }) => {
     view.draw();
     beside.replaceChildren(normal(look, points, told_of));
     state.textContent = last ? '' : 'Waiting for its first point.';
-    legend.replaceChildren(...look.series.flatMap((s, i) => {
-      const mark = make('i', { class: 'swatch' });
-      mark.style.background = `var(--${SERIES[i % SERIES.length]})`;
+    legend.replaceChildren(...look.series.map((s, i) => {
       const score = log.get(s.sensor)?.at(-1)?.[1] ?? null;
-      return [mark, ` ${s.algorithm}${score === null ? '' : ' ' + score.toFixed(3)}: ${threshold(s, score !== null)} `];
+      return entry({ colour: SERIES[i % SERIES.length] }, `${s.algorithm}${score === null ? '' : ' ' + score.toFixed(3)}: ${threshold(s, score !== null)}`);
     }));
   }
   const soon = (): void => { if (!waiting) { waiting = true; requestAnimationFrame(() => alive() && draw()); } };

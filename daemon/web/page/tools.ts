@@ -29,6 +29,13 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(tag: Tag, attribut
   return element;
 }
 
+/** An entry of a legend: a swatch of a class or a colour, and what it stands for, which no end of a line parts. */
+export function entry(swatch: { kind?: string; colour?: string }, ...text: Child[]): HTMLElement {
+  const mark = make('i', { class: `swatch ${swatch.kind ?? ''}`.trim() });
+  if (swatch.colour) mark.style.background = `var(--${swatch.colour})`;
+  return make('span', { class: 'entry' }, mark, ...text);
+}
+
 /** What the daemon says against a request; status 0: it said nothing. */
 export class Fault extends Error {
   constructor(message: string, readonly status: number) { super(message); }

@@ -2,7 +2,7 @@
 // Cells are written as pixels, those alone that have changed: 100,000 of them are no work for a frame.
 import type { Alerts, Level, Sensors } from './api';
 import type { Answer, Question } from './scores';
-import { ask, count, make, number, colour } from './tools';
+import { ask, count, entry, make, number, colour } from './tools';
 import type { Frame, View } from './tools';
 
 const MOST = 200000; // cells; of more sensors a glob says which
@@ -209,7 +209,7 @@ async function show(box: HTMLElement, tip: HTMLElement, glob: string, { told, al
 export const wall: View = async (place, { told, alive }) => {
   const tip = make('p', { class: 'tip', role: 'status' }), box = make('div', { class: 'wallbox' });
   const glob = make('input', { type: 'search', placeholder: 'glob, such as pump*', 'aria-label': 'Glob' });
-  const legend = make('p', { class: 'quiet legend' }, ...LEVELS.flatMap(l => [make('i', { class: `swatch ${l}` }), ` ${l} `]), make('i', { class: 'swatch score' }), ' score, the stronger the higher');
+  const legend = make('p', { class: 'quiet legend' }, ...LEVELS.map(l => entry({ kind: l }, l)), entry({ kind: 'score' }, 'score, the stronger the higher'));
   let turn = 0, end = (): void => {};
   async function again(): Promise<void> {
     const mine = ++turn;
