@@ -271,6 +271,8 @@ static int count_members(struct hk_cluster *c)
   const bool drains = atomic_load(&c->self.drains), even = !c->kind->count;
   uint32_t n = 1, lacking = 0;
   int status = even ? 0 : c->kind->count(c->engine, HK_ENGINE_MEMBERS, !drains, &n);
+  if (status == 0 && n == 0 && !drains && s->most > 0)
+    return 0; /* we are one: the broker does not know, and what it said last stands */
   const uint32_t all = c->rule.partitions, of = n > 0 ? n : 1;
   if (status == 0 && !even)
     status = c->kind->count(c->engine, HK_ENGINE_LACKING, !drains && s->held < all / of, &lacking);

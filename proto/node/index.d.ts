@@ -258,6 +258,13 @@ export class Client implements AsyncIterable<Item> {
   acknowledge(sensor: string, options?: { number?: number; by?: string }): Promise<Outcome>;
   /** 0 seconds end what was begun with this glob. */
   maintain(glob: string, seconds: number, options?: { by?: string }): Promise<Outcome>;
+  /** What this machine of a cluster has: PROTOCOL.md, STATUS. undefined: the daemon is of no cluster. */
+  cluster(): Promise<Record<string, any> | undefined>;
+  /** Before maintenance: this machine of a cluster gives its partitions to others and takes none; waits until it has none. undo: it takes its
+   * share again. Rejects if it still has some after `wait` ms; it goes on. */
+  drain(options?: { undo?: boolean; by?: string; wait?: number }): Promise<Outcome>;
+  /** Has this machine take over a partition; waits until it has it, as drain. Shares stay even, so it may give another one away. */
+  move(partition: number, options?: { by?: string; wait?: number }): Promise<Outcome>;
   /** Sends what is buffered, waits until all is scored and the subscription has got what it is owed, and closes. What came can still be read. */
   finish(): Promise<void>;
   /** Closes at once; what is buffered is lost. */

@@ -9,6 +9,7 @@ export { CHANNELS, EVENTS, HankelError, INCIDENTS, NOVELTIES, REFUSALS, STATES }
 const BATCH = 4096; // points in a frame
 const REGISTER_MOST = 200; // names in a frame
 const LIST_MOST = 1000; // sensors in an answer
+const MOVING = 300; // ms between two looks whether partitions have moved
 const KEPT = 1 << 16; // points of a feed that may wait for an acknowledgement
 const KEPT_PICTURES = 8; // of these, behind a picture
 const PAUSE = 100; // ms between two tries to connect again
@@ -432,6 +433,34 @@ export class Client {
 
   maintain(glob, seconds, { by = '' } = {}) {
     return this.#operate({ what: seconds > 0 ? 2 : 3, duration: BigInt(Math.round(seconds * 1e9)), subject: glob, by });
+  }
+
+  async cluster() {
+    return (await this.status()).cluster;
+  }
+
+  async drain({ undo = false, by = '', wait = 90000 } = {}) {
+    const outcome = await this.#operate({ what: undo ? 8 : 7, subject: '', by });
+    if (outcome.done && !undo)
+      await this.#until(cluster => !cluster?.partitions, wait);
+    return outcome;
+  }
+
+  async move(partition, { by = '', wait = 90000 } = {}) {
+    const outcome = await this.#operate({ what: 9, number: partition, subject: '', by });
+    if (outcome.done)
+      await this.#until(cluster => cluster?.held?.some(held => held.partition === partition), wait);
+    return outcome;
+  }
+
+  /** Asks the machine again and again. */
+  async #until(moved, wait) {
+    const end = performance.now() + wait;
+    while (!moved(await this.cluster())) {
+      if (performance.now() > end)
+        throw new Error(`the partitions have not moved within ${wait} ms`);
+      await new Promise(go => setTimeout(go, MOVING));
+    }
   }
 
   async #operate(what) {

@@ -1,9 +1,11 @@
 """Machines of a cluster for tests: gateways, scorers, RabbitMQ between them, and a client with a feed."""
 import functools
 import json
+import os
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 import urllib.error
@@ -13,6 +15,9 @@ import certificates
 import harness
 import rabbit
 from harness import SECOND, START, until
+
+sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
+import hankeld  # noqa: E402
 
 FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
 SENSORS, POINTS, PARTITIONS = 12, 240, 4
@@ -134,6 +139,31 @@ class Cluster(harness.Case):
                 if 'score' in query:
                     self.assertEqual([r['score'] for r in rows], sorted((r['score'] for r in rows), reverse=True))
         self.assertEqual(self.asked(nodes[0], 'sensors?after=x')[0], 400)
+
+    def address(self, d):
+        return f"127.0.0.1:{d.port['binary tcp']}"
+
+    def undrain(self, d):
+        with hankeld.Client(self.address(d)) as c:
+            self.assertEqual((c.cluster()['draining'], c.drain(undo=True)[0]), (True, True))
+
+    def by_clients(self, d):
+        """The clients in Node and Python move partitions, too, and wait until they have moved."""
+        moved = self.of(d[1])['held'][0]['partition']
+        script = f"import {{ Client }} from '{harness.ROOT}/proto/node/index.js'; const c = await Client.connect({{ address: '{self.address(d[2])}' }});" \
+            f"console.log(JSON.stringify([(await c.move({moved})).done, (await c.cluster()).held.map(h => h.partition)])); c.close();"
+        if shutil.which('node'):
+            out = subprocess.run(['node', '--input-type=module', '-e', script], check=False, capture_output=True, text=True, timeout=2 * rabbit.START)
+            done, held = json.loads(out.stdout or '[false, []]')
+            self.assertTrue(done and moved in held, out)
+        with hankeld.Client(self.address(d[0])) as c:
+            other = next(h['partition'] for x in d[1:] for h in self.of(x)['held'])
+            self.assertTrue(c.move(other)[0])
+            self.assertIn(other, [h['partition'] for h in c.cluster()['held']])
+            self.assertEqual(c.drain(wait=rabbit.START)[0], True)
+            self.assertEqual(c.cluster()['partitions'], 0)
+            self.assertTrue(c.drain(undo=True)[0])
+        until(lambda: sorted(self.of(x)['partitions'] for x in d) == [1, 1, 2], 'even shares in the end', rabbit.START)
 
     def fed(self):
         """Starts a gateway and a scorer, and a feed of which 600 points are acknowledged."""

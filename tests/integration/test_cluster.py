@@ -351,9 +351,6 @@ class TestShares(TestLeases):
         self.assertEqual(out.returncode, 0, out)
         return out.stdout
 
-    def address(self, d):
-        return f"127.0.0.1:{d.port['binary tcp']}"
-
     def test_even_shares(self):
         """Three scorers of four partitions: each has at least one. One drains, and takes its share again; a partition is moved."""
         d = [self.sharing() for _ in range(3)]
@@ -375,8 +372,9 @@ class TestShares(TestLeases):
         moved = of[1]['held'][0]['partition']
         self.assertIn(f'partition {moved} is scored by', self.cluster('move', str(moved), self.address(d[2])))
         until(lambda: sorted(shares()) == [0, 2, 2] and moved in [h['partition'] for h in self.of(d[2])['held']], 'shares to be even again', rabbit.START)
-        self.cluster('drain', '--undo', self.address(d[0]))
+        self.undrain(d[0])
         until(lambda: sorted(shares()) == [1, 1, 2], 'even shares again', rabbit.START)
+        self.by_clients(d)
         names = {self.of(x)['machine'] for x in d}
         until(lambda: [w['partition'] for w in self.of(gateway)['where']] == list(range(PARTITIONS)) and {w['machine'] for w in self.of(gateway)['where']} == names, 'the gateway to know', rabbit.START)
         until(lambda: [c.drain(0.05) for c in seen] and len(self.rows_of(seen)) == len(f.points), 'all scores', rabbit.START)

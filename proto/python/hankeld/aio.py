@@ -6,12 +6,13 @@ import itertools
 import json
 import ssl
 import struct
+import time as clock
 from types import TracebackType
 from typing import Any, AsyncIterator, Sequence
 
 from .client import _address, _hello
-from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HELLO, _KEPT, _LIST_MOST, _NOW, _OPERATE, _OPERATED, _PICTURE, _PICTURES_KEPT, _PING, _PONG, _REGISTER, _REGISTERED, _RELOAD, _RELOADED, _REPORT,
-                   _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Error, Item, _columns_of_frame, _frame, _points, _string, _what)
+from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HELLO, _KEPT, _LIST_MOST, _MOVING, _NOW, _OPERATE, _OPERATED, _PICTURE, _PICTURES_KEPT, _PING, _PONG, _REGISTER, _REGISTERED, _RELOAD, _RELOADED, _REPORT,
+                   _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Error, Item, _columns_of_frame, _frame, _has_moved, _points, _string, _what)
 
 
 class AsyncClient(End):
@@ -335,6 +336,31 @@ class AsyncClient(End):
     async def maintain(self, glob: str, seconds: float, by: str = "") -> tuple[bool, str]:
         """Marks the alerts that sensors raise from now on for so long; 0 ends what was begun with this glob. As acknowledge."""
         return await self._operate(2 if seconds else 3, 0, round(seconds * 1e9), glob, by)
+
+    async def cluster(self) -> dict[str, Any] | None:
+        """As Client.cluster."""
+        return (await self.status()).get("cluster")
+
+    async def drain(self, undo: bool = False, by: str = "", wait: float = 90.0) -> tuple[bool, str]:
+        """As Client.drain."""
+        outcome = await self._operate(8 if undo else 7, 0, 0, "", by)
+        if outcome[0] and not undo:
+            await self._until(None, wait)
+        return outcome
+
+    async def move(self, partition: int, by: str = "", wait: float = 90.0) -> tuple[bool, str]:
+        """As Client.move."""
+        outcome = await self._operate(9, partition, 0, "", by)
+        if outcome[0]:
+            await self._until(partition, wait)
+        return outcome
+
+    async def _until(self, partition: int | None, wait: float) -> None:
+        end = clock.monotonic() + wait
+        while not _has_moved(await self.cluster(), partition):
+            if clock.monotonic() > end:
+                raise TimeoutError(f"the partitions have not moved within {wait} s")
+            await asyncio.sleep(_MOVING)
 
     async def _operate(self, what: int, number: int, duration: int, subject: str, by: str) -> tuple[bool, str]:
         payload = await self._request(_OPERATE, _OPERATED, self._operate_payload(what, number, duration, subject, by))

@@ -16,9 +16,9 @@ import time as clock
 from types import TracebackType
 from typing import Any, Iterator, Sequence
 
-from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HEAD, _HELLO, _KEPT, _LIST_MOST, _NOW, _OPERATE, _OPERATED, _PICTURE, _PICTURES_KEPT, _PING, _PONG, _POINT_HEAD, _REGISTER,
+from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HEAD, _HELLO, _KEPT, _LIST_MOST, _MOVING, _NOW, _OPERATE, _OPERATED, _PICTURE, _PICTURES_KEPT, _PING, _PONG, _POINT_HEAD, _REGISTER,
                    _REGISTERED, _RELOAD, _RELOADED, _REPORT, _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Error, Item, _columns_of_frame, _frame,
-                   _points, _string, _what)
+                   _has_moved, _points, _string, _what)
 
 _DATAGRAM = 1400  # bytes: fits the usual path
 
@@ -304,6 +304,33 @@ class Client(End):
     def maintain(self, glob: str, seconds: float, by: str = "") -> tuple[bool, str]:
         """Marks the alerts that sensors raise from now on for so long; 0 ends what was begun with this glob. As acknowledge."""
         return self._operate(2 if seconds else 3, 0, round(seconds * 1e9), glob, by)
+
+    def cluster(self) -> dict[str, Any] | None:
+        """What this machine of a cluster has: PROTOCOL.md (STATUS, `cluster`). None: the daemon is of no cluster."""
+        return self.status().get("cluster")
+
+    def drain(self, undo: bool = False, by: str = "", wait: float = 90.0) -> tuple[bool, str]:
+        """Before maintenance: this machine of a cluster gives its partitions to others and takes none; waits until it has none. undo: it
+        takes its share again. As acknowledge; TimeoutError: it still has some after `wait` seconds, and goes on."""
+        outcome = self._operate(8 if undo else 7, 0, 0, "", by)
+        if outcome[0] and not undo:
+            self._until(None, wait)
+        return outcome
+
+    def move(self, partition: int, by: str = "", wait: float = 90.0) -> tuple[bool, str]:
+        """Has this machine of a cluster take over a partition; waits until it has it. Shares stay even, so it may give another one away. As
+        drain."""
+        outcome = self._operate(9, partition, 0, "", by)
+        if outcome[0]:
+            self._until(partition, wait)
+        return outcome
+
+    def _until(self, partition: int | None, wait: float) -> None:
+        end = clock.monotonic() + wait
+        while not _has_moved(self.cluster(), partition):
+            if clock.monotonic() > end:
+                raise TimeoutError(f"the partitions have not moved within {wait} s")
+            clock.sleep(_MOVING)
 
     def _operate(self, what: int, number: int, duration: int, subject: str, by: str) -> tuple[bool, str]:
         payload = self._request(_OPERATE, _OPERATED, self._operate_payload(what, number, duration, subject, by))

@@ -31,9 +31,16 @@ _LIST_MOST = 1000  # sensors in an answer
 _BATCH = 4096  # points in a frame over TCP
 _KEPT = 1 << 16  # points of a feed that may wait for an acknowledgement
 _PICTURES_KEPT = 8  # items of a feed that may wait behind a picture
+_MOVING = 0.3  # s between two looks whether partitions have moved
 _NOW = (1 << 64) - 1  # as a position
 _HEAD = struct.Struct("<2sBBII")
 _POINT_HEAD = struct.Struct("<QQQIBBH")
+
+
+def _has_moved(cluster: dict[str, Any] | None, partition: int | None) -> bool:
+    """Whether a machine of a cluster, by its report, has a partition; or, None, has none."""
+    held = (cluster or {}).get("held", [])
+    return not held if partition is None else any(one["partition"] == partition for one in held)
 
 
 class Result(NamedTuple):
