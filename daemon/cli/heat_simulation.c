@@ -1,6 +1,7 @@
-/* Heat lines: see heat_simulation.h. */
-#include "daemon/cli/heat_simulation.h"
+/* Simulated heat lines: see simulation_kind.h. */
+#include "daemon/cli/pipe_simulation.h"
 #include "daemon/cli/simulated_moves.h"
+#include "daemon/cli/simulation_kind.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,7 +18,7 @@
 #define LOW 0.7    /* flow at its lowest and highest, as a multiple of that at first */
 #define HIGH 1.2
 
-struct hk_heat_simulation {
+struct heat_simulation {
   const struct hk_model_plan *plan;
   const struct hk_simulation_rule *rule;
   unsigned short *chance;
@@ -30,23 +31,34 @@ struct hk_heat_simulation {
   struct hk_simulated_move share;
 };
 
-static double inlet(const struct hk_heat_simulation *s, double time)
+static double inlet(const struct heat_simulation *s, double time)
 {
   return s->plan->ground + EXCESS + DAILY * sin(2 * 3.14159265358979323846 * time / DAY) + s->turned;
 }
 
-static double flow_of(const struct hk_heat_simulation *s)
+static double flow_of(const struct heat_simulation *s)
 {
   return s->flow * fmax(0.1, s->share.now + s->drawn);
 }
 
-int hk_heat_simulation_open(struct hk_heat_simulation **out, const struct hk_model_plan *plan,
-                            const struct hk_simulation_rule *rule, unsigned short chance[3])
+static void heat_simulation_close(void *process)
+{
+  struct heat_simulation *s = process;
+  hk_band_close(&s->work);
+  free(s->cell);
+  free(s->more);
+  free(s->line.state);
+  free(s->line.memory);
+  free(s);
+}
+
+static int heat_simulation_open(void **out, const struct hk_model_plan *plan, const struct hk_simulation_rule *rule,
+                                unsigned short chance[3])
 {
   const struct hk_model_line *of = &plan->line[rule->line];
   const uint32_t finer = rule->finer, cells = of->cells * finer;
   const struct hk_band_shape shape = hk_heat_shape(cells + 1);
-  struct hk_heat_simulation *s = calloc(1, sizeof *s);
+  struct heat_simulation *s = calloc(1, sizeof *s);
   if (!s)
     return -ENOMEM;
   s->plan = plan;
@@ -71,24 +83,13 @@ int hk_heat_simulation_open(struct hk_heat_simulation **out, const struct hk_mod
   if (status == 0)
     *out = s;
   else
-    hk_heat_simulation_close(s);
+    heat_simulation_close(s);
   return status;
 }
 
-void hk_heat_simulation_close(struct hk_heat_simulation *s)
+static int heat_simulation_step(void *process, double time, double dt)
 {
-  if (!s)
-    return;
-  hk_band_close(&s->work);
-  free(s->cell);
-  free(s->more);
-  free(s->line.state);
-  free(s->line.memory);
-  free(s);
-}
-
-int hk_heat_simulation_step(struct hk_heat_simulation *s, double time, double dt)
-{
+  struct heat_simulation *s = process;
   if (s->rule->moves > 0) {
     hk_simulated_wander(&s->turned, TURNS, TURNING, dt, s->chance);
     hk_simulated_wander(&s->drawn, DRAWS, DRAWING, dt, s->chance);
@@ -104,8 +105,12 @@ int hk_heat_simulation_step(struct hk_heat_simulation *s, double time, double dt
   return hk_heat_step(&s->line, inlet(s, time), flow_of(s), s->more, dt, s->rule->friction);
 }
 
-double hk_heat_simulation_reading(const struct hk_heat_simulation *s, uint32_t sensor)
+static double heat_simulation_reading(const void *process, uint32_t sensor)
 {
+  const struct heat_simulation *s = process;
   const struct hk_model_sensor *is = &s->plan->sensor[sensor];
   return s->line.state[2 * (size_t)is->point * s->rule->finer + is->flow] / is->unit;
 }
+
+const struct hk_simulation_kind hk_heat_simulation = { heat_simulation_open, heat_simulation_close, heat_simulation_step,
+                                                       heat_simulation_reading };

@@ -1,6 +1,6 @@
-/* Processes given as matrices: see matrix_simulation.h. */
-#include "daemon/cli/matrix_simulation.h"
+/* Simulated processes given as matrices: see simulation_kind.h. */
 #include "daemon/cli/simulated_moves.h"
+#include "daemon/cli/simulation_kind.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #define TAKES 600.0    /* and s that it takes */
 #define RISE 60.0      /* s for a move from the lowest to the highest */
 
-struct hk_matrix_simulation {
+struct matrix_simulation {
   const struct hk_model_plan *plan;
   const struct hk_simulation_rule *rule;
   unsigned short *chance;
@@ -24,13 +24,13 @@ struct hk_matrix_simulation {
 };
 
 /* The values of the boundaries. */
-static void drive(struct hk_matrix_simulation *s)
+static void drive(struct matrix_simulation *s)
 {
   for (uint32_t k = 0; k < s->plan->boundaries; k++)
     s->is[k] = s->rule->level * (s->move[k].now + s->wander[k]);
 }
 
-static int matrix_make_parts(struct hk_matrix_simulation *s)
+static int matrix_make_parts(struct matrix_simulation *s)
 {
   const uint32_t n = s->plan->boundaries;
   char error[160];
@@ -53,7 +53,7 @@ static int matrix_make_parts(struct hk_matrix_simulation *s)
 }
 
 /* What leaves by a leak: a share of what the unknown's own number takes at first. */
-static void make_sinks(struct hk_matrix_simulation *s)
+static void make_sinks(struct matrix_simulation *s)
 {
   const struct hk_market *a = &s->plan->matrix->equations;
   for (uint32_t i = 0; i < s->rule->leaks; i++) {
@@ -63,10 +63,22 @@ static void make_sinks(struct hk_matrix_simulation *s)
   }
 }
 
-int hk_matrix_simulation_open(struct hk_matrix_simulation **out, const struct hk_model_plan *plan,
-                              const struct hk_simulation_rule *rule, unsigned short chance[3])
+static void matrix_simulation_close(void *process)
 {
-  struct hk_matrix_simulation *s = calloc(1, sizeof *s);
+  struct matrix_simulation *s = process;
+  hk_matrix_close(&s->process);
+  free(s->is);
+  free(s->wander);
+  free(s->move);
+  free(s->more);
+  free(s->of);
+  free(s);
+}
+
+static int matrix_simulation_open(void **out, const struct hk_model_plan *plan, const struct hk_simulation_rule *rule,
+                                  unsigned short chance[3])
+{
+  struct matrix_simulation *s = calloc(1, sizeof *s);
   if (!s)
     return -ENOMEM;
   s->plan = plan;
@@ -78,7 +90,7 @@ int hk_matrix_simulation_open(struct hk_matrix_simulation **out, const struct hk
     status = hk_matrix_steady(&s->process, s->is, rule->friction) == 0 ? 0 : -EINVAL;
   }
   if (status != 0) {
-    hk_matrix_simulation_close(s);
+    matrix_simulation_close(s);
     return status;
   }
   make_sinks(s);
@@ -86,21 +98,9 @@ int hk_matrix_simulation_open(struct hk_matrix_simulation **out, const struct hk
   return 0;
 }
 
-void hk_matrix_simulation_close(struct hk_matrix_simulation *s)
+static int matrix_simulation_step(void *process, double time, double dt)
 {
-  if (!s)
-    return;
-  hk_matrix_close(&s->process);
-  free(s->is);
-  free(s->wander);
-  free(s->move);
-  free(s->more);
-  free(s->of);
-  free(s);
-}
-
-int hk_matrix_simulation_step(struct hk_matrix_simulation *s, double time, double dt)
-{
+  struct matrix_simulation *s = process;
   for (uint32_t k = 0; k < s->plan->boundaries; k++) {
     hk_simulated_move_on(&s->move[k], time, dt, RISE, s->plan->boundaries * s->rule->moves, s->chance);
     if (s->rule->moves > 0)
@@ -115,11 +115,15 @@ int hk_matrix_simulation_step(struct hk_matrix_simulation *s, double time, doubl
   return hk_matrix_step(&s->process, s->is, s->more, dt, s->rule->friction);
 }
 
-double hk_matrix_simulation_reading(const struct hk_matrix_simulation *s, uint32_t sensor)
+static double matrix_simulation_reading(const void *process, uint32_t sensor)
 {
+  const struct matrix_simulation *s = process;
   double value;
   if (s->of[sensor] != HK_MODEL_NONE)
     return s->is[s->of[sensor]];
   hk_matrix_read(&s->process, &s->plan->where[sensor], 1, &value);
   return value;
 }
+
+const struct hk_simulation_kind hk_matrix_simulation = { matrix_simulation_open, matrix_simulation_close, matrix_simulation_step,
+                                                         matrix_simulation_reading };

@@ -1,6 +1,6 @@
-/* Networks of pipes: see network_simulation.h. */
-#include "daemon/cli/network_simulation.h"
+/* Simulated networks of pipes: see simulation_kind.h. */
 #include "daemon/cli/simulated_moves.h"
+#include "daemon/cli/simulation_kind.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,7 +26,7 @@ struct drive {
   double wander;
 };
 
-struct hk_network_simulation {
+struct network_simulation {
   const struct hk_model_plan *plan;
   const struct hk_simulation_rule *rule;
   unsigned short *chance;
@@ -48,7 +48,7 @@ struct hk_network_simulation {
 /* --- the network at first ------------------------------------------------------------------------------------------------ */
 
 /* Cuts each cell into finer ones. */
-static int network_refine(struct hk_network_simulation *s)
+static int network_refine(struct network_simulation *s)
 {
   const struct hk_network_shape *of = s->plan->network;
   const uint32_t finer = s->rule->finer, cells = of->cells * finer, points = of->points + of->cells * (finer - 1);
@@ -104,7 +104,7 @@ static double area_at(const struct hk_model_plan *plan, uint32_t node)
 }
 
 /* Pressure of rest at a node relative to that of the first one, Pa: by the heights on the way, which cells know as lift. */
-static int find_heights(const struct hk_network_simulation *s, double *out)
+static int find_heights(const struct network_simulation *s, double *out)
 {
   const struct hk_network_shape *of = s->plan->network;
   bool *known = calloc(of->points, sizeof *known), more = true;
@@ -126,7 +126,7 @@ static int find_heights(const struct hk_network_simulation *s, double *out)
 }
 
 /* The steady state in which customers take what the velocity says, and no pressure is below LEAST. */
-static int network_settle(struct hk_network_simulation *s)
+static int network_settle(struct network_simulation *s)
 {
   const struct hk_network_shape *of = &s->shape;
   double *rest = calloc(of->points, sizeof *rest), level = LEAST, least = 0;
@@ -147,13 +147,13 @@ static int network_settle(struct hk_network_simulation *s)
 }
 
 /* s between two moves of one drive, on the average. */
-static double mean_wait(const struct hk_network_simulation *s)
+static double mean_wait(const struct network_simulation *s)
 {
   return s->rule->moves * s->shape.drives / 2;
 }
 
 /* What leaves the network at first, beside leaks. */
-static double consumption(const struct hk_network_simulation *s)
+static double consumption(const struct network_simulation *s)
 {
   double all = 0;
   for (uint32_t i = 0; i < s->shape.points; i++)
@@ -164,7 +164,7 @@ static double consumption(const struct hk_network_simulation *s)
 }
 
 /* The point of a leak: a node, or the middle of a pipe. */
-static uint32_t point_of(const struct hk_network_simulation *s, const struct hk_simulated_leak *leak)
+static uint32_t point_of(const struct network_simulation *s, const struct hk_simulated_leak *leak)
 {
   if (leak->pipe == HK_MODEL_NONE)
     return leak->node;
@@ -172,10 +172,27 @@ static uint32_t point_of(const struct hk_network_simulation *s, const struct hk_
   return s->end[pipe->first * s->rule->finer + pipe->cells * s->rule->finer / 2][0];
 }
 
-int hk_network_simulation_open(struct hk_network_simulation **out, const struct hk_model_plan *plan,
-                               const struct hk_simulation_rule *rule, unsigned short chance[3])
+static void network_simulation_close(void *process)
 {
-  struct hk_network_simulation *s = calloc(1, sizeof *s);
+  struct network_simulation *s = process;
+  hk_network_close(&s->network);
+  free(s->cell);
+  free(s->end);
+  free(s->demand);
+  free(s->at_first);
+  free(s->draws);
+  free(s->leak);
+  free(s->place);
+  free(s->value);
+  free(s->is);
+  free(s->drive);
+  free(s);
+}
+
+static int network_simulation_open(void **out, const struct hk_model_plan *plan, const struct hk_simulation_rule *rule,
+                                   unsigned short chance[3])
+{
+  struct network_simulation *s = calloc(1, sizeof *s);
   if (!s)
     return -ENOMEM;
   s->plan = plan;
@@ -185,7 +202,7 @@ int hk_network_simulation_open(struct hk_network_simulation **out, const struct 
   if (status == 0)
     status = network_settle(s);
   if (status != 0) {
-    hk_network_simulation_close(s);
+    network_simulation_close(s);
     return status;
   }
   for (uint32_t i = 0; i < s->shape.drives; i++) {
@@ -202,27 +219,9 @@ int hk_network_simulation_open(struct hk_network_simulation **out, const struct 
   return 0;
 }
 
-void hk_network_simulation_close(struct hk_network_simulation *s)
-{
-  if (!s)
-    return;
-  hk_network_close(&s->network);
-  free(s->cell);
-  free(s->end);
-  free(s->demand);
-  free(s->at_first);
-  free(s->draws);
-  free(s->leak);
-  free(s->place);
-  free(s->value);
-  free(s->is);
-  free(s->drive);
-  free(s);
-}
-
 /* --- from one time to the next ------------------------------------------------------------------------------------------- */
 
-static void network_move(struct hk_network_simulation *s, uint32_t i, double time, double dt)
+static void network_move(struct network_simulation *s, uint32_t i, double time, double dt)
 {
   struct drive *d = &s->drive[i];
   hk_simulated_move_on(&d->move, time, dt, RAMP, mean_wait(s), s->chance);
@@ -233,8 +232,9 @@ static void network_move(struct hk_network_simulation *s, uint32_t i, double tim
   s->is[i] = d->base * (d->move.now + d->wander);
 }
 
-int hk_network_simulation_step(struct hk_network_simulation *s, double time, double dt)
+static int network_simulation_step(void *process, double time, double dt)
 {
+  struct network_simulation *s = process;
   for (uint32_t i = 0; i < s->shape.drives; i++)
     network_move(s, i, time, dt);
   for (uint32_t i = 0; i < s->plan->nodes; i++)
@@ -255,7 +255,11 @@ int hk_network_simulation_step(struct hk_network_simulation *s, double time, dou
   return status;
 }
 
-double hk_network_simulation_reading(const struct hk_network_simulation *s, uint32_t sensor)
+static double network_simulation_reading(const void *process, uint32_t sensor)
 {
+  const struct network_simulation *s = process;
   return s->value[sensor] / s->plan->sensor[sensor].unit;
 }
+
+const struct hk_simulation_kind hk_network_simulation = { network_simulation_open, network_simulation_close,
+                                                          network_simulation_step, network_simulation_reading };

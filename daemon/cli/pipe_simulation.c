@@ -1,9 +1,7 @@
 /* Simulated lines of pipes: see pipe_simulation.h. */
 #include "daemon/cli/pipe_simulation.h"
-#include "daemon/cli/heat_simulation.h"
-#include "daemon/cli/matrix_simulation.h"
-#include "daemon/cli/network_simulation.h"
 #include "daemon/cli/simulated_moves.h"
+#include "daemon/cli/simulation_kind.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,9 +24,8 @@ struct hk_simulation {
   const struct hk_model_plan *plan;
   const struct hk_model_line *of; /* the line of the plan */
   struct hk_simulation_rule rule;
-  struct hk_heat_simulation *warm;       /* of a heat line, */
-  struct hk_network_simulation *network; /* or of a network, */
-  struct hk_matrix_simulation *matrix;   /* or of matrices; all NULL: pipes */
+  const struct hk_simulation_kind *kind; /* of another process; NULL: pipes */
+  void *process;                         /* of the kind */
   struct hk_pipeline line;
   struct hk_pipeline_cell *cell;
   double *sink, *first, *frozen; /* by cell; by sensor: readings without a fault at first, and when it froze */
@@ -129,12 +126,8 @@ uint32_t hk_simulation_cell(const struct hk_model_plan *p, uint32_t line, uint32
 static double reading(const struct hk_simulation *s, uint32_t sensor)
 {
   const struct hk_model_sensor *is = &s->plan->sensor[sensor];
-  if (s->warm)
-    return hk_heat_simulation_reading(s->warm, sensor);
-  if (s->network)
-    return hk_network_simulation_reading(s->network, sensor);
-  if (s->matrix)
-    return hk_matrix_simulation_reading(s->matrix, sensor);
+  if (s->kind)
+    return s->kind->reading(s->process, sensor);
   const uint32_t point = is->point * s->rule.finer;
   return (is->flow ? hk_pipeline_flow(&s->line, point) : hk_pipeline_pressure(&s->line, point)) / is->unit;
 }
@@ -172,6 +165,10 @@ int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *p
   s->plan = plan;
   s->rule = *rule;
   s->of = &plan->line[rule->line];
+  s->kind = plan->matrix    ? &hk_matrix_simulation
+            : plan->network ? &hk_network_simulation
+            : plan->heat    ? &hk_heat_simulation
+                            : NULL;
   s->flow = plan->matrix ? 0 : rule->velocity * plan->pipe[s->of->pipe].area;
   s->steps = plan->matrix ? rule->finer : steps_of(s);
   memcpy(s->chance, &rule->seed, sizeof s->chance);
@@ -179,10 +176,7 @@ int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *p
     (void)erand48(s->chance);
   int status = pipe_simulation_make_sensors(s);
   if (status == 0)
-    status = plan->matrix    ? hk_matrix_simulation_open(&s->matrix, plan, &s->rule, s->chance)
-             : plan->network ? hk_network_simulation_open(&s->network, plan, &s->rule, s->chance)
-             : plan->heat    ? hk_heat_simulation_open(&s->warm, plan, &s->rule, s->chance)
-                             : make_pipes(s);
+    status = s->kind ? s->kind->open(&s->process, plan, &s->rule, s->chance) : make_pipes(s);
   if (status != 0) {
     hk_simulation_close(s);
     return status;
@@ -198,9 +192,8 @@ void hk_simulation_close(struct hk_simulation *s)
 {
   if (!s)
     return;
-  hk_heat_simulation_close(s->warm);
-  hk_network_simulation_close(s->network);
-  hk_matrix_simulation_close(s->matrix);
+  if (s->process)
+    s->kind->close(s->process);
   hk_pipeline_close(&s->line);
   free(s->cell);
   free(s->sink);
@@ -222,12 +215,8 @@ static void leak(struct hk_simulation *s)
 static int pipe_simulation_step(struct hk_simulation *s, double dt)
 {
   s->time = ((double)++s->count / s->steps - 1) * s->rule.interval;
-  if (s->warm)
-    return hk_heat_simulation_step(s->warm, s->time, dt);
-  if (s->network)
-    return hk_network_simulation_step(s->network, s->time, dt);
-  if (s->matrix)
-    return hk_matrix_simulation_step(s->matrix, s->time, dt);
+  if (s->kind)
+    return s->kind->step(s->process, s->time, dt);
   hk_simulated_move_on(&s->pump, s->time, dt, RAMP, 2 * s->rule.moves, s->chance);
   hk_simulated_move_on(&s->valve, s->time, dt, RAMP, 2 * s->rule.moves, s->chance);
   if (s->rule.moves > 0)

@@ -1,5 +1,4 @@
-/* Simulated recordings of a line of pipes, of a heat line (heat_simulation.h) or a network (network_simulation.h), or
- * a process given as matrices (matrix_simulation.h): the readings
+/* Simulated recordings of a line of pipes, or of another process (simulation_kind.h): the readings
  * of a model file's sensors while a pump at the first node and a valve at the last one are moved from time to time, pipes leak,
  * and sensors fail.
  *
