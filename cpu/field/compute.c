@@ -122,11 +122,9 @@ static void compute_residuals(struct hk_field *f, const struct hk_field_open *op
     compute_keep(f);
     compute_choose(f);
   }
-  for (uint32_t i = 0; i < f->top; i++) {
-    const float c = f->residual.errors[i] > HK_RESIDUAL_SETTLE ? f->residual.error[i] : 0;
+  for (uint32_t i = 0; i < f->top; i++)
     out->said += !isnan(f->value[i]);
-    out->out += !isnan(f->value[i]) && c > 0 && fabsf(f->residual.now.off[i]) > f->residual.rule.clip * c;
-  }
+  out->out = f->residual.out;
 }
 
 /* Computes the model's output for a row, the one before `next`. */

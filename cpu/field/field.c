@@ -24,6 +24,7 @@ int hk_field_new(struct hk_field **out, const struct hk_field_rule *r)
   f->rule = *r;
   f->next = f->newest = HK_FIELD_NEVER;
   f->residual.rule = hk_field_residual_rule(r);
+  f->residual.shows = r->neighbours == HK_FIELD_AUTO; /* the ring keeps it */
   f->open = calloc(r->wait + 1, sizeof *f->open);
   f->offload = calloc(1, sizeof *f->offload);
   if (!f->open || !f->offload) {
@@ -378,7 +379,9 @@ static bool close_row(struct hk_field *f, struct hk_field_row *out)
     return false;
   f->waiting -= n;
   sweep(f);
-  memcpy(f->time, open->time, f->top * sizeof *f->time);
+  int64_t *const times = open->time; /* where there is no value, no time is looked at */
+  open->time = f->time;
+  f->time = times;
   *out = (struct hk_field_row){ .n = f->top, .time = f->time, .value = f->value, .latest = latest, .own = NAN };
   hk_field_compute(f, open, out);
   for (uint32_t i = 0; i < f->top; i++)

@@ -1,10 +1,10 @@
 /* Computes the rows of a large field on a device that has a copy of the columns of the host: of a residual (residual.h), or of a
- * line (focus.h). The host's columns are as of the last hk_offload_look or hk_offload_change; what is read after each row (z,
- * off, errors and error of a residual; value and blamed of a line) is copied back with the row.
+ * line (focus.h). The host's columns are as of the last hk_offload_look or hk_offload_change; what is read after each row (out,
+ * and z if it shows, of a residual; value and blamed of a line) is copied back with the row.
  *
  * The outputs of a row go back to the host, which makes points of the derived sensors of them, although these may be on the same
- * device: subscribers, alerts and the order of points need them there, and the way there and back, 44 bytes a node, is less than
- * a tenth of what their scores take (tests/bench/results/cuda-residual.txt).
+ * device: the journal, subscribers, alerts and the order of points need them there, and the way back up is a hundredth of what a
+ * row takes (tests/bench/results/cuda-field-row.txt).
  *
  * The device gives the same bits as hk_residual_row and hk_focus_row, so it does not matter which rows it computed. A device that
  * fails is not used again: the field continues from the columns of the host. Thread: the field's. */

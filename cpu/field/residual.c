@@ -19,8 +19,8 @@ void hk_residual_columns(const struct hk_residual_rule *r, struct hk_residual_co
     COLUMN(slow, 1),       COLUMN(loud, 1),       COLUMN(last, 1),
     COLUMN(settled, 1),    COLUMN(learned, 1),    COLUMN(errors, 1),
     COLUMN(refused, 1),    COLUMN(made, 1),       COLUMN(ripe, q),
-    COLUMN(now.z, 1),      COLUMN(now.guess, 1),  COLUMN(now.off, 1),
-    COLUMN(now.seen, 1),   COLUMN(now.lesson, 1),
+    COLUMN(now.z, 1),      COLUMN(now.guess, 1),  COLUMN(now.seen, 1),
+    COLUMN(now.lesson, 1),
   };
 #undef COLUMN
   memcpy(out, all, sizeof all);
@@ -51,7 +51,7 @@ static char *number_at(const struct hk_residual *f, const struct hk_residual_col
 static void clear(const struct hk_residual *f, uint32_t from)
 {
   for (uint32_t i = from; i < f->room; i++)
-    f->last[i] = f->now.z[i] = f->now.guess[i] = f->now.off[i] = NAN;
+    f->last[i] = f->now.z[i] = f->now.guess[i] = NAN;
   for (uint32_t k = 0; k < f->rule.neighbours; k++)
     for (uint32_t i = from; i < f->room; i++)
       f->neighbour[hk_residual_at(f->rule.neighbours, k, i)] = HK_RESIDUAL_NONE;
@@ -86,7 +86,7 @@ int hk_residual_grow(struct hk_residual *f, uint32_t nodes)
 {
   struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
   const uint32_t room = (nodes + HK_RESIDUAL_LANES - 1) / HK_RESIDUAL_LANES * HK_RESIDUAL_LANES, before = f->room;
-  struct hk_residual grown = { .rule = f->rule, .room = room, .rows = f->rows };
+  struct hk_residual grown = { .rule = f->rule, .room = room, .rows = f->rows, .shows = f->shows };
   hk_residual_columns(&f->rule, column);
   for (uint32_t c = 0; c < HK_RESIDUAL_COLUMNS; c++) {
     const size_t node = column[c].bytes * column[c].numbers;
@@ -115,8 +115,9 @@ void hk_residual_row(struct hk_residual *f, const double *x, double *r)
     hk_residual_show(f, i);
   for (uint32_t i = 0; i < f->room; i++)
     r[i] = hk_residual_predict(f, i);
+  f->out = 0;
   for (uint32_t i = 0; i < f->room; i++)
-    hk_residual_learn(f, i);
+    f->out += hk_residual_learn(f, i);
   if (++f->rows % f->rule.refit == 0)
     for (uint32_t i = 0; i < f->room; i++)
       hk_residual_refit(f, i);
@@ -146,7 +147,7 @@ void hk_residual_forget(struct hk_residual *f, uint32_t i)
       memset(number_at(f, &column[c], k, i), 0, column[c].bytes);
   for (uint32_t k = 0; k < f->rule.neighbours; k++)
     f->neighbour[hk_residual_at(f->rule.neighbours, k, i)] = HK_RESIDUAL_NONE;
-  f->last[i] = f->now.z[i] = f->now.guess[i] = f->now.off[i] = NAN;
+  f->last[i] = f->now.z[i] = f->now.guess[i] = NAN;
 }
 
 /* --- state ----------------------------------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
  *
  *   1 hk_residual_standardise  reads  x                            writes z, settled, mean, spread
  *   2 hk_residual_show         reads  z, last of neighbours        writes seen
- *   3 hk_residual_predict      reads  seen of neighbours           writes guess, off, lesson, and r
+ *   3 hk_residual_predict      reads  seen of neighbours           writes guess, lesson, and r
  *   4 hk_residual_learn        reads  lesson of neighbours         writes product, target, total, error, fast, slow, loud, last
  *
  * The data read of a neighbour is in two small records of 8 bytes, so that each costs one memory access. After pass 4 of
@@ -96,7 +96,7 @@ struct hk_residual_lesson {
 
 /* Columns of the current row: one number for each node. */
 struct hk_residual_now {
-  float *z, *guess, *off; /* off: e; NaN: none */
+  float *z, *guess; /* guess: p; NaN: none, or nothing may be said of it */
   struct hk_residual_seen *seen;
   struct hk_residual_lesson *lesson;
 };
@@ -106,6 +106,8 @@ struct hk_residual {
   struct hk_residual_rule rule;
   uint32_t room;       /* capacity of the columns, in nodes */
   uint64_t rows;       /* rows processed */
+  uint32_t out;        /* nodes of the last row whose |e| is beyond clip c */
+  bool shows;          /* z of a row is looked at behind it, wherever it is processed */
   uint32_t *neighbour; /* q; HK_RESIDUAL_NONE */
   float *weight;       /* q + 1: w; 0 for neighbours that are not ripe */
   double *product;     /* (q + 1)(q + 2)/2: G, a and b <= a at a(a + 1)/2 + b */
@@ -291,16 +293,16 @@ HK_INLINE float hk_residual_bound(uint32_t errors, float error)
 /* Result of a row for a node. */
 struct hk_residual_verdict {
   double r;
-  float guess, off;
+  float guess;
   struct hk_residual_lesson lesson;
 };
 
 /* The verdict on a node without z or without w. */
 HK_INLINE struct hk_residual_verdict hk_residual_silence(const struct hk_residual_seen *own)
 {
-  const struct hk_residual_verdict none = {
-    (double)NAN, NAN, NAN, { own->h == own->h ? own->h : 0, hk_residual_there(own) ? HK_RESIDUAL_THERE : 0 }
-  };
+  const struct hk_residual_verdict none = { (double)NAN,
+                                            NAN,
+                                            { own->h == own->h ? own->h : 0, hk_residual_there(own) ? HK_RESIDUAL_THERE : 0 } };
   return none;
 }
 
@@ -309,12 +311,12 @@ HK_INLINE struct hk_residual_verdict hk_residual_judge(const struct hk_residual 
                                                        const struct hk_residual_view *v, float level, double spread, float bound)
 {
   struct hk_residual_verdict out = hk_residual_silence(own);
-  out.guess = v->sum + level;
   if (2 * v->missing > v->all)
     return out;
-  out.off = own->h - out.guess;
-  out.r = hk_residual_tag(spread * (double)out.off, v->blamed);
-  if (bound > 0 && fabsf(out.off) > 4 * f->rule.clip * bound)
+  out.guess = v->sum + level;
+  const float off = own->h - out.guess;
+  out.r = hk_residual_tag(spread * (double)off, v->blamed);
+  if (bound > 0 && fabsf(off) > 4 * f->rule.clip * bound)
     out.lesson.kind |= HK_RESIDUAL_WILD;
   return out;
 }
@@ -335,23 +337,24 @@ HK_INLINE double hk_residual_predict(const struct hk_residual *f, uint32_t i)
                             hk_residual_bound(f->errors[i], f->error[i]));
   }
   f->now.guess[i] = out.guess;
-  f->now.off[i] = out.off;
   f->now.lesson[i] = out.lesson;
   return out.r;
 }
 
-/* Adds the error of a node to its means. */
-HK_INLINE void hk_residual_mean_error(const struct hk_residual *f, uint32_t i)
+/* Adds error e of a node to its means. Returns whether it is beyond clip c. */
+HK_INLINE bool hk_residual_mean_error(const struct hk_residual *f, uint32_t i, float off)
 {
   const float c = hk_residual_bound(f->errors[i], f->error[i]);
-  const float e = c > 0 ? hk_residual_within(f->now.off[i], 5 * c) : f->now.off[i];
+  const float e = c > 0 ? hk_residual_within(off, 5 * c) : off;
   const float n = (float)(f->errors[i] += f->errors[i] < UINT32_MAX), slowly = (float)(1 - f->rule.forget), first = 1 / n;
   const bool new_one = n <= HK_RESIDUAL_SETTLE;
-  f->error[i] += (fabsf(e) - f->error[i]) * (new_one || first > slowly ? first : slowly);
-  const float far = c > 0 ? hk_residual_within(f->now.off[i], 1000 * c) : f->now.off[i];
+  const float error = f->error[i] + (fabsf(e) - f->error[i]) * (new_one || first > slowly ? first : slowly);
+  const float far = c > 0 ? hk_residual_within(off, 1000 * c) : off;
+  f->error[i] = error;
   f->loud[i] += (fabsf(far) - f->loud[i]) * (first > f->rule.fast ? first : f->rule.fast);
   f->fast[i] += (far - f->fast[i]) * (first > f->rule.fast ? first : f->rule.fast);
   f->slow[i] += (e - f->slow[i]) * (first > f->rule.slow ? first : f->rule.slow);
+  return !new_one && error > 0 && fabsf(off) > f->rule.clip * error;
 }
 
 /* Adds a row to a sum of a node: G with u_a and u_b, b with u_a and the node's z. */
@@ -380,17 +383,26 @@ HK_INLINE void hk_residual_add(const struct hk_residual *f, uint32_t i, const fl
   hk_residual_count_row(f, i);
 }
 
-/* Pass 4, in parts. Determines the value that a node with z learns, and adds its error to the means. False: none, because one of
- * its neighbours was wild, or it had no error although w exists. */
-HK_INLINE bool hk_residual_lesson_of(const struct hk_residual *f, uint32_t i, bool wild, float *z)
+/* Pass 4, in parts. What a node with z does with a row. */
+struct hk_residual_use {
+  bool learns; /* not if one of its neighbours was wild, or it has no error although w exists */
+  bool out;    /* its |e| is beyond clip c */
+  float z;     /* the value that it learns */
+};
+
+/* Determines that, and adds the node's error to the means. */
+HK_INLINE struct hk_residual_use hk_residual_use_of(const struct hk_residual *f, uint32_t i, bool wild)
 {
-  *z = f->now.z[i];
-  if (f->now.off[i] != f->now.off[i])
-    return !wild && !f->made[i];
+  const float z = f->now.z[i], guess = f->now.guess[i], off = z - guess;
+  struct hk_residual_use use = { !wild, false, z };
+  if (off != off) {
+    use.learns = !wild && !f->made[i];
+    return use;
+  }
   const float c = hk_residual_bound(f->errors[i], f->error[i]);
-  *z = c > 0 ? f->now.guess[i] + hk_residual_within(f->now.off[i], f->rule.clip * c) : *z;
-  hk_residual_mean_error(f, i);
-  return !wild;
+  use.z = c > 0 ? guess + hk_residual_within(off, f->rule.clip * c) : z;
+  use.out = hk_residual_mean_error(f, i, off);
+  return use;
 }
 
 /* Counts the rows with a value of each neighbour; there: one bit for each neighbour. */
@@ -401,16 +413,16 @@ HK_INLINE void hk_residual_ripen(const struct hk_residual *f, uint32_t i, uint32
       f->ripe[hk_residual_at(f->rule.neighbours, k, i)]++;
 }
 
-/* Pass 4. */
-HK_INLINE void hk_residual_learn(const struct hk_residual *f, uint32_t i)
+/* Pass 4. Returns whether the node's |e| is beyond clip c. */
+HK_INLINE bool hk_residual_learn(const struct hk_residual *f, uint32_t i)
 {
   const uint32_t q = f->rule.neighbours;
-  float u[HK_RESIDUAL_NEIGHBOURS_MAX + 1], z;
+  float u[HK_RESIDUAL_NEIGHBOURS_MAX + 1];
   uint32_t there = 0;
   bool wild = false;
   f->last[i] = f->now.seen[i].h;
   if (f->now.z[i] != f->now.z[i])
-    return;
+    return false;
   for (uint32_t k = 0; k < q; k++) {
     const uint32_t j = f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
     struct hk_residual_lesson from = { 0, 0 };
@@ -421,10 +433,12 @@ HK_INLINE void hk_residual_learn(const struct hk_residual *f, uint32_t i)
     wild |= (from.kind & HK_RESIDUAL_WILD) != 0;
   }
   u[q] = 1;
-  if (!hk_residual_lesson_of(f, i, wild, &z))
-    return;
-  hk_residual_ripen(f, i, there);
-  hk_residual_add(f, i, u, z);
+  const struct hk_residual_use use = hk_residual_use_of(f, i, wild);
+  if (use.learns) {
+    hk_residual_ripen(f, i, there);
+    hk_residual_add(f, i, u, use.z);
+  }
+  return use.out;
 }
 
 /* --- residual.c: the same on the host ------------------------------------------------------------------------------- */
@@ -434,7 +448,7 @@ struct hk_residual_column {
   size_t at, bytes, numbers;
 };
 #define HK_RESIDUAL_STATE 18u /* the first columns, which are state; the others belong to a row */
-#define HK_RESIDUAL_COLUMNS (HK_RESIDUAL_STATE + 5u)
+#define HK_RESIDUAL_COLUMNS (HK_RESIDUAL_STATE + 4u)
 
 /* hk_residual_columns: describes all columns. get, set: the memory of one. */
 void hk_residual_columns(const struct hk_residual_rule *rule, struct hk_residual_column out[HK_RESIDUAL_COLUMNS]);

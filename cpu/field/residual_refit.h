@@ -64,6 +64,23 @@ HK_INLINE bool hk_residual_is_due(const struct hk_residual *f, uint32_t i, uint3
   return n_ripe >= 2 && f->learned[i] >= HK_RESIDUAL_SETTLE;
 }
 
+#define HK_RESIDUAL_SIDE_BY_SIDE 4u /* sums that do not wait for each other */
+
+/* Column j of the rows from i on, less what the columns before it have of them. */
+HK_INLINE void hk_residual_reduce(const struct hk_residual_ridge *m, uint32_t i, uint32_t j)
+{
+  double sum[HK_RESIDUAL_SIDE_BY_SIDE];
+  for (uint32_t s = 0; s < HK_RESIDUAL_SIDE_BY_SIDE; s++)
+    sum[s] = *hk_residual_matrix(m, i + s, j);
+  for (uint32_t k = 0; k < j; k++) {
+    const double l = *hk_residual_matrix(m, j, k);
+    for (uint32_t s = 0; s < HK_RESIDUAL_SIDE_BY_SIDE; s++)
+      sum[s] -= *hk_residual_matrix(m, i + s, k) * l;
+  }
+  for (uint32_t s = 0; s < HK_RESIDUAL_SIDE_BY_SIDE; s++)
+    *hk_residual_matrix(m, i + s, j) = sum[s];
+}
+
 /* Solves m x = v in place, m = L D L^T. False: a pivot is too small, and both are overwritten. */
 HK_INLINE bool hk_residual_solve(const struct hk_residual_ridge *m)
 {
@@ -78,7 +95,10 @@ HK_INLINE bool hk_residual_solve(const struct hk_residual_ridge *m)
     if (!(pivot >= HK_RESIDUAL_PIVOT * diagonal) || !(pivot > 0))
       return false;
     *hk_residual_matrix(m, j, j) = pivot;
-    for (uint32_t i = j + 1; i < m->n; i++) {
+    uint32_t i = j + 1;
+    for (; i + HK_RESIDUAL_SIDE_BY_SIDE <= m->n; i += HK_RESIDUAL_SIDE_BY_SIDE)
+      hk_residual_reduce(m, i, j);
+    for (; i < m->n; i++) {
       double sum = *hk_residual_matrix(m, i, j);
       for (uint32_t k = 0; k < j; k++)
         sum -= *hk_residual_matrix(m, i, k) * *hk_residual_matrix(m, j, k);

@@ -14,26 +14,55 @@
 #include <stdlib.h>
 
 #define ALIGNMENT 256u
-#define DESK_NODE 32u /* bytes for each node: x and r, or r and the columns copied with it */
+#define DESK_NODE 12u /* bytes for each node: x, or r and z; and `out` of the field */
 
 struct hk_residual_gpu {
-  struct hk_residual columns; /* whose memory is the device's */
+  struct hk_residual_resident field; /* whose memory is the device's */
   struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
   char *memory;
   double *x, *r; /* a row, on the device */
   struct hk_desk desk;
 };
 
+static uint64_t aligned(uint64_t bytes)
+{
+  return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
 static uint64_t column_bytes(const struct hk_residual_column *c, uint32_t room)
 {
-  return ((uint64_t)c->bytes * c->numbers * room + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  return aligned((uint64_t)c->bytes * c->numbers * room);
+}
+
+/* Places memory of the device in order. NULL: it is only counted. */
+static char *residual_gpu_place(char *memory, uint64_t *at, uint64_t bytes)
+{
+  char *const here = memory ? memory + *at : NULL;
+  *at += aligned(bytes);
+  return here;
+}
+
+/* Places everything, except for the columns that the host has, too. Returns the bytes. */
+static uint64_t residual_gpu_place_own(struct hk_residual_gpu *g, const struct hk_residual_rule *rule, uint64_t room,
+                                       char *memory)
+{
+  const uint64_t q = rule->neighbours;
+  struct hk_residual_resident *t = &g->field;
+  uint64_t at = 0;
+  g->x = (double *)(void *)residual_gpu_place(memory, &at, room * sizeof *g->x);
+  g->r = (double *)(void *)residual_gpu_place(memory, &at, room * sizeof *g->r);
+  t->offset = (uint32_t *)(void *)residual_gpu_place(memory, &at, (q + 1) / 2 * room * sizeof *t->offset);
+  t->slice = (struct hk_residual_slice *)(void *)residual_gpu_place(memory, &at, room / HK_RESIDUAL_LANES * sizeof *t->slice);
+  t->heard = (float *)(void *)residual_gpu_place(memory, &at, HK_RESIDUAL_WAITING * (q + 1) * room * sizeof *t->heard);
+  t->learns = (uint32_t *)(void *)residual_gpu_place(memory, &at, room * sizeof *t->learns);
+  t->out = (uint32_t *)(void *)residual_gpu_place(memory, &at, sizeof *t->out);
+  return at;
 }
 
 uint64_t hk_residual_gpu_bytes(const struct hk_residual_rule *rule, uint32_t room)
 {
   struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
-  const struct hk_residual_column row = { 0, sizeof(double), 1 };
-  uint64_t bytes = 2 * column_bytes(&row, room);
+  uint64_t bytes = residual_gpu_place_own(&(struct hk_residual_gpu){ .memory = NULL }, rule, room, NULL);
   hk_residual_columns(rule, column);
   for (uint32_t c = 0; c < HK_RESIDUAL_COLUMNS; c++)
     bytes += column_bytes(&column[c], room);
@@ -42,15 +71,12 @@ uint64_t hk_residual_gpu_bytes(const struct hk_residual_rule *rule, uint32_t roo
 
 static void residual_gpu_lay_out(struct hk_residual_gpu *g)
 {
-  const uint32_t room = g->columns.room;
-  const struct hk_residual_column row = { 0, sizeof(double), 1 };
-  char *at = g->memory;
+  struct hk_residual *f = &g->field.of;
+  char *at = g->memory + residual_gpu_place_own(g, &f->rule, f->room, g->memory);
   for (uint32_t c = 0; c < HK_RESIDUAL_COLUMNS; c++) {
-    hk_residual_set(&g->columns, &g->column[c], at);
-    at += column_bytes(&g->column[c], room);
+    hk_residual_set(f, &g->column[c], at);
+    at += column_bytes(&g->column[c], f->room);
   }
-  g->x = (double *)(void *)at;
-  g->r = (double *)(void *)(at + column_bytes(&row, room));
 }
 
 int hk_residual_gpu_open(struct hk_residual_gpu **out, const struct hk_residual *host, uint32_t device, char *error, size_t size)
@@ -62,9 +88,9 @@ int hk_residual_gpu_open(struct hk_residual_gpu **out, const struct hk_residual 
     snprintf(error, size, "no memory");
     return -ENOMEM;
   }
-  g->columns = (struct hk_residual){ .rule = host->rule, .room = host->room };
+  g->field.of = (struct hk_residual){ .rule = host->rule, .room = host->room };
   hk_residual_columns(&host->rule, g->column);
-  cudaError_t failed = (cudaError_t)hk_desk_open(&g->desk, (int)device, (size_t)host->room * DESK_NODE);
+  cudaError_t failed = (cudaError_t)hk_desk_open(&g->desk, (int)device, (size_t)host->room * DESK_NODE + sizeof(uint32_t));
   if (!failed)
     failed = cudaMalloc((void **)&g->memory, bytes);
   if (failed) {
@@ -88,31 +114,41 @@ void hk_residual_gpu_close(struct hk_residual_gpu *g)
   free(g);
 }
 
-/* Launches the passes of one row. */
-static cudaError_t residual_gpu_launch(struct hk_residual_gpu *g, const double *x, double *r)
+/* Adds the waiting rows to the sums. */
+static cudaError_t residual_gpu_sum(struct hk_residual_gpu *g)
 {
-  const struct hk_residual *f = &g->columns;
-  const bool refit = ++g->columns.rows % f->rule.refit == 0;
-  int failed = hk_residual_launch_standardise(f, x, r, g->desk.stream);
-  if (!failed)
-    failed = hk_residual_launch_show(f, x, r, g->desk.stream);
-  if (!failed)
-    failed = hk_residual_launch_predict(f, x, r, g->desk.stream);
-  if (!failed)
-    failed = hk_residual_launch_learn(f, x, r, g->desk.stream);
-  if (!failed && refit)
-    failed = hk_residual_launch_refit(f, x, r, g->desk.stream);
+  const int failed = g->field.waiting > 0 ? hk_residual_launch_sum(&g->field, NULL, NULL, g->desk.stream) : 0;
+  g->field.waiting = 0;
   return (cudaError_t)failed;
 }
 
-const struct hk_residual *hk_residual_gpu_columns(const struct hk_residual_gpu *g)
+/* Launches the passes of one row. */
+static cudaError_t residual_gpu_launch(struct hk_residual_gpu *g, const double *x, double *r)
 {
-  return &g->columns;
+  struct hk_residual_resident *t = &g->field;
+  const bool refit = ++t->of.rows % t->of.rule.refit == 0;
+  int failed = hk_residual_launch_standardise(t, x, r, g->desk.stream);
+  if (!failed)
+    failed = hk_residual_launch_show(t, x, r, g->desk.stream);
+  if (!failed)
+    failed = hk_residual_launch_predict(t, x, r, g->desk.stream);
+  if (!failed)
+    failed = hk_residual_launch_learn(t, x, r, g->desk.stream);
+  if (!failed && (++t->waiting == HK_RESIDUAL_WAITING || refit))
+    failed = (int)residual_gpu_sum(g);
+  if (!failed && refit)
+    failed = hk_residual_launch_refit(t, x, r, g->desk.stream);
+  return (cudaError_t)failed;
+}
+
+const struct hk_residual_resident *hk_residual_gpu_field(const struct hk_residual_gpu *g)
+{
+  return &g->field;
 }
 
 int hk_residual_gpu_rows(struct hk_residual_gpu *g, const double *x, double *r, uint32_t n)
 {
-  const size_t room = g->columns.room, bytes = room * sizeof *x;
+  const size_t room = g->field.of.room, bytes = room * sizeof *x;
   cudaError_t failed = cudaSetDevice(g->desk.device);
   for (uint32_t row = 0; !failed && row < n; row++) {
     failed = cudaMemcpyAsync(g->x, x + row * room, bytes, cudaMemcpyHostToDevice, g->desk.stream);
@@ -126,7 +162,7 @@ int hk_residual_gpu_rows(struct hk_residual_gpu *g, const double *x, double *r, 
 
 int hk_residual_gpu_rows_there(struct hk_residual_gpu *g, const double *x, double *r, uint32_t n)
 {
-  const size_t room = g->columns.room;
+  const size_t room = g->field.of.room;
   cudaError_t failed = cudaSetDevice(g->desk.device);
   for (uint32_t row = 0; !failed && row < n; row++)
     failed = residual_gpu_launch(g, x + row * room, r + row * room);
@@ -139,8 +175,8 @@ static int copy(struct hk_residual_gpu *g, const struct hk_residual *host, bool 
   int status = 0;
   for (uint32_t c = 0; status == 0 && c < HK_RESIDUAL_COLUMNS; c++) {
     const struct hk_residual_column *column = &g->column[c];
-    const size_t bytes = column->bytes * column->numbers * g->columns.room;
-    void *here = hk_residual_get(host, column), *there = hk_residual_get(&g->columns, column);
+    const size_t bytes = column->bytes * column->numbers * g->field.of.room;
+    void *here = hk_residual_get(host, column), *there = hk_residual_get(&g->field.of, column);
     status = up ? hk_desk_up(&g->desk, there, here, bytes) : hk_desk_down(&g->desk, here, there, bytes);
   }
   return status;
@@ -148,14 +184,18 @@ static int copy(struct hk_residual_gpu *g, const struct hk_residual *host, bool 
 
 int hk_residual_gpu_write(struct hk_residual_gpu *g, const struct hk_residual *host)
 {
-  g->columns.rows = host->rows;
-  return copy(g, host, true);
+  const int status = copy(g, host, true);
+  g->field.of.rows = host->rows;
+  g->field.waiting = 0;
+  return status != 0 ? status : hk_desk_wait(&g->desk, hk_residual_launch_pack(&g->field, NULL, NULL, g->desk.stream));
 }
 
 int hk_residual_gpu_read(struct hk_residual_gpu *g, struct hk_residual *host)
 {
-  host->rows = g->columns.rows;
-  return copy(g, host, false);
+  const int failed = (int)cudaSetDevice(g->desk.device),
+            status = hk_desk_wait(&g->desk, failed ? failed : (int)residual_gpu_sum(g));
+  host->rows = g->field.of.rows;
+  return status != 0 ? status : copy(g, host, false);
 }
 
 /* --- for fields (cpu/field/offload.h) ---------------------------------------------------------------------------------- */
@@ -174,18 +214,13 @@ static void residual_gpu_device_close(void *columns)
   hk_residual_gpu_close(columns);
 }
 
-/* What comes with a row goes down behind r, each from a whole column of the row on. */
+/* What comes with a row goes down behind r. */
 static int residual_gpu_device_row(void *columns, void *of, int64_t row, const double *x, double *r, char *error, size_t size)
 {
   struct hk_residual_gpu *g = columns;
   struct hk_residual *host = of;
-  const struct hk_residual *f = &g->columns;
-  const size_t n = f->room, wide = n * sizeof(double), narrow = n * sizeof(float);
-  const struct {
-    void *here;
-    const void *there;
-  } more[] = { { host->now.z, f->now.z }, { host->now.off, f->now.off }, { host->errors, f->errors }, { host->error, f->error } };
-  const uint32_t n_more = sizeof more / sizeof *more;
+  const struct hk_residual *f = &g->field.of;
+  const size_t n = f->room, wide = n * sizeof *r, narrow = host->shows ? n * sizeof *f->now.z : 0;
   cudaError_t failed = cudaSetDevice(g->desk.device);
   (void)row;
   memcpy(g->desk.memory, x, wide);
@@ -195,21 +230,24 @@ static int residual_gpu_device_row(void *columns, void *of, int64_t row, const d
     failed = residual_gpu_launch(g, g->x, g->r);
   if (!failed)
     failed = cudaMemcpyAsync(g->desk.memory, g->r, wide, cudaMemcpyDeviceToHost, g->desk.stream);
-  for (uint32_t k = 0; !failed && k < n_more; k++)
-    failed = cudaMemcpyAsync(g->desk.memory + wide + k * narrow, more[k].there, narrow, cudaMemcpyDeviceToHost, g->desk.stream);
+  if (!failed && narrow > 0)
+    failed = cudaMemcpyAsync(g->desk.memory + wide, f->now.z, narrow, cudaMemcpyDeviceToHost, g->desk.stream);
+  if (!failed)
+    failed =
+        cudaMemcpyAsync(g->desk.memory + wide + narrow, g->field.out, sizeof host->out, cudaMemcpyDeviceToHost, g->desk.stream);
   const int status = hk_desk_wait(&g->desk, (int)failed);
   if (status != 0)
     return hk_desk_tell(status, error, size);
   memcpy(r, g->desk.memory, wide);
-  for (uint32_t k = 0; k < n_more; k++)
-    memcpy(more[k].here, g->desk.memory + wide + k * narrow, narrow);
+  memcpy(host->now.z, g->desk.memory + wide, narrow);
+  memcpy(&host->out, g->desk.memory + wide + narrow, sizeof host->out);
   host->rows = f->rows;
   return 0;
 }
 
 static int residual_gpu_device_read(void *columns, void *host, char *error, size_t size)
 {
-  return hk_desk_tell(copy(columns, host, false), error, size);
+  return hk_desk_tell(hk_residual_gpu_read(columns, host), error, size);
 }
 
 static int residual_gpu_device_write(void *columns, const void *host, char *error, size_t size)

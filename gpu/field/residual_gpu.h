@@ -15,6 +15,7 @@ extern "C" {
 #endif
 
 struct hk_residual_gpu;
+struct hk_residual_resident; /* residual_kernels.h */
 
 /* Bytes of device memory for a field with room for `room` nodes. */
 uint64_t hk_residual_gpu_bytes(const struct hk_residual_rule *rule, uint32_t room);
@@ -27,11 +28,11 @@ void hk_residual_gpu_close(struct hk_residual_gpu *g); /* NULL is allowed */
 /* Processes n rows as hk_residual_row: x and r have n times room values, row after row. Returns 0, -ENOMEM or -EIO; after an
  * error the columns on the device are undefined. */
 int hk_residual_gpu_rows(struct hk_residual_gpu *g, const double *x, double *r, uint32_t n);
-/* For benchmarks: the same with x and r in device memory; and the columns there. */
+/* For benchmarks: the same with x and r in device memory; and the field there. */
 int hk_residual_gpu_rows_there(struct hk_residual_gpu *g, const double *x, double *r, uint32_t n);
-const struct hk_residual *hk_residual_gpu_columns(const struct hk_residual_gpu *g);
+const struct hk_residual_resident *hk_residual_gpu_field(const struct hk_residual_gpu *g);
 
-/* Copies the columns from (write) or to (read) a field with the same rule and room. Returns 0 or -EIO. */
+/* Copies the columns from (write) or to (read) a field with the same rule and room. Returns 0, -ETIMEDOUT or -EIO. */
 int hk_residual_gpu_write(struct hk_residual_gpu *g, const struct hk_residual *host);
 int hk_residual_gpu_read(struct hk_residual_gpu *g, struct hk_residual *host);
 

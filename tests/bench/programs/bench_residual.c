@@ -119,9 +119,9 @@ static double field_us(struct ours *o, struct hk_residual *f, const double *x, d
   return median(t, RUNS);
 }
 
-typedef int pass_launch(const struct hk_residual *f, const double *x, double *r, struct CUstream_st *stream);
+typedef int pass_launch(const struct hk_residual_resident *f, const double *x, double *r, struct CUstream_st *stream);
 
-static double pass_us(pass_launch *pass, const struct hk_residual *f, const struct ours *o)
+static double pass_us(pass_launch *pass, const struct hk_residual_resident *f, const struct ours *o)
 {
   double t[RUNS];
   for (uint32_t run = 0; run < RUNS; run++) {
@@ -136,23 +136,43 @@ static double pass_us(pass_launch *pass, const struct hk_residual *f, const stru
   return median(t, RUNS);
 }
 
+/* Bytes that the neighbours of a node have on the device, on average. */
+static double neighbour_bytes(const struct hk_residual_resident *f, uint32_t q)
+{
+  const uint32_t slices = f->of.room / HK_RESIDUAL_LANES;
+  struct hk_residual_slice *slice = malloc(slices * sizeof *slice);
+  double bits = 0;
+  if (!slice)
+    check("memory", -1);
+  check("cudaMemcpy", (int)cudaMemcpy(slice, f->slice, slices * sizeof *slice, cudaMemcpyDeviceToHost));
+  for (uint32_t s = 0; s < slices; s++)
+    bits += slice[s].bits;
+  free(slice);
+  return bits / slices * q / 8;
+}
+
 static void passes(const struct ours *o, uint32_t n, uint32_t q)
 {
-  const double columns = (q + 1.0) * (q + 2) / 2 + q + 1;
+  struct hk_residual_resident f = *hk_residual_gpu_field(o->g);
+
+  const double columns = (q + 1.0) * (q + 2) / 2 + q + 1, packed = neighbour_bytes(&f, q), heard = 4.0 * (q + 1);
   const struct {
     const char *name;
     pass_launch *launch;
     double bytes; /* a node */
+    uint32_t waiting;
   } all[] = {
-    { "standardise", hk_residual_launch_standardise, 8 + 16 + 4 + 4 },
-    { "show", hk_residual_launch_show, 4 + 4 + 8 + 4 + 4 + 16 },
-    { "predict", hk_residual_launch_predict, q * 8.0 + 4 + 4 + 4 + 16 + 8 + 8 + 8 + 8 + 8 },
-    { "learn", hk_residual_launch_learn, q * 4.0 + q * 4 + 4 + 16 + 8 + 8 + 8 + 24 + 24 + 8 + 16 * columns },
-    { "refit", hk_residual_launch_refit, q * 4.0 + 8 * columns + 4 * (q + 1) + 16 },
+    { "standardise", hk_residual_launch_standardise, 8 + 16 + 4 + 4, 0 },
+    { "show", hk_residual_launch_show, 4 + 4 + 4 + 4 + 4 + 8, 0 },
+    { "predict", hk_residual_launch_predict, packed + 4.0 * (q + 1) + 8 + 8 + 8 + 4 + 4 + 8 + 8, 0 },
+    { "learn", hk_residual_launch_learn, packed + 4 + 4 + 8 + 8 + 4 + 5 * 8 + 16 + 8 + heard + 4, 0 },
+    { "sum, all", hk_residual_launch_sum, HK_RESIDUAL_WAITING * heard + 4 + 16 * columns, HK_RESIDUAL_WAITING },
+    { "refit", hk_residual_launch_refit, q * 4.0 + 8 * columns + 4 * (q + 1) + 16, 0 },
   };
-  const struct hk_residual *f = hk_residual_gpu_columns(o->g);
+  printf("  neighbours have %.1f bytes a node\n", packed);
   for (size_t p = 0; p < sizeof all / sizeof *all; p++) {
-    const double us = pass_us(all[p].launch, f, o);
+    f.waiting = all[p].waiting;
+    const double us = pass_us(all[p].launch, &f, o);
     printf("  %-12s %8.1f us  %5.2f TB/s\n", all[p].name, us, all[p].bytes * n / us * 1e-6);
   }
 }

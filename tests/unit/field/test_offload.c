@@ -82,10 +82,9 @@ static int device_row(void *columns, void *of, int64_t number, const double *x, 
   if (device.fails_at)
     return 0; /* the host continues from its columns */
   spoil(host);
-  memcpy(host->now.z, own->now.z, own->room * sizeof *own->now.z);
-  memcpy(host->now.off, own->now.off, own->room * sizeof *own->now.off);
-  memcpy(host->errors, own->errors, own->room * sizeof *own->errors);
-  memcpy(host->error, own->error, own->room * sizeof *own->error);
+  host->out = own->out;
+  if (host->shows)
+    memcpy(host->now.z, own->now.z, own->room * sizeof *own->now.z);
   return 0;
 }
 
