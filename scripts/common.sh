@@ -1,4 +1,4 @@
-# Shared by the scripts: where we are, what is installed, how it is built. Sourced by bash, not run.
+# Shared by the scripts: the folder of the sources, lists of packages, functions that build. Sourced by bash, not run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C.UTF-8
@@ -18,7 +18,7 @@ package_packages=(debhelper dh-python lintian rpm pybuild-plugin-pyproject pytho
 
 say() { printf '\n== %s\n' "$*"; }
 
-# Installs what is missing of the packages named, with apt where there is one.
+# Installs the missing ones of the packages named, if there is apt.
 install_packages() {
   local missing=() package as_root=()
   for package in "$@"; do
@@ -39,7 +39,7 @@ install_packages() {
 # build DIR [MESON OPTION...]: configures DIR the first time, then compiles.
 build() { build_suites '' "$@"; }
 
-# Compiles targets in DIR. On a terminal one line says how far that is; elsewhere only what went wrong is said.
+# Compiles targets in DIR. On a terminal one line shows the progress; elsewhere only errors are printed.
 compile() {
   if [ -t 1 ]; then
     NINJA_STATUS='%f of %t, %e s: ' ninja -C "$@"
@@ -48,7 +48,7 @@ compile() {
   fi
 }
 
-# build_suites 'SUITE...' DIR [MESON OPTION...]: the same, but only what the tests of these suites need (scripts/targets).
+# build_suites 'SUITE...' DIR [MESON OPTION...]: the same, but only the targets that the tests of these suites need (scripts/targets).
 build_suites() {
   local suites=$1 dir=$2 targets=()
   shift 2

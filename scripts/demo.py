@@ -42,7 +42,7 @@ graph.shortest = 2
 graph.locality = 0.2
 novelty.resident = 5000
 """
-ALERTING = ('#graph', '#novelty')  # behind the sensor's name: plot.KINDS
+ALERTING = ('#graph', '#novelty')  # suffix of the sensor's name: plot.KINDS
 SERIES = 1 + len(ALERTING)
 PAGES = 2.5  # severity of a warning
 COLOURS = {'bold': '1', 'blue': '34', 'green': '32', 'red': '31', 'yellow': '33', 'dim': '2'}
@@ -53,7 +53,7 @@ def nanoseconds(text):
 
 
 class Process:
-    """A program whose lines of standard error are looked at until one fits."""
+    """A program whose lines of standard error are read until one fits."""
 
     def __init__(self, *command, **how):
         self.lines, self.news = [], threading.Condition()
@@ -107,7 +107,7 @@ def watch(stream, wanted, out):
 
 
 def run(build):
-    """Daemon, subscriber, feeder. Returns what the subscriber saw."""
+    """Runs daemon, subscriber and feeder. Returns the lines that the subscriber got."""
     with open(os.path.join(ROOT, RECORDING)) as file:
         wanted = sum(1 for line in file if line.strip()) - 1
     seen = {'results': [], 'count': 0, 'events': [], 'done': threading.Event()}
@@ -128,7 +128,7 @@ def run(build):
             subprocess.run([os.path.join(build, 'hankel'), 'feed', '--to', address, '--sensor', SENSOR, '--fast',
                             os.path.join(ROOT, RECORDING)], check=True, stdout=subprocess.DEVNULL, timeout=WAIT)
             seen['done'].wait(WAIT)
-            tail.stop(signal.SIGINT)  # behind the last result may come its events: they are printed before it ends
+            tail.stop(signal.SIGINT)  # events may follow the last result: they are printed before the subscriber ends
             watcher.join(WAIT)
         finally:
             if tail:
@@ -212,7 +212,7 @@ def main():
         return f'\033[{COLOURS[name]}m{text}\033[0m' if colour else text
 
     seen = run(options.build)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever reads may leave
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader of the output may end first
     r = recording(seen)
     scored = sum(1 for score in r.scores if score is not None)
     print('\n'.join(plot.terminal(r, options.width, paint)))

@@ -4,7 +4,7 @@
     scripts/page.py [--build DIR] [--port PORT] [--past POINTS] [--halls N]
 
 The recordings are those of scripts/demo.py and of a server's latency (tests/data/README.md), 5 minutes between points there, 100 ms here. Machines
-differ by where in it they begin. What would have come within the last minutes is fed at once, so that the page has something to show."""
+differ by where in it they begin. The points of the last minutes are fed at once, so that the page has something to show."""
 import argparse
 import csv
 import os
@@ -63,7 +63,7 @@ def free(port):
 
 
 def rows(wanted, past):
-    """Lines of CSV: the past at once, then each when it is due. Ends never."""
+    """Lines of CSV: past ones at once, then each when it is due, without end."""
     of = {file: values(file) for file in (TEMPERATURE, LATENCY)}
     columns = [(of[file], first) for _, file, first in wanted]
     yield 'time,' + ','.join(name for name, _, _ in wanted) + '\n'

@@ -1,4 +1,4 @@
-/* What fuzz targets that read files share: a folder of their own with one file in it. */
+/* Shared by fuzz targets that read files: a temporary folder with one file. */
 #ifndef HK_FUZZ_FILES_H
 #define HK_FUZZ_FILES_H
 

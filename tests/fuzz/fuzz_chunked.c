@@ -1,5 +1,5 @@
-/* Fuzz target: bodies in chunks. The first byte of the input says in what pieces the rest comes; what is in it must not depend on
- * that. */
+/* Fuzz target: bodies in chunks. The first byte of the input selects the pieces in which the rest comes; the decoded body must
+ * not depend on them. */
 #include "daemon/web/web_chunked.h"
 
 #include <stdint.h>
@@ -14,7 +14,7 @@ static void require(bool good)
     abort();
 }
 
-/* What comes of it, and whether it ended. */
+/* The decoded body, and whether it ended. */
 static int take(const uint8_t *data, size_t size, size_t piece, struct hk_buffer *out)
 {
   struct hk_chunked c = { 0 };

@@ -1,4 +1,4 @@
-/* Fuzz target: what libhankel makes of a server. The input is a row of frames (type, tag, length as two bytes, payload), which
+/* Fuzz target: libhankel with an arbitrary server. The input is a row of frames (type, tag, length as two bytes, payload), which
  * get a good header and go to a connected client over a socket; the last one may be cut. The client must neither crash nor lose
  * its balance, and must call back nothing but what is valid. */
 #include "proto/client/client.h"

@@ -1,4 +1,4 @@
-/* The configuration from arbitrary bytes: it is read or refused with faults told, never anything else. */
+/* The configuration from arbitrary bytes: it is read, or refused with errors. */
 #include "daemon/config/config.h"
 #include "daemon/config/config_reader.h"
 
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
   const int status = hk_config_read(&config, file, "fuzz", count, &faults);
   fclose(file);
-  /* Refused if and only if a fault was told. */
+  /* Refused if and only if an error was reported. */
   if ((status == 0) != (faults == 0) || (status == 0 && (config.n_detectors == 0 || config.n_listeners == 0)))
     abort();
   hk_config_free(&config);

@@ -1,6 +1,6 @@
-/* Fuzz target: recordings. The first byte of the input says what is asked of the reader; the rest is the file. What comes out
- * must keep the reader's promises, and must be the same from a pipe and from a file that is read as a pipe is, or twice from a
- * file that is looked through first. */
+/* Fuzz target: recordings. The first byte of the input selects the reader's options; the rest is the file. The points must keep
+ * the reader's promises, and must be the same from a pipe and from a file that is read like a pipe, or twice from a
+ * file that is examined first. */
 #include "daemon/cli/csv.h"
 #include "proto/wire/name.h"
 
@@ -27,7 +27,7 @@ static void require(bool good)
     abort();
 }
 
-/* What is told is text without control characters. */
+/* Messages are text without control characters. */
 static void tell(void *arg, const char *text)
 {
   uint64_t *hash = arg;

@@ -22,7 +22,7 @@ static void require(bool good)
 static void count(const uint8_t *data, size_t size)
 {
   static uint8_t came[DATAGRAMS];
-  static uint32_t points[DATAGRAMS]; /* what each carries: a sender says the same when it repeats one */
+  static uint32_t points[DATAGRAMS]; /* the contents of each: a sender repeats a datagram with the same contents */
   static uint64_t before[DATAGRAMS + 1];
   struct hk_udp_feed f = { 0 };
   uint64_t highest = 0, taken = 0, taken_points = 0, repeated = 0, reordered = 0, late = 0;

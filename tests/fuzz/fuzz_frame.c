@@ -83,7 +83,7 @@ static void read_scores(const struct hk_frame *f)
     return;
   const unsigned wide = (s.values != NULL) + (s.sequences != NULL);
   require(hk_scores_size(&s) == hk_frame_size(f) && hk_scores_size(&s) <= hk_scores_most(s.n, wide));
-  /* What is written anew of what was read says the same. */
+  /* A payload that was read is written again, and read with the same result. */
   const size_t n = s.n, size = hk_scores_most(s.n, wide);
   int64_t *time = malloc(2 * n * sizeof *time), *again = time + n;
   double *value = malloc(n * sizeof *value);

@@ -1,5 +1,5 @@
-/* What is kept of incidents, from arbitrary bytes: the first byte says of which part. Each gets a head with the right checksum,
- * since hardly any input would get past that.
+/* Saved states of incidents, from arbitrary bytes: the first byte selects the part. Each gets a header with the right checksum,
+ * because hardly any input would have one.
  *
  *   0  the incidents, 1  ticks that wait, 2  what people said
  *

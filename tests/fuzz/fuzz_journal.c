@@ -55,12 +55,12 @@ static void on_damage(void *arg, const struct hk_journal_damaged *d)
   struct seen *seen = arg;
   require(strlen(d->file) > 0 && d->number == 1 && strlen(d->why) > 0);
   require(seen->damaged == 0 || d->bytes == 0 || d->at > 0);
-  require(!seen->ended); /* a torn end has nothing behind it */
+  require(!seen->ended); /* nothing follows a torn end */
   seen->ended = d->tail;
   seen->damaged += d->bytes;
 }
 
-/* Each byte that a payload names is looked at. */
+/* Reads each byte of a payload. */
 static void look(const struct hk_record *r)
 {
   struct hk_record_points points;

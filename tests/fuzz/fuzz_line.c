@@ -79,7 +79,7 @@ static void mix(uint64_t *hash, const void *data, size_t size)
     *hash = (*hash ^ ((const uint8_t *)data)[i]) * 0x100000001b3;
 }
 
-/* Adds what a line gave. */
+/* Adds the results of a line. */
 static void mix_line(uint64_t *hash, const struct hk_line *l)
 {
   mix(hash, &l->n, sizeof l->n);
@@ -95,7 +95,7 @@ static void mix_line(uint64_t *hash, const struct hk_line *l)
   }
 }
 
-/* A hash of what all lines gave, split and parsed in one go or in two steps. */
+/* A hash of the results of all lines, split and parsed in one go or in two steps. */
 static uint64_t read_all(const uint8_t *data, size_t size, size_t piece, bool one_go)
 {
   static struct hk_line l = { .unit = 1 };

@@ -79,7 +79,7 @@ static void look(const uint8_t *data, size_t size)
   again(names, &p);
 }
 
-/* What was read has handles that count its names, and states that there are. */
+/* Checks a message that was read: its handles count its names, and its states are valid. */
 static void look_at_scores(const uint8_t *data, size_t size)
 {
   struct hk_score_message m;

@@ -27,7 +27,7 @@ static void look(const struct hk_market *m)
     }
 }
 
-/* The first unknown is measured, and what is on the diagonal stores. */
+/* The first unknown is measured, and the diagonal is the storage. */
 static void go(const struct hk_market *m)
 {
   static const struct hk_matrix_place first[] = { { HK_MATRIX_UNKNOWN, 0 } };

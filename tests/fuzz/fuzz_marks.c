@@ -1,5 +1,5 @@
-/* Fuzz target: the file of marks. The first byte of the input: odd, and checksums are made good first. What is read is sound, and
- * what is put behind it is read back. */
+/* Fuzz target: the file of marks. If the first byte of the input is odd, checksums are corrected first. Marks that are read are
+ * sound, and those written after them are read back. */
 #include "daemon/durable/marks.h"
 #include "tests/fuzz/files.h"
 

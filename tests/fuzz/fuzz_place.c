@@ -1,5 +1,5 @@
-/* Fuzz target: the file with a receiver's place. The first byte of the input: odd, and the checksum is made good first. What is
- * read is sound, and comes back when it is written. */
+/* Fuzz target: the file with a receiver's position. If the first byte of the input is odd, the checksum is corrected first. A
+ * position that is read is sound, and is the same when it is written and read again. */
 #include "daemon/durable/place.h"
 #include "tests/fuzz/files.h"
 

@@ -1,4 +1,4 @@
-/* Fuzz target: remote write. Whatever is in a message, what becomes of it are lines, one for each sample, and a line that the
+/* Fuzz target: remote write. Any message becomes lines, one for each sample, and a line that the
  * parser takes is one point. */
 #include "daemon/web/decode_remote_write.h"
 #include "tests/fuzz/lines.h"

@@ -1,5 +1,5 @@
-/* Fuzz target: templates. The input is a template of hankeld.conf(5), behind its first byte, which says how much may come of it.
- * What is checked can be rendered, within its limit; without tags it comes out as it went in; faults stand within the text. */
+/* Fuzz target: templates. The first byte of the input is the limit of the output; the rest is a template of hankeld.conf(5).
+ * A valid template can be rendered within the limit; without tags it is unchanged; places of errors are within the text. */
 #include "daemon/base/template.h"
 #include "tests/fuzz/files.h"
 

@@ -1,4 +1,4 @@
-/* What fuzz targets share whose subject makes lines of samples. */
+/* Shared by fuzz targets whose subject makes lines of samples. */
 #ifndef HK_FUZZ_LINES_H
 #define HK_FUZZ_LINES_H
 
@@ -14,7 +14,7 @@ static inline void require(bool good)
     abort();
 }
 
-/* Looks whether they keep what sample_lines.h promises. */
+/* Checks that they keep the promises of sample_lines.h. */
 static inline void fuzz_lines(const struct hk_buffer *lines, const struct hk_sample_faults *faults)
 {
   static struct hk_line l = { .unit = 1000000 };

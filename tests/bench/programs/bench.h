@@ -1,4 +1,4 @@
-/* What the benches have in common: clocks, medians, and giving up with a message in the program's name. */
+/* Shared by the benches: clocks, medians, and ends with a message in the program's name. */
 #ifndef HK_TESTS_BENCH_H
 #define HK_TESTS_BENCH_H
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Ends the program when what was called returned another code than 0. */
+/* Ends the program if a call returned another code than 0. */
 static inline void check(const char *what, int code)
 {
   if (code != 0)

@@ -197,7 +197,7 @@ static void update(const struct shape *s, struct gpu *g, int i, int from, int to
   }
 }
 
-/* What GPU `device` does with panel i, which has `rows` rows. */
+/* The work of GPU `device` on panel i, which has `rows` rows. */
 static void step(const struct shape *s, struct gpu *gpus, const double *panel, const int *pairs, int device, int i, int rows)
 {
   struct gpu *g = &gpus[device];

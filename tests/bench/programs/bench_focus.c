@@ -16,7 +16,7 @@
 
 #define SKIPPED 77
 #define RUNS 7u
-#define STEPS 64u /* rows of a run; x repeats after so many */
+#define STEPS 64u /* rows of a run; x repeats after that many */
 
 /* ---- lines ---- */
 

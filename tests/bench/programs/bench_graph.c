@@ -1,6 +1,6 @@
-/* algorithm = graph through submit and reap: ticks a second with so many points of each sensor in a batch, and what that is of
- * the rate at which a GPU's memory could bring the graphs along, were there nothing else to do: what a tick reads and writes of
- * one, by what a copy within the device does in the same run.
+/* algorithm = graph through submit and reap: ticks a second with N points of each sensor in a batch, and their share of the rate
+ * at which a GPU's memory could read and write the graphs without any other work: the bytes of a graph that a tick reads and
+ * writes, divided by the bytes a second of a copy within the device in the same run.
  *
  *   bench_graph [--backend NAME] [--sensors N] [--detector KEYS] [--points N,N...]
  *
@@ -56,7 +56,7 @@ static void fill(struct bench *b, struct hk_batch *batch, uint32_t points)
   }
 }
 
-/* Batches of so many points a sensor, as many as may be in flight: seconds that they took. */
+/* Feeds batches of that many points a sensor, as many as may be in flight. Returns the seconds that they took. */
 static double turn(struct bench *b, uint32_t points, uint64_t *scores, uint64_t *events)
 {
   for (int i = 0; i < IN_FLIGHT; i++)
@@ -83,7 +83,7 @@ static double turn(struct bench *b, uint32_t points, uint64_t *scores, uint64_t 
   return took;
 }
 
-/* Bytes a second that a copy within the device reads and writes together; 0 where there is none. */
+/* Bytes a second that a copy within the device reads and writes together; 0 without a device. */
 static double bandwidth(void)
 {
 #ifdef HK_HAVE_CUDA

@@ -1,7 +1,6 @@
-/* What incidents cost: 100,000 sensors at a point a second, of which as many alert as the scale of severity promises (2 x 10^-S
- * of the blocks of 40 points), once with names of a tree and once flat; then a storm of a tenth of them in one tick. And whether
- * a budget is kept over each week, by 2,400 sensors at a point in five minutes with such alerts, and with what alerts beyond
- * that. */
+/* The cost of incidents: 100,000 sensors at a point a second, with as many alerts as the scale of severity allows (2 x 10^-S
+ * of the blocks of 40 points), once with names that form a tree and once flat; then a storm of a tenth of them in one tick. And
+ * whether a budget is kept over each week, by 2,400 sensors at a point in five minutes with such alerts, and with more. */
 #include "daemon/base/log.h"
 #include "daemon/incidents/incidents.h"
 #include "tests/unit/support/noise.h"

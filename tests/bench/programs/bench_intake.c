@@ -1,4 +1,4 @@
-/* What it costs the daemon to take points in, beside a loop that does nothing but read, in one run:
+/* The daemon's cost of taking points in, compared with a loop that only reads, in one run:
  *
  *   binary over TCP: reading into one buffer and copying it into another; reading, decoding, filling chunks; the whole daemon;
  *   binary over UDP: recvmmsg and nothing else; the whole daemon. Of one point a datagram and of 59.
@@ -399,7 +399,7 @@ static void reconcile(struct daemon *d, struct desk *desk)
   sender_order(desk, ORDER_FENCE, 0, 0);
   sem_wait(&desk->done);
   const double took = seconds(d->clock) - start, passed = seconds(CLOCK_MONOTONIC) - wall;
-  sleep(2); /* the kernel's count is looked at every second */
+  sleep(2); /* the kernel's count is read every second */
   hk_server_sum(&d->server, &c);
   const uint64_t sent = desk->sent_datagrams - sent_before, came = c.datagrams - before.datagrams;
   printf("\nflood of %llu datagrams of %d points: %.1f%% came, %.0f%% of a core was busy with them\n", (unsigned long long)sent,

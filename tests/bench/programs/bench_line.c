@@ -138,7 +138,7 @@ static void road_empty(struct road *r)
   }
 }
 
-/* --- steps: each takes the n bytes at data, which may go on in the next piece --- */
+/* --- steps: each takes the n bytes at data, which may continue in the next piece --- */
 
 struct run {
   struct road road;

@@ -1,5 +1,5 @@
-/* What the keyed checksum of datagrams costs: a datagram of points read, with its CRC, and decoded, as without it; and the same
- * with its keyed checksum looked at. In turns in one run, the best of each; prints the ratio.
+/* The cost of the keyed checksum of datagrams: a datagram of points is read, with its CRC, and decoded without and with a check
+ * of its keyed checksum. In turns in one run, the best of each; prints the ratio.
  *
  *   build/tests/bench/bench_mac [POINTS] */
 #include "daemon/intake/decode_points.h"

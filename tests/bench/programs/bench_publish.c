@@ -39,7 +39,7 @@ struct bench {
   struct hk_batch *batch[BATCHES];
   uv_loop_t loop;
   int perf;       /* descriptor; -1: not to be had */
-  bool no_writes; /* nothing is sent: what is left is the same under a tool that counts */
+  bool no_writes; /* nothing is sent, so that the rest is the same under a tool that counts instructions */
   double copied;  /* ns a byte */
 };
 
@@ -138,7 +138,7 @@ static void disconnect_all(struct bench *x, struct subscribers *all)
   free(all->tcp);
 }
 
-/* --- what is measured --- */
+/* --- measurements --- */
 
 /* Times of the batches: all one, or all different within a second. */
 static void set_times(struct bench *x, bool one)
@@ -208,7 +208,7 @@ static __attribute__((noinline)) void bench_choose(struct bench *x, const char *
     }
     require(hk_view_open(views, &w, &open[i]) == 0, "cannot open a view");
   }
-  for (uint32_t i = 0; i < 2 * x->sensors / POINTS + 4 * BATCHES; i++) { /* every name looked at, and the views settled */
+  for (uint32_t i = 0; i < 2 * x->sensors / POINTS + 4 * BATCHES; i++) { /* until views are settled for all names */
     hk_views_choose(views, x->batch[i % BATCHES], false, count, NULL);
     hk_views_tend(views);
   }
@@ -279,7 +279,7 @@ static void bench_copy(struct bench *x, size_t piece)
   free(to);
 }
 
-/* Bare writes of so many bytes: the floor of what a socket costs. */
+/* Bare writes of that many bytes: the least that a socket costs. */
 static void bench_write(struct bench *x, const char *name, size_t piece)
 {
   if (x->no_writes)
@@ -310,7 +310,7 @@ static void bench_write(struct bench *x, const char *name, size_t piece)
   disconnect_all(x, &all);
 }
 
-/* The whole: n subscribers, each to what is wanted; format: of its glob, with the number of a sensor. */
+/* The whole: n subscribers, each with its own selection; format: that of its glob, with the number of a sensor. */
 static void bench_publish(struct bench *x, const char *name, const struct hk_wanted *wanted, const char *format, uint32_t n)
 {
   if (x->no_writes)

@@ -46,7 +46,7 @@ static void serve(int listener, bool bare, bool one)
     names[i] = (struct hk_string){ (const char *)name_text[i],
                                    (size_t)snprintf((char *)name_text[i], sizeof name_text[i], "machine%u", i) };
   }
-  if (!bare) { /* whatever the client says, this is what it wants to hear */
+  if (!bare) { /* the answer to any frame of the client */
     const struct hk_welcome welcome = { 1, HK_FRAME_MAX, hk_string("bench"), hk_string("") };
     require(hk_welcome_write(&w, 0, &welcome) == 0 && hk_empty_write(&w, HK_DONE, 0) == 0, "frames");
     for (uint32_t i = 0; i < SENSORS; i += 10000)
@@ -62,7 +62,7 @@ static void serve(int listener, bool bare, bool one)
   require(hk_scores_write(&w, RESULTS, time, NULL, NULL, handles, score, state) == 0, "results");
   for (int i = 0; i < FRAMES; i++)
     send_whole(fd, data, w.size);
-  /* A close with unread bytes would destroy what is on its way. */
+  /* A close with unread bytes would destroy bytes on their way. */
   shutdown(fd, SHUT_WR);
   while (recv(fd, data, sizeof data, 0) > 0)
     ;

@@ -105,7 +105,7 @@ static double copied_us(struct ours *o, const double *x, double *r, uint32_t row
   return median(t, RUNS);
 }
 
-/* As a field of the daemon has it: what is read of every row comes back as well, and nothing of it is pinned. */
+/* As in a field of the daemon: the columns that the host reads of every row are copied back as well, into unpinned memory. */
 static double field_us(struct ours *o, struct hk_residual *f, const double *x, double *r)
 {
   double t[RUNS];

@@ -1,5 +1,5 @@
-/* What the road of a backend costs, all sensors with full windows: adding, import and export of states; ticks one at a time,
- * the time of submit alone and from submit to reaped; ticks with several in flight. Arguments: BACKEND [KEYS [SENSORS...]], for
+/* The cost of a backend's functions, all sensors with full windows: adding, import and export of states; ticks one at a time,
+ * the time of submit alone and from submit to reap; ticks with several in flight. Arguments: BACKEND [KEYS [SENSORS...]], for
  * instance: bench_road cuda window=96 1 100 10000 1000000. */
 #include "cpu/backend.h"
 #include "gpu/cuda.h"

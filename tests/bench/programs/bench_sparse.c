@@ -319,7 +319,7 @@ int main(int argc, char **argv)
     fprintf(stderr, "usage: bench_sparse SIDE LOOPS [cpu], or band N HALF [cpu]\n");
     return 1;
   }
-  setvbuf(stdout, NULL, _IOLBF, 0); /* what is done is seen if the rest takes too long */
+  setvbuf(stdout, NULL, _IOLBF, 0); /* so that the finished part is seen if the rest takes too long */
   struct network *w = full ? make_full_band(side, loops) : make_network(side, loops);
   printf("%d nodes, %d pipes, %d unknowns\n", w->nodes, w->pipes, w->n);
   as_band(w, argc > (full ? 4 : 3));

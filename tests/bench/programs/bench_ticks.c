@@ -181,7 +181,7 @@ static void resident(void)
 {
   const struct hk_detector d = detector("window=96");
   struct hk_load small;
-  filled(&small, choice, &d, 1, 1); /* what the device needs however few sensors there are */
+  filled(&small, choice, &d, 1, 1); /* the memory that the device needs for any number of sensors */
   const uint64_t before = device_memory(), pieces = small.need;
   hk_load_close(&small);
   struct hk_load load;

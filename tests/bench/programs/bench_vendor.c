@@ -140,7 +140,7 @@ static void problem_free(struct problem *p)
   cudaFree(p->info);
 }
 
-/* One after the other, as there is no batched form of it for n > 32. */
+/* One after the other, because there is no batched form for n > 32. */
 static int gesvdj(const struct vendor *vendor, struct problem *p, bool first)
 {
   static gesvdjInfo_t params;

@@ -1,4 +1,4 @@
-/* The sender of bench_intake: a process of its own that sends frames and datagrams as it is told to. */
+/* The sender of bench_intake: a process that sends frames and datagrams on order. */
 #ifndef INTAKE_SENDER_H
 #define INTAKE_SENDER_H
 
@@ -30,7 +30,7 @@ struct desk {
 /* Sends what it is told to, for the rest of the process: first waits for `go` with the daemon's ports on the desk, and says
  * `done` once it is ready. */
 noreturn void sender_run(struct desk *desk);
-/* Tells the sender to begin; it says `done` at the end. count: frames or datagrams; points: of each datagram. */
+/* Orders the sender to begin; it posts `done` at the end. count: frames or datagrams; points: of each datagram. */
 void sender_order(struct desk *desk, enum order order, uint32_t count, uint32_t points);
 
 #endif

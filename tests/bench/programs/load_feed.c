@@ -28,7 +28,7 @@
 
 #define DATAGRAMS 64u
 #define STEP 1024  /* ns between ticks without a rate */
-#define SPIN 60000 /* ns before a frame is due from which on the clock is looked at without a pause */
+#define SPIN 60000 /* ns before a frame is due from which on the clock is polled without a pause */
 #define HOUR 3600000000000
 
 struct settings {
@@ -48,7 +48,7 @@ struct connection {
   size_t start, size;
 };
 
-/* What all threads share; made before they start. */
+/* Shared by all threads; made before they start. */
 struct load {
   struct settings settings;
   struct maker warm_maker, maker;
@@ -119,8 +119,8 @@ static void wait_for_room(const struct feeder *f, struct pollfd *waits)
   (void)poll(waits, n, 100);
 }
 
-/* As fast as it goes: every connection in turn gets what it has room for. Until each has had `ticks`, or, from `until` on, has
- * come to the end of a tick. */
+/* As fast as possible: every connection in turn gets as many points as it has room for, until each has had `ticks` or, from
+ * `until` on, has come to the end of a tick. */
 static void flood(struct feeder *f, const struct maker *m, struct scratch *scratch, size_t burst, int64_t base, int64_t step,
                   uint32_t ticks, int64_t until)
 {
@@ -290,7 +290,7 @@ static void *run(void *argument)
   flood(f, &l->warm_maker, &scratch, burst, s->mark - s->warm * s->warm_step - HOUR, s->warm_step, (uint32_t)s->warm, INT64_MAX);
   f->warmed = points_of(f);
   pthread_barrier_wait(&l->barrier); /* warm */
-  pthread_barrier_wait(&l->barrier); /* told to begin */
+  pthread_barrier_wait(&l->barrier); /* the order to begin */
   const int64_t until = l->begin_at + (int64_t)(s->seconds * 1e9);
   f->begun = l->begin_at;
   if (s->rate > 0)

@@ -1,5 +1,5 @@
-/* What the load generator and the subscriber have in common: talking frames to a daemon, waiting for each reply, and giving up
- * with a message when anything is not as it should be. Thread: one a peer. */
+/* Shared by the load generator and the subscriber: exchange frames with a daemon, wait for each reply, and end with a message
+ * after any error. Thread: one a peer. */
 #ifndef LOAD_PEER_H
 #define LOAD_PEER_H
 
@@ -17,7 +17,7 @@ struct peer {
 };
 
 noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void *need(void *memory); /* dies when there is none */
+void *need(void *memory); /* ends the program if there is none */
 
 int64_t now_wall(void);      /* ns, CLOCK_REALTIME: what points' times are in */
 int64_t now_monotonic(void); /* ns */
@@ -37,7 +37,7 @@ void peer_receive(struct peer *p, struct hk_frame *f);
 void peer_await(struct peer *p, uint8_t type, struct hk_frame *f);
 /* Registers sensors first .. first + n - 1 of a prefix; their handles go to handles[0 .. n - 1]. */
 void peer_register(struct peer *p, const char *prefix, uint32_t first, uint32_t n, uint32_t *handles);
-/* Ends the program with what an ERROR frame says. */
+/* Ends the program with the message of an ERROR frame. */
 noreturn void peer_error(const struct hk_frame *f);
 
 void name_of(const char *prefix, uint32_t sensor, char *name); /* with 0 at the end */

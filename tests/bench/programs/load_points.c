@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #define TIME_DIGITS 19u
-#define MOVED_EVERY 1000u /* one in so many sensors has a level that moves, */
-#define MOVED_TICKS 512u  /* after so many ticks, */
-#define MOVED_BY 4.0f     /* by so much */
+#define MOVED_EVERY 1000u /* one in that many sensors has a level that moves, */
+#define MOVED_TICKS 512u  /* after that many ticks, */
+#define MOVED_BY 4.0f     /* by this amount */
 #define OUT_OF_ORDER 7919u
 
 void maker_tables(struct maker *m)
@@ -61,7 +61,7 @@ static uint32_t hash(uint32_t x)
   return x ^ (x >> 16);
 }
 
-/* What its level has been moved by, at any tick that of some. */
+/* The amount by which its level has been moved; at any tick that of some sensors changes. */
 static float moved(uint32_t sensor, uint32_t tick)
 {
   return sensor % MOVED_EVERY == 0 && (tick + hash(sensor) % MOVED_TICKS) / MOVED_TICKS % 2 == 1 ? MOVED_BY : 0;

@@ -1,4 +1,4 @@
-/* The points that the load generator sends, made at over 100 M points/s a core, so that the generator is not what is measured.
+/* The points that the load generator sends, made at over 100 M points/s a core, so that the generator is not the bottleneck.
  *
  * Every sensor has a signal of its own: a sine whose phase and pace are its number's, and noise, both from tables that fit into
  * the first cache; a value is two look-ups. One sensor in a thousand has its level moved, up and back, every 512 ticks, each at

@@ -109,7 +109,7 @@ static void take_one_time(struct tail *t, const struct hk_scores *s, int64_t now
   t->disorder += disorder;
 }
 
-/* In a long frame the latency of one of SAMPLED results is looked at, and counts for all of them. */
+/* In a long frame the latency of one of SAMPLED results is measured, and counts for all of them. */
 static void take_times(struct tail *t, const struct hk_scores *s, int64_t now, bool check)
 {
   const uint8_t *handles = s->handles;
@@ -263,7 +263,7 @@ static void say_bye(struct peer *p)
   send_all(p->fd, w.data, w.size);
 }
 
-/* How many sensors have not had as many results as points were sent for them, or cannot be told. */
+/* The number of sensors that have not had as many results as points were sent for them, or that are unknown. */
 static uint64_t count_incomplete(const struct tail *t, const char *path, uint32_t warm)
 {
   FILE *file = fopen(path, "r");
@@ -289,7 +289,7 @@ static uint64_t count_incomplete(const struct tail *t, const char *path, uint32_
     }
   }
   for (uint32_t i = 0; i < all; i++)
-    wrong += owed[i] > 0; /* of which nothing was heard */
+    wrong += owed[i] > 0; /* without any result */
   free(owed);
   return wrong;
 }

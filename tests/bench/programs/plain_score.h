@@ -300,7 +300,7 @@ static void loop_products(void *arg)
     loop_product(p->u, i < p->products ? p->x + 2 * p->w : p->x, p->q, p->w);
 }
 
-/* Whether both plain ways give one score; otherwise one of them computes something else. */
+/* Whether both plain ways give the same score; otherwise one of them is wrong. */
 static bool plain_agree(struct plain *p)
 {
   plain_ika(p);

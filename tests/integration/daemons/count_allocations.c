@@ -1,5 +1,5 @@
-/* Preloaded into a program: counts what it asks of malloc and the like, and writes `allocations N` to standard error when the
- * program ends. */
+/* Preloaded into a program: counts its calls of malloc and the like, and writes `allocations N` to standard error at the
+ * program's end. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
