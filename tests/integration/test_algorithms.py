@@ -399,7 +399,7 @@ class Journal(Case):
     def test_an_algorithm_comes_in_a_flood(self):
         """A companion that a reload adds begins between two points, and begins there again when the journal is replayed. Chance decides how much
         of the current chunk is taken by then, so the test reloads at several moments."""
-        for processed in (100000, 108000, 116000):
+        for processed in (108000,) if harness.SANITIZED else (100000, 108000, 116000):
             with self.subTest(processed=processed):
                 self.an_algorithm_comes(processed)
                 shutil.rmtree(f'{self.state}/there')

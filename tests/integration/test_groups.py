@@ -127,7 +127,7 @@ class Machines(Case):
     def test_dear_ones_are_made_bit_by_bit(self):
         """Work that takes a shard seconds is done in pieces: in between the shard does other work, and reports its progress."""
         d = self.daemon(DETECTOR + GROUP + 'resident = 1000\nhop = 1\n', keys=KEYS)
-        rng, n, seen = random.Random(1), 4000 if harness.TSAN else 8000, set()
+        rng, n, seen = random.Random(1), 4000 if harness.SANITIZED else 8000, set()
         with d.client() as c, d.client() as watcher:
             handles = c.register('plant/a/flow', 'plant/a/noise')
             for at in range(0, n, 2000):
