@@ -18,6 +18,7 @@ static const struct hk_residual_rule rule = {
   .neighbours = Q, .refit = 24, .forget = 0.999, .clip = 3.75f, .fast = 4.0f / 96, .slow = 1.0f / 768
 };
 static double value[ROWS][ROOM], said[ROWS][ROOM];
+static uint32_t out[ROWS]; /* nodes beyond their bound */
 /* Sensors that share their weather, each with a zero, a scale and a noise of its own. */
 static void weather(double zero, double missing)
 {
@@ -45,8 +46,10 @@ static void run(void)
 {
   struct hk_residual f;
   open_ring(&f);
-  for (uint32_t t = 0; t < ROWS; t++)
+  for (uint32_t t = 0; t < ROWS; t++) {
     hk_residual_row(&f, value[t], said[t]);
+    out[t] = f.out;
+  }
   hk_residual_close(&f);
 }
 
@@ -177,6 +180,15 @@ static void plain_row(struct plain all[NODES], const double *x, uint32_t t, doub
     refit(&all[i]);
 }
 
+/* Number of nodes of a row whose error is beyond `share` of the bound. */
+static uint32_t beyond(const struct plain all[NODES], double share)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < NODES; i++)
+    n += all[i].errors > 96 && fabs(all[i].e) > share * 3.75 * all[i].c;
+  return n;
+}
+
 /* Greatest difference from the definition, in spreads of the sensor; residuals must be there where the definition has some. */
 static double differs(uint32_t *n)
 {
@@ -185,9 +197,12 @@ static double differs(uint32_t *n)
   memset(all, 0, sizeof all);
   for (uint32_t i = 0; i < NODES; i++)
     all[i].last = NAN;
+  uint32_t n_out = 0;
   *n = 0;
   for (uint32_t t = 0; t < ROWS; t++) {
     plain_row(all, value[t], t, r);
+    assert_in_range(out[t], beyond(all, 1.0001), beyond(all, 0.9999)); /* at the bound itself, rounding decides */
+    n_out += out[t];
     for (uint32_t i = 0; i < NODES; i++) {
       assert_int_equal(isnan(said[t][i]), isnan(r[i]));
       *n += !isnan(r[i]);
@@ -195,6 +210,7 @@ static double differs(uint32_t *n)
         most = fmax(most, fabs(said[t][i] - r[i]) / all[i].spread);
     }
   }
+  assert_true(n_out > 0);
   return most;
 }
 
