@@ -1,4 +1,5 @@
-/* Five lines, six with models, out of the daemon's counters. What is wrong is gathered in one text, the gravest first. */
+/* Five lines, and one each for fields, models and pictures if there are any, out of the daemon's counters. What is wrong is
+ * gathered in one text, the gravest first. */
 #include "daemon/cli/status_summary.h"
 
 #include "daemon/cli/format.h"
@@ -168,6 +169,35 @@ static void tell_models(const struct summary *s, const cJSON *report)
   status_summary_line(s, "models", running < lines || poor > 0 ? "\033[33m" : NULL, text);
 }
 
+/* Nothing where there are no fields. */
+static void tell_fields(const struct summary *s, const cJSON *report)
+{
+  char text[WHY] = "";
+  const double fields = status_summary_number(report, "fields", "fields"),
+               members = status_summary_number(report, "fields", "members"),
+               spikes = status_summary_number(report, "derived", "spikes");
+  if (fields == 0)
+    return;
+  status_summary_add(text, "%.0f with %.0f sensor%s, of which the daemon makes series", fields, members, members == 1 ? "" : "s");
+  if (spikes > 0)
+    status_summary_add(text, "%.0f spike%s replaced", spikes, spikes == 1 ? "" : "s");
+  status_summary_line(s, "fields", NULL, text);
+}
+
+/* Nothing where no picture came. */
+static void tell_pictures(const struct summary *s, const cJSON *report)
+{
+  char text[WHY] = "";
+  const double taken = status_summary_number(report, "input", "pictures"),
+               bad = status_summary_number(report, "input", "bad_pictures");
+  if (taken + bad == 0)
+    return;
+  status_summary_add(text, "%.0f taken", taken);
+  if (bad > 0)
+    status_summary_add(text, "%.0f dropped, whose senders were told why", bad);
+  status_summary_line(s, "pictures", bad > 0 ? "\033[33m" : NULL, text);
+}
+
 bool hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, double seconds, bool coloured)
 {
   const struct summary s = { out, coloured };
@@ -191,6 +221,8 @@ bool hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, doub
   status_summary_line(&s, "points", NULL, text);
   tell_refused(&s, report);
   tell_alerts(&s, report);
+  tell_fields(&s, report);
   tell_models(&s, report);
+  tell_pictures(&s, report);
   return !*faults;
 }

@@ -169,8 +169,8 @@ static int survey_look_at(struct hk_shard *s, struct hk_surveyed *one, uint32_t 
   one->explained = hk_fields_explains(s->machines.fields, within);
   if (d->field && !d->residual && line != UINT32_MAX)
     one->profile = hk_fields_profile(s->machines.fields, within, line);
-  if (d->group)
-    return d->residual ? 0 : look_at_members(hk_groups_with(s, d), within, one);
+  if (d->group && !d->residual)
+    return look_at_members(hk_groups_with(s, d), within, one);
   if (!survey_make_room(room, &d->detector))
     return -ENOMEM;
   pthread_mutex_lock(&device->calls);

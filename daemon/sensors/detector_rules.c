@@ -423,11 +423,21 @@ bool hk_sections_share(const struct hk_config *config, uint32_t *at, char *line,
   return false;
 }
 
+static bool derived_by_field(const struct hk_config *config, const char *detector)
+{
+  for (uint32_t i = 0; i < config->n_fields; i++)
+    if (strcmp(config->fields[i].detector, detector) == 0)
+      return true;
+  return false;
+}
+
 /* A glob without `?` that matches another glob's text matches everything that the other matches: only its own stars can match
  * the other's wildcards. */
 bool hk_sections_unreached(const struct hk_config *config, uint32_t i, char *line, size_t size)
 {
   const struct hk_config_detector *d = &config->detectors[i];
+  if (derived_by_field(config, d->name))
+    return false;
   for (const struct hk_config_detector *before = config->detectors; before < d; before++) {
     struct hk_glob *glob;
     if (d->derived || before->derived || strchr(before->match, '?') ||

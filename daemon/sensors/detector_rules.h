@@ -84,7 +84,7 @@ bool hk_sections_accompanied(const struct hk_sections *sections);
 bool hk_sections_share(const struct hk_config *config, uint32_t *at, char *line, size_t size);
 
 /* Whether detector i of a configuration gets no sensor, because an earlier one is known to match everything that it matches; then
- * writes a line that explains this. */
+ * writes a line that explains this. False for the detector of a field's derived series. */
 bool hk_sections_unreached(const struct hk_config *config, uint32_t i, char *line, size_t size);
 
 #endif

@@ -9,6 +9,7 @@
 #include "daemon/base/address.h"
 #include "daemon/base/uv_reserve.h"
 #include "daemon/config/config_reader.h"
+#include "daemon/intake/pictures.h"
 #include "daemon/scoring/backend_none.h"
 #include "daemon/sensors/detector_rules.h"
 #include "daemon/server/lifecycle.h"
@@ -181,6 +182,37 @@ static void print_fields(const struct hk_config *config)
   }
 }
 
+/* Prints what is made of each camera's pictures, and whether its tiles have a detector: tried by the name of a camera that the
+ * glob matches. */
+static void print_pictures(const struct hk_config *config)
+{
+  static const char *const subtracted[] = { [HK_PICTURE_BOX] = ", less the mean of the 15 x 15 around each",
+                                            [HK_PICTURE_LAPLACIAN] = ", 4 times each less its four neighbours",
+                                            [HK_PICTURE_NOTHING] = "" };
+  struct hk_sections *sections = NULL;
+  if (config->pictures.n > 0 && hk_sections_new(&sections, config) != 0)
+    sections = NULL; /* no memory: without the second line */
+  for (uint32_t i = 0; i < config->pictures.n; i++) {
+    const struct hk_pictures_rule *p = &config->pictures.rule[i];
+    char median[48] = "pixels as they come", words[64] = "", tile[sizeof p->match + 32];
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < HK_PICTURE_STATISTICS; k++)
+      if (p->statistics & 1u << k)
+        snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s", n++ > 0 ? ", " : "", hk_picture_statistics[k]);
+    if (p->of.median > 0)
+      snprintf(median, sizeof median, "medians of %u x %u pixels", p->of.median, p->of.median);
+    printf("pictures %s: %s%s, in tiles of %u x %u; %u series a tile (%s); 640 x 480 pixels make %u series of at most %u\n",
+           p->name, median, subtracted[p->of.subtract], p->of.tile, p->of.tile, n, words,
+           n * hk_picture_tiles_over(480, p->of.tile) * hk_picture_tiles_over(640, p->of.tile), HK_PICTURE_POINTS);
+    snprintf(tile, sizeof tile, "%s/0,0/%.*s", p->match, (int)strcspn(words, ","), words);
+    for (char *c = tile; *c; c++)
+      *c = *c == '*' || *c == '?' ? 'x' : *c;
+    if (sections && !hk_sections_find(sections, tile, strlen(tile)))
+      printf("pictures %s: no [detector NAME] matches a tile such as %s: it will not be scored\n", p->name, tile);
+  }
+  hk_sections_release(sections);
+}
+
 /* Prints the daemon's role in a cluster. */
 static void print_cluster(const struct hk_cluster_rule *r)
 {
@@ -260,6 +292,7 @@ static int program_check(const struct hk_config *config, const struct hk_backend
       puts(error);
   }
   print_fields(config);
+  print_pictures(config);
   const bool several = config->devices != 1 && (config->backend == HK_BACKEND_AUTO || config->backend == HK_BACKEND_CUDA);
   for (uint32_t at = 0; several && hk_sections_share(config, &at, error, sizeof error);)
     puts(error);

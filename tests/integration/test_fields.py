@@ -87,6 +87,12 @@ class Daemon(Case):
         status = d.status()
         self.assertEqual(status['fields'], {'fields': 1, 'members': N})
         self.assertEqual(status['sensors']['count'], 2 * N + 1)
+        last = {n: (t, v) for n, t, v, *_ in residuals}  # as any sensor's, each is listed with its newest value and its window
+        with d.client() as c:
+            listed = json.loads(c.request(0x0c, struct.pack('<QI', 0, 1000) + harness.text('*#residual'), 0x87).data)['sensors']
+        self.assertEqual({(s['name'], s['state'], s['time'], s['span']) for s in listed}, {(n, 'ok', t, 68) for n, (t, _) in last.items()})
+        for s in listed:
+            self.assertAlmostEqual(s['value'], last[s['name']][1], delta=1e-3)
 
     def test_further_algorithms_and_captures(self):
         """Each hall is a field; a derived sensor of each algorithm; sensors of too few neighbours have none."""

@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
 
@@ -81,8 +82,23 @@ class Pictures(harness.Case):
             c.send(harness.frame(PICTURE, payload(time=START + SECOND)))
             c.ping()
             harness.until(lambda: d.status()['points']['pending'] == 0, 'all points')
+            said = subprocess.run([harness.HANKEL, 'status', '--from', f'127.0.0.1:{d.port["binary tcp"]}'], capture_output=True, text=True, timeout=harness.WAIT).stdout
+            self.assertIn(f'\npictures  3 taken; {len(wrong) - 1} dropped, whose senders were told why\n', said)
+            self.assertNotIn('\nfields', said)
             self.assertEqual(d.status()['input']['bad_pictures'], len(wrong) - 1)  # of the last one the tiles have no detector
             self.assertEqual(d.status()['points']['in'], 6)
+
+    def test_check(self):
+        """What is made of pictures, and tiles that would have no detector."""
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+            f.write('[daemon]\nbackend = cpu\n' + DETECTORS + '[pictures walls]\nmatch = wall ?\nmedian = off\nsubtract = off\n')
+            f.flush()
+            run = subprocess.run([harness.HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        self.assertIn('pictures ovens: medians of 3 x 3 pixels, less the mean of the 15 x 15 around each, in tiles of 8 x 8; 3 series a tile (max, mean, spread); 640 x 480 pixels make 14400 series of at most 4096\n',
+                      run.stdout)
+        self.assertIn('pictures walls: pixels as they come, in tiles of 32 x 32; 1 series a tile (max); ', run.stdout)
+        self.assertEqual([line for line in run.stdout.splitlines() if 'no [detector' in line], ['pictures walls: no [detector NAME] matches a tile such as wall x/0,0/max: it will not be scored'])
 
     def test_a_feed_goes_on(self):
         """Pictures and points of a feed, in a daemon that is killed: all count once, each picture as one point."""

@@ -363,6 +363,14 @@ static void test_unreached(void **state)
     assert_int_equal(hk_sections_unreached(&c, i, line, sizeof line), i == 3 || i == 5);
   assert_string_equal(line, "no sensor reaches [detector f] (match = a#1): [detector c] (match = *1) comes first");
   hk_config_free(&c);
+  assert_int_equal(read_text(&c,
+                             "[detector a]\nmatch = *\n[detector b]\nmatch = none\n[detector c]\nmatch = none\n"
+                             "[field f]\nmatch = *\noperator = residual\ndetector = b\n",
+                             &faults),
+                   0);
+  for (uint32_t i = 0; i < 3; i++) /* b is reached by derived series */
+    assert_int_equal(hk_sections_unreached(&c, i, line, sizeof line), i == 2);
+  hk_config_free(&c);
 }
 
 /* Errors suggest the nearest section, and the nearest key of each kind. */
