@@ -158,7 +158,7 @@ static bool is_value(double value)
 }
 
 /* A slow mean less the first value may be twice as large. */
-static bool is_kept(const struct hk_group *g, double value)
+static bool group_state_is_kept(const struct hk_group *g, double value)
 {
   return hk_group_is_novelty(g) ? isnan(value) || fabs(value) <= 4 * HK_GROUP_VALUE_MAX : is_value(value);
 }
@@ -242,7 +242,7 @@ static int read_member(struct hk_group *g, const uint8_t **at)
   }
   *at = state_get(*at, m->value, g->live * sizeof(double));
   for (uint32_t i = 0; i < g->live; i++)
-    if (!is_kept(g, m->value[i]))
+    if (!group_state_is_kept(g, m->value[i]))
       return -EBADMSG;
   return 0;
 }

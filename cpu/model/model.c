@@ -18,7 +18,7 @@
 
 /* --- life --------------------------------------------------------------------------------------------------------------- */
 
-static bool make_columns(struct hk_model *m)
+static bool model_make_columns(struct hk_model *m)
 {
   const struct hk_model_plan *p = m->plan;
   m->drive = calloc(p->boundaries, sizeof *m->drive);
@@ -59,7 +59,7 @@ int hk_model_new(struct hk_model **out, const struct hk_model_plan *plan, const 
   m->place = model_place_for(plan, place);
   m->now = (struct hk_model_head){ .sensors = plan->sensors, .points = hk_model_all_points(plan), .lines = plan->lines };
   int status = -ENOMEM;
-  if (make_columns(m))
+  if (model_make_columns(m))
     status = m->place.kind->open(&m->pipes, plan, m->place.number, error, size);
   else
     snprintf(error, size, "out of memory");

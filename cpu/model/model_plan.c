@@ -319,7 +319,7 @@ static int model_plan_make_sensors(struct owned *o, const struct hk_plan_lines *
 }
 
 /* Hash of what a state depends on: cells and sensors. */
-static uint32_t mark_of(const struct hk_model_plan *p)
+static uint32_t model_plan_mark_of(const struct hk_model_plan *p)
 {
   uint64_t hash = p->heat ? hk_state_mark_mix(HK_STATE_MARK_BEGIN, p->heat, p->cells * sizeof *p->heat)
                           : hk_state_mark_mix(HK_STATE_MARK_BEGIN, p->cell, p->cells * sizeof *p->cell);
@@ -396,7 +396,7 @@ int hk_model_plan_parse_in(const struct hk_model_plan **out, const char *text, s
   o->text = memcpy(own, text, length);
   const int status = model_plan_make(o, &lines, length, folder);
   if (status == 0) {
-    o->plan.mark = mark_of(&o->plan);
+    o->plan.mark = model_plan_mark_of(&o->plan);
     *out = &o->plan;
   } else {
     hk_model_plan_release(&o->plan);

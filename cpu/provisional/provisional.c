@@ -200,7 +200,7 @@ static int warm(struct hk_provisional *p, const struct hk_provisional_sensors *s
 }
 
 /* Raises the numbers of the backend's events by those of provisional alerts up to then. */
-static void renumber(struct hk_provisional *p, struct hk_event *event)
+static void provisional_renumber(struct hk_provisional *p, struct hk_event *event)
 {
   struct entry *entry = event->slot < p->n ? &p->entries[event->slot] : NULL;
   if (!entry || event->number == 0)
@@ -211,7 +211,7 @@ static void renumber(struct hk_provisional *p, struct hk_event *event)
 }
 
 /* Merges the events that were made into those of the batch: by point, and the backend's last. */
-static void merge(struct hk_provisional *p, struct hk_batch *batch)
+static void provisional_merge(struct hk_provisional *p, struct hk_batch *batch)
 {
   uint32_t to = batch->n_events + p->n_made, from = batch->n_events, made = p->n_made;
   batch->n_events = to;
@@ -228,7 +228,7 @@ int hk_provisional_complete(struct hk_provisional *p, const struct hk_provisiona
     int failed = 0;
     struct entry *entry = batch->slot[i] < p->n ? &p->entries[batch->slot[i]] : NULL;
     for (; event < batch->n_events && batch->event[event].index <= i; event++)
-      renumber(p, &batch->event[event]);
+      provisional_renumber(p, &batch->event[event]);
     if (batch->state[i] == HK_STATE_WARMING)
       failed = warm(p, sensors, batch, i);
     else if (!entry || !entry->young)
@@ -239,7 +239,7 @@ int hk_provisional_complete(struct hk_provisional *p, const struct hk_provisiona
       failed = end(p, entry, batch, i);
     status = failed != 0 ? failed : status;
   }
-  merge(p, batch);
+  provisional_merge(p, batch);
   return status;
 }
 

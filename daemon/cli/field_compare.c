@@ -64,7 +64,7 @@ static void field_compare_print(const struct hk_field_compare *c, const char *se
 }
 
 /* Judges the results of a set, of which *delay receives all delays. False: no memory. */
-static bool judge_all(const struct hk_labelled *set, struct hk_outcome *all, struct hk_verdict *sum, double **delay)
+static bool field_compare_judge_all(const struct hk_labelled *set, struct hk_outcome *all, struct hk_verdict *sum, double **delay)
 {
   size_t labels = 0;
   for (uint32_t i = 0; i < set->n; i++)
@@ -112,7 +112,8 @@ static bool compare_all(const struct hk_field_compare *c, struct compared *of, s
   struct hk_field_verdict all = { 0 }, any = { 0 };
   double *delay[2] = { NULL, NULL }, *together[2] = { NULL, NULL };
   char title[300];
-  bool fine = judge_all(alone, of->alone, &all.alone, &delay[0]) && judge_all(derived, of->field, &all.field, &delay[1]);
+  bool fine = field_compare_judge_all(alone, of->alone, &all.alone, &delay[0]) &&
+              field_compare_judge_all(derived, of->field, &all.field, &delay[1]);
   for (uint32_t i = 0; i < alone->n && fine; i++) {
     const struct side left = { &of->alone[i].verdict, of->alone[i].delay }, right = { &of->field[i].verdict, of->field[i].delay };
     all.secondary += of->secondary[i];

@@ -27,7 +27,7 @@
 
 /* ---- signals ---- */
 
-static int make_tables(struct hk_load *load)
+static int load_make_tables(struct hk_load *load)
 {
   load->wave = malloc(sizeof(float) << WAVE_BITS);
   load->noise = malloc(sizeof(float) << NOISE_BITS);
@@ -366,7 +366,7 @@ static int load_make_room(struct hk_load *load, const struct hk_load_config *con
   if (load->room < HK_LOAD_IN_FLIGHT * load->capacity)
     load->room = HK_LOAD_IN_FLIGHT * load->capacity;
   load->made.time = b->ops->alloc(b, load->room * (sizeof(int64_t) + sizeof(double) + sizeof(uint32_t)));
-  if (!load->made.time || make_tables(load) != 0)
+  if (!load->made.time || load_make_tables(load) != 0)
     return -ENOMEM;
   load->made.value = (double *)(load->made.time + load->room);
   load->made.slot = (uint32_t *)(load->made.value + load->room);

@@ -77,7 +77,7 @@ static const struct hk_detector *trial_detector_of(void *arg, uint32_t slot)
 }
 
 /* Adds provisional scores to a batch that has come back. provisional: NULL: none are wanted. False: no memory. */
-static bool complete(struct hk_provisional *provisional, struct hk_outcome *all, struct hk_batch *batch)
+static bool trial_complete(struct hk_provisional *provisional, struct hk_outcome *all, struct hk_batch *batch)
 {
   const struct hk_provisional_sensors sensors = { all, trial_detector_of, NULL };
   return !provisional || hk_provisional_complete(provisional, &sensors, batch) == 0;
@@ -109,7 +109,7 @@ static int trial_run(const struct hk_trial *trial, const struct hk_labelled *set
       b->ops->wait(b);
     if (code == 0 && batch->status < 0)
       code = hk_failed(trial->argv, "the %s backend failed: %s", b->ops->name, strerror(-batch->status));
-    if (code == 0 && (!complete(provisional, all, batch) || !trial_collect(all, batch)))
+    if (code == 0 && (!trial_complete(provisional, all, batch) || !trial_collect(all, batch)))
       code = hk_failed(trial->argv, "out of memory");
   }
   hk_batch_free(batch);

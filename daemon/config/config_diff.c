@@ -226,7 +226,7 @@ struct rules {
   uint32_t n;
 };
 
-static const void *rule_of(struct rules in, size_t size, const char *name)
+static const void *config_diff_rule_of(struct rules in, size_t size, const char *name)
 {
   for (uint32_t i = 0; i < in.n; i++)
     if (strcmp((const char *)in.rule + i * size, name) == 0)
@@ -238,13 +238,13 @@ static const void *rule_of(struct rules in, size_t size, const char *name)
 static void compare_rules(const char *kind, size_t size, struct rules running, struct rules read, struct hk_buffer *told)
 {
   for (uint32_t i = 0; i < read.n; i++) {
-    const char *after = (const char *)read.rule + i * size, *before = rule_of(running, size, after);
+    const char *after = (const char *)read.rule + i * size, *before = config_diff_rule_of(running, size, after);
     if (!before || memcmp(before, after, size) != 0)
       hk_buffer_print(told, "[%s %s] is %s\n", kind, after, before ? "changed" : "new");
   }
   for (uint32_t i = 0; i < running.n; i++) {
     const char *before = (const char *)running.rule + i * size;
-    if (!rule_of(read, size, before))
+    if (!config_diff_rule_of(read, size, before))
       hk_buffer_print(told, "[%s %s] was removed\n", kind, before);
   }
 }

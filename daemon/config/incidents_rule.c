@@ -25,7 +25,7 @@ int hk_budget_parse(const char *text, double *a_day)
   return 0;
 }
 
-static int set_interval(struct hk_incidents_rule *rule, const char *value, char *error, size_t size)
+static int incidents_rule_set_interval(struct hk_incidents_rule *rule, const char *value, char *error, size_t size)
 {
   int64_t interval;
   if (hk_duration_parse(value, &interval) != 0 || interval <= 0 || interval > DAY) {
@@ -51,7 +51,7 @@ static int set_members(struct hk_incidents_rule *rule, const char *value, char *
 int hk_incidents_key(struct hk_incidents_rule *rule, const char *name, const char *value, char *error, size_t size)
 {
   if (strcmp(name, "interval") == 0)
-    return set_interval(rule, value, error, size);
+    return incidents_rule_set_interval(rule, value, error, size);
   if (strcmp(name, "members") == 0)
     return set_members(rule, value, error, size);
   if (strcmp(name, "budget") != 0) {

@@ -225,12 +225,12 @@ int hk_snapshot_feed_read(const struct hk_snapshot_part *p, struct hk_record_fee
   return hk_name_valid(feed->name.data, feed->name.length) ? 0 : -EBADMSG;
 }
 
-static bool is_standing(const struct hk_file_alert *a)
+static bool snapshot_read_is_standing(const struct hk_file_alert *a)
 {
   return a->kind >= HK_EVENT_RAISED && a->kind <= HK_EVENT_CORRECTED;
 }
 
-static struct hk_event event_of(const struct hk_file_alert *a, uint32_t slot)
+static struct hk_event snapshot_read_event(const struct hk_file_alert *a, uint32_t slot)
 {
   return (struct hk_event){ .index = UINT32_MAX,
                             .slot = slot,
@@ -293,7 +293,7 @@ int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct
   const uint8_t *behind = p->payload + *at + sizeof s;
   memcpy(&held, behind + alert, flaps > 0 ? sizeof held : 0);
   const char *text = (const char *)behind + alert + flaps + segments;
-  if (!hk_name_valid(text, s.name_size) || (s.stands && !is_standing(&a)) || a.by_size > sizeof a.by ||
+  if (!hk_name_valid(text, s.name_size) || (s.stands && !snapshot_read_is_standing(&a)) || a.by_size > sizeof a.by ||
       (a.by_size > 0 && !hk_name_valid(a.by, a.by_size)) || held > UINT32_MAX)
     return -EBADMSG;
   *out = (struct hk_snapshot_sensor){
@@ -316,7 +316,7 @@ int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct
   memcpy(out->alerts.standing.by, a.by, a.by_size);
   out->alerts.standing.acknowledged = a.acknowledged;
   if (s.stands)
-    out->alerts.standing.event = event_of(&a, s.slot);
+    out->alerts.standing.event = snapshot_read_event(&a, s.slot);
   memcpy(&out->alerts.standing.event.novelty, behind + sizeof a, a.note);
   *at += sizeof s + alert + flaps + segments + name + state;
   return 1;
@@ -337,14 +337,14 @@ int hk_snapshot_machine_next(const struct hk_snapshot_part *p, size_t *at, struc
     return -EBADMSG;
   const uint8_t *behind = p->payload + *at + sizeof m;
   memcpy(&a, behind, alert);
-  if (m.stands && !is_standing(&a))
+  if (m.stands && !snapshot_read_is_standing(&a))
     return -EBADMSG;
   const void *first = behind + alert, *second = behind + alert + members;
   *out = (struct hk_machine_memory){ .slot = m.slot,
                                      .number = m.number,
                                      .told = m.told,
                                      .stands = m.stands,
-                                     .standing = event_of(&a, m.slot),
+                                     .standing = snapshot_read_event(&a, m.slot),
                                      .n_changes = m.changes,
                                      .n_members = m.members,
                                      .changes = second,

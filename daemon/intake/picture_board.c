@@ -48,7 +48,7 @@ bool hk_picture_board_due(const struct hk_picture_board *b, int64_t *last)
 /* --- making them small ---------------------------------------------------------------------------------------------------- */
 
 /* The pixel to look at behind `at`, a step on, but the first one of each block is looked at. */
-static uint32_t look_on(uint32_t at, uint32_t step, uint32_t side)
+static uint32_t picture_board_look_on(uint32_t at, uint32_t step, uint32_t side)
 {
   const uint32_t next = (at / side + 1) * side;
   return at + step < next ? at + step : next;
@@ -60,10 +60,10 @@ static void greatest(const struct hk_picture_message *m, uint32_t side, uint32_t
   const uint32_t step = (side + LOOKED_AT - 1) / LOOKED_AT;
   for (uint32_t i = 0; i < rows * columns; i++)
     out[i] = NAN;
-  for (uint32_t r = 0; r < m->height; r = look_on(r, step, side)) {
+  for (uint32_t r = 0; r < m->height; r = picture_board_look_on(r, step, side)) {
     float *cells = out + (size_t)(r / side) * columns;
     hk_picture_pixels(m, r, row);
-    for (uint32_t i = 0; i < m->width; i = look_on(i, step, side))
+    for (uint32_t i = 0; i < m->width; i = picture_board_look_on(i, step, side))
       if (isfinite(row[i]) && !(row[i] <= cells[i / side]))
         cells[i / side] = row[i];
   }
@@ -114,7 +114,7 @@ static struct hk_board_picture *make_small(const struct hk_pictures_rule *rule, 
 /* --- the board ------------------------------------------------------------------------------------------------------------ */
 
 /* Where a name is, or belongs. */
-static uint32_t place_of(const struct hk_picture_board *b, const char *name)
+static uint32_t picture_board_place_of(const struct hk_picture_board *b, const char *name)
 {
   uint32_t i = 0;
   while (i < b->n && strcmp(b->picture[i]->name, name) < 0)
@@ -147,9 +147,9 @@ void hk_picture_board_show(struct hk_picture_board *b, const struct hk_pictures_
     return;
   pthread_mutex_lock(&b->lock);
   p->shown = b->shown++;
-  if (!is_at(b, place_of(b, p->name), p->name) && b->n == HK_BOARD_CAMERAS)
+  if (!is_at(b, picture_board_place_of(b, p->name), p->name) && b->n == HK_BOARD_CAMERAS)
     old = take_oldest(b);
-  const uint32_t at = place_of(b, p->name);
+  const uint32_t at = picture_board_place_of(b, p->name);
   if (is_at(b, at, p->name)) {
     old = b->picture[at];
   } else {
@@ -176,7 +176,7 @@ struct hk_board_picture *hk_picture_board_copy(struct hk_picture_board *b, const
 {
   struct hk_board_picture *p = NULL;
   pthread_mutex_lock(&b->lock);
-  const uint32_t at = place_of(b, name);
+  const uint32_t at = picture_board_place_of(b, name);
   if (is_at(b, at, name) && (p = malloc(sizeof *p)))
     memcpy(p, b->picture[at], sizeof *p);
   pthread_mutex_unlock(&b->lock);

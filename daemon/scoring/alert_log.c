@@ -155,7 +155,7 @@ static void tell_end(struct hk_shard *s, const struct hk_event *cleared)
 }
 
 /* Ends the standing alert of a sensor, if it has one, without a point that causes this. */
-static void end_alert(struct hk_shard *s, uint32_t within)
+static void alert_log_end(struct hk_shard *s, uint32_t within)
 {
   struct hk_event cleared;
   if (hk_alerts_clear(s->alerts, within, &cleared))
@@ -164,7 +164,7 @@ static void end_alert(struct hk_shard *s, uint32_t within)
 
 void hk_shard_forget_replayed(struct hk_shard *s, uint32_t slot)
 {
-  end_alert(s, hk_slot_within(s->all, slot));
+  alert_log_end(s, hk_slot_within(s->all, slot));
   hk_alerts_forget(s->alerts, hk_slot_within(s->all, slot));
   hk_groups_forget(s->machines.groups, hk_slot_within(s->all, slot));
   hk_groups_forget(s->machines.seconds, hk_slot_within(s->all, slot));

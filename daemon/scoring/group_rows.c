@@ -162,7 +162,7 @@ static void insert(struct hk_batch *b, const struct hk_event *e)
 }
 
 /* Publishes the next change that is due at point i: one event per point, so further due changes follow with the next point. */
-static void tell(struct hk_groups *g, struct hk_machine *m, struct hk_batch *b, uint32_t i)
+static void group_rows_tell(struct hk_groups *g, struct hk_machine *m, struct hk_batch *b, uint32_t i)
 {
   bool any = false;
   struct hk_event e;
@@ -202,7 +202,7 @@ static void mark(struct hk_groups *g, struct hk_batch *b)
     if (p->machine->alert.stands)
       take_highest(p->machine, b->value[i]);
     if (p->machine->changes.n > 0)
-      tell(g, p->machine, b, i);
+      group_rows_tell(g, p->machine, b, i);
   }
 }
 

@@ -151,7 +151,8 @@ static int take_counter(struct hk_shard *s, const struct hk_partition_order *o, 
   return translate(s, o, c->slot, &slot) ? hk_rates_restore(s, hk_slot_within(s->all, slot), &c->rate) : 0;
 }
 
-static int take_provisional(struct hk_shard *s, const struct hk_partition_order *o, const struct hk_snapshot_provisional *p)
+static int partition_import_take_provisional(struct hk_shard *s, const struct hk_partition_order *o,
+                                             const struct hk_snapshot_provisional *p)
 {
   uint32_t slot;
   return translate(s, o, p->slot, &slot) ? hk_provisional_go_on(s, hk_slot_within(s->all, slot), p->saved, p->size) : 0;
@@ -176,7 +177,7 @@ void hk_partition_import(struct hk_shard *s, struct hk_partition_order *o)
                 : o->what == HK_PARTITION_SENSORS  ? take_sensor(s, o, &sensor)
                 : o->what == HK_PARTITION_MACHINES ? take_machine(s, o, &machine)
                 : o->what == HK_PARTITION_COUNTERS ? take_counter(s, o, &counter)
-                                                   : take_provisional(s, o, &provisional);
+                                                   : partition_import_take_provisional(s, o, &provisional);
   }
   if (o->status == 0 && o->what == HK_PARTITION_MACHINES) {
     hk_groups_go_on(s->machines.groups);

@@ -366,7 +366,7 @@ static void finish(struct hk_saver *v)
   hk_wake_up(&s->life.wake, HK_WAKE_WORK);
 }
 
-static void *run(void *arg)
+static void *snapshot_thread_run(void *arg)
 {
   struct hk_saver *v = arg;
   hk_thread_name("saver", v->place.shard->number);
@@ -429,7 +429,7 @@ int hk_saver_open(struct hk_saver **out, const struct hk_saver_place *place)
   pthread_cond_init(&v->changed, NULL);
   int status = v->place.shared ? 0 : clean(v); /* folders of partitions are new */
   if (status == 0)
-    status = -pthread_create(&v->output.thread, NULL, run, v);
+    status = -pthread_create(&v->output.thread, NULL, snapshot_thread_run, v);
   v->output.running = status == 0;
   *out = v;
   return status;
