@@ -2,6 +2,8 @@
  *
  * A point goes through the window rules, passes over the nodes (graph.cuh), and the alert rule. Rules are long sequential
  * computations: each lane does them for one sensor, side by side with the others. The whole warp does the passes. */
+#include <cuda_pipeline_primitives.h>
+
 #include "gpu/backend/kernel.h"
 #include "gpu/backend/tick.cuh"
 #include "gpu/backend/work_sharing.cuh"

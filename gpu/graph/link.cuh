@@ -9,8 +9,6 @@
 
 #include "gpu/graph/sensor.cuh"
 
-#include <cuda_pipeline_primitives.h>
-
 #define HK_AT_ONCE 4u /* nodes that a lane compares together */
 #define HK_CHUNK (HK_AT_ONCE * HK_WARP)
 #define HK_CHUNKS 2u  /* in shared memory: the one that is compared, and those on their way */

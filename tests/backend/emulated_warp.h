@@ -196,6 +196,23 @@ static inline uint32_t atomicOr(uint32_t *at, uint32_t bits)
   return before;
 }
 
+static inline uint32_t atomicAdd(uint32_t *at, uint32_t by)
+{
+  const uint32_t before = *at;
+  *at += by;
+  return before;
+}
+
+static inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w)
+{
+  return { x, y, z, w };
+}
+
+static inline float __fdividef(float x, float y)
+{
+  return x / y;
+}
+
 using std::fabs;
 using std::max;
 using std::min;
@@ -334,6 +351,43 @@ template <class T> static inline T __shfl_down_sync(uint32_t mask, T mine, uint3
 template <class T> static inline T __shfl_xor_sync(uint32_t mask, T mine, uint32_t by)
 {
   return __shfl_sync(mask, mine, threadIdx.x ^ by);
+}
+
+/* Asynchronous copies of the lanes. What is copied is what stood there when the copy began, and it arrives when its group is
+ * waited for: no kernel may rely on anything between. */
+struct emulated_copy {
+  void *to;
+  std::vector<char> bytes;
+};
+static std::vector<std::vector<emulated_copy>> emulated_copies[emulated_warp::lanes]; /* groups, of which the last is open */
+
+static inline void __pipeline_memcpy_async(void *to, const void *from, size_t bytes)
+{
+  if ((uintptr_t)to % bytes != 0 || (uintptr_t)from % bytes != 0)
+    abort(); /* as on a device */
+  auto &groups = emulated_copies[threadIdx.x];
+  if (groups.empty())
+    groups.emplace_back();
+  groups.back().push_back({ to, std::vector<char>((const char *)from, (const char *)from + bytes) });
+}
+
+static inline void __pipeline_commit()
+{
+  auto &groups = emulated_copies[threadIdx.x];
+  if (groups.empty())
+    groups.emplace_back();
+  groups.emplace_back();
+}
+
+/* Waits for all groups but the last n. */
+static inline void __pipeline_wait_prior(size_t n)
+{
+  auto &groups = emulated_copies[threadIdx.x];
+  while (groups.size() > n + 1) {
+    for (const emulated_copy &copy : groups.front())
+      memcpy(copy.to, copy.bytes.data(), copy.bytes.size());
+    groups.erase(groups.begin());
+  }
 }
 
 /* Empty assembly statements, by which kernels keep the compiler from removing values, are left out here. */
