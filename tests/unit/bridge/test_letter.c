@@ -116,6 +116,12 @@ static void the_later_epoch_has_it(void **state)
     assert_false(list[i].away);
     free(list[i].report);
   }
+  tell(&t, "b:1", "{\"held\":[{\"partition\":0,\"epoch\":3},{\"partition\":3,\"epoch\":0}]}"); /* has it again */
+  assert_true(hk_machine_table_holder(&t, 0, &holder));
+  assert_string_equal(holder.machine, "b:1");
+  assert_int_equal(hk_machine_table_list(&t, false, list), 3);
+  assert_int_equal(list[0].partitions, 0);
+  assert_int_equal(list[1].partitions, 2);
   tell(&t, "a:1", "{\"held\":[]}");
   assert_true(hk_machine_table_holder(&t, 0, &holder));
   assert_string_equal(holder.machine, "b:1");
