@@ -210,6 +210,7 @@ static int cluster_start(struct hk_cluster **out, struct hk_net *net, const stru
   struct hk_cluster *c = calloc(1, sizeof *c);
   if (!c)
     return -ENOMEM;
+  *out = c; /* the caller frees it in each case; before the thread is there, which may look at it */
   c->net = net;
   c->rule = *rule;
   c->kind = kinds[rule->engine];
@@ -232,7 +233,6 @@ static int cluster_start(struct hk_cluster **out, struct hk_net *net, const stru
   if (status == 0)
     status = -pthread_create(&c->thread, NULL, turns, c);
   c->running = status == 0;
-  *out = c; /* the caller frees it in each case */
   return status;
 }
 
