@@ -132,20 +132,22 @@ static double novelty_threshold(double rate)
   return log10(3 / (HK_NOVELTY_BLOCK * rate));
 }
 
-/* Sets the threshold by the rate of false alarms, if it was given. */
+/* Sets the threshold by the rate of false alarms, if it was given, for a detector whose `resident` is set. */
 static int novelty_alarms(const struct hk_detector_draft *draft, struct hk_detector *d, char *error, size_t size)
 {
-  char value[40], allowed[120];
+  char value[40], allowed[140];
   if (!(draft->given & KEY_BIT(KEY_FALSE_ALARMS)))
     return 0;
   if (draft->given & KEY_BIT(KEY_ALERT) && d->alert == HK_ALERT_FIXED)
     return hk_detector_fail(error, size, "%s: says the same as alert of %s, give one of the two%s", "false_alarms",
                             "algorithm = novelty", "");
-  if (!(d->false_alarms >= HK_NOVELTY_ALARMS_LEAST && d->false_alarms <= HK_NOVELTY_ALARMS_MOST)) {
+  const bool brief = d->resident < HK_NOVELTY_ALARMS_LONG;
+  const int least = brief ? HK_NOVELTY_ALARMS_SHORT : HK_NOVELTY_ALARMS_LEAST;
+  if (!(d->false_alarms >= (float)least && d->false_alarms <= HK_NOVELTY_ALARMS_MOST)) {
     snprintf(value, sizeof value, "%.10g", (double)d->false_alarms);
     snprintf(allowed, sizeof allowed,
-             "from %d to %d a million scores for algorithm = novelty: no lower rate held in measurements",
-             HK_NOVELTY_ALARMS_LEAST, HK_NOVELTY_ALARMS_MOST);
+             "from %d to %d a million scores for algorithm = novelty%s: no lower rate held in measurements", least,
+             HK_NOVELTY_ALARMS_MOST, brief ? " with resident under 5000" : "");
     return hk_detector_fail(error, size, "%s = %s: must be %s", "false_alarms", value, allowed);
   }
   const double s = novelty_threshold((double)d->false_alarms / 1e6);
@@ -160,8 +162,6 @@ static int finish_novelty(const struct hk_detector_draft *draft, struct hk_detec
   int status = refuse_others(draft, not_of_novelty, "algorithm = novelty", error, size);
   if (status == 0)
     status = finish_alert(draft, &d, "algorithm = novelty", error, size);
-  if (status == 0)
-    status = novelty_alarms(draft, &d, error, size);
   if (status < 0)
     return status;
   DEFAULT(KEY_RESIDENT, resident, HK_NOVELTY_RESIDENT_MAX);
@@ -170,6 +170,9 @@ static int finish_novelty(const struct hk_detector_draft *draft, struct hk_detec
     snprintf(allowed, sizeof allowed, "from %d to %d for algorithm = novelty", HK_NOVELTY_RESIDENT_MIN, HK_NOVELTY_RESIDENT_MAX);
     return hk_detector_fail(error, size, "%s = %s: must be %s", "resident", value, allowed);
   }
+  status = novelty_alarms(draft, &d, error, size);
+  if (status < 0)
+    return status;
   d.window = HK_NOVELTY_SHAPE_REACH; /* no key of novelty, but every detector has one */
   d.stride = d.hold = d.baseline = 1;
   *out = d;

@@ -2,7 +2,7 @@
 """How often algorithm = novelty alerts on signals that never change, at several S, in all and in the later half; and how soon a
 sensor that was wild once is as easy to alarm as before. tests/bench/results/detection-tails.txt has what came of it.
 
-    tests/bench/scripts/tails.py HANKEL rates|wild [RESIDENT]      needs numpy"""
+    tests/bench/scripts/tails.py HANKEL rates|wild [RESIDENT[,KEY=VALUE...]]      needs numpy"""
 import itertools
 import subprocess
 import sys
@@ -53,7 +53,7 @@ def signals(rng):
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    hankel, what, resident = sys.argv[1], sys.argv[2], int((sys.argv + ['10000'])[3])
+    hankel, what, resident = sys.argv[1], sys.argv[2], (sys.argv + ['10000'])[3]
     if what == 'rates':
         for name, x in signals(np.random.default_rng(21)).items():
             s, half = rarity(hankel, x, resident), POINTS // 2

@@ -18,6 +18,7 @@ static void keys_are_checked(void **state)
     { "algorithm=novelty,resident=900", "resident = 900: must be from 1000 to 10000 for algorithm = novelty" },
     { "algorithm=graph,resident=9000", "resident = 9000: must be at most 6000 for algorithm = graph" },
     { "algorithm=novelty,false_alarms=399", "must be from 400 to 10000" },
+    { "algorithm=novelty,resident=4999,false_alarms=999", "must be from 1000 to 10000" },
     { "algorithm=novelty,false_alarms=1000,alert=0.6", "give one of the two" },
     { "algorithm=novelty,alert=1", "must be below 1" },
     { "algorithm=novelty,channels=valeu", "channels = valeu: not one of all, value" },
@@ -36,6 +37,8 @@ static void keys_are_checked(void **state)
   assert_int_equal(hk_detector_parse("algorithm=novelty,false_alarms=750", &d, error, sizeof error), 0);
   assert_true(fabs(hk_novelty_s((double)d.threshold) - 2) < 1e-5);
   assert_int_equal(d.channels, HK_CHANNELS_ALL);
+  assert_int_equal(hk_detector_parse("algorithm=novelty,resident=5000,false_alarms=400", &d, error, sizeof error), 0);
+  assert_int_equal(hk_detector_parse("algorithm=novelty,resident=4999,false_alarms=1000", &d, error, sizeof error), 0);
   assert_int_equal(hk_detector_parse("algorithm=novelty,channels=value", &d, error, sizeof error), 0);
   assert_int_equal(d.channels, HK_CHANNELS_VALUE);
 }
