@@ -67,8 +67,9 @@ static int begin(struct hk_cluster *c)
   s->state = -1;
   s->epoll = epoll_create1(EPOLL_CLOEXEC);
   s->lease = calloc(c->rule.partitions, sizeof *s->lease);
-  if (!s->lease || s->epoll < 0)
-    return s->lease ? -errno : -ENOMEM;
+  const int status = s->epoll < 0 ? -errno : s->lease ? hk_part_room_init(&s->room, c) : -ENOMEM;
+  if (status != 0)
+    return status;
   for (uint32_t i = 0; i < c->rule.partitions; i++)
     hk_part_init(&s->lease[i].part, i, &s->room);
   return 0;
@@ -83,6 +84,7 @@ static void finish(struct hk_cluster *c)
     close(s->state);
   if (s->epoll >= 0)
     close(s->epoll);
+  hk_part_room_free(&s->room);
   free(s->lease);
   free(s);
 }

@@ -23,6 +23,18 @@
 _Static_assert(HK_FRAME_HEADER + 32 + 16 + 20 * PIECE <= FRAME, "a piece fits");
 _Static_assert(NAMES + HK_FRAME_HEADER + 4 + 2 <= FRAME && FRAME <= HK_FRAME_MAX_LEAST, "names fit, and the daemon takes them");
 
+int hk_part_room_init(struct hk_part_room *room, const struct hk_cluster *c)
+{
+  room->after = calloc(hk_registry_lookup(c->net->shards->registry).max_sensors, sizeof *room->after);
+  return room->after ? 0 : -ENOMEM;
+}
+
+void hk_part_room_free(struct hk_part_room *room)
+{
+  free(room->after);
+  room->after = NULL;
+}
+
 void hk_part_init(struct hk_part *part, uint32_t partition, struct hk_part_room *room)
 {
   *part = (struct hk_part){ .partition = partition, .room = room, .fd = -1, .inbox = { .max_length = HK_FRAME_MAX } };
@@ -211,6 +223,23 @@ static int64_t register_some(struct hk_cluster *c, struct hk_part *part, uint32_
   return status != 0 ? status : (int64_t)count;
 }
 
+/* Finds the slot of a name. *last: 1 + the slot of the name before it, 0 if unknown; of this one behind. Peers send their sensors
+ * in the same order again and again, so the name that followed last time is tried first: with many sensors, a search in the table
+ * takes most of this thread's time, since hardly any of it is in the processor's caches. */
+static bool cluster_part_find_slot(struct hk_registry *registry, uint32_t *after, struct hk_string name, uint32_t *last,
+                                   uint32_t *slot)
+{
+  const uint32_t guess = *last > 0 ? after[*last - 1] : 0;
+  const bool guessed = guess > 0 && hk_registry_is(registry, guess - 1, name.data, name.length);
+  if (guessed)
+    *slot = guess - 1;
+  const bool found = guessed || hk_registry_find(registry, name.data, name.length, slot) == 0;
+  if (found && !guessed && *last > 0)
+    after[*last - 1] = *slot + 1;
+  *last = found ? *slot + 1 : 0;
+  return found;
+}
+
 /* Finds the handle of each name; HK_NO_HANDLE: it was refused. */
 static int find_handles(struct hk_cluster *c, struct hk_part *part, struct hk_list *names)
 {
@@ -222,7 +251,7 @@ static int find_handles(struct hk_cluster *c, struct hk_part *part, struct hk_li
     uint32_t slot;
     s->name[i] = hk_name_next(names);
     s->handle[i] = HK_NO_HANDLE;
-    if (hk_registry_find(registry, s->name[i].data, s->name[i].length, &slot) == 0)
+    if (cluster_part_find_slot(registry, s->after, s->name[i], &part->last, &slot))
       s->handle[i] = hk_registry_handle(registry, slot);
     else
       s->lacking[n++] = i;

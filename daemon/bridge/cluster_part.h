@@ -27,6 +27,7 @@
 /* Memory shared by parts, used by one at a time. */
 struct hk_part_room {
   uint64_t bad, refused; /* not yet added to the look */
+  uint32_t *after;       /* by slot: 1 + the slot of the name that last followed its name in a message; 0: none yet */
   struct hk_string name[HK_LOG_POINTS_MAX];
   uint32_t handle[HK_LOG_POINTS_MAX];  /* of these names */
   uint32_t lacking[HK_LOG_POINTS_MAX]; /* indices of names without a handle */
@@ -46,9 +47,13 @@ struct hk_part {
   uint64_t wanted; /* minimum offset of the next message */
   bool followed;   /* a message has come since hk_part_follow */
   bool behind;     /* and more may wait */
+  uint32_t last;   /* 1 + the slot of the last name of the last message; 0: none */
   bool owed;       /* the last message is not acknowledged to the broker: it sends only a few more */
 };
 
+/* Returns 0 or -ENOMEM. */
+int hk_part_room_init(struct hk_part_room *room, const struct hk_cluster *c);
+void hk_part_room_free(struct hk_part_room *room);
 void hk_part_init(struct hk_part *part, uint32_t partition, struct hk_part_room *room);
 /* Opens its feed, of this name; sets *at to the feed's position, in points. */
 int hk_part_open(struct hk_cluster *c, struct hk_part *part, const char *feed, uint64_t *at);

@@ -24,7 +24,7 @@ static int begin(struct hk_cluster *c)
 {
   struct scorer *s = calloc(1, sizeof *s);
   c->state = s;
-  if (!s || !(s->part = calloc(c->rule.partitions, sizeof *s->part)))
+  if (!s || !(s->part = calloc(c->rule.partitions, sizeof *s->part)) || hk_part_room_init(&s->room, c) != 0)
     return -ENOMEM;
   for (uint32_t i = 0; i < c->rule.partitions; i++) {
     hk_part_init(&s->part[i], i, &s->room);
@@ -45,8 +45,10 @@ static void lost(struct hk_cluster *c)
 static void finish(struct hk_cluster *c)
 {
   struct scorer *s = c->state;
-  if (s)
-    free(s->part);
+  if (!s)
+    return;
+  hk_part_room_free(&s->room);
+  free(s->part);
   free(s);
 }
 

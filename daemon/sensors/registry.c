@@ -226,6 +226,13 @@ int hk_registry_find(struct hk_registry *r, const char *name, size_t length, uin
   return 0;
 }
 
+bool hk_registry_is(const struct hk_registry *r, uint32_t slot, const char *name, size_t length)
+{
+  const struct hk_registry_sensor *s =
+      hk_registry_holds(r, slot) ? hk_registry_at(r, slot) : NULL; /* retired ones have names, too */
+  return s && s->entry.length == length && memcmp(s->text, name, length) == 0;
+}
+
 void hk_registry_read(struct hk_registry *r)
 {
   pthread_rwlock_rdlock(&r->lock);

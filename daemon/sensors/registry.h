@@ -113,12 +113,13 @@ void hk_registry_adopt(struct hk_registry *registry, const struct hk_config *con
 
 /* For publishers, each on a thread of its own. hk_registry_handles: the handles by slot, for any slot that a batch names while
  * that batch is being published; the array does not move. hk_registry_added: number of sensors ever added; it only grows, and
- * counts a sensor before any batch names it. hk_registry_find: finds the slot of a sensor's name; 0, or HK_UNKNOWN. Between
- * hk_registry_read and hk_registry_read_end the names of slots stay valid and hk_registry_find may be called; hold it briefly,
- * not nested. */
+ * counts a sensor before any batch names it. hk_registry_find: finds the slot of a sensor's name; 0, or HK_UNKNOWN.
+ * hk_registry_is: whether a slot has the sensor of this name, for a caller that can guess the slot. Between hk_registry_read and
+ * hk_registry_read_end the names of slots stay valid and these two may be called; hold it briefly, not nested. */
 const uint32_t *hk_registry_handles(const struct hk_registry *registry);
 uint64_t hk_registry_added(const struct hk_registry *registry);
 int hk_registry_find(struct hk_registry *registry, const char *name, size_t length, uint32_t *slot);
+bool hk_registry_is(const struct hk_registry *registry, uint32_t slot, const char *name, size_t length);
 void hk_registry_read(struct hk_registry *registry);
 void hk_registry_read_end(struct hk_registry *registry);
 

@@ -65,9 +65,14 @@ static void test_retired(void **state)
   uint32_t slot, other, again, resolved;
   assert_int_equal(take(f, "pump", &slot), 0);
   const uint32_t old = hk_registry_handle(f->registry, slot);
+  assert_true(hk_registry_is(f->registry, slot, "pump", 4));
+  assert_false(hk_registry_is(f->registry, slot, "pumx", 4));
+  assert_false(hk_registry_is(f->registry, slot, "pum", 3));
+  assert_false(hk_registry_is(f->registry, slot + 1, "pump", 4));
   hk_registry_retire(f->registry, slot);
   assert_int_equal(hk_registry_count(f->registry), 0);
   assert_false(hk_registry_holds(f->registry, slot));
+  assert_false(hk_registry_is(f->registry, slot, "pump", 4));
   assert_int_equal(hk_registry_resolve(f->registry, old, &resolved), HK_UNKNOWN);
   assert_int_equal(hk_registry_handles(f->registry)[slot], old); /* its last results are published with its handle and name */
   assert_string_equal(hk_registry_name(f->registry, slot).data, "pump");
