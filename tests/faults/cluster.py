@@ -150,7 +150,7 @@ class Rig:
         self.random, self.options = random.Random(options.seed), options
         self.folder = tempfile.mkdtemp(prefix='hankeld-rig-')
         self.brokers = brokers.Brokers() if options.three else None
-        self.broker, self.watch, self.daemons, self.started = None if options.three else rabbit.Broker(), Watch(), [], 0
+        self.broker, self.watch, self.daemons, self.started, self.logs = None if options.three else rabbit.Broker(), Watch(), [], 0, []
         self.values = harness.waves(options.seed, options.sensors, int(options.seconds * options.rate / options.sensors) + 1000, (50, 1000))
         self.gateway = None if options.all else self.start('gateway', INCIDENTS)
         self.other = None if options.all else self.start('gateway', INCIDENTS)
@@ -168,6 +168,7 @@ class Rig:
         if role == 'gateway':
             self.watch.follow(d, once=True)
         self.daemons.append(d)
+        self.logs.append((f'{role} {self.started}', d.lines))
         return d
 
     def scorer(self):
@@ -413,7 +414,8 @@ class Rig:
         """The faults found."""
         rows = self.feeder.row
         expected, events = harness.uninterrupted({s: v[:rows] for s, v in self.values.items()}, DETECTOR)
-        seen, told = self.watch.scores, self.watch.events
+        with self.watch.lock:  # subscribers still listen
+            seen, told = dict(self.watch.scores), dict(self.watch.events)
         wrong = list(self.watch.wrong) + [('score', k, v, expected.get(k)) for k, v in seen.items() if expected.get(k) != v]
         wrong += [('event', k, v, events.get(k)) for k, v in told.items() if events.get(k) != v]
         missing = [k for k in events if k not in told]
@@ -425,10 +427,31 @@ class Rig:
         print(f'{sum(map(len, self.took.values()))} faults, {len(expected)} points, {self.watch.repeated} seen twice, {len(expected) - len(seen)} unseen, '
               f'{len(events)} events, {len(missing)} of them unseen, {len(wrong)} wrong, {len(expected) - len(self.watch.elsewhere)} not shown by any gateway, {self.feeder.connections} connections of the feeder')
         if self.brokers:
-            print(f'{self.needed} times the two other brokers did not take over within {ALONE} s, until the third was back')
+            print(f'{self.needed} times the two other brokers did not take over within {ALONE} s, until the third was back; {self.brokers.restarts} times a broker had to be restarted, since it did not find the others again')
         for w in wrong[:10] + missing[:5]:
             print('WRONG' if w in wrong else 'unseen event', w)
+        if wrong:
+            self.tell(expected, seen)
         return bool(wrong)
+
+    def tell(self, expected, seen):
+        """What helps to find out why: which points nobody saw, whether the broker has them, and what all daemons have logged."""
+        lacking = {}
+        for sensor, t in sorted(expected.keys() - seen.keys(), key=lambda k: k[1]):
+            lacking.setdefault((rabbit.partition(sensor, 8), sensor), []).append((t - START) // SECOND)
+        for (partition, sensor), rows in sorted(lacking.items()):
+            print(f'unseen of partition {partition}, {sensor}: {len(rows)} rows, {rows[:40]}')
+        reader = self.start('scorer', 'read = all\n')
+        with reader.client() as c:
+            c.subscribe()
+            harness.until(lambda: reader.status()['cluster']['messages'] > 0, 'what the broker has', PATIENCE)
+            time.sleep(ALONE)
+            points = reader.status()['points']
+        print(f'from its beginning on the broker has {points["scored"] + points["unscored"]} of {len(expected)} points, {points["late"]} of them twice')
+        with tempfile.NamedTemporaryFile('w', prefix='hankeld-rig-', suffix='.log', delete=False) as f:
+            for name, lines in self.logs:
+                f.writelines(f'{name} {line}\n' for line in lines)
+            print(f'logs of all daemons: {f.name}')
 
     def clean(self):
         for d in self.daemons:
