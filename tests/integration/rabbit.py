@@ -27,9 +27,10 @@ def partition(key, partitions):
 
 class Broker:
     """`port` and, with tls = (ca, certificate, key), `tls_port` stay the same over restarts. For one of several brokers in network namespaces:
-    address, its own; within, the command that runs a program in its namespace; keys, further lines of its configuration; erlang, arguments."""
+    address, its own; within, the command that runs a program in its namespace; keys, further lines of its configuration; erlang, arguments.
+    schedulers: threads that do its work. cores: the processors that it may use, as taskset names them; None: all."""
 
-    def __init__(self, tls=None, address='127.0.0.1', within=(), keys=(), erlang=''):
+    def __init__(self, tls=None, address='127.0.0.1', within=(), keys=(), erlang='', schedulers=1, cores=None):
         self.folder = tempfile.mkdtemp(prefix='hankeld-rabbit-')
         self.address, self.within = address, [*within]
         self.port, self.tls_port, distribution, epmd = (harness.free_port() for _ in range(4)) if not within else (5672, 5671, 25672, 4369)
@@ -41,13 +42,14 @@ class Broker:
                 f.write(content)
         with open(os.open(self.path('.erlang.cookie'), os.O_WRONLY | os.O_CREAT, 0o400), 'w', encoding='utf-8') as f:
             f.write('several of them know each other by this')
-        # One scheduler that does not spin, because the broker shares the machine with the programs under test. It listens on its address only.
+        self.on = ('taskset', '-c', cores) if cores else ()
+        # Schedulers (one by default) do not spin, because the broker shares the machine with the programs under test. It listens on its address only.
         self.node = f'hankeld@{address}' if within else f'hankeld{self.port}@localhost'
         self.environment = {**os.environ, 'HOME': self.folder, 'ERL_EPMD_PORT': str(epmd), 'ERL_EPMD_ADDRESS': address, 'RABBITMQ_NODENAME': self.node, 'RABBITMQ_USE_LONGNAME': 'true' if within else 'false',
                             'RUNNING_UNDER_SYSTEMD': 'true',  # so it is one process, not a child of a shell
                             'RABBITMQ_DIST_PORT': str(distribution), 'RABBITMQ_MNESIA_BASE': self.path('mnesia'), 'RABBITMQ_LOG_BASE': self.path('log'), 'RABBITMQ_CONFIG_FILE': self.path('rabbitmq.conf'),
                             'RABBITMQ_CONF_ENV_FILE': self.path('env'), 'RABBITMQ_ENABLED_PLUGINS_FILE': self.path('plugins'),
-                            'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': '+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {' + address.replace('.', ',') + '} ' + erlang}
+                            'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': f'+S {schedulers}:{schedulers} +sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {{{address.replace(".", ",")}}} {erlang}'}
         # Erlang's port mapper, by which nodes find each other; the broker would start one that outlives it.
         self.epmd = subprocess.Popen([*WITH_US, *self.within, 'epmd', '-port', str(epmd), '-address', address], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.process = None
@@ -69,7 +71,7 @@ class Broker:
 
     def begin(self):
         with open(self.path('output'), 'ab') as output:
-            self.process = subprocess.Popen([*WITH_US, *self.within, SERVER], env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+            self.process = subprocess.Popen([*self.on, *WITH_US, *self.within, SERVER], env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
 
     def wait(self):
         def answers():
