@@ -44,7 +44,7 @@ class TestRoad(Cluster):
                 self.scored(scorers[i], len(mine) * POINTS)
                 self.assertEqual(self.alerts(scorers[i]), {k: v for k, v in self.events.items() if k[0].rsplit(':', 1)[0] in mine})
                 if self.letters:
-                    self.assertEqual(self.asked(gateway, f'sensors/{mine[0]}')[1]['machine'], self.of(scorers[i])['machine'])
+                    until(lambda: self.asked(gateway, f'sensors/{mine[0]}')[1].get('machine') == self.of(scorers[i])['machine'], 'the gateway to know its scorer')
             f.client.close()
         p = self.balanced(gateway.status())
         self.assertEqual((p['relayed'], self.of(gateway)['points']), (len(f.points), len(f.points)))
