@@ -149,11 +149,13 @@ static int rabbitmq_publish(struct hk_broker_engine *e, uint32_t partition, cons
 /* --- watches -----------------------------------------------------------------------------------------------------------------
  * While a followed stream is silent, a second consumer reads its end, WATCH PARTITION. All messages before the wanted offset were
  * read before, so they were sent before: one of them that was sent after we asked, by clocks that agree within SKEW, is of a
- * stream that was made anew, and this is read from its first message on. What the end has at first was perhaps sent by a clock
- * that is ahead, so it is no sign. Requests are sent without waiting for answers. */
+ * stream that was made anew, and this is read from its first message on. What the end has at first was perhaps sent by gateways
+ * whose clocks are ahead, so it is no sign: a message must also come well behind the first. Requests are sent without waiting for
+ * answers. */
 
 #define WATCH "watch "
-#define SKEW 2000000000ll /* ns; and times have seconds only */
+#define SKEW 2000000000ll    /* ns; and times have seconds only */
+#define AT_ONCE 1000000000ll /* ns: within it comes what a stream's end has at first */
 
 static int watch_cancel(struct hk_rabbitmq *r, const char *tag)
 {
@@ -206,9 +208,10 @@ static int watch_look(struct hk_rabbitmq *r, const struct hk_rabbitmq_message *m
   int status = hk_rabbitmq_status(r, "", amqp_basic_ack(r->amqp, HK_RABBITMQ_CHANNEL, m->tag, 0));
   if (status != 0 || !w || !w->watches)
     return status;
-  if (!w->begun && m->sent > w->since)
+  if (w->begun == 0)
+    w->begun = hk_now();
+  if (hk_now() - w->begun <= AT_ONCE && m->sent > w->since)
     w->since = m->sent;
-  w->begun = true;
   if (m->offset >= w->wanted || m->sent <= w->since + SKEW)
     return 0;
   status = watch_end(r, m->partition);

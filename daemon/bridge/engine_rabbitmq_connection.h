@@ -25,7 +25,8 @@ enum hk_rabbitmq_kind {
 
 /* A followed log of which no message has come yet: perhaps it is another one than that whose offset was asked for. */
 struct hk_rabbitmq_watch {
-  bool watches, begun;
+  bool watches;
+  int64_t begun;   /* ns, hk_now, when its first message came; 0: none did */
   uint64_t wanted; /* offset */
   int64_t since;   /* ns, wall clock: a message that was sent later, and has an earlier offset, is of another log */
 };
