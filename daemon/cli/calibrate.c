@@ -96,7 +96,9 @@ void hk_calibration_print(const struct hk_calibration *c, bool csv, const char *
       snprintf(share, sizeof share, "%.2f", (double)v->misplaced / (double)v->alerts);
     if (csv) {
       hk_print_csv_string(stdout, keys);
-      printf(",%s,%g,%llu,%llu,%llu,%.2f,%llu,%.4f,%llu,%llu,%s,%.6f,%s\n", set, from, (unsigned long long)v->alerts,
+      putchar(',');
+      hk_print_csv_string(stdout, set);
+      printf(",%g,%llu,%llu,%llu,%.2f,%llu,%.4f,%llu,%llu,%s,%.6f,%s\n", from, (unsigned long long)v->alerts,
              (unsigned long long)v->labels, (unsigned long long)v->hits, v->chance, (unsigned long long)v->misplaced,
              v->points > 0 ? 1000.0 * (double)v->misplaced / (double)v->points : 0.0, (unsigned long long)c->blocks,
              (unsigned long long)c->grave[bin], promised, observed, hk_calibration_word(c, bin));

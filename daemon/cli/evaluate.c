@@ -102,7 +102,9 @@ static void print_row(const struct evaluation *e, const char *keys, const char *
     return;
   if (e->format == FORMAT_CSV) {
     hk_print_csv_string(stdout, keys);
-    printf(",%s,", set);
+    putchar(',');
+    hk_print_csv_string(stdout, set);
+    putchar(',');
     hk_print_csv_string(stdout, name);
     printf(",%llu,%llu,%llu,%llu,%.2f,%llu,%s,%s,%s\n", (unsigned long long)v->points, (unsigned long long)v->labels,
            (unsigned long long)v->alerts, (unsigned long long)v->hits, v->chance, (unsigned long long)v->misplaced, each, middle,
@@ -283,8 +285,8 @@ static int evaluate_sets(struct evaluation *e, const char *keys, const struct hk
   evaluate_print_header(e, keys);
   for (unsigned i = 0; i < HK_LABELLED_SETS && code == 0; i++) {
     struct hk_verdict sum = { 0 };
-    char name[32];
-    snprintf(name, sizeof name, "%s: all", sets[i].name ? sets[i].name : "");
+    char name[300];
+    snprintf(name, sizeof name, "%.255s: all", sets[i].name ? sets[i].name : "");
     e->sheet = sheets[i].file ? &sheets[i] : NULL;
     if (sets[i].n <= (e->grouped ? sets[i].n_files : 0))
       continue;

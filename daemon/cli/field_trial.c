@@ -108,6 +108,7 @@ int hk_field_trial_open(struct hk_field_trial *out, const struct hk_trial *trial
     return hk_usage(trial->argv, "--field: %s", error);
   out->blames = rule.kind == HK_FIELD_RESIDUAL || rule.kind == HK_FIELD_FOCUS;
   out->alone = out->derived = (struct hk_labelled){ .name = set->name, .instants = set->instants };
+  out->derived.derived = true;
   out->alone.recording = calloc(set->n + 1, sizeof *out->alone.recording);
   out->derived.recording = calloc(set->n + 1, sizeof *out->derived.recording);
   int code = out->alone.recording && out->derived.recording ? 0 : hk_failed(trial->argv, "out of memory");

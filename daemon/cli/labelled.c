@@ -124,15 +124,16 @@ static cJSON *labelled_read_json(const char *path, char *error, size_t size)
   struct stat about;
   char *text = NULL;
   size_t room = 0;
+  ssize_t length = -1; /* nothing is in text */
   cJSON *json = NULL;
   FILE *f = fopen(path, "r");
   if (!f || fstat(fileno(f), &about) < 0)
     snprintf(error, size, "%s: %s", path, strerror(errno));
   else if (about.st_size > JSON_MAX)
     snprintf(error, size, "%s: over %d MiB", path, JSON_MAX >> 20);
-  else if (getdelim(&text, &room, 0, f) < 0 && !feof(f)) /* up to the end: text has no NUL */
+  else if ((length = getdelim(&text, &room, 0, f)) < 0 && !feof(f)) /* up to the end: text has no NUL */
     snprintf(error, size, "%s: %s", path, strerror(errno));
-  else if (!text || !(json = cJSON_ParseWithOpts(text, NULL, true)))
+  else if (length < 0 || !(json = cJSON_ParseWithOpts(text, NULL, true)))
     snprintf(error, size, "%s: no JSON", path);
   free(text);
   if (f)

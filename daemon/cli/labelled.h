@@ -39,6 +39,7 @@ struct hk_recording {
 struct hk_labelled {
   const char *name;
   bool instants; /* labels are change points */
+  bool derived;  /* by a field: no counters, whatever the detector's `rate` */
   struct hk_recording *recording;
   uint32_t n, n_files;
 };

@@ -424,6 +424,8 @@ static int open_all(struct replay *r, struct hk_input *input, struct hk_report_r
     code = hk_failed(r->argv, "--long needs a file, not a pipe: all sensors must be known before the first point");
   if (code == 0 && field)
     code = hk_fielded_open(&r->field, r->argv, field, r->csv);
+  for (uint32_t i = 0; r->field && i < r->algorithms; i++)
+    r->detectors[i].rate = HK_RATE_NO; /* derived series are no counters, as in the daemon */
   if (code == 0 && rules->wanted)
     code = hk_report_new(&r->report, r->argv, rules, r->csv, jsonl);
   return code;

@@ -198,6 +198,8 @@ int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, 
   int code = detectors ? 0 : hk_failed(trial->argv, "out of memory");
   for (uint32_t i = 0; i < set->n && code == 0; i++) {
     code = read_keys(trial, set, i, keys, &detectors[i]);
+    if (set->derived) /* as the daemon's fields */
+      detectors[i].rate = HK_RATE_NO;
     all[i].detector = detectors[i];
     if (code == 0 && detectors[i].provisional && !provisional && hk_provisional_new(&provisional) != 0)
       code = hk_failed(trial->argv, "out of memory");

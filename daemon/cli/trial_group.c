@@ -126,6 +126,12 @@ int hk_trial_machines(const struct hk_labelled *set, struct hk_labelled *out)
   return fine ? 0 : -ENOMEM;
 }
 
+static int trial_group_earlier(const void *a, const void *b)
+{
+  const struct hk_found *one = a, *other = b;
+  return (one->raised > other->raised) - (one->raised < other->raised);
+}
+
 int hk_trial_together(const struct hk_labelled *set, const struct hk_labelled *machines, const struct hk_outcome *all,
                       struct hk_verdict *sum, double **delay)
 {
@@ -158,8 +164,9 @@ int hk_trial_together(const struct hk_labelled *set, const struct hk_labelled *m
         found[one.n_found++] = (struct hk_found){ hk_outcome_index(&one, all[j].time[f->instant]),
                                                   hk_outcome_index(&one, all[j].time[f->raised]), f->severity };
       }
+    qsort(found, one.n_found, sizeof *found, trial_group_earlier);
     hk_trial_judge(set, &machines->recording[file], &one);
-    one.verdict.covered = 0; /* the alerts are in no order */
+    one.verdict.covered = 0; /* the instants are in no order */
     hk_verdict_add(sum, &one.verdict);
   }
   free(found);

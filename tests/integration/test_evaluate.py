@@ -102,8 +102,8 @@ class Evaluate(unittest.TestCase):
         data, labels = os.path.join(harness.DATA, 'stations.csv'), os.path.join(harness.DATA, 'stations.json')
         keys, shift = 'interval=1h,q=5', 'algorithm=shift,window=96'
 
-        def compare(*options):
-            run = hankel('evaluate', '--backend', 'cpu', '--field', keys, '--detector', shift, *options)
+        def compare(*options, more=''):
+            run = hankel('evaluate', '--backend', 'cpu', '--field', keys, '--detector', shift + more, *options)
             self.assertEqual((run.returncode, run.stderr), (0, ''))
             return run.stdout
 
@@ -118,6 +118,8 @@ class Evaluate(unittest.TestCase):
         replay = hankel('replay', '--backend', 'cpu', '--field', keys, '--detector', shift, '--format', 'jsonl', data)
         raised = [e for e in map(json.loads, replay.stdout.splitlines()) if e.get('event') == 'raised']
         self.assertEqual([int(of_all[key]) for key in ('field_alerts', 'field_secondary')], [sum(not e.get('secondary') for e in raised), sum(bool(e.get('secondary')) for e in raised)])
+        counters = {row['recording']: row for row in csv.DictReader(compare('--format', 'csv', '--labels', labels, data, more=',rate=yes').splitlines())}['stations.csv: all']
+        self.assertEqual([counters[key] for key in counters if key.startswith('field_')], [of_all[key] for key in of_all if key.startswith('field_')])  # what is derived is no counter
         table = compare('--brief', '--labels', labels, data)
         self.assertIn(f'Labels hit: {of_all["field_hits"]} of 6 in the field ({float(of_all["field_chance"]):.1f} by chance), {of_all["alone_hits"]} alone', table)
         self.assertRegex(table, r'\nstations\.csv: any sensor +6 ')
@@ -127,12 +129,13 @@ class Evaluate(unittest.TestCase):
         data = os.path.join(harness.DATA, 'stations.csv')
         one = os.path.join(harness.DATA, 'faults.csv')
         self.write('other.json', '{"other.csv": []}')
+        self.write('empty.json', '')
         self.write('sensor.json', '{"stations.csv": [["2014-04-02 19:00:00", "2014-04-16 18:00:00", "Waldorf"]]}')
         self.write('number.json', '{"stations.csv": [["2014-04-02 19:00:00", "2014-04-16 18:00:00", 7]]}')
         at = lambda name: os.path.join(self.folder.name, name)
         for arguments, code, said in ((('--field', 'q=99', data), 2, '--field: q = 99'), (('--field', '', one), 1, f'--field: {one}: no file there has several sensors'),
                                       (('--field', '', '--group', '', data), 2, '--field: not with --group'), (('--labels', at('other.json'), data), 1, 'has no labels for "stations.csv"'),
-                                      (('--labels', at('sensor.json'), data), 1, 'is of Waldorf, and there is no such sensor'),
+                                      (('--labels', at('empty.json'), data), 1, 'empty.json: no JSON'), (('--labels', at('sensor.json'), data), 1, 'is of Waldorf, and there is no such sensor'),
                                       (('--labels', at('number.json'), data), 1, 'has a third part that is not the name of a sensor'),
                                       (('--labels', at('other.json'), self.folder.name), 1, 'is not a CSV file'), ((at('nothing.csv'),), 1, 'nothing.csv: No such file'),
                                       (('--field', 'members=3', data), 2, 'members = 3, and there are 12 sensors')):
@@ -372,14 +375,14 @@ class Evaluate(unittest.TestCase):
         self.assertEqual(self.evaluate('--detector', 'window=4')['window=4', 'a']['labels'], '2')
 
     def test_labels_of_a_file_with_several_sensors_count_for_each(self):
-        numbers = [i % 20 // (1 + i // 400) for i in range(800)]
-        self.write('nab/rig.csv', 'time,a,b\n' + ''.join(f'{i},{x},{-x}\n' for i, x in enumerate(numbers)))
-        self.write('nab/windows.json', json.dumps({'rig.csv': [['1970-01-01 00:05:50', '1970-01-01 00:06:50']]}))
+        self.write('nab/rig.csv', 'time,a,b\n' + ''.join(f'{i},{i % 20 // (1 + i // 420)},{-(i % 20 // (1 + i // 400))}\n' for i in range(800)))
+        self.write('nab/windows.json', json.dumps({'rig.csv': [['1970-01-01 00:05:50', '1970-01-01 00:07:10']]}))
         graph = 'algorithm=graph,window=20,alert=0.4'
         found = self.evaluate('--detector', graph)
         for sensor in ('rig a', 'rig b'):
             self.assertEqual([found[graph, sensor][key] for key in ('labels', 'hits', 'false')], ['1', '1', '0'])
-        self.assertEqual([found[graph, 'nab: any sensor of the rig'][key] for key in ('labels', 'hits', 'false')], ['1', '1', '0'])
+        self.assertEqual([found[graph, 'nab: any sensor of the rig'][key] for key in ('labels', 'hits', 'false', 'delay')], ['1', '1', '0', found[graph, 'rig b']['delay']])
+        self.assertLess(int(found[graph, 'rig b']['delay']), int(found[graph, 'rig a']['delay']))  # the first alert counts, whatever its column
         self.assertNotIn((graph, 'skab: any sensor of the rig'), found)
 
     def test_quotes_in_names_are_doubled_in_csv(self):
