@@ -37,6 +37,6 @@ uint32_t hk_partition_of_series(const struct hk_sections *sections, struct hk_st
   if (hk_sections_machine(sections, name.data, name.length, &machine) && partition_of_machine(&machine, partitions, &partition))
     return partition;
   if (hk_sections_derived(sections, name.data, name.length))
-    name.length = (size_t)((const char *)memchr(name.data, HK_DERIVED_MARK, name.length) - name.data);
+    name.length = (size_t)((const char *)memrchr(name.data, HK_DERIVED_MARK, name.length) - name.data);
   return hk_partition_of(sections, name, partitions);
 }

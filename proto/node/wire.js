@@ -161,7 +161,7 @@ export function pixelsOf(given, width) {
   const across = rows ? rows[0].length : width ?? 0, all = rows ? given.length * across : given.length, height = all / across;
   if (rows && rows.some((row) => row.length !== across))
     throw new RangeError('the rows of the picture are not of one length');
-  if (!(across >= 1 && across <= SIDE_MOST && height >= 1 && height <= SIDE_MOST && Number.isInteger(height)))
+  if (!(Number.isInteger(across) && across >= 1 && across <= SIDE_MOST && height >= 1 && height <= SIDE_MOST && Number.isInteger(height)))
     throw new RangeError(`a picture has whole rows and columns, 1 to ${SIDE_MOST} of each; this one has ${all} pixels, and the width ${rows ? across : width}`);
   const flat = rows ? Float32Array.from({ length: all }, (_, i) => rows[Math.floor(i / across)][i % across]) : given;
   const kind = flat instanceof Uint8ClampedArray ? 0 : PIXELS.indexOf(flat[Symbol.toStringTag]);
