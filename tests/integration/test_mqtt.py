@@ -221,7 +221,7 @@ class TestConnection(Mqtt):
             password.flush()
             d = self.daemon(DETECTOR + mqtt(b.port, f'topics = a\nversion = 3.1.1\nuser = hankeld\npassword_file = {password.name}\n'))
             until(lambda: any('Connection Refused: not authorised' in line for line in d.log), 'the refusal')
-            self.assertEqual(self.of(d)['state'], 'failing')
+            until(lambda: self.of(d)['state'] == 'failing', 'it to wait for another attempt')
             password.seek(0)
             password.write('secret\n')
             password.flush()
