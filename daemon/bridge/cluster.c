@@ -282,6 +282,8 @@ static void order_end(struct hk_cluster *c)
   atomic_store(&c->stop, true);
   const ssize_t n = write(c->wake, &one, sizeof one);
   (void)n;
+  for (int i = 0; c->work->farewell && i < 20 && !atomic_load(&c->over); i++)
+    (void)usleep(10000);
   pthread_mutex_lock(&c->lock);
   if (c->fd >= 0)
     (void)shutdown(c->fd, SHUT_RDWR); /* it may be waiting for a broker that accepts nothing */

@@ -1,6 +1,9 @@
 /* Gateway: publishes rounds of messages (scoring/relay.h) to the logs, and returns a round once the broker has confirmed all
  * messages of it and of earlier ones. A round stays here until then: after a loss of the connection all rounds are published
- * again, in order. So a message may be in its log twice; its points are late the second time, and change nothing. */
+ * again. So a message may be in its log twice; its points are late the second time, and change nothing.
+ *
+ * Of each log one message at a time is on its way: a message that was lost between brokers, and came behind a later one the
+ * second time, would be late, too, and its points would be left out. */
 #include "daemon/bridge/cluster_internal.h"
 #include "daemon/bridge/confirms.h"
 #include "daemon/scoring/relay.h"
@@ -11,20 +14,30 @@
 #include <string.h>
 
 #define TOGETHER 16u /* messages between two checks for events */
-_Static_assert(HK_RELAY_ROUNDS *(HK_PARTITIONS_MAX + HK_RELAY_CHUNKS * 64) < HK_CONFIRMS_MAX,
-               "all rounds fit, with what is cut in more than one");
+/* Of a round at most: one of each partition, and what is cut, since a message has room for 8,192 points, and for 500 names at
+ * least.
+ */
+#define MESSAGES (HK_PARTITIONS_MAX + HK_RELAY_CHUNKS * (HK_CHUNK_POINTS / 500 + 1))
+_Static_assert(HK_RELAY_ROUNDS *MESSAGES < HK_CONFIRMS_MAX, "the numbers of all rounds fit");
 
 struct out {
   struct hk_round *round;
-  uint64_t first; /* number of its first message; 0: not published on this connection */
-  uint32_t sent;  /* number of its sent messages */
-  uint32_t left;  /* number of these that are not confirmed */
+  uint32_t left;       /* number of its messages that are not confirmed */
+  bool sent[MESSAGES]; /* on this connection */
 };
 
 struct gateway {
   struct out out[HK_RELAY_ROUNDS]; /* n of them, oldest first */
   uint32_t n;
   struct hk_confirms confirms;
+  struct {
+    struct hk_round *round;
+    uint32_t partition;
+  } by[HK_CONFIRMS_MAX];              /* what a number is, modulo HK_CONFIRMS_MAX */
+  bool on_its_way[HK_PARTITIONS_MAX]; /* an unconfirmed message of the log */
+  uint64_t pass;                      /* over all rounds */
+  uint64_t passed[HK_PARTITIONS_MAX]; /* the pass in which a message of the log had to wait, so later ones do, too */
+  bool freed;                         /* a message was confirmed */
 };
 
 static int begin(struct hk_cluster *c)
@@ -44,6 +57,13 @@ static void lost(struct hk_cluster *c)
   (void)c; /* unconfirmed rounds stay */
 }
 
+static void begin_round(struct out *out, struct hk_round *round)
+{
+  out->round = round;
+  out->left = round->packed.n;
+  memset(out->sent, 0, sizeof out->sent);
+}
+
 static int greeted(struct hk_cluster *c)
 {
   struct gateway *g = c->state;
@@ -51,7 +71,8 @@ static int greeted(struct hk_cluster *c)
   for (uint32_t i = 0; i < c->rule.partitions && status == 0 && !hk_cluster_stops(c); i++)
     status = c->kind->log(c->engine, i);
   for (uint32_t i = 0; i < g->n; i++)
-    g->out[i] = (struct out){ .round = g->out[i].round, .left = g->out[i].round->packed.n };
+    begin_round(&g->out[i], g->out[i].round);
+  memset(g->on_its_way, 0, sizeof g->on_its_way);
   hk_confirms_begin(&g->confirms);
   return status;
 }
@@ -59,8 +80,11 @@ static int greeted(struct hk_cluster *c)
 static void confirm(void *arg, uint64_t number)
 {
   struct gateway *g = arg;
+  const uint32_t at = number % HK_CONFIRMS_MAX;
+  g->on_its_way[g->by[at].partition] = false;
+  g->freed = true;
   for (uint32_t i = 0; i < g->n; i++)
-    if (g->out[i].first > 0 && number >= g->out[i].first && number < g->out[i].first + g->out[i].round->packed.n)
+    if (g->out[i].round == g->by[at].round)
       g->out[i].left--;
 }
 
@@ -91,21 +115,33 @@ static int came(struct hk_cluster *c, const struct hk_broker_engine_event *e)
   return 0;
 }
 
-/* Publishes the rest of a round, as far as the broker accepts it. */
+static int publish_message(struct hk_cluster *c, struct hk_round *round, uint32_t i)
+{
+  struct gateway *g = c->state;
+  const struct hk_packed_message *m = &round->packed.message[i];
+  const uint64_t number = ++g->confirms.sent;
+  g->on_its_way[m->partition] = true;
+  g->by[number % HK_CONFIRMS_MAX].round = round;
+  g->by[number % HK_CONFIRMS_MAX].partition = m->partition;
+  const int status = c->kind->publish(c->engine, m->partition, round->packed.bytes + m->at, m->size);
+  return status == 0 && number % TOGETHER == 0 ? hk_cluster_pump(c) : status;
+}
+
+/* Publishes what can be published of a round. A message waits while one of its log is on its way, or an earlier one waits. */
 static int publish(struct hk_cluster *c, struct out *out)
 {
   struct gateway *g = c->state;
-  const struct hk_packed *p = &out->round->packed;
   int status = 0;
-  if (out->first == 0)
-    out->first = g->confirms.sent + 1;
-  while (out->sent < p->n && status == 0 && !c->look.blocked && !hk_cluster_stops(c)) {
-    const struct hk_packed_message *m = &p->message[out->sent];
-    status = c->kind->publish(c->engine, m->partition, p->bytes + m->at, m->size);
-    out->sent++;
-    g->confirms.sent++;
-    if (status == 0 && out->sent % TOGETHER == 0)
-      status = hk_cluster_pump(c);
+  for (uint32_t i = 0; i < out->round->packed.n && status == 0 && !c->look.blocked && !hk_cluster_stops(c); i++) {
+    const uint32_t partition = out->round->packed.message[i].partition;
+    if (out->sent[i])
+      continue;
+    if (g->on_its_way[partition] || g->passed[partition] == g->pass) {
+      g->passed[partition] = g->pass; /* even if it is confirmed during this pass */
+      continue;
+    }
+    out->sent[i] = true;
+    status = publish_message(c, out->round, i);
   }
   return status;
 }
@@ -118,11 +154,15 @@ static int gateway_turn(struct hk_cluster *c)
   int status = 0;
   hk_relay_woken(relay);
   while (g->n < HK_RELAY_ROUNDS && (round = hk_relay_take(relay)) != NULL)
-    g->out[g->n++] = (struct out){ .round = round, .left = round->packed.n };
-  for (uint32_t i = 0; i < g->n && status == 0; i++)
-    status = publish(c, &g->out[i]);
-  if (status == 0)
-    status = hk_cluster_pump(c);
+    begin_round(&g->out[g->n++], round);
+  do {
+    g->pass++;
+    g->freed = false;
+    for (uint32_t i = 0; i < g->n && status == 0; i++)
+      status = publish(c, &g->out[i]);
+    if (status == 0)
+      status = hk_cluster_pump(c);
+  } while (status == 0 && g->freed && !c->look.blocked && !hk_cluster_stops(c)); /* another message of that log can go */
   give_back(c);
   return status == 0 ? hk_confirms_check(&g->confirms, c->look.blocked, c->engine->why) : status;
 }

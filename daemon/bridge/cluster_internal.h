@@ -22,6 +22,7 @@ struct hk_cluster_work {
   int (*came)(struct hk_cluster *c, const struct hk_broker_engine_event *event);
   int (*turn)(struct hk_cluster *c);     /* does the pending work other than events */
   int (*fd)(const struct hk_cluster *c); /* readable if there is pending work; -1: there never is */
+  bool farewell;                         /* `lost` sends something at the end */
   void (*alive)(struct hk_cluster *c);   /* sends signs of life on the role's own connections; NULL: it has none */
 };
 extern const struct hk_cluster_work hk_cluster_gateway, hk_cluster_scorer, hk_cluster_leases, hk_cluster_events,

@@ -333,7 +333,7 @@ static int mail_came(struct hk_cluster *c, const struct hk_broker_engine_event *
   } else if (l.kind == HK_LETTER_NOTICE) {
     hk_machine_table_take(&m->table, &l);
   } else if (l.kind == HK_LETTER_QUESTION) {
-    return mail_take_up(c, &l);
+    return c->look.blocked ? 0 : mail_take_up(c, &l);
   } else if ((q = mail_take(m, l.id)) != NULL) {
     hk_buffer_put(&q->answer, l.body, l.size);
     mail_end(q, l.status);
@@ -347,6 +347,13 @@ static int mail_turn(struct hk_cluster *c)
   uint64_t n;
   const ssize_t size = read(m->wake, &n, sizeof n);
   (void)size;
+  if (c->look.blocked) { /* what is sent now would wait until the broker reads again, and this thread with it */
+    mail_refuse(mail_all_asked(m), "it takes nothing for now");
+    while (m->jobs)
+      mail_drop_job(c, m->jobs);
+    mail_expire(m);
+    return hk_cluster_pump(c);
+  }
   int status = mail_send(c);
   if (status == 0)
     status = hk_cluster_pump(c);
@@ -364,7 +371,7 @@ static void mail_lost(struct hk_cluster *c)
 {
   struct mail *m = c->state;
   struct hk_mail_question *open = m->open;
-  if (hk_cluster_stops(c))
+  if (hk_cluster_stops(c) && !c->look.blocked)
     (void)mail_tell(c, true);
   mail_connected(m, false);
   m->open = NULL;
@@ -401,4 +408,5 @@ const struct hk_cluster_work hk_cluster_mail = { .thread = "mail",
                                                  .lost = mail_lost,
                                                  .came = mail_came,
                                                  .turn = mail_turn,
-                                                 .fd = mail_fd };
+                                                 .fd = mail_fd,
+                                                 .farewell = true };

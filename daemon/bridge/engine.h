@@ -101,7 +101,8 @@ struct hk_broker_engine_kind {
    * connection: one that is there already and does not fit is refused here. */
   int (*log)(struct hk_broker_engine *engine, uint32_t partition);
   /* Sends a message, or copies it to be sent; never waits for its confirmation. Messages of a connection are numbered 1, 2, 3...,
-   * and each is confirmed once, in any order. */
+   * and each is confirmed once, in any order. Of a partition's log at most one is unconfirmed; of those of events and scores many
+   * may be, on a connection that publishes to no other log. */
   int (*publish)(struct hk_broker_engine *engine, uint32_t partition, const void *data, size_t size);
   /* Requests messages of a partition from an offset on, HK_ENGINE_FIRST or HK_ENGINE_NEXT; once for each partition. If that
    * offset no longer exists, they begin with the next existing one, or, where the log was made anew, with its first: the user

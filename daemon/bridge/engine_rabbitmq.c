@@ -14,6 +14,10 @@
  *  - A consumer of a queue that is deleted, or whose broker is lost, is told so only if the client has said that it understands
  *    that (consumer_cancel_notify); else it waits for ever.
  *  - The broker says that a quorum queue has no consumers when its leader is missing, or does not answer within 250 ms.
+ *  - When a stream's leader changes, the broker gives the unconfirmed messages of a channel to the new one again, under the
+ * number that they have on the channel; the new leader takes all whose number on the stream is not greater for messages that it
+ * has, and confirms them without keeping them (seen in 3.10.8). So each stream that is published to has a channel of its own,
+ * where the two numbers are one.
  *  - Whoever asks for an offset that a stream does not have yet waits for it, and hears nothing of earlier ones. So a stream that
  * was deleted and made anew keeps silent until it is as long as the old one: see WATCH.
  *  - A broker without memory or disk stops reading. It reports that to clients that support it (connection.blocked), once
@@ -58,7 +62,7 @@ static int log_in(struct hk_rabbitmq *r)
   if (password)
     password[strcspn(password, "\r\n")] = 0;
   const amqp_rpc_reply_t reply =
-      amqp_login_with_properties(r->amqp, rule->vhost, HK_RABBITMQ_CHANNEL, FRAME, HEARTBEAT, &properties, AMQP_SASL_METHOD_PLAIN,
+      amqp_login_with_properties(r->amqp, rule->vhost, 0, FRAME, HEARTBEAT, &properties, AMQP_SASL_METHOD_PLAIN,
                                  password ? rule->user : "guest", password ? password : "guest");
   hk_secret_free(password, size);
   return hk_rabbitmq_reply(r, "login", reply);
@@ -71,6 +75,7 @@ static void rabbitmq_close(struct hk_broker_engine *e)
     (void)amqp_destroy_connection(r->amqp); /* closes the socket without waiting */
   free(r->message.body);
   free(r->watch);
+  free(r->out);
   free(r);
 }
 
@@ -139,11 +144,46 @@ static int rabbitmq_log(struct hk_broker_engine *e, uint32_t partition)
   return hk_rabbitmq_reply(r, what, amqp_get_rpc_reply(r->amqp));
 }
 
+/* The channel of a partition to which is published: opened by its first message. */
+static int rabbitmq_channel(struct hk_rabbitmq *r, uint32_t partition, amqp_channel_t *channel)
+{
+  const int most = amqp_get_channel_max(r->amqp); /* 0: no limit */
+  *channel = (amqp_channel_t)(HK_RABBITMQ_CHANNEL + 1 + partition);
+  if (!r->out && !(r->out = calloc(r->rule->partitions, sizeof *r->out)))
+    return hk_rabbitmq_lost(r, "", "no memory");
+  r->out[partition].number = r->sent;
+  if (r->out[partition].open)
+    return 0;
+  if (most > 0 && *channel > most)
+    return hk_rabbitmq_lost(r, "", "it allows too few channels (channel_max): one more than there are partitions is needed");
+  if (amqp_channel_open(r->amqp, *channel) == NULL || amqp_confirm_select(r->amqp, *channel) == NULL)
+    return hk_rabbitmq_reply(r, "channel", amqp_get_rpc_reply(r->amqp));
+  r->out[partition].open = true;
+  return 0;
+}
+
 static int rabbitmq_publish(struct hk_broker_engine *e, uint32_t partition, const void *data, size_t size)
 {
+  struct hk_rabbitmq *r = hk_rabbitmq_of(e);
+  amqp_channel_t channel = HK_RABBITMQ_CHANNEL;
   char name[HK_RABBITMQ_NAME];
-  return hk_rabbitmq_send(hk_rabbitmq_of(e), name_of(hk_rabbitmq_of(e), partition, name),
-                          (amqp_bytes_t){ size, (void *)(uintptr_t)data });
+  r->sent++;
+  const int status = partition < r->rule->partitions ? rabbitmq_channel(r, partition, &channel) : 0;
+  return status == 0 ? hk_rabbitmq_send(r, channel, name_of(r, partition, name), (amqp_bytes_t){ size, (void *)(uintptr_t)data })
+                     : status;
+}
+
+/* A confirmation on that channel. */
+static void rabbitmq_confirmed(const struct hk_rabbitmq *r, amqp_channel_t channel, const amqp_basic_ack_t *m,
+                               struct hk_broker_engine_event *out)
+{
+  const uint32_t partition = channel - HK_RABBITMQ_CHANNEL - 1u;
+  const bool own = channel > HK_RABBITMQ_CHANNEL;
+  if (own && (!r->out || partition >= r->rule->partitions))
+    return; /* nothing was sent on it */
+  out->what = HK_ENGINE_CONFIRMED;
+  out->number = own ? r->out[partition].number : m->delivery_tag;
+  out->all = !own && m->multiple;
 }
 
 /* --- watches -----------------------------------------------------------------------------------------------------------------
@@ -357,16 +397,13 @@ static int end_message(struct hk_rabbitmq *r, struct hk_broker_engine_event *out
   return status;
 }
 
-static int method_came(struct hk_rabbitmq *r, const amqp_method_t *method, struct hk_broker_engine_event *out)
+static int method_came(struct hk_rabbitmq *r, amqp_channel_t channel, const amqp_method_t *method,
+                       struct hk_broker_engine_event *out)
 {
   switch (method->id) {
-  case AMQP_BASIC_ACK_METHOD: {
-    const amqp_basic_ack_t *m = method->decoded;
-    out->what = HK_ENGINE_CONFIRMED;
-    out->number = m->delivery_tag;
-    out->all = m->multiple;
+  case AMQP_BASIC_ACK_METHOD:
+    rabbitmq_confirmed(r, channel, method->decoded, out);
     return 0;
-  }
   case AMQP_BASIC_DELIVER_METHOD:
     return begin_message(r, method->decoded);
   case AMQP_CONNECTION_BLOCKED_METHOD: {
@@ -401,7 +438,7 @@ static int rabbitmq_next(struct hk_broker_engine *e, struct hk_broker_engine_eve
     if (status != AMQP_STATUS_OK)
       return status == AMQP_STATUS_TIMEOUT ? 0 : hk_rabbitmq_status(r, "", status);
     if (f.frame_type == AMQP_FRAME_METHOD)
-      status = method_came(r, &f.payload.method, out);
+      status = method_came(r, f.channel, &f.payload.method, out);
     else if (f.frame_type == AMQP_FRAME_HEADER && r->message.delivers)
       status = begin_body(r, &f);
     else if (f.frame_type == AMQP_FRAME_BODY)

@@ -90,11 +90,10 @@ const amqp_queue_declare_ok_t *hk_rabbitmq_declare(struct hk_rabbitmq *r, amqp_b
   return amqp_queue_declare(r->amqp, HK_RABBITMQ_CHANNEL, queue, 0, 1, 0, 0, (amqp_table_t){ n, entries });
 }
 
-int hk_rabbitmq_send(struct hk_rabbitmq *r, amqp_bytes_t queue, amqp_bytes_t body)
+int hk_rabbitmq_send(struct hk_rabbitmq *r, amqp_channel_t channel, amqp_bytes_t queue, amqp_bytes_t body)
 {
   const amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_DELIVERY_MODE_FLAG | AMQP_BASIC_TIMESTAMP_FLAG,
                                                .delivery_mode = AMQP_DELIVERY_PERSISTENT,
                                                .timestamp = (uint64_t)(hk_wall() / 1000000000) };
-  return hk_rabbitmq_status(r, "",
-                            amqp_basic_publish(r->amqp, HK_RABBITMQ_CHANNEL, amqp_empty_bytes, queue, 1, 0, &properties, body));
+  return hk_rabbitmq_status(r, "", amqp_basic_publish(r->amqp, channel, amqp_empty_bytes, queue, 1, 0, &properties, body));
 }

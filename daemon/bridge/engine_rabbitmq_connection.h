@@ -10,9 +10,9 @@
 #include <amqp.h>
 #include <amqp_framing.h>
 
-#define HK_RABBITMQ_CHANNEL 1
-#define HK_RABBITMQ_AHEAD 16 /* messages of a partition that are sent before the first of them is processed */
-#define HK_RABBITMQ_NAME 512 /* bytes of a queue's name, and more than the broker takes */
+#define HK_RABBITMQ_CHANNEL 1 /* of all but what is published to partitions */
+#define HK_RABBITMQ_AHEAD 16  /* messages of a partition that are sent before the first of them is processed */
+#define HK_RABBITMQ_NAME 512  /* bytes of a queue's name, and more than the broker takes */
 
 /* What a message is, by the consumer that it came to. */
 enum hk_rabbitmq_kind {
@@ -29,6 +29,12 @@ struct hk_rabbitmq_watch {
   int64_t begun;   /* ns, hk_now, when its first message came; 0: none did */
   uint64_t wanted; /* offset */
   int64_t since;   /* ns, wall clock: a message that was sent later, and has an earlier offset, is of another log */
+};
+
+/* A partition to which is published, on a channel of its own. */
+struct hk_rabbitmq_out {
+  bool open;
+  uint64_t number; /* of its last message, on the connection; all earlier ones are confirmed */
 };
 
 struct hk_rabbitmq_message {
@@ -50,6 +56,8 @@ struct hk_rabbitmq {
   amqp_connection_state_t amqp;
   struct hk_rabbitmq_message message; /* the last one */
   struct hk_rabbitmq_watch *watch;    /* by partition; NULL: none was followed from an offset on */
+  struct hk_rabbitmq_out *out;        /* by partition; NULL: nothing was published to any */
+  uint64_t sent;                      /* published messages */
   uint32_t lease;                     /* partition whose lease is waited for, if `waits` */
   bool waits;
   bool leased; /* we hold the lease */
@@ -81,7 +89,7 @@ amqp_table_entry_t hk_rabbitmq_number(const char *key, int64_t value);
 /* Makes a durable queue, if there is none; NULL: the connection's error says why not. */
 const amqp_queue_declare_ok_t *hk_rabbitmq_declare(struct hk_rabbitmq *r, amqp_bytes_t queue, amqp_table_entry_t *entries, int n);
 /* Publishes a message that lasts to a queue; it is returned if there is none. */
-int hk_rabbitmq_send(struct hk_rabbitmq *r, amqp_bytes_t queue, amqp_bytes_t body);
+int hk_rabbitmq_send(struct hk_rabbitmq *r, amqp_channel_t channel, amqp_bytes_t queue, amqp_bytes_t body);
 /* End of the name of a stream or lease, and tag of its consumer. */
 const char *hk_rabbitmq_tag(uint32_t partition, char tag[16]);
 

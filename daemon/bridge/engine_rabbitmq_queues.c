@@ -25,7 +25,7 @@ int hk_rabbitmq_lease(struct hk_broker_engine *e, uint32_t partition)
   if (hk_rabbitmq_declare(r, queue, entries, 3) == NULL ||
       amqp_basic_consume(r->amqp, HK_RABBITMQ_CHANNEL, queue, lease, 0, 0, 0, amqp_empty_table) == NULL)
     return hk_rabbitmq_reply(r, name, amqp_get_rpc_reply(r->amqp));
-  return hk_rabbitmq_send(r, queue, lease);
+  return hk_rabbitmq_send(r, HK_RABBITMQ_CHANNEL, queue, lease);
 }
 
 int hk_rabbitmq_count(struct hk_broker_engine *e, enum hk_engine_group group, bool in, uint32_t *out)

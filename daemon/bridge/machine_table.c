@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define SECOND 1000000000ll
+#define NOTICE_MOST (1u << 20)    /* bytes; one of all partitions has a tenth of it */
 #define FORGOTTEN (3600 * SECOND) /* a machine that is away for longer is no longer shown */
 
 static void machine_table_remove(struct hk_machine_table *t, uint32_t i)
@@ -49,6 +50,8 @@ static struct hk_machine_holding *machine_table_held(const char *report, uint32_
 void hk_machine_table_take(struct hk_machine_table *t, const struct hk_letter *l)
 {
   uint32_t i = 0, n_held = 0;
+  if (l->size > NOTICE_MOST)
+    return;
   char *report = l->size > 0 ? strndup(l->body, l->size) : NULL;
   struct hk_machine_holding *held = report ? machine_table_held(report, &n_held) : NULL;
   if (l->size > 0 && !held) {

@@ -128,6 +128,7 @@ static const char *fleet_list_ask_each(struct hk_fleet_list *l, struct hk_server
     else if (!l->part[i].away) {
       hk_question_write_list(&text, &asked);
       l->part[i].question = hk_mail_ask(server->shared.mail, l->part[i].name, &text, ready, arg);
+      l->part[i].away = !l->part[i].question;
     }
     hk_buffer_free(&text);
   }

@@ -3,6 +3,7 @@ import functools
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -174,6 +175,25 @@ class Cluster(harness.Case):
         f.send(600)
         f.wait(600)
         return d, f
+
+    def one_message_of_a_log_at_a_time(self):
+        """While the broker confirms nothing, no second message of a log is on its way, which could come to be in it without the first."""
+        gateway = self.start('gateway')
+        self.connected(gateway)
+        with gateway.client() as c:
+            handles = c.register(*(f'p{i}' for i in range(40)))
+            c.send(harness.points(handles, [START] * 40, [0.5] * 40))
+            until(lambda: gateway.status()['points']['relayed'] == 40, 'the logs to be in use')
+            self.broker.send(signal.SIGSTOP)
+            try:
+                for k in range(1, 20):
+                    c.send(harness.points(handles, [START + k * SECOND] * 40, [0.5] * 40))
+                    c.ping()
+                until(lambda: self.of(gateway)['waiting'] >= PARTITIONS, 'a message of each log to be sent')
+                self.assertEqual((gateway.status()['points']['in'], self.of(gateway)['waiting']), (800, PARTITIONS))
+            finally:
+                self.broker.send(signal.SIGCONT)
+            until(lambda: gateway.status()['points']['relayed'] == 800, 'all of it to be published', rabbit.START)
 
     def connected(self, *daemons):
         for d in daemons:

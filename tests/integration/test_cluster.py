@@ -203,6 +203,7 @@ class TestFaults(Cluster):
 
     def test_peers_are_pushed_back(self):
         """A sender that gets no acknowledgements stops; the points that it has sent by then arrive in the end."""
+        self.one_message_of_a_log_at_a_time()
         self.broker.send(signal.SIGSTOP)
         try:
             gateway = self.start('gateway', daemon_keys='backlog = 300000\nmax_frame = 131072\n')

@@ -35,7 +35,7 @@ async function names(glob: string, say: (text: string) => void): Promise<Cells> 
     of = part.count;
     say(`${count(all.length)} of ${count(of)} sensors`);
     cut = after !== undefined && all.length >= MOST;
-    away = part.away ?? [];
+    away = [...new Set([...away, ...(part.away ?? [])])];
   }
   const compare = new Intl.Collator('en', { numeric: true }).compare;
   const sorted = all.length < 20000 ? all.sort(compare) : all.sort();
