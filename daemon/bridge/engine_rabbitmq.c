@@ -79,6 +79,16 @@ static void rabbitmq_close(struct hk_broker_engine *e)
   free(r);
 }
 
+/* Opens a channel on which messages are confirmed. */
+static int open_channel(struct hk_rabbitmq *r, amqp_channel_t channel)
+{
+  if (amqp_channel_open(r->amqp, channel) == NULL)
+    return hk_rabbitmq_reply(r, "channel", amqp_get_rpc_reply(r->amqp));
+  if (amqp_confirm_select(r->amqp, channel) == NULL)
+    return hk_rabbitmq_reply(r, "confirms", amqp_get_rpc_reply(r->amqp));
+  return 0;
+}
+
 static int rabbitmq_open(struct hk_broker_engine **out, const struct hk_cluster_rule *rule, uint32_t broker,
                          struct hk_broker_engine *beside, char why[HK_ENGINE_WHY])
 {
@@ -98,10 +108,8 @@ static int rabbitmq_open(struct hk_broker_engine **out, const struct hk_cluster_
     status = hk_rabbitmq_status(r, "", amqp_socket_open_noblock(s, b->host, b->port, &wait));
   if (status == 0)
     status = log_in(r);
-  if (status == 0 && amqp_channel_open(r->amqp, HK_RABBITMQ_CHANNEL) == NULL)
-    status = hk_rabbitmq_reply(r, "channel", amqp_get_rpc_reply(r->amqp));
-  if (status == 0 && amqp_confirm_select(r->amqp, HK_RABBITMQ_CHANNEL) == NULL)
-    status = hk_rabbitmq_reply(r, "confirms", amqp_get_rpc_reply(r->amqp));
+  if (status == 0)
+    status = open_channel(r, HK_RABBITMQ_CHANNEL);
   if (status == 0 && amqp_basic_qos(r->amqp, HK_RABBITMQ_CHANNEL, 0, HK_RABBITMQ_AHEAD, 0) == NULL)
     status = hk_rabbitmq_reply(r, "qos", amqp_get_rpc_reply(r->amqp));
   if (status == 0) {
@@ -151,15 +159,13 @@ static int rabbitmq_channel(struct hk_rabbitmq *r, uint32_t partition, amqp_chan
   *channel = (amqp_channel_t)(HK_RABBITMQ_CHANNEL + 1 + partition);
   if (!r->out && !(r->out = calloc(r->rule->partitions, sizeof *r->out)))
     return hk_rabbitmq_lost(r, "", "no memory");
-  r->out[partition].number = r->sent;
   if (r->out[partition].open)
     return 0;
   if (most > 0 && *channel > most)
     return hk_rabbitmq_lost(r, "", "it allows too few channels (channel_max): one more than there are partitions is needed");
-  if (amqp_channel_open(r->amqp, *channel) == NULL || amqp_confirm_select(r->amqp, *channel) == NULL)
-    return hk_rabbitmq_reply(r, "channel", amqp_get_rpc_reply(r->amqp));
-  r->out[partition].open = true;
-  return 0;
+  const int status = open_channel(r, *channel);
+  r->out[partition].open = status == 0;
+  return status;
 }
 
 static int rabbitmq_publish(struct hk_broker_engine *e, uint32_t partition, const void *data, size_t size)
@@ -168,7 +174,10 @@ static int rabbitmq_publish(struct hk_broker_engine *e, uint32_t partition, cons
   amqp_channel_t channel = HK_RABBITMQ_CHANNEL;
   char name[HK_RABBITMQ_NAME];
   r->sent++;
-  const int status = partition < r->rule->partitions ? rabbitmq_channel(r, partition, &channel) : 0;
+  const bool own = partition < r->rule->partitions;
+  const int status = own ? rabbitmq_channel(r, partition, &channel) : 0;
+  if (own && status == 0)
+    r->out[partition].number = r->sent;
   return status == 0 ? hk_rabbitmq_send(r, channel, name_of(r, partition, name), (amqp_bytes_t){ size, (void *)(uintptr_t)data })
                      : status;
 }
