@@ -6,7 +6,7 @@
 
 #include "gpu/graph/graph.cuh"
 
-#include "gpu/backend/device_types.h"
+#include "tests/backend/emulated_sensor.h"
 
 #include <cstdarg>
 #include <cstddef>
@@ -21,16 +21,7 @@ namespace
 
 constexpr uint32_t SENSORS = 4;
 
-struct sensor {
-  hk_detector detector;
-  std::vector<float4> memory; /* aligned as a record is on a device */
-  hk_cuda_record *record;
-
-  explicit sensor(const hk_detector &d) : detector(d), memory(hk_cuda_record_bytes(&d) / sizeof(float4) + 1)
-  {
-    record = (hk_cuda_record *)memory.data();
-  }
-};
+using sensor = emulated_sensor;
 
 /* A wave with noise or of few values; it stands still, leaps, is scaled by 10^8, and has holes. */
 struct signal {
@@ -39,11 +30,7 @@ struct signal {
   uint32_t points = 0;
   double level = 0, scale = 1;
 
-  uint32_t random(uint32_t below)
-  {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % below;
-  }
+  uint32_t random(uint32_t below) { return emulated_random(&state, below); }
 
   double next()
   {

@@ -6,6 +6,8 @@
 
 #include "gpu/novelty/passes.cuh"
 
+#include "tests/backend/emulated_sensor.h"
+
 #include <cstdarg>
 #include <cstddef>
 #include <setjmp.h>
@@ -17,16 +19,7 @@ extern "C" {
 namespace
 {
 
-struct sensor {
-  hk_detector detector;
-  std::vector<float4> memory; /* aligned as a record is on a device */
-  hk_cuda_record *record;
-
-  explicit sensor(const hk_detector &d) : detector(d), memory(hk_cuda_record_bytes(&d) / sizeof(float4) + 1)
-  {
-    record = (hk_cuda_record *)memory.data();
-  }
-};
+using sensor = emulated_sensor;
 
 /* A series that begins constant, where all lags are as good; with levels that return, holes, and points that do not count. */
 struct signal {
@@ -35,11 +28,7 @@ struct signal {
   double level = 0;
   uint32_t points = 0;
 
-  uint32_t random(uint32_t below)
-  {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % below;
-  }
+  uint32_t random(uint32_t below) { return emulated_random(&state, below); }
 
   void next(int64_t *at, double *value)
   {
