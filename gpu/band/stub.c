@@ -1,15 +1,14 @@
 /* A build without nvcc: there is no GPU. */
 #include "gpu/band/band_gpu.h"
+#include "gpu/no_cuda.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 int hk_band_gpu_open(struct hk_band_gpu **out, const struct hk_band_shape *shape, uint32_t device, char *error, size_t size)
 {
   (void)shape, (void)device;
   *out = NULL;
-  snprintf(error, size, "this build has no CUDA backend (meson option gpu)");
-  return -ENODEV;
+  return hk_no_cuda(error, size);
 }
 
 void hk_band_gpu_close(struct hk_band_gpu *g)

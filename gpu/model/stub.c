@@ -1,16 +1,15 @@
 /* A build without nvcc: there is no GPU. */
 #include "gpu/model/matrix_gpu.h"
 #include "gpu/model/pipelines_gpu.h"
+#include "gpu/no_cuda.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 static int stub_open_none(struct hk_pipelines **out, const struct hk_model_plan *plan, uint32_t number, char *error, size_t size)
 {
   (void)plan, (void)number;
   *out = NULL;
-  snprintf(error, size, "this build has no CUDA backend (meson option gpu)");
-  return -ENODEV;
+  return hk_no_cuda(error, size);
 }
 
 static void close_none(struct hk_pipelines *p)

@@ -1,9 +1,9 @@
 /* A build without nvcc: there is no GPU. */
 #include "gpu/cuda.h"
+#include "gpu/no_cuda.h"
 #include "gpu/picture/pictures_gpu.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 uint64_t hk_pictures_gpu_bytes(const struct hk_pictures_size *size)
 {
@@ -16,8 +16,7 @@ int hk_pictures_gpu_open(struct hk_pictures_gpu **out, const struct hk_pictures_
 {
   (void)size, (void)device;
   *out = NULL;
-  snprintf(error, room, "this build has no CUDA backend (meson option gpu)");
-  return -ENODEV;
+  return hk_no_cuda(error, room);
 }
 
 void hk_pictures_gpu_close(struct hk_pictures_gpu *g)
