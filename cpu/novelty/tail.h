@@ -81,30 +81,73 @@ struct hk_novelty_rating {
   float severity;
 };
 
+/* What a list says of all distances. */
+struct hk_novelty_fit {
+  double usual;    /* u: the usual distance, including the floor; 0 before the first block */
+  double common;   /* s0 */
+  uint32_t fitted; /* number of maxima to which the tail is fitted; 0: too few blocks for a rating */
+};
+
+HK_INLINE struct hk_novelty_fit hk_novelty_tail_fit(const struct hk_novelty_tail *t)
+{
+  const uint32_t k = hk_novelty_tail_fitted(t);
+  struct hk_novelty_fit fit = { k > 0 ? (double)t->top[k - 1] : 0, 0, 0 };
+  if (t->blocks >= HK_NOVELTY_BLOCKS_LEAST && t->n >= 3) {
+    fit.common = -log10(k / ((double)t->blocks + 1));
+    fit.fitted = k;
+  }
+  return fit;
+}
+
+/* Rates a distance q <= u, including the floor. quantum: the smallest step of the sensor, in spreads. */
+HK_INLINE struct hk_novelty_rating hk_novelty_rate_usual(const struct hk_novelty_fit *fit, double q, double quantum)
+{
+  const struct hk_novelty_rating r = { fmax(0.0, fit->common * q / fit->usual),
+                                       (float)fmax(0.0, fit->common * (q + quantum) / (fit->usual + quantum)) };
+  return r;
+}
+
+/* The terms of a maximum in the two sums h of a larger distance: of S, and of the severity. */
+HK_INLINE double hk_novelty_excess(const struct hk_novelty_fit *fit, float top)
+{
+  return log((double)top / fit->usual);
+}
+
+HK_INLINE double hk_novelty_coarse_excess(const struct hk_novelty_fit *fit, float top, double quantum)
+{
+  return log(((double)top + quantum) / (fit->usual + quantum));
+}
+
+/* Rates a distance q > u. hill, coarse: the sums of the terms, the largest maximum first. */
+HK_INLINE struct hk_novelty_rating hk_novelty_rate_large(const struct hk_novelty_fit *fit, uint32_t channel, double q,
+                                                         double quantum, double hill, double coarse)
+{
+  const double s = fit->common + (fit->fitted - 1 + HK_NOVELTY_WEIGHT) *
+                                     log10(1 + log(q / fit->usual) / (hill + HK_NOVELTY_WEIGHT * hk_novelty_prior(channel)));
+  const double severity =
+      fit->common + (fit->fitted - 1 + HK_NOVELTY_SEVERITY_WEIGHT) *
+                        log10(1 + log((q + quantum) / (fit->usual + quantum)) /
+                                      (coarse + HK_NOVELTY_SEVERITY_WEIGHT * hk_novelty_severity_prior(channel)));
+  const struct hk_novelty_rating r = { s, (float)severity };
+  return r;
+}
+
 /* Rates a distance that includes the floor. quantum: the smallest step of the sensor, in spreads. */
 HK_INLINE struct hk_novelty_rating hk_novelty_tail_score(const struct hk_novelty_tail *t, uint32_t channel, double q,
                                                          double quantum)
 {
-  struct hk_novelty_rating r = { 0, 0 };
-  if (t->blocks < HK_NOVELTY_BLOCKS_LEAST || t->n < 3)
-    return r;
-  const uint32_t k = hk_novelty_tail_fitted(t);
-  const double u = (double)t->top[k - 1], common = -log10(k / ((double)t->blocks + 1));
-  if (q <= u) {
-    r.s = fmax(0.0, common * q / u);
-    r.severity = (float)fmax(0.0, common * (q + quantum) / (u + quantum));
-    return r;
-  }
+  const struct hk_novelty_rating none = { 0, 0 };
+  const struct hk_novelty_fit fit = hk_novelty_tail_fit(t);
+  if (fit.fitted == 0)
+    return none;
+  if (q <= fit.usual)
+    return hk_novelty_rate_usual(&fit, q, quantum);
   double hill = 0, coarse = 0;
-  for (uint32_t i = 0; i < k; i++) {
-    hill += log((double)t->top[i] / u);
-    coarse += log(((double)t->top[i] + quantum) / (u + quantum));
+  for (uint32_t i = 0; i < fit.fitted; i++) {
+    hill += hk_novelty_excess(&fit, t->top[i]);
+    coarse += hk_novelty_coarse_excess(&fit, t->top[i], quantum);
   }
-  r.s = common + (k - 1 + HK_NOVELTY_WEIGHT) * log10(1 + log(q / u) / (hill + HK_NOVELTY_WEIGHT * hk_novelty_prior(channel)));
-  r.severity = (float)(common + (k - 1 + HK_NOVELTY_SEVERITY_WEIGHT) *
-                                    log10(1 + log((q + quantum) / (u + quantum)) /
-                                                  (coarse + HK_NOVELTY_SEVERITY_WEIGHT * hk_novelty_severity_prior(channel))));
-  return r;
+  return hk_novelty_rate_large(&fit, channel, q, quantum, hill, coarse);
 }
 
 /* Forgets every second maximum, beginning with the largest or, with drop = 1, with the second, and half of the blocks. */
@@ -157,8 +200,19 @@ HK_INLINE double hk_novelty_quantum(const struct hk_novelty_point *p)
   return fmin(p->unit * p->quantum, HK_NOVELTY_QUANTUM_MOST);
 }
 
-/* Rates a distance by one list of its channel, 0 or 1, and then adds it to the list. seen: number of distances of the channel,
- * including this one. */
+/* Whether a distance is added to a list, 0 or 1, of its channel. seen: number of distances of the channel, including this one. */
+HK_INLINE bool hk_novelty_learns(uint32_t channel, uint32_t list, uint32_t seen)
+{
+  return seen > hk_novelty_skip(channel) && (list == 0 || seen - hk_novelty_skip(channel) > HK_NOVELTY_BLOCK / 2);
+}
+
+/* Adds a distance to a list, 0 or 1, of its channel. */
+HK_INLINE void hk_novelty_learn(struct hk_novelty_tail *t, uint32_t list, uint32_t seen, float q)
+{
+  hk_novelty_tail_take(t, q, HK_NOVELTY_BLOCK, (seen / (HK_NOVELTY_BLOCK * (HK_NOVELTY_BLOCKS_MOST / 2)) + list) % 2);
+}
+
+/* Rates a distance by one list of its channel, 0 or 1, and then adds it to the list. */
 HK_INLINE struct hk_novelty_rating hk_novelty_tail_rate(struct hk_novelty_tail *t, uint32_t channel, uint32_t list, uint32_t seen,
                                                         float q, double quantum)
 {
@@ -166,8 +220,8 @@ HK_INLINE struct hk_novelty_rating hk_novelty_tail_rate(struct hk_novelty_tail *
   if (seen <= hk_novelty_skip(channel))
     return none;
   const struct hk_novelty_rating r = hk_novelty_tail_score(t, channel, (double)q, quantum);
-  if (list == 0 || seen - hk_novelty_skip(channel) > HK_NOVELTY_BLOCK / 2)
-    hk_novelty_tail_take(t, q, HK_NOVELTY_BLOCK, (seen / (HK_NOVELTY_BLOCK * (HK_NOVELTY_BLOCKS_MOST / 2)) + list) % 2);
+  if (hk_novelty_learns(channel, list, seen))
+    hk_novelty_learn(t, list, seen, q);
   return r;
 }
 

@@ -1,14 +1,16 @@
 /* The kernel of algorithm = novelty: one warp for each sensor, whose waiting points share one pass over the resident data.
  *
- * Decisions are long sequential computations; passes are limited by memory. Warps do not wait for each other, so while one
- * decides, others pass. In a pass, each lane holds values, rows or lags in registers and goes through the points: D and M of a
- * lag are read and written once for all of them. Only minima are reduced, whose result does not depend on order, and each lag
- * takes the points one after the other: so the bits are those of cpu/novelty/distances.h. */
+ * The warps of a block take their sensors through the same code at the same time: a multiprocessor's nearest cache of
+ * instructions holds one loop of a pass, but not all of them, and warps that stand at different ones wait for instructions most
+ * of the time (tests/bench/results/cuda-novelty.txt). In a pass, each lane holds values, rows or lags in registers and goes
+ * through the points: D and M of a lag are read and written once for all of them. Only minima are reduced, whose result does not
+ * depend on order, and each lag takes the points one after the other: so the bits are those of cpu/novelty/distances.h. */
 #include "cpu/novelty/alert.h"
 #include "gpu/backend/kernel.h"
 #include "gpu/backend/tick.cuh"
 #include "gpu/backend/work_sharing.cuh"
 #include "gpu/novelty/passes.cuh"
+#include "gpu/novelty/rate.cuh"
 
 /* Shared memory of a warp. */
 struct __align__(16) desk
@@ -91,46 +93,6 @@ static __device__ __noinline__ void run_take(struct station *station, const stru
   __syncwarp();
 }
 
-/* Computes the results of the passes for a run's points, by one warp: one lane for each point. */
-static __device__ __noinline__ void distances_end(struct station *station)
-{
-  const struct hk_detector *d = station->view.detector;
-  const uint32_t k = threadIdx.x % HK_WARP;
-  if (k < station->n) {
-    struct hk_novelty_point *const q = &station->point[k];
-    q->has[HK_NOVELTY_VALUE] = hk_novelty_values(d, q) > 0;
-    q->has[HK_NOVELTY_CONTEXT] = q->rows > 0;
-    q->has[HK_NOVELTY_SHAPE] = hk_novelty_lags_counted(d, q) > 0;
-    for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS; c++)
-      station->floored[k][c] = hk_novelty_floored(q, c);
-  }
-  __syncwarp();
-}
-
-/* Rates the run's points, by one warp: one lane for each list. */
-static __device__ __noinline__ void rate(struct station *station)
-{
-  const uint32_t lane = threadIdx.x % HK_WARP, c = lane / 2;
-  struct hk_novelty *const s = station->view.novelty;
-  if (lane < HK_LISTS) {
-    uint32_t seen = s->seen[c];
-    for (uint32_t k = 0; k < station->n; k++) {
-      const struct hk_novelty_point *p = &station->point[k];
-      struct hk_novelty_rating rating = { 0, 0 };
-      if (p->has[c]) {
-        seen = hk_novelty_next(seen);
-        rating = hk_novelty_tail_rate(&s->tail[c][lane % 2], c, lane % 2, seen, station->floored[k][c], hk_novelty_quantum(p));
-      }
-      station->rating[k][lane] = rating;
-      if (lane % 2 == 0)
-        station->usual[k][c] = hk_novelty_tail_usual(&s->tail[c][0]);
-    }
-    if (lane % 2 == 0)
-      s->seen[c] = seen;
-  }
-  __syncwarp();
-}
-
 /* hk_novelty_past, by one warp: one lane for each place. */
 static __device__ __noinline__ struct hk_novelty_past past_look(const struct hk_novelty_view *v, const float *ring,
                                                                 const struct hk_novelty_point *p, uint32_t channel)
@@ -199,13 +161,7 @@ static __device__ __noinline__ void judge(struct station *station, const struct 
   const struct hk_detector *d = station->view.detector;
   const struct hk_cuda_record *const record = station->task.record;
   for (uint32_t k = lane; k < station->n; k += HK_WARP) {
-    const struct hk_novelty_point *p = &station->point[k];
-    struct hk_novelty_result best = HK_NOVELTY_RESULT_NULL;
-    for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS; c++)
-      if (p->has[c])
-        hk_novelty_result_take(&best, c, station->rating[k][2 * c], station->rating[k][2 * c + 1], station->floored[k][c],
-                               station->usual[k][c]);
-    best.s = fmax(best.s, 0.0);
+    const struct hk_novelty_result best = rate_result(station, k);
     station->result[k] = best;
     if (station->step[k].score)
       launch->columns.score[station->index[k]] = (float)hk_novelty_score(best.s);
@@ -229,17 +185,40 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
   struct desk *const desk = (struct desk *)shared + warp;
   struct station *const station = &desk->station;
   hk_share_begin<1>(&desk->tasks, &launch, blockIdx.x * HK_WARPS + warp);
-  while (hk_share_next<1, 1>(&desk->tasks, &launch)) {
-    station_begin(station, &desk->tasks);
+  for (;;) {
+    const bool has = hk_share_next<1, 1>(&desk->tasks, &launch);
+    if (!__syncthreads_or(has))
+      break;
+    if (has)
+      station_begin(station, &desk->tasks);
+    bool more = has;
     do {
-      run_take(station, &desk->tasks.detector, &launch);
-      if (station->n > 0) {
-        distances(station);
+      uint32_t n = 0;
+      if (more) {
+        run_take(station, &desk->tasks.detector, &launch);
+        n = station->n;
+      }
+      __syncthreads();
+      enum pass pass = PASS_YOUNG;
+      if (n > 0) {
+        pass = pass_of(station);
+        distances_begin(station, pass);
+      }
+      __syncthreads();
+      if (n > 0 && pass == PASS_RUN)
+        run_pass_lags(station);
+      __syncthreads();
+      if (n > 0 && pass == PASS_RUN)
+        run_pass_rows(station);
+      __syncthreads();
+      if (n > 0) {
+        __syncwarp();
         distances_end(station);
         rate(station);
         judge(station, &launch);
       }
-    } while (station->held || station->at < station->task.count);
+      more = more && (station->held || station->at < station->task.count);
+    } while (__syncthreads_or(more));
   }
   hk_share_end(launch);
 }

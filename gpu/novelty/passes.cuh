@@ -50,11 +50,25 @@ static __device__ __noinline__ void value_pass(struct station *station)
   run_begin(station);
   run_old_values(station, ring);
   for (uint32_t k = 0; k < station->n; k++)
-    least_tell(&station->point[k], HK_NOVELTY_VALUE, station->found.least[k][threadIdx.x % HK_WARP]);
+    least_tell(&station->point[k], HK_NOVELTY_VALUE, *run_least(station, k));
 }
 
-/* Minimum distances of a run's points, by a warp. */
-static __device__ __forceinline__ void distances(struct station *station)
+/* What kind of pass a run needs. A later point of a run has at least the past of an earlier one. */
+enum pass { PASS_YOUNG, PASS_VALUE, PASS_LONE, PASS_RUN };
+
+static __device__ __forceinline__ enum pass pass_of(const struct station *station)
+{
+  const struct hk_detector *d = station->view.detector;
+  const struct hk_novelty_point *const p = station->point;
+  if (hk_novelty_value_alone(d) && hk_novelty_values(d, p) == hk_novelty_resident(d))
+    return PASS_VALUE;
+  if (!hk_novelty_value_alone(d) && hk_novelty_lags_counted(d, p) == hk_novelty_lags(d))
+    return station->n == 1 ? PASS_LONE : PASS_RUN;
+  return PASS_YOUNG;
+}
+
+/* Minimum distances of a run's points, by a warp: all of them, but of a long pass only to the values. */
+static __device__ __forceinline__ void distances_begin(struct station *station, enum pass pass)
 {
   const struct hk_detector *d = station->view.detector;
   struct hk_novelty_point *const p = station->point;
@@ -62,14 +76,20 @@ static __device__ __forceinline__ void distances(struct station *station)
     for (uint32_t i = threadIdx.x % HK_WARP; i < hk_novelty_lags(d); i += HK_WARP)
       station->view.square[i] = station->view.mean[i] = 0;
   __syncwarp();
-  /* A later point of a run has at least the past of an earlier one. */
-  if (hk_novelty_value_alone(d) && hk_novelty_values(d, p) == hk_novelty_resident(d))
+  switch (pass) {
+  case PASS_VALUE:
     value_pass(station);
-  else if (!hk_novelty_value_alone(d) && hk_novelty_lags_counted(d, p) == hk_novelty_lags(d))
-    station->n == 1 ? lone_pass(station) : run_pass(station);
-  else
+    break;
+  case PASS_LONE:
+    lone_pass(station);
+    break;
+  case PASS_RUN:
+    run_pass_values(station);
+    break;
+  case PASS_YOUNG:
     for (uint32_t k = 0; k < station->n; k++)
       young_pass(station, &p[k]);
+  }
   __syncwarp();
 }
 

@@ -9,10 +9,10 @@
 
 #define HK_WARP 32u
 #define HK_ALL 0xffffffffu
-#define HK_WARPS 4u /* warps of a block, each with a sensor of its own */
+#define HK_WARPS 7u /* warps of a block, each with a sensor of its own */
 #define HK_THREADS (HK_WARPS * HK_WARP)
-#define HK_BLOCKS 8 /* blocks of a multiprocessor */
-#define HK_RUN 8u   /* maximum points of a sensor that share a pass */
+#define HK_BLOCKS 4 /* blocks of a multiprocessor */
+#define HK_RUN 16u  /* maximum points of a sensor that share a pass; a multiple of four */
 #define HK_LISTS (2 * HK_NOVELTY_CHANNELS)
 #define HK_CHUNK (4 * HK_WARP) /* samples of the line that a warp has at work */
 
@@ -21,17 +21,18 @@ static_assert(sizeof(struct hk_novelty) % 16 == 0 && sizeof(struct hk_cuda_recor
 /* The line: the newest samples, from as many before the run's first point as the longest lag is. Of it the chunk at work and the
  * next are in shared memory. */
 #define HK_LINE (2 * HK_CHUNK)
-#define HK_LINE_ROOM (HK_LINE + HK_LINE / HK_WARP)
 
-/* Shared memory of the passes: the line, and for each point what is read of it, and the minima so far. */
+/* Shared memory of the passes: the line, and for each point what is read of it, and the minima so far. Points are passed four at
+ * a time: what is read of four stands together. */
 struct __align__(16) findings
 {
-  float line[HK_LINE_ROOM];
-  float4 here[HK_RUN];          /* its slow means, then its value */
-  float4 weight[HK_RUN];        /* of the means */
-  float least[HK_RUN][HK_WARP]; /* each lane's: distances of values, or squares of those of rows */
-  int32_t shape[HK_RUN];        /* the warp's: bits of the least variance, */
-  uint32_t place[HK_RUN];       /* and its place */
+  float line[HK_LINE];
+  float4 here[HK_RUN];               /* its slow means, then its value */
+  float4 weight[HK_RUN];             /* of the means */
+  float value[HK_RUN];               /* behind the last point stand copies of it, to a multiple of four */
+  float4 least[HK_RUN / 4][HK_WARP]; /* each lane's: distances of values, or squares of those of rows; see least_of_point */
+  int32_t shape[HK_RUN];             /* the warp's: bits of the least variance, */
+  uint32_t place[HK_RUN];            /* and its place */
 };
 
 /* The current sensor, and its run of points. */
@@ -47,10 +48,15 @@ struct station {
   union {
     struct findings found;
     struct { /* what is made of them */
-      struct hk_novelty_rating rating[HK_RUN][HK_LISTS];
-      double usual[HK_RUN][HK_NOVELTY_CHANNELS];
       float floored[HK_RUN][HK_NOVELTY_CHANNELS];
-      struct hk_novelty_result result[HK_RUN];
+      uint32_t seen[HK_RUN][HK_NOVELTY_CHANNELS]; /* number of distances of the channel, including this one */
+      struct hk_novelty_rating rating[HK_RUN][HK_LISTS];
+      struct hk_novelty_fit fit[2][HK_LISTS]; /* of each list, before and after a block closes */
+      uint32_t closes[HK_LISTS];              /* the point that closes a block of the list; n: none */
+      union {
+        double excess[2][HK_NOVELTY_TOP];
+        struct hk_novelty_result result[HK_RUN];
+      };
     };
   };
 };

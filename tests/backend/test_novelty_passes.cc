@@ -1,10 +1,11 @@
-/* The CUDA kernel's passes of algorithm = novelty, by a warp that is emulated: least distances, lags, D and M are those of
- * cpu/novelty/distances.h, bit for bit, however points come in runs: with rings that have gone round, young sensors, long holes,
- * values that repeat, and NaN and late points between. */
+/* The CUDA kernel's passes of algorithm = novelty and its ratings, by a warp that is emulated: least distances, lags, D and M are
+ * those of cpu/novelty/distances.h, results and tails those of cpu/novelty/tail.h, bit for bit, however points come in runs: with
+ * rings that have gone round, young sensors, long holes, values that repeat, and NaN and late points between. */
 
 #include "tests/backend/emulated_warp.h"
 
 #include "gpu/novelty/passes.cuh"
+#include "gpu/novelty/rate.cuh"
 
 #include "tests/backend/emulated_sensor.h"
 
@@ -74,6 +75,29 @@ void same(const sensor &a, const sensor &b, const char *what, uint32_t point)
   const size_t bytes = hk_novelty_lags(&a.detector) * sizeof(float);
   if (memcmp(va.square, vb.square, bytes) != 0 || memcmp(va.mean, vb.mean, bytes) != 0)
     fail_msg("%s, point %u: D or M of a lag differ", what, point);
+  if (memcmp(va.novelty->tail, vb.novelty->tail, sizeof va.novelty->tail) != 0 ||
+      memcmp(va.novelty->seen, vb.novelty->seen, sizeof va.novelty->seen) != 0)
+    fail_msg("%s, point %u: the tails differ", what, point);
+}
+
+/* What the kernel does between two points of all warps of a block that meet. */
+void turn(station *s)
+{
+  const pass kind = pass_of(s);
+  distances_begin(s, kind);
+  if (kind == PASS_RUN) {
+    run_pass_lags(s);
+    run_pass_rows(s);
+  }
+  distances_end(s);
+  rate(s);
+}
+
+/* Whether the results of a point are the same. */
+bool as_rated(const hk_novelty_result &a, const hk_novelty_result &b)
+{
+  return memcmp(&a.s, &b.s, sizeof a.s) == 0 && memcmp(&a.severity, &b.severity, sizeof a.severity) == 0 &&
+         a.channel == b.channel && a.distance == b.distance && a.usual == b.usual;
 }
 
 /* Runs of `most` points (0: of 1 to HK_RUN, at random). */
@@ -85,7 +109,7 @@ void passes_match(const char *keys, uint32_t most, uint32_t points)
   sensor plain(d), emulated(d);
   signal one = { 7 }, other = { 7 }, sizes = { most + 1 };
   static station station;
-  uint32_t runs = 0, lone = 0;
+  uint32_t runs = 0, lone = 0, large = 0;
   for (uint32_t done = 0; done < points; runs++) {
     const uint32_t want = most > 0 ? most : 1 + sizes.random(HK_RUN);
     hk_novelty_point expected[HK_RUN];
@@ -97,7 +121,7 @@ void passes_match(const char *keys, uint32_t most, uint32_t points)
     station.view = hk_cuda_novelty(emulated.record, &emulated.detector);
     station.n = take(emulated, other, want, station.point);
     assert_int_equal(station.n, n);
-    emulated_warp::run([&] { distances(&station); });
+    emulated_warp::run([&] { turn(&station); });
     for (uint32_t k = 0; k < n; k++) {
       const hk_novelty_point *p = &expected[k], *q = &station.point[k];
       for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS; c++)
@@ -106,12 +130,18 @@ void passes_match(const char *keys, uint32_t most, uint32_t points)
                    (double)q->nearest[c], (double)p->nearest[c]);
       if (p->has[HK_NOVELTY_SHAPE] && p->lag != q->lag)
         fail_msg("%s, run %u of %u points, point %u: lag %u, not %u", keys, runs, n, done + k, q->lag, p->lag);
+      const hk_novelty_result wanted = hk_novelty_rate(v.novelty, p), got = rate_result(&station, k);
+      if (!as_rated(wanted, got))
+        fail_msg("%s, run %u of %u points, point %u: S %.17g of channel %u, not %.17g of %u", keys, runs, n, done + k, got.s,
+                 got.channel, wanted.s, wanted.channel);
+      large += wanted.distance > wanted.usual && wanted.s > 0;
     }
     same(plain, emulated, keys, done);
     done += n;
     lone += n == 1;
   }
-  print_message("# %s: %u points in %u runs, %u of one point\n", keys, points, runs, lone);
+  print_message("# %s: %u points in %u runs, %u of one point; %u distances larger than usual\n", keys, points, runs, lone, large);
+  assert_true(large > points / 1000);
 }
 
 void lone_points(void **)
