@@ -1,15 +1,12 @@
-// Client of hankeld for Node.js. See README.md; index.d.ts says what everything is.
-import net from 'node:net';
-import tls from 'node:tls';
-
-import { CHANNELS, EVENTS, HankelError, INCIDENTS, NOVELTIES, NOW, REFUSALS, STATES, TYPE, frame, pixelsOf, put, take, unframe } from './wire.js';
+// A client of hankeld for Node.js: README.md has examples, index.d.ts documents each call.
+import { FeedQueue, feedFrames } from './feed.js';
+import { Operations } from './operations.js';
+import { open } from './socket.js';
+import { BATCH, CHANNELS, EVENTS, HankelError, INCIDENTS, NOVELTIES, NOW, REFUSALS, STATES, TYPE, frame, pixelsOf, put, take, unframe } from './wire.js';
 
 export { CHANNELS, EVENTS, HankelError, INCIDENTS, NOVELTIES, REFUSALS, STATES };
 
-const BATCH = 4096; // points in a frame
 const REGISTER_MOST = 200; // names in a frame
-const LIST_MOST = 1000; // sensors in an answer
-const MOVING = 300; // ms between two looks whether partitions have moved
 const KEPT = 1 << 16; // points of a feed that may wait for an acknowledgement
 const KEPT_PICTURES = 8; // of these, behind a picture
 const PAUSE = 100; // ms between two tries to connect again
@@ -21,15 +18,6 @@ export function level(severity) {
   return severity >= SEVERE ? 'severe' : severity >= WARNING ? 'warning' : severity > 0 ? 'notice' : 'unknown';
 }
 
-function address(text) {
-  const at = text.lastIndexOf(':'), host = text.slice(0, Math.max(at, 0)).replace(/^\[|\]$/g, '');
-  return { host: host || '127.0.0.1', port: Number(text.slice(at + 1)) };
-}
-
-function isLoopback(ip) {
-  return ip === '::1' || /^(::ffff:)?127\./.test(ip);
-}
-
 /** ns since 1970, as a bigint: of a Date, a bigint of ns, or a number of ms, as Date.now() gives it. */
 function nanoseconds(time) {
   if (typeof time === 'bigint')
@@ -37,28 +25,8 @@ function nanoseconds(time) {
   return typeof time === 'number' ? BigInt(Math.round(time * 1000)) * 1000n : BigInt(time.getTime()) * 1000000n;
 }
 
-/** A socket that is connected, over TLS if that is wanted. */
-async function open({ address: where = '127.0.0.1:7410', timeout = 10000, token = '', tokenInClear = false, tls: wanted }) {
-  const { host, port } = address(where);
-  const secure = wanted ? { host, port, servername: net.isIP(host) ? '' : host, ...(wanted === true ? {} : wanted) } : null;
-  const socket = secure ? tls.connect(secure) : net.connect({ host, port });
-  await new Promise((resolve, reject) => {
-    const timer = setTimeout(() => socket.destroy(new Error(`${where}: no answer within ${timeout} ms`)), timeout);
-    socket.once(secure ? 'secureConnect' : 'connect', resolve);
-    socket.once('error', reject);
-    socket.once('close', () => reject(new Error(`${where}: closed before it was connected`)));
-    socket.once(secure ? 'secureConnect' : 'connect', () => clearTimeout(timer));
-    socket.once('close', () => clearTimeout(timer));
-  });
-  if (token && !secure && !tokenInClear && !isLoopback(socket.remoteAddress ?? '')) {
-    socket.destroy();
-    throw new Error(`${where}: the token was not sent: without TLS anyone on the path can read it. Use tls: true, or tokenInClear: true where you trust all of the network`);
-  }
-  socket.setNoDelay(true);
-  return socket;
-}
-
-export class Client {
+export class Client extends Operations {
+  refused = new Map();
   #options;
   #socket = null;
   #timeout;
@@ -79,19 +47,21 @@ export class Client {
   #joined = 0; // counts connections,
   #joining = false; // one is being made again,
   #ready = false; // and whether this one is as far that points of the feed may be sent
-  #kept = []; // points of the feed that are not acknowledged; a picture is [null, 0n, payload],
-  #going = 0; // of these, that are sent
+  #kept = new FeedQueue(this.refused);
   #feeding = Promise.resolve(); // what sends them ends, one after the other
   #moving = []; // called when points were acknowledged, and when the connection is there or ends
 
   constructor(options) {
+    super((type, reply, payload) => this.#request(type, reply, payload));
     this.#options = options;
     this.#timeout = options.timeout ?? 10000;
-    this.position = 0n;
-    this.refused = new Map();
     this.server = '';
     this.eventPosition = NOW;
     this.onError = null;
+  }
+
+  get position() {
+    return this.#kept.position;
   }
 
   static async connect(options = {}) {
@@ -122,9 +92,7 @@ export class Client {
       ({ server: this.server, maxFrame: this.#maxFrame } = take.welcome(await this.#request(TYPE.HELLO, TYPE.WELCOME, put.hello({ client: name, token }))));
       if (feed !== undefined) {
         const points = take.points(await this.#request(TYPE.FEED, TYPE.FEED_AT, put.feed({ name: feed })));
-        this.#acknowledged(points);
-        this.position = points > this.position ? points : this.position;
-        this.#going = 0;
+        this.#kept.resume(points);
       }
       if (this.#subscription)
         await this.#resubscribe();
@@ -248,20 +216,13 @@ export class Client {
 
   // --- a feed ---
 
-  #acknowledged(points) {
-    let n = 0;
-    while (n < this.#kept.length && (points > this.position || (this.#going > 0 && this.refused.has(this.#kept[n][0])))) {
-      n++; // points of a refused sensor are never sent, and need no acknowledgement
-      this.position++;
-      this.#going -= this.#going > 0 ? 1 : 0;
-    }
-    this.#kept.splice(0, n);
+  #acknowledged(position) {
+    this.#kept.acknowledge(position);
     this.#move();
   }
 
   async #keep(points, most = KEPT) {
-    for (const point of points)
-      this.#kept.push(point);
+    this.#kept.put(points);
     await this.#feedSome(most);
   }
 
@@ -314,13 +275,13 @@ export class Client {
   async #feedRest() {
     const joined = this.#joined;
     this.#still(joined);
-    const rest = this.#kept.slice(this.#going);
-    let before = this.position + BigInt(this.#going); // as long as the connection is this one, whatever is acknowledged
+    const rest = this.#kept.unsent;
+    let before = this.#kept.unsentPosition; // as long as the connection is this one, whatever is acknowledged
     await this.#register(rest.flatMap(([sensor]) => sensor ?? []));
     for (let at = 0; at < rest.length; at += BATCH) {
       this.#still(joined);
-      const some = rest.slice(at, at + BATCH), frames = this.#feedFrames(some, before);
-      this.#going += some.length;
+      const some = rest.slice(at, at + BATCH), frames = feedFrames(some, before, this.#handles, this.refused);
+      this.#kept.sent(some.length);
       before += BigInt(some.length);
       await this.#write(Buffer.concat(frames));
     }
@@ -332,29 +293,6 @@ export class Client {
       throw this.#fault;
     if (joined !== this.#joined || !this.#ready)
       throw new Error('the connection is another one');
-  }
-
-  /** Points as frames that end before those of refused sensors, which the numbers say are left out; a frame for each picture. */
-  #feedFrames(points, before) {
-    const frames = [];
-    const kind = ([sensor]) => (sensor === null ? 'picture' : this.refused.has(sensor) ? 'refused' : 'good');
-    for (let at = 0; at < points.length;) {
-      const what = kind(points[at]);
-      let end = at;
-      while (end < points.length && kind(points[end]) === what)
-        end++;
-      const run = points.slice(at, end);
-      if (what === 'picture')
-        for (const [i, [, , payload]] of run.entries()) {
-          payload.writeBigUInt64LE(before + BigInt(at + i));
-          frames.push(frame(TYPE.PICTURE, payload));
-        }
-      else if (what === 'good')
-        frames.push(frame(TYPE.POINTS, put.points(Uint32Array.from(run, ([sensor]) => this.#handles.get(sensor) ?? 0xffffffff), BigInt64Array.from(run, ([, time]) => time),
-          Float64Array.from(run, ([, , value]) => value), before + BigInt(at))));
-      at = end;
-    }
-    return frames;
   }
 
   async sync() {
@@ -407,64 +345,6 @@ export class Client {
       }
       yield item;
     }
-  }
-
-  // --- the rest ---
-
-  async status() {
-    return take.report(await this.#request(TYPE.STATUS, TYPE.REPORT));
-  }
-
-  async *sensors(glob = '') {
-    for (let after = 0; after !== undefined;) {
-      const part = take.report(await this.#request(TYPE.SENSORS, TYPE.REPORT, put.sensors({ after, limit: LIST_MOST, glob })));
-      yield* part.sensors;
-      after = part.next;
-    }
-  }
-
-  async reload() {
-    return take.outcome(await this.#request(TYPE.RELOAD, TYPE.RELOADED));
-  }
-
-  acknowledge(sensor, { number = 0, by = '' } = {}) {
-    return this.#operate({ what: 1, number, subject: sensor, by });
-  }
-
-  maintain(glob, seconds, { by = '' } = {}) {
-    return this.#operate({ what: seconds > 0 ? 2 : 3, duration: BigInt(Math.round(seconds * 1e9)), subject: glob, by });
-  }
-
-  async cluster() {
-    return (await this.status()).cluster;
-  }
-
-  async drain({ undo = false, by = '', wait = 90000 } = {}) {
-    const outcome = await this.#operate({ what: undo ? 8 : 7, subject: '', by });
-    if (outcome.done && !undo)
-      await this.#until(cluster => !cluster?.partitions, wait);
-    return outcome;
-  }
-
-  async move(partition, { by = '', wait = 90000 } = {}) {
-    const outcome = await this.#operate({ what: 9, number: partition, subject: '', by });
-    if (outcome.done)
-      await this.#until(cluster => cluster?.held?.some(held => held.partition === partition), wait);
-    return outcome;
-  }
-
-  /** Asks the machine again and again. */
-  async #until(moved, wait) {
-    const end = performance.now() + wait;
-    while (!moved(await this.cluster())) {
-      if (performance.now() > end)
-        throw new Error(`the partitions have not moved within ${wait} ms`);
-      await new Promise(go => setTimeout(go, MOVING));
-    }
-  }
-
-  async #operate(what) {
-    return take.outcome(await this.#request(TYPE.OPERATE, TYPE.OPERATED, put.operate(what)));
   }
 
   async finish() {

@@ -8,6 +8,7 @@ export const INCIDENTS = Object.freeze(['', 'told', 'update', 'merged', 'closed'
 export const REFUSALS = Object.freeze(['', 'not a valid name', 'the daemon is full', 'no detector matches the name',
   'the daemon makes that series itself', 'this peer has as many sensors as one may have']);
 export const NOW = 0xffffffffffffffffn; // as a position
+export const BATCH = 4096; // points in a frame
 
 export const TYPE = Object.freeze({
   HELLO: 0x01, REGISTER: 0x02, POINTS: 0x03, SUBSCRIBE: 0x04, UNSUBSCRIBE: 0x05, PING: 0x06, STATUS: 0x07, BYE: 0x08, FEED: 0x09, RELOAD: 0x0a, OPERATE: 0x0b, SENSORS: 0x0c, PICTURE: 0x0d,

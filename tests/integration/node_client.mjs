@@ -88,6 +88,30 @@ function checkEvents(got, f) {
   });
 }
 
+/** Checks of what the client makes of frames that a daemon sends, with the fields that stand in the vector. */
+const came = {
+  [TYPE.WELCOME]: (payload, f) => assert.deepEqual(take.welcome(payload), { feed: number(f.feed), maxFrame: f.max_frame, server: f.server }),
+  [TYPE.REGISTERED]: (payload, f) => assert.deepEqual(take.registered(payload), f.handles.map((handle, i) => ({ handle, reason: f.reasons[i] }))),
+  [TYPE.NAMES]: (payload, f) => {
+    const names = new Map();
+    take.names(payload, names);
+    assert.deepEqual([...names], f.handles.map((handle, i) => [handle, f.names[i]]));
+  },
+  [TYPE.DONE]: (payload, f) => assert.equal(take.done(payload), f?.since === undefined ? undefined : number(f.since)),
+  [TYPE.SCORES]: (payload, f, names) => checkScores(take.scores(payload, names), f),
+  [TYPE.EVENTS]: (payload, f, names) => checkEvents(take.events(payload, names), f),
+  [TYPE.INCIDENT]: (payload, f) => assert.deepEqual(take.incident(payload), { type: 'incident', id: number(f.id), into: number(f.into), time: number(f.time), since: number(f.since),
+    rank: f.rank, severity: f.severity, count: f.count, kind: ['', 'told', 'update', 'merged', 'closed', 'withheld'][f.kind], told: f.told === 1, text: f.text, about: JSON.parse(f.about),
+    position: number(f.position) }),
+  [TYPE.FEED_AT]: (payload, f) => assert.equal(take.points(payload), number(f.points)),
+  [TYPE.ACK]: (payload, f) => assert.equal(take.points(payload), number(f.points)),
+  [TYPE.GAP]: (payload, f) => assert.deepEqual(take.gap(payload), { type: 'gap', results: number(f.results), events: number(f.events) }),
+  [TYPE.ERROR]: (payload, f) => assert.deepEqual(take.error(payload), { code: f.code, about: f.type, closing: f.closing === 1, message: f.message }),
+  [TYPE.REPORT]: (payload, f) => assert.deepEqual(take.report(payload), JSON.parse(f.text)),
+  [TYPE.RELOADED]: (payload, f) => assert.deepEqual(take.outcome(payload), { done: f.taken === 1, text: f.text }),
+  [TYPE.OPERATED]: (payload, f) => assert.deepEqual(take.outcome(payload), { done: f.taken === 1, text: f.text }),
+};
+
 async function vectors(file) {
   const { frames } = JSON.parse(fs.readFileSync(file, 'utf8'));
   const names = new Map();
@@ -106,33 +130,8 @@ async function vectors(file) {
         written.add(type);
       }
       read.add(type);
-      const payload = got.payload;
-      if (type === TYPE.WELCOME)
-        assert.deepEqual(take.welcome(payload), { feed: number(f.feed), maxFrame: f.max_frame, server: f.server });
-      else if (type === TYPE.REGISTERED)
-        assert.deepEqual(take.registered(payload), f.handles.map((handle, i) => ({ handle, reason: f.reasons[i] })));
-      else if (type === TYPE.NAMES)
-        assert.deepEqual([...(() => { const m = new Map(); take.names(payload, m); return m; })()], f.handles.map((handle, i) => [handle, f.names[i]]));
-      else if (type === TYPE.DONE)
-        assert.equal(take.done(payload), f?.since === undefined ? undefined : number(f.since));
-      else if (type === TYPE.SCORES)
-        checkScores(take.scores(payload, names), f);
-      else if (type === TYPE.EVENTS)
-        checkEvents(take.events(payload, names), f);
-      else if (type === TYPE.INCIDENT)
-        assert.deepEqual(take.incident(payload), { type: 'incident', id: number(f.id), into: number(f.into), time: number(f.time), since: number(f.since), rank: f.rank, severity: f.severity,
-          count: f.count, kind: ['', 'told', 'update', 'merged', 'closed', 'withheld'][f.kind], told: f.told === 1, text: f.text, about: JSON.parse(f.about), position: number(f.position) });
-      else if (type === TYPE.FEED_AT || type === TYPE.ACK)
-        assert.equal(take.points(payload), number(f.points));
-      else if (type === TYPE.GAP)
-        assert.deepEqual(take.gap(payload), { type: 'gap', results: number(f.results), events: number(f.events) });
-      else if (type === TYPE.ERROR)
-        assert.deepEqual(take.error(payload), { code: f.code, about: f.type, closing: f.closing === 1, message: f.message });
-      else if (type === TYPE.REPORT)
-        assert.deepEqual(take.report(payload), JSON.parse(f.text));
-      else if (type === TYPE.RELOADED || type === TYPE.OPERATED)
-        assert.deepEqual(take.outcome(payload), { done: f.taken === 1, text: f.text });
-      else if (type === TYPE.POINTS && f.time_kind === 0 && f.value_kind === 0 && !number(f.feed)) {
+      came[type]?.(got.payload, f, names);
+      if (type === TYPE.POINTS && f.time_kind === 0 && f.value_kind === 0 && !number(f.feed)) {
         const points = put.points(Uint32Array.from(f.handles), BigInt64Array.from(f.times, number), Float64Array.from(f.values), number(f.before));
         assert.equal(frame(type, points, tag).toString('hex'), golden.toString('hex'));
         written.add(type);
@@ -146,6 +145,11 @@ async function vectors(file) {
       assert.ok(written.has(type), String(type));
     assert.ok(written.has(TYPE.POINTS));
   });
+  await misfits(frames);
+}
+
+/** What is no frame, or no picture. */
+async function misfits(frames) {
   await test('pixels as they are, or as f32', () => {
     assert.deepEqual(pixelsOf([[1, NaN, 3], [4, 5, 6]]), { kind: 3, height: 2, width: 3, pixels: Float32Array.of(1, NaN, 3, 4, 5, 6) });
     assert.deepEqual([new Uint8ClampedArray(4), Buffer.alloc(4), new Uint16Array(4), new Int16Array(4), [1, 2, 3, 4]].map((given) => pixelsOf(given, 2).kind), [0, 0, 1, 3, 3]);
@@ -227,6 +231,11 @@ async function daemon(address) {
     watcher.close();
     client.close();
   });
+  await operators(connect);
+  await troubles(connect);
+}
+
+async function operators(connect) {
   await test('what operators ask for', async () => {
     const client = await connect();
     const sensors = [];
@@ -251,6 +260,9 @@ async function daemon(address) {
     watcher.close();
     client.close();
   });
+}
+
+async function troubles(connect) {
   await test('errors', async () => {
     const client = await connect();
     await assert.rejects(client.subscribe({ minScore: 7 }), (fault) => fault instanceof HankelError && fault.code === 9);

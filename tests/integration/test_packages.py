@@ -114,7 +114,7 @@ class TestPackages(unittest.TestCase):
 
     def test_wheel_and_sdist(self):
         wheel = os.path.join(self.out, f'hankeld-{VERSION}-py3-none-any.whl')
-        self.assertLessEqual({f'hankeld/{name}' for name in ('__init__.py', 'aio.py', 'client.py', 'wire.py', 'py.typed')}, set(zipfile.ZipFile(wheel).namelist()))
+        self.assertLessEqual({f'hankeld/{name}' for name in ('__init__.py', 'aio.py', 'client.py', 'items.py', 'wire.py', 'py.typed')}, set(zipfile.ZipFile(wheel).namelist()))
         run = subprocess.run([sys.executable, '-c', 'import hankeld; print(hankeld.__version__, hankeld.__file__)'], env={**os.environ, 'PYTHONPATH': wheel}, cwd='/', capture_output=True,
                              text=True, timeout=harness.WAIT)
         self.assertEqual(run.stdout, f'{VERSION} {wheel}/hankeld/__init__.py\n', run.stderr)

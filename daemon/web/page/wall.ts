@@ -94,32 +94,87 @@ function group(cells: string[]): Map<string, number[]> {
   return groups;
 }
 
-/** The cells of a glob, live; returns what ends it. */
-async function show(box: HTMLElement, tip: HTMLElement, glob: string, { told, alive }: Omit<Frame, 'name'>): Promise<() => void> {
-  const { cells, cut, of, away } = await names(glob, text => { tip.textContent = text; });
-  if (cells.length === 0) {
-    box.replaceChildren(make('div', { class: 'empty' }, glob ? 'No sensor has such a name.' : 'There are no sensors yet. Send something: hankel feed recording.csv'));
-    tip.textContent = '';
-    told(true);
-    return () => {};
-  }
-  const canvas = make('canvas', { class: 'wall', tabindex: '0', role: 'img', 'aria-label': `${count(cells.length)} sensors; arrow keys go through them, Enter opens one` });
-  const cursor = make('div', { class: 'cursor' }), labels = make('div');
-  box.replaceChildren(canvas, labels, cursor);
-  const at = new Map(cells.map((name, i) => [name, i])), groups = group(cells), paint = painter(canvas, cells.length);
-  const score = new Float32Array(cells.length), heard = new Float64Array(cells.length), standing = new Uint8Array(cells.length);
-  const changed = new Uint8Array(cells.length), list: number[] = [];
-  let side = 8, ratio = 1, columns = 1, frame = 0, chosen = -1, drawn = 0;
-  const index = (name: string): number | undefined => at.get(name) ?? at.get(name.replace(/#[a-z]+$/, ''));
-  const change = (i: number): void => { if (!changed[i]) { changed[i] = 1; list.push(i); } };
+/** The cells of sensors, live. `begin` starts it, `end` ends it. */
+class Wall {
+  private canvas: HTMLCanvasElement;
+  private cursor = make('div', { class: 'cursor' });
+  private labels = make('div');
+  private at: Map<string, number>; // name -> cell
+  private groups: Map<string, number[]>;
+  private paint: ReturnType<typeof painter>;
+  private score: Float32Array;
+  private heard: Float64Array; // when the score came
+  private standing: Uint8Array; // 1 + place in LEVELS of the gravest alert
+  private changed: Uint8Array;
+  private list: number[] = []; // of the cells to be painted
+  private side = 8;
+  private ratio = 1;
+  private columns = 1;
+  private frame = 0;
+  private chosen = -1;
+  private drawn = 0;
+  private due: ReturnType<typeof setTimeout> | undefined;
+  private fade: ReturnType<typeof setInterval> | undefined;
+  private worker: Worker | undefined;
+  private dark = matchMedia('(prefers-color-scheme: dark)');
 
-  function lay(): void {
-    const width = box.clientWidth;
+  constructor(private box: HTMLElement, private tip: HTMLElement, private found: Cells, private shown: Omit<Frame, 'name'>) {
+    const { cells } = found, n = cells.length;
+    this.canvas = make('canvas', { class: 'wall', tabindex: '0', role: 'img', 'aria-label': `${count(n)} sensors; arrow keys go through them, Enter opens one` });
+    box.replaceChildren(this.canvas, this.labels, this.cursor);
+    this.at = new Map(cells.map((name, i) => [name, i]));
+    this.groups = group(cells);
+    this.paint = painter(this.canvas, n);
+    [this.score, this.heard, this.standing, this.changed] = [new Float32Array(n), new Float64Array(n), new Uint8Array(n), new Uint8Array(n)];
+  }
+
+  async begin(glob: string): Promise<void> {
+    this.listen();
+    await this.alerts();
+    this.worker = new Worker('/page/scores.js', { type: 'module' });
+    this.worker.onmessage = ({ data }: MessageEvent<Answer>) => this.take(data);
+    const question: Question = { names: this.found.cells, query: { what: `scores>=${LEAST},events`, glob } };
+    this.worker.postMessage(question);
+    this.fade = setInterval(() => this.forget(), 5000);
+    addEventListener('resize', this.lay);
+    this.dark.addEventListener('change', this.lay);
+    this.point(-1);
+    this.lay();
+    this.frame = requestAnimationFrame(this.draw);
+  }
+
+  end(): void {
+    this.worker?.terminate();
+    cancelAnimationFrame(this.frame);
+    clearInterval(this.fade);
+    clearTimeout(this.due);
+    removeEventListener('resize', this.lay);
+    this.dark.removeEventListener('change', this.lay);
+  }
+
+  private listen(): void {
+    const open = (i: number): void => { if (i >= 0) location.hash = 'sensor/' + encodeURIComponent(this.found.cells[i]); };
+    this.canvas.addEventListener('mousemove', e => this.point(this.under(e)));
+    this.canvas.addEventListener('mouseleave', () => this.point(-1));
+    this.canvas.addEventListener('click', e => open(this.under(e)));
+    this.canvas.addEventListener('keydown', e => {
+      const steps: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: this.columns, ArrowUp: -this.columns }, step = steps[e.key];
+      if (step) { this.point(Math.max(0, Math.min(this.found.cells.length - 1, this.chosen < 0 ? 0 : this.chosen + step))); e.preventDefault(); }
+      if (e.key === 'Enter') open(this.chosen);
+    });
+  }
+
+  private change(i: number): void {
+    if (!this.changed[i]) { this.changed[i] = 1; this.list.push(i); }
+  }
+
+  private lay = (): void => {
+    const width = this.box.clientWidth, { cells } = this.found, { groups, labels, paint } = this;
     if (!width) return;
-    ratio = devicePixelRatio || 1;
+    const ratio = this.ratio = devicePixelRatio || 1;
     const header = groups.size > 1 && groups.size <= LABELS ? Math.round(LABEL * ratio) : 0, across = Math.round(width * ratio);
-    side = Math.round(Math.max(2, Math.min(26 * ratio, Math.floor(ratio * Math.sqrt(width * 640 / cells.length)))));
-    columns = Math.max(1, Math.floor((across - 8) / side));
+    const side = this.side = Math.round(Math.max(2, Math.min(26 * ratio, Math.floor(ratio * Math.sqrt(width * 640 / cells.length)))));
+    const columns = this.columns = Math.max(1, Math.floor((across - 8) / side));
     labels.replaceChildren();
     let y = 4;
     for (const [name, members] of groups) {
@@ -133,77 +188,78 @@ async function show(box: HTMLElement, tip: HTMLElement, glob: string, { told, al
       y += Math.ceil(members.length / columns) * side + (header ? 4 : 0);
     }
     paint.begin(across, y + 4, side);
-    canvas.style.height = `${(y + 4) / ratio}px`;
-    cells.forEach((_, i) => change(i));
-    point(chosen);
-  }
+    this.canvas.style.height = `${(y + 4) / ratio}px`;
+    cells.forEach((_, i) => this.change(i));
+    this.point(this.chosen);
+  };
 
-  function draw(): void {
-    frame = requestAnimationFrame(draw);
-    if (!list.length || !alive()) return;
+  private draw = (): void => {
+    const { changed, heard, list, paint, score, standing } = this;
+    this.frame = requestAnimationFrame(this.draw);
+    if (!list.length || !this.shown.alive()) return;
     const now = Date.now();
     for (const i of list) {
       changed[i] = 0;
       paint.cell(i, now - heard[i] < FADES ? Math.min(1, score[i]) : 0, standing[i]);
     }
-    drawn += list.length;
+    this.drawn += list.length;
     list.length = 0;
     paint.flush();
-    canvas.dataset.drawn = String(drawn); // for whoever looks whether it is alive
-  }
+    this.canvas.dataset.drawn = String(this.drawn); // so that tests see that it is alive
+  };
 
-  async function alerts(): Promise<void> {
-    const got = await ask<Alerts>('alerts?limit=10000'), before = standing.slice();
+  private async alerts(): Promise<void> {
+    const got = await ask<Alerts>('alerts?limit=10000'), { standing } = this, before = standing.slice();
     standing.fill(0);
     for (const a of got.alerts) {
-      const i = index(a.sensor), level = 1 + LEVELS.indexOf(a.level);
+      const i = this.at.get(a.sensor) ?? this.at.get(a.sensor.replace(/#[a-z]+$/, '')), level = 1 + LEVELS.indexOf(a.level);
       if (i !== undefined && level && (!standing[i] || level < standing[i])) standing[i] = level;
     }
-    for (let i = 0; i < cells.length; i++) if (standing[i] !== before[i]) change(i);
+    for (let i = 0; i < standing.length; i++) if (standing[i] !== before[i]) this.change(i);
   }
 
-  function under(e: MouseEvent): number {
-    const r = canvas.getBoundingClientRect(), x = (e.clientX - r.left) * ratio, y = (e.clientY - r.top) * ratio;
-    for (let i = 0; i < cells.length; i++)
+  private under(e: MouseEvent): number {
+    const { paint, ratio, side } = this, r = this.canvas.getBoundingClientRect(), x = (e.clientX - r.left) * ratio, y = (e.clientY - r.top) * ratio;
+    for (let i = 0; i < paint.x.length; i++)
       if (x >= paint.x[i] && x < paint.x[i] + side && y >= paint.y[i] && y < paint.y[i] + side) return i;
     return -1;
   }
-  function point(i: number): void {
-    chosen = i;
-    cursor.hidden = i < 0;
-    if (i >= 0) Object.assign(cursor.style, { left: `${paint.x[i] / ratio - 2}px`, top: `${paint.y[i] / ratio - 2}px`, width: `${side / ratio + 2}px`, height: `${side / ratio + 2}px` });
-    tip.textContent = i < 0 ? `${count(cells.length)} sensors${cut ? ` of ${count(of)}: a glob shows others` : ''}${away.length ? `; those of ${away.join(', ')} are missing: away` : ''}`
+
+  private point(i: number): void {
+    const { paint, ratio, score, side, standing } = this, { cells, cut, of, away } = this.found;
+    this.chosen = i;
+    this.cursor.hidden = i < 0;
+    if (i >= 0) Object.assign(this.cursor.style, { left: `${paint.x[i] / ratio - 2}px`, top: `${paint.y[i] / ratio - 2}px`, width: `${side / ratio + 2}px`, height: `${side / ratio + 2}px` });
+    this.tip.textContent = i < 0 ? `${count(cells.length)} sensors${cut ? ` of ${count(of)}: a glob shows others` : ''}${away.length ? `; those of ${away.join(', ')} are missing: away` : ''}`
       : `${cells[i]}${score[i] ? `: score ${number(score[i])}` : ''}${standing[i] ? `, an alert stands (${LEVELS[standing[i] - 1]})` : ''}`;
   }
-  const open = (i: number): void => { if (i >= 0) location.hash = 'sensor/' + encodeURIComponent(cells[i]); };
-  canvas.addEventListener('mousemove', e => point(under(e)));
-  canvas.addEventListener('mouseleave', () => point(-1));
-  canvas.addEventListener('click', e => open(under(e)));
-  canvas.addEventListener('keydown', e => {
-    const steps: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }, step = steps[e.key];
-    if (step) { point(Math.max(0, Math.min(cells.length - 1, chosen < 0 ? 0 : chosen + step))); e.preventDefault(); }
-    if (e.key === 'Enter') open(chosen);
-  });
-  await alerts();
-  let due: ReturnType<typeof setTimeout> | undefined;
-  const soon = (): void => { due ??= setTimeout(() => { due = undefined; if (alive()) alerts().catch(() => {}); }, 500); };
-  const worker = new Worker('/page/scores.js', { type: 'module' });
-  worker.onmessage = ({ data }: MessageEvent<Answer>) => {
-    if (data.well !== undefined) told(data.well);
-    if (data.event || data.well) soon();
+
+  private take(data: Answer): void {
+    if (data.well !== undefined) this.shown.told(data.well);
+    if (data.event || data.well)
+      this.due ??= setTimeout(() => { this.due = undefined; if (this.shown.alive()) this.alerts().catch(() => {}); }, 500);
     const now = Date.now();
-    data.places?.forEach((i, k) => { score[i] = data.scores?.[k] ?? 0; heard[i] = now; change(i); });
-  };
-  const question: Question = { names: cells, query: { what: `scores>=${LEAST},events`, glob } };
-  worker.postMessage(question);
-  const fade = setInterval(() => { const now = Date.now(); for (let i = 0; i < cells.length; i++) if (score[i] && now - heard[i] >= FADES) { score[i] = 0; change(i); } }, 5000);
-  const dark = matchMedia('(prefers-color-scheme: dark)');
-  addEventListener('resize', lay);
-  dark.addEventListener('change', lay);
-  point(-1);
-  lay();
-  frame = requestAnimationFrame(draw);
-  return () => { worker.terminate(); cancelAnimationFrame(frame); clearInterval(fade); clearTimeout(due); removeEventListener('resize', lay); dark.removeEventListener('change', lay); };
+    data.places?.forEach((i, k) => { this.score[i] = data.scores?.[k] ?? 0; this.heard[i] = now; this.change(i); });
+  }
+
+  private forget(): void {
+    const { heard, score } = this, now = Date.now();
+    for (let i = 0; i < score.length; i++) if (score[i] && now - heard[i] >= FADES) { score[i] = 0; this.change(i); }
+  }
+}
+
+/** The cells of a glob, live; returns what ends it. */
+async function show(box: HTMLElement, tip: HTMLElement, glob: string, shown: Omit<Frame, 'name'>): Promise<() => void> {
+  const found = await names(glob, text => { tip.textContent = text; });
+  if (found.cells.length === 0) {
+    box.replaceChildren(make('div', { class: 'empty' }, glob ? 'No sensor has such a name.' : 'There are no sensors yet. Send something: hankel feed recording.csv'));
+    tip.textContent = '';
+    shown.told(true);
+    return () => {};
+  }
+  const cells = new Wall(box, tip, found, shown);
+  await cells.begin(glob);
+  return () => cells.end();
 }
 
 export const wall: View = async (place, { told, alive }) => {

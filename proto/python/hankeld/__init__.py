@@ -28,7 +28,8 @@ PROTOCOL.md describes the protocol.
 """
 from .aio import AsyncClient
 from .client import Client
-from .wire import CHANNELS, EVENTS, INCIDENTS, NOVELTIES, REFUSALS, SEVERE, STATES, WARNING, Error, Event, Gap, Incident, Item, Limit, Novelty, Result, Scores, level
+from .items import CHANNELS, EVENTS, INCIDENTS, NOVELTIES, REFUSALS, SEVERE, STATES, WARNING, Event, Gap, Incident, Item, Limit, Novelty, Result, Scores, level
+from .wire import Error
 
 __all__ = ["AsyncClient", "CHANNELS", "Client", "EVENTS", "Error", "Event", "Gap", "INCIDENTS", "Incident", "Item", "Limit", "NOVELTIES", "Novelty", "REFUSALS", "Result", "SEVERE", "STATES", "Scores", "WARNING",
            "level"]

@@ -11,8 +11,9 @@ from types import TracebackType
 from typing import Any, AsyncIterator, Sequence
 
 from .client import _address, _hello
+from .items import Item
 from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HELLO, _KEPT, _LIST_MOST, _MOVING, _NOW, _OPERATE, _OPERATED, _PICTURE, _PICTURES_KEPT, _PING, _PONG, _REGISTER, _REGISTERED, _RELOAD, _RELOADED, _REPORT,
-                   _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Error, Item, _columns_of_frame, _frame, _has_moved, _points, _string, _what)
+                   _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Error, _columns_of_frame, _frame, _has_moved, _points, _string, _what)
 
 
 class AsyncClient(End):
