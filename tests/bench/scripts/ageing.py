@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""What the Hoelder exponent and its forecast (operator = hoelder, arma) say of servers that age, by `hankel replay`.
+"""Measures whether the Hoelder exponent and its forecast (operator = hoelder, arma) warn of servers that age, with
+`hankel replay`.
 
     ageing.py HANKEL RECORDING... > tests/bench/results/ageing.txt
 
-Of each sensor: the mean exponent in each quarter of the recording; Mann-Kendall's z of its 24 block medians, which is below -4 where it falls surely; the forecast's error beside that of the last exponent. tests/data has three recordings of servers whose used memory grows
+Prints for each sensor the mean exponent in each quarter of the recording; Mann-Kendall's z of the medians of 24 blocks, which is below -4 if the exponent certainly falls; and the error of the forecast beside that of the last exponent. tests/data has three recordings of servers whose used memory grows
 until the end, a minute apart."""
 import json
 import os

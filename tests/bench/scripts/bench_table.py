@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Objects of `hankel bench --json`, one a line on standard input, as a table."""
+"""Prints a table of the objects that `hankel bench --json` writes, read from standard input, one a line."""
 import json
 import sys
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws tests/bench/results/cluster-nodes.svg: scores a second against GPUs, of cluster-nodes.txt (cluster_nodes.py) and socket-to-socket.txt, beside what
-Ueno and Suzumura's paper has in figures 9 and 13.
+"""Draws tests/bench/results/cluster-nodes.svg: scores a second over the number of GPUs, from cluster-nodes.txt
+(cluster_nodes.py) and socket-to-socket.txt, beside figures 9 and 13 of Ueno and Suzumura's paper.
 
     tests/bench/scripts/cluster_figure.py"""
 import json
@@ -11,7 +11,7 @@ import statistics
 RESULTS = pathlib.Path(__file__).resolve().parents[1] / 'results'
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 440, 76, 520, 28, 380
 LOW, HIGH = 1, 9  # powers of 10
-# Of the paper's curves the text has the last values only, and that they are nearly linear.
+# The paper's text gives only the last value of each curve, and says that the curves are nearly linear.
 THEIRS = [('IKA-SST over System S', 889000, '#b02020'), ('SVD-SST over System S', 305, '#e08080')]
 SOCKETS = [('one daemon, sockets, w = 96', [(1, 124.8e6), (2, 248.8e6), (4, 392e6)], '#1f5fa8'), ('one daemon, sockets, SVD-SST', [(1, 2.0e6)], '#7fa8d8')]
 

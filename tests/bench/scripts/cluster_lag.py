@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How far a scorer is behind its gateway over RabbitMQ, for long, at a share of the points a second that it can score.
+"""Measures over a long time how far a scorer is behind its gateway over RabbitMQ, at a share of the points a second
+that it can score.
 
     tests/bench/scripts/cluster_lag.py [--seconds S] [--share SHARE] [--rate POINTS] [--sensors N]
 
-First the gateway is fed as fast as it takes points, for 20 s, and the rate at which the scorer scores in the second half of these is what it can;
-then, once it has caught up, the gateway is fed at a share of that, or at --rate. Twice a second it is looked how many points the gateway has
-taken and the scorer has not scored. All of it is on one machine, so its load is said, too."""
+First the script feeds the gateway for 20 s as fast as it takes points. The scorer's rate in the second half of these is its limit. Once the
+scorer has caught up, the script feeds the gateway at a share of this limit, or at --rate, and counts twice a second the points that the
+gateway has taken and the scorer has not scored. Everything runs on one machine, so the script prints its load, too."""
 import argparse
 import os
 import statistics
@@ -24,7 +25,7 @@ PROBE = 20  # s
 
 
 class Feeder(threading.Thread):
-    """Rows of all sensors; rate: points a second, None: as many as are taken."""
+    """Sends rows of all sensors. rate: points a second; None: as fast as the gateway takes them."""
 
     def __init__(self, daemon, sensors):
         super().__init__(daemon=True)

@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
-"""Scores a second of machines that share the sensors over RabbitMQ, against the number of machines that score, and beside it those of one daemon
-that is fed over sockets: figures 9 and 13 of Ueno and Suzumura's paper, redone. All processes are on one host, each scorer with a GPU of its own.
+"""Repeats figures 9 and 13 of Ueno and Suzumura's paper: measures scores a second of machines that share the sensors over RabbitMQ, over
+the number of machines that score, and beside it those of one daemon that is fed over sockets. All processes run on one host, and each
+scorer has a GPU of its own.
 
     tests/bench/scripts/cluster_nodes.py [--out FILE] [--windows 3] [--seconds 2] [--ahead 4000000] CASE...
 
 A case is KEY=VALUE pairs with commas:
 
-    what=engine       gateways are fed as fast as they take points, but stand still while more than --ahead points wait (default)
+    what=engine       gateways are fed as fast as they take points, but not while more than --ahead points wait (default)
     what=direct       one daemon, with `scorers` devices, is fed over sockets
-    what=replay       first the broker gets points for `fill` s (the rate of that is given, too), then scorers begin to read these
-    what=lag          as engine, then for `last` s at `share` of that, or at `rate`: how far scorers are behind
+    what=replay       the broker first gets points for `fill` s (at a rate that is printed, too), then scorers begin to read them
+    what=lag          as engine, then for `last` s at `share` of that rate, or at `rate`: how far scorers are behind
     scorers=N, backend=cuda|cpu, threads=N (of a CPU's scorer), loops=N (of a scorer), gateways=N
     detector=NAME     of DETECTORS below; sensors=N
-    brokers=N         each with gateways, scorers and sensors of its own: N clusters beside each other
-    cores=N           that each broker is bound to, and its schedulers, and all else to the others; 0: nothing is bound
+    brokers=N         N clusters side by side, each with a broker, gateways, scorers and sensors of its own
+    cores=N           to which each broker and its schedulers are bound; all other programs are bound to the other cores; 0: nothing is bound
 
-It is measured once all sensors have their windows full: `--windows` stretches of `--seconds` each, one after the other; their median and range are
-given. With it the processors that each program keeps busy, and the threads that are the busiest. Appends a JSON object for each case to --out."""
+Once the windows of all sensors are full, the script measures `--windows` stretches of `--seconds` each, one after the other, and prints
+their median and range, how many cores each program keeps busy, and the busiest threads. It appends a JSON object for each case to --out."""
 import argparse
 import contextlib
 import glob
@@ -36,7 +37,8 @@ import load_run
 import rabbit
 
 FEED = os.path.join(os.path.dirname(harness.HANKELD), 'tests', 'bench', 'load_feed')
-# The paper's: w = 320, gap 2w + 7; r = 12 of SVD-SST (figure 9), 3 of IKA-SST (figure 13, for which it names no w).
+# As in the paper: w = 320, gap 2w + 7; r = 12 for SVD-SST (figure 9) and 3 for IKA-SST (figure 13, for which the paper
+# gives no w).
 DETECTORS = {'ika': 'algorithm = ika\nwindow = 320\ngap = 647\nrank = 3\n', 'svd': 'algorithm = svd\nwindow = 320\ngap = 647\nrank = 12\n',
              'small': 'algorithm = ika\nwindow = 12\n', 'shift': 'algorithm = shift\n'}
 GPUS = len(glob.glob('/dev/nvidia[0-9]*')) or 1
@@ -45,12 +47,12 @@ DEFAULTS = {'what': 'engine', 'scorers': 1, 'backend': 'cuda', 'threads': 1, 'lo
 
 
 def busy(pids):
-    """Nanoseconds of each thread of some processes."""
+    """Nanoseconds that each thread of these processes has run."""
     return [load_run.thread_times(pid) for pid in pids]
 
 
 def busiest(before, after, took):
-    """Cores that all of these processes keep busy, and the busiest thread of each name, in percent of a core."""
+    """How many cores these processes keep busy in all, and the busiest thread of each name, in percent of a core."""
     rows = [row for b, a in zip(before, after) for row in load_run.thread_shares(b, a, took * 1e9)]
     most = {}
     for name, percent, _ in rows:
@@ -60,7 +62,7 @@ def busiest(before, after, took):
 
 
 class Feeders:
-    """A generator for each daemon that is fed; rate: points a second of all, 0: as fast as it goes."""
+    """Starts a generator for each daemon that is fed. rate: points a second of all together; 0: as fast as possible."""
 
     def __init__(self, daemons, sensors, connections, rate=0, mark=None):
         each = sensors // len(daemons)
@@ -82,7 +84,7 @@ class Feeders:
 
 
 class Brake(threading.Thread):
-    """Stops feeders while too many points wait, so that the broker takes as many as it gives."""
+    """Pauses feeders while too many points wait, so that the broker receives no more than it delivers."""
 
     def __init__(self, rig, feeders, ahead):
         super().__init__(daemon=True)
@@ -127,7 +129,7 @@ class Rig:
             mine = [self.daemon(self.section(k, 'scorer', f'state = shared:{folder}\n'), o['backend'], f'threads = {o["threads"]}\nloops = {o["loops"]}\ndevices = {int(o["backend"] == "cuda")}\n',
                                 {'CUDA_VISIBLE_DEVICES': str((k * n + i) % GPUS)}) for i in range(n)]
             self.scorers += mine
-            # else points are scored again where partitions move
+            # otherwise points are scored again when partitions move
             harness.until(lambda: {d.status()['cluster']['partitions'] for d in mine} <= {64 // n, -(-64 // n)} and sum(d.status()['cluster']['partitions'] for d in mine) == 64, 'even shares', 240)  # noqa: B023, called at once
 
     def start_gateways(self):
@@ -142,7 +144,7 @@ class Rig:
         self.gateways = self.scorers
 
     def look(self):
-        """What all have done so far, and when that was."""
+        """What all programs have done so far, and the time of it."""
         s = [d.status() for d in self.scorers]
         g = s if self.gateways is self.scorers else [d.status() for d in self.gateways]
         return {'time': time.monotonic(), 'scored': sum(x['points']['scored'] for x in s), 'unscored': sum(x['points']['unscored'] for x in s),
@@ -158,7 +160,7 @@ class Rig:
         return {'broker': [b.process.pid for b in self.brokers], 'gateway': [d.process.pid for d in self.gateways if d not in self.scorers], 'scorer': [d.process.pid for d in self.scorers]}
 
     def until_warm(self):
-        """Windows are full: nothing comes out unscored any more."""
+        """Waits until the windows are full, that is, until every point gets a score."""
         before = [self.look()]
 
         def warm():
@@ -235,7 +237,7 @@ def lag(rig, o):
 
 
 class Brokers:
-    """Those of the last case, which the next one has, too, if it wants the same."""
+    """The processes of the last case; the next case keeps them if it needs the same."""
 
     def __init__(self):
         self.kept, self.all, self.host = (0, 0), [], os.sched_getaffinity(0)
@@ -267,7 +269,7 @@ def run(of, o, brokers, number):
 
 
 def said(result):
-    """For a person."""
+    """Prints a case in words."""
     of = ', '.join(f'{k} {result[k]}' for k in DEFAULTS if result[k] != DEFAULTS[k]) or 'one scorer'
     rates = '; '.join(f'{what} {statistics.median(r) / 1e6:.2f} M/s ({r[0] / 1e6:.2f} to {r[-1] / 1e6:.2f})' for what, r in result['rates'].items() if any(r))
     lines = [f'{of}: {rates}; {result["took"]} s']

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Points a second into a daemon that scores, into a gateway with RabbitMQ behind it, and from there into a scorer that has all of them to read.
+"""Measures points a second into a daemon that scores, into a gateway that publishes them to RabbitMQ, and from there into a scorer that
+finds all of them in the broker.
 
     tests/bench/scripts/cluster_rate.py [--points N] [--sensors N] [--repeat N]
 
-Frames of 4,096 points are made before, and sent over one connection on loopback; a point counts when FAREWELL says that all are dealt with:
-scored, or confirmed by the broker."""
+The script makes frames of 4,096 points beforehand and sends them over one connection on loopback. A point counts when FAREWELL says that
+all are dealt with: scored, or confirmed by the broker."""
 import argparse
 import os
 import statistics

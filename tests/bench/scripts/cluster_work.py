@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Instructions of all threads that a point costs each program of a cluster: a daemon alone that scores, a gateway, and 1, 2 and 4 scorers that
-share the points of another one. Valgrind counts (callgrind); what a start and an end cost is taken away by two numbers of points.
+"""Counts the instructions that a point costs each program of a cluster, in all its threads: a single daemon that scores, a gateway, and 1,
+2 and 4 scorers that share the points of another gateway. Callgrind counts them. Two runs with different numbers of points cancel the cost
+of start and end.
 
     tests/bench/scripts/cluster_work.py [--points N] [--sensors N] [--scorers 1,2,4]
 
-RabbitMQ's own work is not in it: it is given as seconds of a processor."""
+RabbitMQ's own work is not counted; the script prints its processor time."""
 import argparse
 import os
 import re
@@ -34,7 +35,7 @@ class Counted:
         return harness.Daemon(cluster_rate.DETECTOR + more, keys='threads = 1\nloops = 1\nmax_ahead = off\nmax_sensors = 20000\n', program=self.program)
 
     def of(self, daemon):
-        """Ends it; its instructions."""
+        """Ends the daemon, and returns its instructions."""
         pid = daemon.process.pid
         daemon.clean()
         with open(os.path.join(self.folder, f'{pid}.log'), encoding='utf-8') as f:
@@ -42,14 +43,14 @@ class Counted:
 
 
 def processor(process):
-    """Seconds that it has run so far."""
+    """Seconds of processor time so far."""
     with open(f'/proc/{process.pid}/stat', encoding='ascii') as f:
         fields = f.read().rpartition(')')[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
 def measure(counted, broker, name, points, sensors, scorers):
-    """Instructions by what does the work; and the broker's seconds for both ways of a point."""
+    """Instructions by program, and the broker's seconds for both ways of a point."""
     frames, names = cluster_rate.frames_of(points, sensors), [f's{i}' for i in range(sensors)]
     n = len(frames) * cluster_rate.TOGETHER
     section = f'[cluster]\nurl = {broker.url}\nname = {name}\npartitions = 8\n'
@@ -65,7 +66,7 @@ def measure(counted, broker, name, points, sensors, scorers):
         with tempfile.TemporaryDirectory() as folder:
             of = section.replace(f'name = {name}\n', f'name = {name}-{many}\n')
             d = [counted.daemon(of + f'role = scorer\nstate = shared:{folder}\n') for _ in range(many)]
-            # else points are scored again where partitions move
+            # otherwise points are scored again when partitions move
             harness.until(lambda: all(x.status()['cluster']['partitions'] == 8 // many for x in d), 'even shares', WAIT)
             g = harness.Daemon(cluster_rate.DETECTOR + of + 'role = gateway\n', keys='threads = 1\nloops = 1\nmax_ahead = off\n')
             cluster_rate.fed(g, frames, names)

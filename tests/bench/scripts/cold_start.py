@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What an alert is worth before a window is full: recordings are cut into starts of a sensor, one every 331 points, and of each the first 671 points are looked at. Two ways:
-a detector whose window is small enough, by `hankel replay`; and the best single step of the mean so far, by its F statistic, corrected for how alike neighbours are. The first alert of a
-start is right if it lies in a labelled window; by chance as many would be as the share of the points that these windows cover. Needs numpy, and nab, tssb and skab under DATA.
+"""Measures what an alert is worth before a window is full. The script cuts recordings into starts of a sensor, one every 331 points, and
+looks at the first 671 points of each. It compares two methods: a detector with a small window, by `hankel replay`; and the best single step
+of the mean so far, by its F statistic, corrected for the correlation of neighbours. The first alert of a start is right if it lies in a
+labelled window. By chance, the share of right alerts would be the share of points that these windows cover. Needs numpy, and nab, tssb and skab under DATA.
 
     HANKEL=build/hankel tests/bench/scripts/cold_start.py DATA
 """
@@ -49,7 +50,7 @@ def skab(data):
 
 
 def step(x):
-    """F of the best step of the mean, and where it is; and by how much a step explains x better than a slope does."""
+    """F of the best step of the mean, its place, and by how much a step explains x better than a slope does."""
     n, x = len(x), x - x.mean()
     sums, k = np.cumsum(x)[MARGIN - 1:n - MARGIN], np.arange(MARGIN, n - MARGIN + 1)
     gains = sums * sums * n / (k * (n - k))
@@ -67,7 +68,7 @@ def step(x):
 
 
 def by_step(x, least, better):
-    """Where the first step is told, and where it is; None: none is."""
+    """The point at which the first step is reported, and the place of the step; None if there is none."""
     for n in range(LEAST, len(x) + 1, 8):
         begin = max(0, n - SPAN)
         f, at, ratio = step(x[begin:n])
@@ -108,7 +109,8 @@ def judge(name, recordings, alert):
 
 
 def steps(alert):
-    """What it sees of steps of noise of unit spread, at point 60 to 200; and how often noise alone makes it speak."""
+    """How many steps it finds in noise of unit spread, at points 60 to 200, and how often it raises an alert on noise
+    alone."""
     rng, seen = np.random.default_rng(4), []
     for height in 0, 2, 3, 4:
         n = 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The recording of scripts/run through the daemon's sockets, once with each of two backends: the same states, the same events, scores that
-differ by rounding alone. Exit code 0 when that is so.
+"""Sends the recording of scripts/run through the daemon's sockets, once with each of two backends. Exits with 0 if states and events
+are the same and scores differ by rounding alone.
 
     tests/bench/scripts/daemon_backends.py [--build DIR] [BACKEND BACKEND]    (default: cpu cuda)"""
 import argparse
@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(ROOT, 'scripts'))
 import demo  # noqa: E402
 
 SCORE = 2e-4  # most that a score may differ by
-# What an event says that is no score; levels are means of samples and may differ in the last digits.
+# The fields of an event but its score; levels are means of samples and may differ in the last digits.
 EXACT = ('event', 'id', 'sensor', 'time', 'from', 'instant')
 
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Makes tests/bench/results/detection-{untuned,graph,graph-window,shift}.txt and the plots anew: what the detectors' alerts are worth
-# on labelled recordings, and on signals of which it is known what changes in them. Notes on them that are written by hand are in
-# detection-notes.txt there.
+# Makes tests/bench/results/detection-{untuned,graph,graph-window,shift}.txt and the plots again: how good the detectors' alerts
+# are on labelled recordings, and on made signals whose changes are known. Notes written by hand are in detection-notes.txt there.
 #
 #     tests/bench/scripts/detection_results.sh BUILD DATA
 #
@@ -22,7 +21,7 @@ each() {
   printf -- '--detector\n%s\n' "$@"
 }
 
-# What a command prints, below the command as one would type it.
+# Prints a command as a user would type it, and below it what it prints.
 shown() {
   printf '$ %s\n' "$1"
   shift
@@ -30,7 +29,7 @@ shown() {
   echo
 }
 
-signals() { # KEYS...: what they make of signals
+signals() { # KEYS...: how these detectors judge signals
   shown 'tests/bench/scripts/detection_signals.py FOLDER hankel KEYS...' "$here/detection_signals.py" "$work/1" hankel "$@"
   echo 'Other signals, and more of those in which nothing changes:'
   shown 'tests/bench/scripts/detection_signals.py --seed 2 --still 20 FOLDER hankel KEYS...' \

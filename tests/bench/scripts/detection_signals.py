@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Writes signals in the layout of tssb/ for `hankel evaluate`: FOLDER/unchanging, in which nothing ever changes, so that every alert
 is false; FOLDER/changing, with one change in the middle of each, of a kind that its name says; and FOLDER/passing, where what changed
-is back after 60 points. Then tells what detectors make of them: false alarms a 1,000 points; of the changes, those with an alert, and
-how many have one within a window of them.
+is back after 60 points. Then prints for each detector its false alarms per 1,000 points, the share of the changes that
+raise an alert, and the share that raise one within a window of the change.
 
     tests/bench/scripts/detection_signals.py [--seed 1] [--still 4] FOLDER [HANKEL KEYS...]
 
-KEYS: as after --detector. --still: unchanging signals of each kind. Needs numpy. A seed gives the same files every time."""
+KEYS: as after --detector. --still: unchanging signals of each kind. Needs numpy. The same seed gives the same files."""
 import argparse
 import collections
 import csv
@@ -70,7 +70,7 @@ def write(folder, signals, label):
 
 
 def tell(hankel, folder, detectors, columns):
-    """A table of kinds of signals, a line for each detector; columns: what is told of the rows of a kind."""
+    """Prints a table of kinds of signals, a line for each detector. columns: what is printed of the rows of a kind."""
     command = [hankel, 'evaluate', '--format', 'csv', *(word for keys in detectors for word in ('--detector', keys)), folder]
     rows = csv.DictReader(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
     table = collections.defaultdict(lambda: collections.defaultdict(list))

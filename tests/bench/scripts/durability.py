@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What durability costs: the same load with durability = none and = journal, turn and turn about in one run, and their ratio.
+"""Measures what durability costs: runs the same load with durability = none and = journal by turns, and prints their
+ratio.
 
     durability.py [--build DIR] [--state DIR] [--rounds N] [--seconds S] [--rate POINTS] [--sensors N]
 
-The state is written below DIR (default: the working directory), which should be on the disk that is meant. Points are sent over 16 connections
-as fast as the daemon takes them, or with --rate so many a second; one subscriber takes everything. Scores every 16 points, window 96, on the CPU.
-Figures of a machine that does other things too mean little but for the ratio."""
+The state is written below DIR (default: the working directory), which should be on the disk to be measured. Points are sent over 16
+connections as fast as the daemon takes them, or at --rate points a second; one subscriber reads everything. Scores every 16 points, window
+96, on the CPU. On a machine that does other things, too, only the ratio is of use."""
 import argparse
 import os
 import shutil

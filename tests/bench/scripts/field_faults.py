@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Puts faults into a wide recording of like sensors, one sensor at a time, and writes it with their labels, for `hankel evaluate --field`. What is
-made of a recording depends on the options alone.
+"""Puts faults into a wide recording of like sensors, one sensor at a time, and writes it with their labels, for `hankel evaluate --field`. The
+same options give the same files.
 
     tests/bench/scripts/field_faults.py stations.csv OUT.csv LABELS.json [--size 1.5] [--faults 36] [--rows 336] [--kinds bias,drift,frozen] [--from 0] [--of ROWS]
     hankel evaluate --field interval=1h,q=5 --detector algorithm=shift,window=96 --labels LABELS.json OUT.csv"""

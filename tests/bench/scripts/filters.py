@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What filters do for detection: hankel evaluate over recordings as they are, and with operator = despike and median before the detectors; each also with spikes put in.
+"""Measures how filters change detection: runs hankel evaluate on recordings as they are and behind operator = despike and median, each also
+with added spikes.
 
     filters.py HANKEL FOLDER > filters.txt        FOLDER: as for hankel evaluate; nab/, tssb/ and skab/ are used
 
-A value is a spike with a chance of 0.5 %, by 5 standard deviations of its recording up or down (seed: the recording's name). Samples are a row each, whatever their times; those before
-the first output of a filter stay as they are."""
+With a chance of 0.5 % a value becomes a spike, 5 standard deviations of its recording up or down (seed: the recording's name). Each sample
+is a row, whatever its time. Samples before the first output of a filter stay as they are."""
 import csv
 import json
 import os
@@ -18,7 +19,7 @@ import tempfile
 HANKEL, FOLDER = sys.argv[1:3]
 FILTERS = {'none': None, 'despike': 'operator=despike', 'median of 5': 'operator=median'}
 DETECTORS = ('algorithm=ika', 'algorithm=graph', 'algorithm=novelty', 'algorithm=shift')
-WINDOWED = DETECTORS[:2]  # those that take a collection's windows
+WINDOWED = DETECTORS[:2]  # detectors that take a collection's windows
 
 
 def number(text):
@@ -29,7 +30,8 @@ def number(text):
 
 
 def filtered(columns, keys):
-    """Columns of numbers, None where there is none, behind a field of hankel replay; and how many were spikes."""
+    """Passes columns of numbers (None: no value) through a field of hankel replay. Returns the columns, and the number
+    of spikes."""
     with tempfile.NamedTemporaryFile('w', suffix='.csv') as f:
         f.write('time,' + ','.join(f's{i}' for i in range(len(columns))) + '\n')
         for t, row in enumerate(zip(*columns)):
@@ -61,7 +63,7 @@ def table(path, skab):
 
 
 def copy(to, keys, share):
-    """The recordings behind spikes and a filter. Returns values, and those that were spikes."""
+    """Writes the recordings with spikes and behind a filter. Returns the number of values, and of spikes."""
     values = spikes = 0
     for kind in ('nab', 'tssb', 'skab'):
         os.makedirs(f'{to}/{kind}')

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The alerts of algorithm = graph and shift on two backends, over all recordings of a folder as `hankel evaluate` reads it: are they raised on
-the same points at the same instants?
+"""Compares the alerts of algorithm = graph and shift on two backends, for all recordings of a folder as `hankel evaluate` reads it: whether
+both raise them on the same points, with the same instants.
 
-    tests/bench/scripts/graph_same_alarms.py HANKEL FOLDER [BACKEND BACKEND]      (cpu and cuda unless told)
+    tests/bench/scripts/graph_same_alarms.py HANKEL FOLDER [BACKEND BACKEND]      (default: cpu cuda)
 
-Ends with 1 where an alert differs."""
+Exits with 1 if an alert differs."""
 import concurrent.futures
 import csv
 import glob

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Are the events of algorithm = graph on the GPU those of the CPU, to the last digit? For recordings given.
+# Checks on the given recordings that the GPU raises the same events of algorithm = graph as the CPU, to the last digit.
 #
 #     tests/bench/scripts/graph_same_events.sh HANKEL RECORDING...
 hankel=$1; shift

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Writes machines of eight sensors in the layout of skab/ for `hankel evaluate --group`: FOLDER/KIND/skab, in which nothing ever changes,
-and FOLDER/faint/skab, in which half-way all sensors change by 0.7 of their spread.
+and FOLDER/faint/skab, in which all sensors change by 0.7 of their spread halfway.
 
     tests/bench/scripts/group_signals.py FOLDER
 
-Needs numpy. Seeded: the same files every time."""
+Needs numpy. Seeded, so the files are the same every time."""
 import os
 import sys
 

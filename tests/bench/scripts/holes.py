@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""How much of recordings with holes, and of irregular ones, is scored, and how much of that may raise an alert (state ok): NAB's recordings under DATA, and made ones.
+"""Measures how much of recordings with holes, and of irregular ones, gets a score, and how much of that may raise an alert (state ok), on
+NAB's recordings under DATA and on made ones.
 
     HANKEL=build/hankel tests/bench/scripts/holes.py DATA
 """
@@ -30,7 +31,8 @@ def made(spacing, path):
 
 
 def shares(path, detector):
-    """Points; the first with a score; percentages of those from it on that have a score, and that are ok."""
+    """The number of points; the first point with a score; of the points from there on, the percentages that have a
+    score and that are ok."""
     out = subprocess.run([os.environ['HANKEL'], 'replay', '--detector', detector, path], capture_output=True, text=True, check=True).stdout.splitlines()[1:]
     rows = [line.split(',') for line in out if not line.startswith('#')]
     first = next((i for i, row in enumerate(rows) if row[-2]), len(rows))

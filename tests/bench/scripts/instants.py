@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What is it worth to estimate the instant of a graph's alert again as the new segment grows? On TSSB with the windows as given.
+"""Measures on TSSB, with the given windows, whether it helps to estimate the instant of a graph's alert again while the new
+segment grows.
 
     tests/bench/scripts/instants.py HANKEL TSSB-FOLDER [--tried]
 
-First what hankel itself tells: `raised` against `corrected`, of alerts that have both. With --tried also other ways, worked out offline:
+First it compares hankel's own instants: `raised` with `corrected`, of alerts that have both. With --tried it also computes other estimates offline.
 
-For each alert of `hankel replay` that is near a labelled change, and some windows after it, from the last 1,500 samples or those since the
-alert before: the best split near the first estimate
-  f1, z      by the profile over exact neighbours of all these samples, by its macro-F1 or its statistic, within five windows
+For each alert of `hankel replay` near a labelled change, some windows later, it takes the last 1,500 samples, or those since the alert
+before, and searches the best split near the first estimate:
+  f1, z      by the macro-F1 or the statistic of the profile over exact neighbours of all these samples, within five windows
   ar R       by two linear predictors (cpu/rules/instant.h), within R windows
   features R by a Gaussian likelihood ratio of windowed features (mean, spread, spread of the differences, autocorrelation at w/4), within R
 Needs numpy and numba."""

@@ -1,5 +1,6 @@
-"""One measured run of the whole road: a daemon with a configuration of its own, load generators (load_feed) and subscribers (load_tail) as
-processes of their own, and what they and the daemon have counted, reconciled. Used by socket_to_socket.py. Standard library only."""
+"""One measured run of the whole road: starts a daemon with its own configuration, load generators (load_feed) and subscribers
+(load_tail) as separate processes, and compares what they and the daemon have counted. Used by socket_to_socket.py. Standard library
+only."""
 import collections
 import json
 import os
@@ -13,7 +14,7 @@ import threading
 import time
 import zlib
 
-WAIT = 120  # seconds that anything may take
+WAIT = 120  # seconds that any step may take
 HELLO, STATUS, WELCOME, REPORT = 1, 7, 0x81, 0x87
 SCORED, UNSCORED, ALERTS = 1, 2, 4
 DAY = 86400 * 10**9  # ns: the sensors' interval in the configuration, so that no spacing of points is a hole
@@ -69,7 +70,7 @@ class Link:
 
 
 class Process:
-    """A child whose standard output is JSON objects, one a line, that tell how far it is."""
+    """A child process that reports its progress on standard output, as JSON objects, one a line."""
 
     def __init__(self, name, command):
         self.name, self.events = name, {}
@@ -166,7 +167,7 @@ def thread_times(pid):
 
 
 def thread_shares(before, after, took):
-    """Percent of a core that each thread used: (name, percent, share of it that was in the kernel), the busiest first."""
+    """(name, percent of a core, share of that in the kernel) for each thread, the busiest first."""
     rows = []
     for key, (total, user, system) in after.items():
         begin = before.get(key, (0, 0, 0))
@@ -177,10 +178,10 @@ def thread_shares(before, after, took):
     return sorted(rows, key=lambda row: -row[1])
 
 
-# One generator: how it feeds. What is None is the size's own.
+# How one generator feeds. None: the size's default.
 Feed = collections.namedtuple('Feed', 'sensors connections threads frame protocol layout rate prefix burst buffer',
                               defaults=(None, 16, 4, 4096, 'binary', 'tick', 0, 's', 65536, 0))
-# One subscriber process: what it wants; of: the number of the generator whose sensors it wants, None: all.
+# What one subscriber process wants. of: the number of the generator whose sensors it wants; None: all.
 Tail = collections.namedtuple('Tail', 'what subscribers min_score of one busy', defaults=(EVERYTHING, 1, 0.0, None, None, 0))
 
 
@@ -189,7 +190,7 @@ class Bench:
         self.options = options
         self.tiny = options.size == 'tiny'
         self.cpu = options.backend == 'cpu'
-        self.most = options.most  # points a second: what the latency cases are a part of
+        self.most = options.most  # points a second, of which the latency cases use a share
 
     def configuration(self, sensors, detector):
         keys = {'backend': self.options.backend, 'max_sensors': max(sensors, 1000), 'memory': 'off', 'max_connections': 16000,
@@ -237,18 +238,19 @@ class Bench:
 
     @staticmethod
     def stop(daemon):
-        """Stops a daemon; returns the faults, of which there should be none."""
-        daemon.link.socket.close()  # an open connection is lingered for
+        """Stops a daemon; returns a list of faults, which should be empty."""
+        daemon.link.socket.close()  # the daemon waits for open connections
         code = daemon.stop()
         return [] if code == 0 else [f'the daemon ended with {code}']
 
     def run(self, name, feeds, tails=(Tail(),), detector=None, seconds=None, fill=0):
-        """One daemon, one measurement. fill: samples filled in for each of the warm-up's points; there the spans are in state gap."""
+        """One daemon and one measurement. fill: samples that the daemon fills in after each point of the warm-up; these
+        windows are in state gap."""
         detector = dict(detector or {})
         if fill:
             detector['max_fill'] = fill
         seconds = seconds or self.options.seconds
-        skip = 500 if seconds > 1 else 0  # ms: names are sent, and caches filled
+        skip = 500 if seconds > 1 else 0  # ms, in which names are sent and caches fill
         sensors = sum(feed.sensors for feed in feeds)
         configuration, own = self.configuration(sensors, detector)
         warm = -(-self.span(own) // (fill + 1)) + 1
@@ -306,7 +308,8 @@ class Bench:
         return p['pending'] == 0 and p['in'] >= least
 
     def measure(self, result, daemon, feeders, subscribers, seconds):
-        """Starts the measured part and looks, well within it, at what the daemon has done and where all threads have spent their time."""
+        """Starts the measured part, and reads within it what the daemon has done and where all threads have spent their
+        time."""
         pids = {'daemon': daemon.process.pid}
         pids.update((each.name, each.process.pid) for each in feeders + subscribers)
         for each in feeders:
@@ -329,14 +332,14 @@ class Bench:
 
     @staticmethod
     def reconcile(result, feeds, tails, status):
-        """What does not agree, in words."""
+        """Describes the counts that do not agree."""
         faults = []
 
         def same(what, a, b):
             if a != b:
                 faults.append(f'{what}: {a} and {b}')
 
-        points, udp, before = status['points'], status['udp'], result['before']  # subscribers came once the windows were full
+        points, udp, before = status['points'], status['udp'], result['before']  # subscribers connected once the windows were full
         sent = sum(f['warmed'] + f['sent'] for f in result['feeders'])
         lost = 0
         if any(f.protocol.endswith('udp') for f in feeds):

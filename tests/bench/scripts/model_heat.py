@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What the process model finds on simulated recordings of a heat line of 5 km with a sensor each km: a sensor that reads 1 K too much, and a
-place that loses more heat, by the same detector on the sensors' own values and on SENSOR#model.
+"""Measures what the process model finds on simulated recordings of a heat line of 5 km with a sensor every km: a sensor that reads 1 K
+too much, and a place that loses more heat. The same detector runs on the sensors' own values and on SENSOR#model.
 
     model_heat.py [--hankel build/hankel] [--seeds 201-210] [--detector algorithm=shift,window=64] [--adapt 0.002]
 
-Each recording has 42 hours, a reading a minute; the fault begins after 36 hours at a place that goes with the seed. Found: an alert of any
-sensor is raised within 3 hours of that, whose instant is not more than 20 minutes before it. False: every alert that is raised before."""
+Each recording has 42 hours, with a reading a minute. The fault begins after 36 hours, at a place that depends on the seed. It is found if
+any sensor raises an alert within 3 hours, with an instant at most 20 minutes before the fault. Every alert raised before the fault is
+false."""
 import argparse
 import os
 import statistics

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What the process model finds on simulated recordings of a pipeline of 100 km: leaks of several sizes, by the same detector on the
+"""Measures which leaks the process model finds on simulated recordings of a pipeline of 100 km. The same detector runs on the
 sensors' own values, on the balance of the flows, and on SENSOR#model.
 
     model_leaks.py [--hankel build/hankel] [--seeds 101-106] [--shares 0.005,0.01,0.02,0.04] [--detector algorithm=shift,window=128]
 
-Each recording has 8 hours, a reading each 5 s; the leak begins after 5 hours at a place that goes with the seed. Found: an alert is raised
-within an hour of that, whose instant is not more than five minutes before it. False: every alert that is raised before the leak."""
+Each recording has 8 hours, with a reading every 5 s. The leak begins after 5 hours, at a place that depends on the seed. It is found if an
+alert is raised within an hour, with an instant at most five minutes before the leak. Every alert raised before the leak is false."""
 import argparse
 import csv
 import json
@@ -40,7 +40,7 @@ def alerts(hankel, path, detector, *field):
 
 
 def judge(found):
-    """Minutes from the leak to the first alert that is of it, or None; and how many were raised before it."""
+    """Minutes from the leak to the first alert that found it, or None; and the number of alerts before the leak."""
     leak = LEAK * 3600
     right = [t - leak for t, instant in found if leak < t <= leak + 3600 and instant >= leak - 300]
     return (min(right) / 60 if right else None), sum(t <= leak for t, _ in found)

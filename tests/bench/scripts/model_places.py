@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How well the profile of a line (/api/v1/lines) says where a leak is: simulated recordings of the pipeline of model_leaks.py, fed to a
-daemon until an hour after the leak began.
+"""Measures how well the profile of a line (/api/v1/lines) locates a leak: feeds simulated recordings of the pipeline of
+model_leaks.py to a daemon until an hour after the leak began.
 
     model_places.py [--build build] [--seeds 101-106] [--shares 0.01,0.04] [--adapt 0.002]"""
 import argparse

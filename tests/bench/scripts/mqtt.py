@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""How fast [mqtt NAME] takes what a broker has: mosquitto keeps messages of QoS 1 while the daemon is away; then the daemon comes and takes them. Also
-while they are published ("live"). Says messages a second by the clock, from the first that is taken to the last, and processor time a message of both programs,
-which says what limits; of that of hankeld, what its threads of [mqtt NAME] take; and how many points were late, since messages of a shared subscription come in no order.
+"""Measures how fast [mqtt NAME] reads a broker's messages. Mosquitto keeps messages of QoS 1 while the daemon is away; then the daemon
+connects and reads them. Other cases publish while the daemon reads ("live"). Prints messages a second from the first to the last that the
+daemon reads; the processor time of both programs for a message, which shows what limits; the part of hankeld's time that its threads of
+[mqtt NAME] take; and how many points were late, since messages of a shared subscription come in no order.
 
     HANKELD=build/hankeld HANKEL=build/hankel tests/bench/scripts/mqtt.py [MESSAGES] [REPEATS] [WORDS OF A KIND]
     HANKELD=build/hankeld HANKEL=build/hankel tests/bench/scripts/mqtt.py --instructions [MESSAGES]
 
---instructions: what a message costs each program while messages are published, whatever else the machine does: instructions outside the kernel, system calls,
-and the processor time of these, counted by callgrind; the difference of two runs, of MESSAGES (default 20,000) and of twice as many. Nothing is scored.
+--instructions: counts with callgrind what a message costs each program while messages are published, independently of the machine's load:
+instructions outside the kernel, system calls, and the processor time of these. The result is the difference of two runs, of MESSAGES
+(default 20,000) and of twice as many. Nothing is scored.
 """
 import contextlib
 import os
@@ -26,7 +28,7 @@ sys.path.insert(0, os.path.join(ROOT, 'tests', 'integration'))
 import broker  # noqa: E402
 import harness  # noqa: E402
 
-SENSORS = 997  # odd: a sensor whose messages are shared gets them from every session
+SENSORS = 997  # odd, so that a sensor whose messages are shared gets them from every session
 START = 1_700_000_000
 NUMBER, JSON = '{value}.5', '{{"at":{at},"temperature":{value}.5,"rms":{{"x":1}}}}'
 
@@ -38,7 +40,7 @@ def cpu(pid):
 
 
 def threads_cpu(pid, name):
-    """Seconds on a processor of the process's threads whose name begins so."""
+    """Seconds of processor time of the process's threads whose name begins with this prefix."""
     total = 0
     for task in os.listdir(f'/proc/{pid}/task'):
         with open(f'/proc/{pid}/task/{task}/comm', encoding='utf-8') as comm, open(f'/proc/{pid}/task/{task}/schedstat', encoding='utf-8') as stat:
@@ -59,7 +61,8 @@ def text(s):
 
 
 def messages(n, payload, parts, brokers, qos):
-    """Packets of MQTT 3.1.1 for n messages, of SENSORS sensors in turn, and of as many parts of the topics; of each broker its own."""
+    """For each broker, packets of MQTT 3.1.1 with n messages, of SENSORS sensors by turns and of as many parts of the
+    topics."""
     out = [[] for _ in range(brokers)]
     for i in range(n):
         part = i % SENSORS % parts
@@ -69,7 +72,7 @@ def messages(n, payload, parts, brokers, qos):
 
 
 def publish(port, n, data, qos):
-    """As fast as the broker takes them. mosquitto_pub would take longer than what is measured."""
+    """Publishes as fast as the broker accepts. mosquitto_pub would be slower than what is measured."""
     with socket.create_connection(('127.0.0.1', port)) as s:
         s.sendall(packet(0x10, text('MQTT') + b'\4\2' + struct.pack('>H', 600) + text('publisher')))
         assert s.recv(4)[3:] == b'\0'
@@ -117,7 +120,8 @@ class Run:
         return sum(cpu(b.process.pid) for b in self.brokers)
 
     def measure(self):
-        """Messages a second, microseconds of hankeld for each, of its threads of [mqtt] and of the brokers, late points, and the share of the messages that came."""
+        """Messages a second; microseconds for each of hankeld, of its threads of [mqtt] and of the brokers; late points; and the share of
+        the messages that arrived."""
         with tempfile.TemporaryDirectory(dir=ROOT) as state:
             d = self.start(state)
             self.until(lambda: all(look['state'] == 'connected' for look in d.status()['mqtt']), 'the subscriptions')
@@ -133,7 +137,7 @@ class Run:
             self.until(lambda: self.taken(d) > 0, 'the first message')
             begin = last = time.monotonic()
             first = now = self.taken(d)
-            while now < self.n and (self.qos or time.monotonic() - last < 3):  # of QoS 0 the broker may leave some out
+            while now < self.n and (self.qos or time.monotonic() - last < 3):  # the broker may drop some messages of QoS 0
                 time.sleep(self.every)
                 before, now = now, self.taken(d)
                 last = time.monotonic() if now > before else last
@@ -157,7 +161,7 @@ LIVE = {  # as KINDS
 
 
 def counted(n, kind):
-    """Instructions, system calls and ns of these of hankeld and of the broker, of a run under callgrind."""
+    """Instructions, system calls and their ns, for hankeld and for the broker, in a run under callgrind."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as after:
         for name, program in (('hankeld', harness.HANKELD), ('mosquitto', shutil.which('mosquitto'))):
             path = os.path.join(folder, name)
@@ -184,7 +188,7 @@ def count_instructions(n):
               f'broker {a[3]:6.0f} instructions, {a[4]:4.1f} system calls of {a[5] / 1000:4.1f} us', flush=True)
 
 
-KINDS = {  # of what is measured: durability, sections, whether they share one subscription, payload, whether it is published meanwhile
+KINDS = {  # cases: durability, sections, whether they share one subscription, payload, whether messages are published meanwhile
     'numbers, no durability': ('none', 1, False, NUMBER, False),
     'numbers, journal': ('journal', 1, False, NUMBER, False),
     'JSON with time, journal': ('journal', 1, False, JSON, False),

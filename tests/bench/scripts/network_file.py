@@ -1,11 +1,12 @@
-"""A made-up network of pipes as a model file: nodes on a jittered grid, a random tree of its edges and a share of the others, two tanks,
-some large customers with meters, and what is left at all other nodes without one."""
+"""Makes up a network of pipes and writes it as a model file: nodes on a jittered grid, pipes along a random tree of its edges and a
+share of the other edges, two tanks, some large customers with meters, and unmetered demand at all other nodes."""
 import math
 import random
 
 
 def town(side, seed, customers=4, pressures=6, loops=0.2, metered=0.6, flow=200.0, spacing=120.0):
-    """Lines of the file, and the nodes that may leak. flow: l/s that all take, of which the share `metered` has meters."""
+    """Returns the lines of the file, and the nodes that may leak. flow: total demand in l/s, of which the share
+    `metered` is metered."""
     chance = random.Random(seed)
     n = side * side
     name = [f'n{i}' for i in range(n)]
@@ -28,7 +29,8 @@ def town(side, seed, customers=4, pressures=6, loops=0.2, metered=0.6, flow=200.
     rest = [i for i in range(n) if i not in tanks]
     chance.shuffle(rest)
     large, gauges = rest[:customers], rest[customers:customers + pressures]
-    # mains along the way from the tanks to the customers are wide, so that heads last: by how many nodes hang on an edge in a tree from tank 0
+    # pipes are as wide as the number of nodes that hang on them in a tree from tank 0 requires, so that pressure remains at the
+    # customers
     near = {i: [] for i in range(n)}
     for a, b in edges:
         near[a].append(b)

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""What the process model finds on simulated recordings of made-up networks of pipes (network_file.py): leaks of several sizes at nodes without
-a sensor, by the same detector on the sensors' own values, on the balance of all measured flows, and on SENSOR#model.
+"""Measures which leaks the process model finds on simulated recordings of made-up networks of pipes (network_file.py), at nodes without a
+sensor. The same detector runs on the sensors' own values, on the balance of all measured flows, and on SENSOR#model.
 
     network_leaks.py [--hankel build/hankel] [--seeds 101-106] [--shares 0.005,0.01,0.02,0.04] [--unmetered 0.05] [--metered 0.6]
                      [--side 17] [--detector algorithm=shift,window=128]
 
-Each seed has a network of its own. Each recording has 8 hours, a reading each 5 s; the leak begins after 5 hours. Found: an alert is raised within
-an hour of that, whose instant is not more than five minutes before it. False: every alert that is raised before the leak. Chance: how often an
-hour's window of these five hours has an alert. Place: rank of the true node among all by what explains the departures, from /api/v1/lines, is not
-judged here."""
+Each seed has a network of its own. Each recording has 8 hours, with a reading every 5 s; the leak begins after 5 hours. It is found if an
+alert is raised within an hour, with an instant at most five minutes before the leak. Every alert raised before the leak is false. Chance is
+the share of the one-hour windows in these five hours that have an alert. network_places.py judges the place of the leak."""
 import argparse
 import csv
 import os
@@ -29,7 +28,7 @@ def balance(path, out):
 
 
 def chance(found):
-    """Share of the hours, beginning each 5 minutes, in which an alert is raised."""
+    """The share of the one-hour windows, one beginning every 5 minutes, in which an alert is raised."""
     begins = range(3600, int(LEAK * 3600) - 3600 + 1, 300)
     return statistics.mean(any(b < t <= b + 3600 for t, _ in found) for b in begins)
 

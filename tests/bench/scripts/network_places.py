@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How well the profile of a network (/api/v1/lines) says at which node a leak is: the simulated networks of network_leaks.py, fed to a daemon
-until an hour after the leak began.
+"""Measures how well the profile of a network (/api/v1/lines) names the node of a leak: feeds the simulated networks of network_leaks.py to
+a daemon until an hour after the leak began.
 
     network_places.py [--build build] [--seeds 101-106] [--shares 0.02,0.04] [--adapt 0.002] [--unmetered 0.05] [--pressures 6] [--side 17]
 
-For each leak: the rank of the true node among all by what explains the departures (the API lists 20), how many nodes explain about as much
-as the best, and how many pipes lie between the node that is named first and the true one; beside them how many lie between a node drawn by
-chance and the true one."""
+For each leak it prints the rank of the true node among all by how well they explain the departures (the API lists 20), how many nodes
+explain about as much as the best, how many pipes lie between the first node and the true one, and, for comparison, between a node drawn at
+random and the true one."""
 import argparse
 import os
 import re
@@ -33,7 +33,7 @@ def links(text):
 
 
 def away(near, start):
-    """Pipes on the way to each node."""
+    """The number of pipes on the way to each node."""
     found, order = {start: 0}, [start]
     for node in order:
         for other in near[node]:

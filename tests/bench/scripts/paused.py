@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What alerts of algorithm = novelty are worth where a sensor pauses often: NAB's recordings with pauses put in, or with stretches left out, judged by hankel evaluate.
+"""Measures with hankel evaluate how good alerts of algorithm = novelty are if a sensor pauses often: on NAB's recordings with pauses put
+in, or with stretches left out.
 
     HANKEL=build/hankel tests/bench/scripts/paused.py DATA [KEYS]
 """
@@ -28,7 +29,7 @@ def moment(text):
 
 
 def holed(times, points, samples, left_out):
-    """Of each time its new one, or None where it is left out."""
+    """The new time of each point, or None if it is left out."""
     rng = random.Random(11)
     spacing = sorted(b - a for a, b in zip(times, times[1:]))[len(times) // 2]
     out, later, left, skip = [], datetime.timedelta(), points(rng), 0

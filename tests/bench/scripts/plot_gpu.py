@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pictures of what was measured on a GPU: takes the JSON lines out of tests/bench/results/cuda-*.txt (gpu-evidence wrote them) and draws
+"""Plots measurements made on a GPU: reads the JSON lines of tests/bench/results/cuda-*.txt (gpu-evidence wrote them) and draws
 cuda-widths.svg, cuda-speedup.svg and cuda-latency.svg beside them, which git leaves out. Needs matplotlib.
 
     tests/bench/scripts/plot_gpu.py [FOLDER]"""
@@ -18,7 +18,7 @@ PAPER = 'K. Ueno and T. Suzumura, Tesla C1060'
 
 
 def rows(folder):
-    """{measure: [row]}; of rows with the same parameters the last one counts."""
+    """{measure: [row]}; the last of several rows with the same parameters counts."""
     found = {}
     for path in sorted(glob.glob(os.path.join(folder, 'cuda-*.txt'))):
         with open(path) as file:

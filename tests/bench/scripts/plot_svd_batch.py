@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Tables and plots of the batched bidiagonalisation and SVD out of what bench_svd_batch printed, beside the figures of the papers.
+"""Makes tables and plots of the batched bidiagonalisation and SVD from the output of bench_svd_batch, beside the papers'
+figures.
 
     tests/bench/scripts/plot_svd_batch.py [FILE]
 
-FILE (tests/bench/results/cuda-bidiagonal.txt) holds JSON objects, one a line; other lines are passed over, and of two rows of a kind for
-the same shape the last one counts. Writes cuda-bidiagonal-tables.txt, cuda-bidiagonal.svg and cuda-svd.svg (which git leaves out) next to
+FILE (tests/bench/results/cuda-bidiagonal.txt) holds JSON objects, one a line; other lines are ignored, and the later of
+two rows of a kind for the same shape counts. Writes cuda-bidiagonal-tables.txt, cuda-bidiagonal.svg and cuda-svd.svg (which git leaves out) next to
 it. Needs matplotlib.
 
 The papers (Ueno and Suzumura, 2010 and 2011; one Tesla C1060, times include copies) name two points of their curves in the text: 17.22 times
@@ -24,7 +25,7 @@ PAPER_SVD = (416, 256, 4.14)
 
 
 def read(path):
-    """{table: [row]}, rows in order of n and tasks; and what the line 'Version: ...' says."""
+    """{table: [row]}, rows by n and tasks; and the text of the line 'Version: ...'."""
     tables, version = {}, ''
     with open(path, encoding='utf-8') as lines:
         for line in lines:

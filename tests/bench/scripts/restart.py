@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""How long a start takes after a kill: N sensors with a point each in the journal, and no snapshot (snapshots.py has the start from one).
+"""Measures how long a start takes after a kill, with N sensors that have a point each in the journal, and no snapshot (snapshots.py
+measures the start from one).
 
     restart.py [--build DIR] [--state DIR] [--sensors N] [--set KEY=VALUE]
 

@@ -1,9 +1,9 @@
-"""What a restart under load loses, sender by sender: datagrams of lines, lines over TCP, and points of a feed (hankel feed --feed). The
-sockets are passed to the daemon as systemd does, and outlive it.
+"""Measures what each sender loses when the daemon restarts under load: datagrams of lines, lines over TCP, and points of a feed
+(hankel feed --feed). The daemon gets its sockets as from systemd, and they outlive it.
 
     python3 tests/bench/scripts/restart_under_load.py [RESTARTS [SECONDS]]
 
-A line for each sender: what it sent, what arrived in all lives together, and what is missing.
+Prints a line for each sender: what it sent, what all lives of the daemon received, and what is missing.
 """
 import os
 import re
@@ -36,7 +36,7 @@ def listener(name, protocol, transport, s):
 
 
 def lines(kind, address, stop, sent):
-    """Sends a line after the other; over TCP it connects again when the daemon closes."""
+    """Sends one line after the other; over TCP it reconnects when the daemon closes the connection."""
     s = None
     while not stop.is_set():
         try:

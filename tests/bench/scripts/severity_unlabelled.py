@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Whether alerts are as rare as their severity promises, on recordings without labels: severity_unlabelled.py HANKEL KEYS FILE.csv...
+"""Measures whether alerts are as rare as their severity promises, on recordings without labels: severity_unlabelled.py HANKEL KEYS FILE.csv...
 
-Every alert counts as false, so that what is observed is at most as bad as this: the share of the blocks of 40 points in which an
-alert was raised that came to the severity, beside the promised 2 x 10^-severity. Each file's columns are sensors."""
+Every alert counts as false, so the true rate is at most this. Prints for each severity the share of the blocks of 40 points with
+an alert of that severity or more, beside the promised 2 x 10^-severity. Each file's columns are sensors."""
 import collections
 import json
 import subprocess

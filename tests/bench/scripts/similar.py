@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""When a kind of segment comes back, do alerts of algorithm = graph say so? On TSSB, with the windows as given.
+"""Measures on TSSB, with the given windows, whether alerts of algorithm = graph report that a kind of segment has come
+back.
 
     tests/bench/scripts/similar.py HANKEL TSSB-FOLDER
 
-The segments of a recording are all of different kinds. So each is halved, and the first halves stand in a row, then the second halves:
-A1 B1 C1 A2 B2 C2. At the change to A2 an earlier segment of its kind is there; at the change to C1 none is. An alert is counted when its instant lies
-within a quarter of a segment of a change; the segment that it is said to be like is that in whose middle the told one lies, from its
-beginning to the next alert's. Chance: the share of segments of the right kind among those to choose from, on average.
+The segments of a recording are all of different kinds. So the script halves each, and puts the first halves in a row, then the second
+halves: A1 B1 C1 A2 B2 C2. At the change to A2 there is an earlier segment of its kind; at the change to C1 there is none. An alert counts
+if its instant lies within a quarter of a segment of a change. The alert names an earlier segment, which reaches from one alert to the next:
+the script takes the true segment at its middle. Chance is the average share of segments of the right kind among those to choose from.
 Needs numpy."""
 import json
 import subprocess
@@ -26,7 +27,7 @@ def events_of(hankel, x, w, roughness):
 
 
 def halves(x, changes):
-    """The made recording; the kind of each of its segments, and where they begin."""
+    """The made recording, the kind of each of its segments, and where they begin."""
     bounds = [0, *changes, len(x)]
     parts = [(kind, x[p:q]) for kind, (p, q) in enumerate(zip(bounds, bounds[1:]))]
     row = [(k, s[:len(s) // 2]) for k, s in parts] + [(k, s[len(s) // 2:]) for k, s in parts]

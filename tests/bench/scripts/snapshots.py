@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""What snapshots cost, and how fast a daemon is back.
+"""Measures what snapshots cost, and how fast a daemon restarts.
 
     snapshots.py latency [--backend B] [--sensors N] [--rate POINTS/S] [--window W] [--stride S] [--rounds N] [--seconds S]
     snapshots.py restart [--backend B] [--sensors N] [--tail POINTS] [--window W] [--stride S]
     both: [--build DIR] [--state DIR]
 
-latency: the same load with no snapshot and with one after the other, a second apart, turn and turn about; from when a point was due
-to when the subscriber read its score. restart: windows are filled, the daemon ends with a snapshot, is started with
-durability = journal, is sent `tail` more points and killed with SIGKILL; how long it takes from the start until it is ready. All of
-the state goes below --state (default: the working directory), which should be on the disk that is meant."""
+latency: runs the same load by turns without snapshots and with one snapshot after the other, a second apart; measures from when a
+point was due to when the subscriber read its score. restart: fills windows, ends the daemon with a snapshot, starts it with
+durability = journal, sends `tail` more points and kills it with SIGKILL; measures how long the next start takes until the
+daemon is ready. The state is written below --state (default: the working directory), which should be on the disk to be
+measured."""
 import argparse
 import glob
 import os

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The whole road, socket to socket: a real hankeld, load generators (load_feed) and subscribers (load_tail) as processes of their
-own.
+"""Measures the whole road, from socket to socket: a real hankeld, and load generators (load_feed) and subscribers (load_tail)
+as separate processes.
 
     tests/bench/scripts/socket_to_socket.py [--build DIR] [--backend cuda] [--size full|tiny] [--set KEY=VALUE]... [--json FILE] CASE...
 
-For every case it writes a configuration, starts the daemon, registers the sensors, fills their windows, measures, lets everything
-come to its end, and checks that all counts agree to the point: what the generators sent, what the daemon counted, what the
-subscribers got, and for every sensor that as many results came as points were sent, in order. Prints what was measured and where each
-thread's time went; exit code 1 when a case fails or a count does not agree. `--size tiny` is for the test suite: the same with few
+For every case it writes a configuration, starts the daemon, registers the sensors, fills their windows, measures, and waits until
+everything has ended. It checks that all counts agree exactly: what the generators sent, what the daemon counted and what the
+subscribers received; and that each sensor got a result for each of its points, in order. Prints the measurement and where each
+thread's time went; exits with 1 if a case fails or a count does not agree. `--size tiny` is for the test suite: the same with few
 sensors, on any machine. Cases: see CASES below; `all` is all of them. Standard library only.
 """
 import argparse
@@ -26,12 +26,12 @@ def size(bench, full, tiny):
 
 
 def eager(bench, **how):
-    """A subscriber that looks for results without a pause, where there are cores for it: what is timed is the daemon."""
+    """A subscriber that polls for results without a pause, if there are cores for it, so that only the daemon is timed."""
     return Tail(busy=size(bench, 1, 0), **how)
 
 
 def feed(bench, **how):
-    """A generator as most cases want it."""
+    """The generator of most cases."""
     if bench.tiny:
         how = {'threads': 1, 'connections': 2, 'frame': 512, **how}
     return Feed(**{'sensors': size(bench, 1000000, 1000), **how})
@@ -44,7 +44,7 @@ def throughput(bench):
 
 
 def each(bench):
-    """A time and an f64 a point, sensors out of order: 20 bytes a point instead of 8."""
+    """A time and an f64 for each point, and sensors out of order: 20 bytes a point instead of 8."""
     yield bench.run('a time a point', [feed(bench, layout='each')], fill=3)
 
 
@@ -68,7 +68,7 @@ def udp(bench):
 
 
 def udp_flood(bench):
-    """Faster than it can be taken: what is lost is counted."""
+    """Sends faster than the daemon can read, and counts what is lost."""
     for frame in 59, 1:
         yield bench.run(f'udp, flooded, {frame} points a datagram', [feed(bench, protocol='binary-udp', frame=frame)], fill=3)
 
@@ -94,7 +94,7 @@ def min_score(bench):
 
 
 def latency(bench):
-    """At 10, 50 and 80 % of the throughput, which is measured first unless --most gives it."""
+    """Latency at 10, 50 and 80 % of the throughput, which is measured first unless --most gives it."""
     if not bench.most:
         yield from throughput(bench)
     for part in bench.options.parts:
@@ -114,7 +114,8 @@ def sensors(bench):
 
 
 def connections(bench):
-    """Each with few sensors, at an even rate: as fast as it goes, ticks of one connection would pile up in its socket."""
+    """Many connections, each with few sensors, at an even rate: at full speed, ticks of one connection would pile up in
+    its socket."""
     rate = size(bench, 80e6, 20000)
     counts = bench.options.connections or size(bench, [10, 1000, 10000], [2, 100])
     for n in counts:
@@ -122,21 +123,22 @@ def connections(bench):
 
 
 def subscribers(bench):
-    """Many that want one sensor each, and some that want everything."""
+    """Many subscribers to one sensor each, and some to everything."""
     n, rate = size(bench, 1000, 20), size(bench, 10e6, 10000)
     yield bench.run(f'{n} subscribers to a sensor each', [feed(bench, rate=rate)], [Tail(), Tail(subscribers=n, one='s')], fill=3)
     yield bench.run('4 subscribers to everything', [feed(bench)], [Tail() for _ in range(4)], fill=3)
 
 
 def quarters(bench):
-    """Four generators and four subscribers, each to everything of one: where one subscriber would be the bound."""
+    """Four generators, and four subscribers, each to all sensors of one generator, because a single subscriber would be
+    the limit."""
     n = size(bench, 250000, 250)
     feeds = [feed(bench, sensors=n, connections=size(bench, 4, 1), threads=1, prefix=prefix) for prefix in 'abcd']
     yield bench.run('four of each', feeds, [Tail(of=i) for i in range(4)])
 
 
 def fairness(bench):
-    """Polite connections at a low rate, alone and beside one that floods; latencies are those of the polite ones."""
+    """Latencies of connections at a low rate, alone and beside one that floods."""
     n = size(bench, 100, 5)
     polite = Feed(sensors=10 * n, connections=n, threads=1, frame=10, rate=size(bench, 100000, 500), prefix='p')
     flood = Feed(sensors=size(bench, 100000, 500), connections=1, threads=1, frame=4096, prefix='f')

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws tests/data/storm.svg: twelve simulated stations in a storm, in which one of them begins to read too much, as `hankel replay` sees them alone and as a field.
+"""Draws tests/data/storm.svg: the alerts of `hankel replay` for twelve simulated stations in a storm, during which one begins to read
+too much, alone and as a field.
 
     tests/bench/scripts/storm.py [OUT.svg]     with HANKEL (default build/hankel)"""
 import json
@@ -14,7 +15,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HANKEL = os.environ.get('HANKEL', str(ROOT / 'build/hankel'))
 N, ROWS, STEP, BEGIN = 12, 2592, 600, 1767225600     # 18 days, every 10 minutes
-STORM, FAULT, FAULTY, BIAS = 2230, 2318, 7, 1.2      # rows; the station, and how much it reads too much from then on
+STORM, FAULT, FAULTY, BIAS = 2230, 2318, 7, 1.2      # row from which this station reads so much too high
 SHOWN = 2060                                         # row with which the picture begins
 NAMES = [f'station/{i + 1:02d}' for i in range(N)]
 DETECTOR = 'algorithm=shift,window=32'
@@ -22,7 +23,8 @@ LEFT, RIGHT, WIDTH, HEIGHT = 56, 984, 1000, 520
 
 
 def readings():
-    """A day's course, weather that all stations share, a storm that takes 9 degrees away and comes in gusts, and noise of each."""
+    """The daily cycle, weather that all stations share, a storm in gusts that lowers the temperature by 9 degrees, and
+    noise of each station."""
     rng, weather, gust, out = random.Random(11), 0.0, 0.0, []
     gain, offset = [1 + 0.08 * rng.gauss(0, 1) for _ in range(N)], [0.8 * rng.gauss(0, 1) for _ in range(N)]
     for t in range(ROWS):

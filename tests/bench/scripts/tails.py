@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""How often algorithm = novelty alerts on signals that never change, at several S, in all and in the later half; and how soon a
-sensor that was wild once is as easy to alarm as before. tests/bench/results/detection-tails.txt has what came of it.
+"""Measures how often algorithm = novelty alerts on signals that never change, at several severities S, over the whole signal
+and over its second half; and how soon a sensor that was wild once alerts as easily as before. Results:
+tests/bench/results/detection-tails.txt.
 
     tests/bench/scripts/tails.py HANKEL rates|wild [RESIDENT[,KEY=VALUE...]]      needs numpy"""
 import itertools

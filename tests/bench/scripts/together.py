@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Which labels do several detectors find together, and what does each add? For every collection of a folder (see `hankel evaluate
---help`): alerts, false ones, labels hit, those that no other detector hits, and alerts right and false from severities on; then the
-labels that pairs, and all, hit. An alert hits a label as in `hankel evaluate`: its first instant lies in the label, widened by the
-detector's window.
+"""Measures which labels several detectors find together, and what each adds. Prints for every collection of a folder (see `hankel
+evaluate --help`) the alerts of each detector, its false ones, the labels that it hits, those that no other detector hits, and its
+right and false alerts by severity; then the labels that pairs of detectors, and all together, hit. An alert hits a label as in
+`hankel evaluate`: its first instant lies in the label, widened by the detector's window.
 
     tests/bench/scripts/together.py HANKEL FOLDER NAME=KEYS...      KEYS: as after --detector
 
-Of one hit more it says nothing: chance is told by `hankel evaluate`."""
+One more hit may be chance, which `hankel evaluate` measures."""
 import bisect
 import csv
 import datetime
@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 
-REACH = {'ika': 96, 'graph': 20, 'shift': 20, 'novelty': 50}  # windows by default
+REACH = {'ika': 96, 'graph': 20, 'shift': 20, 'novelty': 50}  # default windows
 SEVERITIES = (2, 2.5, 3)
 
 

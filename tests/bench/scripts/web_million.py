@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""How long HTTP takes where there are a million sensors: a scrape of /metrics, with nothing to do and while points come, and the lists of sensors.
+"""Measures how long requests over HTTP take with a million sensors: scrapes of /metrics, idle and while points arrive, and lists of
+sensors.
 
     tests/bench/scripts/web_million.py --build build [--sensors 1000000] [--scrapes 100]"""
 import argparse
@@ -27,7 +28,7 @@ def row(harness, c, handles, k):
 
 
 def took(port, path, n):
-    """ms of n requests over one connection, in order; the last answer."""
+    """The ms of each of n requests over one connection, and the last answer."""
     times = []
     with contextlib.closing(http.client.HTTPConnection('127.0.0.1', port, timeout=600)) as c:
         for _ in range(n):

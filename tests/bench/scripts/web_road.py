@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What HTTP costs the road of a point: CPU time of the road's threads (loops, shards, backend) a point, as the kernel counts it, without a listener of HTTP and
-with one that has nobody, pages, scrapes, or a stream of all results, beside a text socket that has them. Nothing is scored (the window is longer than what is fed), since that
-would hide all else. The modes take turns, so that each meets the same machine; medians and ranges.
+"""Measures what HTTP costs the road of a point: the CPU time for a point of the road's threads (loops, shards, backend), as the kernel
+counts it. Modes: no listener of HTTP; a listener with no clients, with pages, with scrapes, or with a stream of all results; and a text
+socket with the same stream. Nothing is scored (the window is longer than the points fed), since scoring would hide everything else. The
+modes run by turns, so that each meets the same machine. Prints medians and ranges.
 
     tests/bench/scripts/web_road.py --build build [--sensors 2000] [--points 3000] [--rounds 9] [--pages 50] [--instructions]
 
---instructions: on a machine with much else running, instructions of the road's functions a point (with what they call), counted by callgrind, one round of all modes but
-the last two."""
+--instructions: for busy machines. Counts with callgrind the instructions for a point of the road's functions and their callees, in one
+round of all modes but the last two."""
 import argparse
 import collections
 import contextlib
@@ -33,7 +34,7 @@ DETECTORS = '[detector all]\nmatch = *\nwindow = 1024\ninterval = 1s\n'
 
 
 def cpu_times(pid):
-    """ns on a CPU of each kind of thread."""
+    """ns that each kind of thread has run."""
     times = collections.Counter()
     for task in os.listdir(f'/proc/{pid}/task'):
         with contextlib.suppress(OSError), open(f'/proc/{pid}/task/{task}/comm') as name, open(f'/proc/{pid}/task/{task}/schedstat') as stat:
@@ -42,7 +43,7 @@ def cpu_times(pid):
 
 
 class Looks:
-    """Pages: each has a stream of alerts, and asks again now and then as a page does."""
+    """Stands for open pages: each has a stream of alerts, and asks again now and then."""
 
     def __init__(self, daemon, pages=0, scrapes=False, results=0, text=0):
         self.port, self.over, self.n, self.threads, self.streams = daemon.port.get('http tcp'), threading.Event(), 0, [], []
@@ -93,12 +94,12 @@ class Looks:
 
 @functools.lru_cache(1)
 def frames_of(harness, handles, n):
-    """A point of each sensor, n times."""
+    """Sends a point of each sensor, n times."""
     return [harness.points(handles, [harness.START + k * 10**9] * len(handles), [float((k * 7 + 3) % 11)] * len(handles)) for k in range(n)]
 
 
 def measure(harness, mode, a, **how):
-    """CPU ns a point of the road's threads and of the web's, and points a second."""
+    """CPU ns for a point, of the road's threads and of the web thread, and points a second."""
     web = '' if mode in (MODES[0], MODES[5]) else '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n'
     d = harness.Daemon(DETECTORS, keys='threads = 1\nmax_connections_per_address = 1000\n', listeners=harness.LISTENERS + web, **how)
     looks = None
@@ -127,11 +128,12 @@ def measure(harness, mode, a, **how):
 
 
 def instructions(harness, mode, a):
-    """What callgrind counts of each of the road's functions, with what they call."""
+    """The instructions of each of the road's functions and their callees, from callgrind."""
     with tempfile.TemporaryDirectory() as folder:
         plain, program = os.environ['HANKELD'], os.path.join(folder, 'hankeld')
         with open(program, 'w') as file:
-            # of `rep movsb`, which copies 32 bytes and more at a time, callgrind would count every byte as an instruction
+            # callgrind would count an instruction for every byte of `rep movsb`, which copies 32 bytes and more at a
+            # time
             file.write(f'#!/bin/sh\nGLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=1073741824 exec valgrind -q --tool=callgrind --callgrind-out-file={folder}/out {plain} "$@"\n')
         os.chmod(program, 0o755)
         measure(harness, mode, a, program=program)

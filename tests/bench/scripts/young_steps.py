@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Whether a step of the level of a short series is seen: 344 values of noise, one a minute, with a step after 144 (as TCPD's quality_control series have it), 50 of them.
+"""Measures whether detectors see a step of the level in a short series: 50 series of 344 values of noise, one a minute, with a step after
+144 (as TCPD's quality_control series have).
 
     HANKEL=build/hankel tests/bench/scripts/young_steps.py [DETECTOR...]
 """
