@@ -6,7 +6,8 @@
 namespace
 {
 
-/* A thread block to a column, a thread to a row: all are read before one is written. */
+/* Each thread block exchanges the rows of one column, and each thread moves one row; all rows are read before any is
+ * written. */
 __global__ void exchange(const band_exchange_rows r)
 {
   const uint32_t column = blockIdx.x, block = blockIdx.y, pair = threadIdx.x;

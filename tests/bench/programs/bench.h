@@ -1,4 +1,4 @@
-/* Shared by the benches: clocks, medians, and ends with a message in the program's name. */
+/* Shared by the benches: clocks, medians, and errors that end the program with a message. */
 #ifndef HK_TESTS_BENCH_H
 #define HK_TESTS_BENCH_H
 
@@ -8,21 +8,21 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Ends the program if a call returned another code than 0. */
+/* Ends the program unless a call returned 0. */
 static inline void check(const char *what, int code)
 {
   if (code != 0)
     error(1, 0, "%s: %d", what, code);
 }
 
-/* Ends the program, with the error of the system's if there was one. */
+/* Ends the program with a message, and with errno's if it is set. */
 static inline void require(bool good, const char *what)
 {
   if (!good)
     error(1, errno, "%s", what);
 }
 
-/* Seconds of a clock: CLOCK_MONOTONIC, or the time that the process or thread has had the processor. */
+/* Seconds of a clock: CLOCK_MONOTONIC, or the processor time of the process or thread. */
 static inline double seconds(clockid_t clock)
 {
   struct timespec t;
@@ -45,14 +45,14 @@ static inline double now_us(void)
   return seconds(CLOCK_MONOTONIC) * 1e6;
 }
 
-/* For qsort: numbers, the least first. */
+/* Compares numbers for qsort, in ascending order. */
 static inline int by_value(const void *a, const void *b)
 {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
-/* Of n numbers, which are sorted then. */
+/* The median of n numbers, which it sorts. */
 static inline double median(double *t, size_t n)
 {
   qsort(t, n, sizeof *t, by_value);

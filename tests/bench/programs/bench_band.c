@@ -1,11 +1,11 @@
-/* Speed of band systems, many at once: the GPU, with all numbers in its memory, beside LAPACK's dgbtrf and dgbtrs on one thread
- * and on `threads` threads of the host.
+/* Measures the speed of many band systems at once: the GPU, with all numbers in its memory, compared with LAPACK's dgbtrf
+ * and dgbtrs on one thread and on `threads` threads of the host.
  *
  * bench_band [SYSTEMS [N [THREADS [lines]]]]: 10,000 systems of 2,000 equations without arguments, with 1 to 16 diagonals on
  * either side; then as many lines of pipes with as many unknowns, through gpu/model/pipelines_gpu.h. Times are medians of some
- * runs, with their range, in milliseconds for all systems, once; the host solves fewer of them, and its time is made larger by as
- * much. GB/s: each number of A and b read once, each of x written once, over the time. Backward errors are the largest of all
- * systems, in eps. Without a GPU it says so and ends with 77. */
+ * runs, with their range, in milliseconds for one solution of all systems; the host solves fewer systems, and its time is scaled
+ * to all of them. GB/s counts each number of A and b as read once and each of x as written once. Backward errors are the largest
+ * of all systems, in eps. Without a GPU the program reports that and exits with 77. */
 #include "gpu/band/band_gpu.h"
 #include "gpu/model/pipelines_gpu.h"
 #include "tests/backend/band_cases.h"
@@ -133,7 +133,7 @@ static const struct hk_model_plan *make_plan(uint32_t lines, uint32_t cells)
   return plan;
 }
 
-/* Steps of all lines, whose pressures swing. */
+/* Computes steps of all lines, whose pressures oscillate. */
 static struct times steps(const struct hk_pipelines_kind *kind, const struct hk_model_plan *plan, uint32_t number, double scale)
 {
   struct hk_pipelines *lines;

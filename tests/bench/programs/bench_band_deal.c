@@ -1,9 +1,11 @@
-/* Baranov's scheme of one wide band dealt to several GPUs, by cuBLAS: block column t on GPU (t - 2) mod g, u + 1 block columns
- * resident in a ring, the panel factorised on the host by dgetrf, column i + 1 updated first on a stream of its own.
+/* Measures Baranov's scheme, which distributes one wide band over several GPUs with cuBLAS: GPU (t - 2) mod g has block
+ * column t, u + 1 block columns are resident in a ring, dgetrf factorises the panel on the host, and a stream of its own
+ * updates column i + 1 first.
  *
- * bench_band_deal N HALVES BLOCKS GPUS [RUNS]: lists of numbers with commas between; each with each, blocks no wider than the
- * half-bandwidth, which is made a multiple of the block, as N. Times are medians of the runs with their range in ms of the
- * factors, from pinned memory of the host and back, and the backward error of a solution by them. Without a GPU it ends with 77.
+ * bench_band_deal N HALVES BLOCKS GPUS [RUNS]: each argument is a list of numbers with commas, and the program runs all
+ * combinations. Blocks are at most as wide as the half-bandwidth; the half-bandwidth and N are rounded to a multiple of
+ * the block. Prints the time of the factorisation in ms, from pinned memory of the host and back, as the median of the runs with
+ * their range, and the backward error of a solution with the factors. Without a GPU the program exits with 77.
  */
 #include "tests/bench/programs/band_exchange.h"
 #include "tests/bench/programs/bench.h"
@@ -20,11 +22,11 @@
 #define SKIPPED 77
 #define GPUS_MAX 8
 #define RUNS_MAX 9
-#define PAIRS_KEPT 16 /* lists of row exchanges; a GPU is behind by fewer panels than there are GPUs */
+#define PAIRS_KEPT 16 /* lists of row exchanges; a GPU lags by fewer panels than there are GPUs */
 
-/* A block column has rows of u blocks above its diagonal one, and l below; block columns before the first have none. */
+/* A block column has u blocks above its diagonal block, and l below; block columns before the first are empty. */
 struct shape {
-  int b, l, u, p, gpus; /* columns of a block; blocks below, above with fill-in; block columns */
+  int b, l, u, p, gpus; /* columns of a block; blocks below the diagonal; blocks above it, with fill-in; block columns */
   size_t ld, size;      /* rows of a block column, numbers */
 };
 
@@ -118,7 +120,7 @@ static void close_gpu(struct gpu *g, int device)
                     (int)cudaEventDestroy(g->told) | (int)cudaEventDestroy(g->copied));
 }
 
-/* Loads a block column into its GPU's ring, behind the copies to the host of the one that it displaces. */
+/* Loads a block column into its GPU's ring, after the copies to the host of the column that it replaces. */
 static void load(const struct shape *s, struct gpu *gpus, const double *host, int column)
 {
   const int device = owner_of(s, column);
@@ -131,7 +133,7 @@ static void load(const struct shape *s, struct gpu *gpus, const double *host, in
 
 /* --- steps -------------------------------------------------------------------------------------------------------------- */
 
-/* Where rows go by LAPACK's exchanges: 2 b rows where from, 2 b where to, and their number. */
+/* Turns LAPACK's exchanges into moves of rows: 2 b source rows, 2 b target rows, and their number. */
 static void pairs_of(const struct shape *s, int rows, const int *pivot, int *row, int *pairs)
 {
   int *from = pairs, *to = pairs + 2 * s->b, count = s->b;
@@ -157,7 +159,7 @@ static void pairs_of(const struct shape *s, int rows, const int *pivot, int *row
   pairs[4 * s->b] = count;
 }
 
-/* Columns `from`, from + g, .. to - 1 of GPU g by panel i. */
+/* Updates columns `from`, from + g, .. to - 1 of GPU g by panel i. */
 static void update(const struct shape *s, struct gpu *g, int i, int from, int to, int rows, int first)
 {
   const int b = s->b, turn = i % 2;
@@ -169,7 +171,7 @@ static void update(const struct shape *s, struct gpu *g, int i, int from, int to
                                           cudaMemcpyDeviceToDevice, stream) |
                          (int)cublasDtrsm(blas, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_UNIT, b, b,
                                           &one, g->panel[turn], rows, g->inverse, b));
-  while (from < to) { /* until the ring's end, where the distance between columns changes */
+  while (from < to) { /* up to the end of the ring, where the distance between columns changes */
     const int slot = from / s->gpus % g->slots, all = (to - from + s->gpus - 1) / s->gpus,
               count = all < g->slots - slot ? all : g->slots - slot;
     const long long apart = (long long)s->size - (long long)s->gpus * b, square = (long long)b * b;
@@ -221,7 +223,7 @@ static void step(const struct shape *s, struct gpu *gpus, const double *panel, c
   check("rested", (int)cudaEventRecord(g->rested[turn], g->rest));
 }
 
-/* pivot: of all panels. */
+/* pivot: the pivots of all panels. */
 static void factorise(const struct shape *s, struct gpu *gpus, double *host, int *pivot, int *pairs, int *row)
 {
   for (int column = 0; column <= s->u && column < s->p; column++)
@@ -336,7 +338,7 @@ static void run(int n, int half, int b, int count, int runs)
   free(row);
 }
 
-/* The numbers of a list. */
+/* Reads the numbers of a list. */
 static int list_of(const char *text, int *numbers, int most)
 {
   int count = 0;

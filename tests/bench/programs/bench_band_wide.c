@@ -1,9 +1,10 @@
-/* Speed of one system with a wide band matrix: the GPU, with A, b and x in its memory, beside LAPACK's dgbtrf and dgbtrs.
+/* Measures the speed of one system with a wide band matrix: the GPU, with A, b and x in its memory, compared with
+ * LAPACK's dgbtrf and dgbtrs.
  *
- * bench_band_wide N HALF [SEGMENTS [BLOCK [RUNS [HOST_N]]]]: n equations with `half` diagonals on either side, random; zeros:
- * chosen. SEGMENTS and BLOCK may be several, with commas between: each with each. Times are medians of the runs with their range,
- * in ms, of factors and solution with its backward error. HOST_N: equations that the host solves, with 1 and 8 threads of
- * OpenBLAS, once; its time is made larger by as much; 0: none. Without a GPU it ends with 77. */
+ * bench_band_wide N HALF [SEGMENTS [BLOCK [RUNS [HOST_N]]]]: a random system of N equations with HALF diagonals on either side.
+ * SEGMENTS or BLOCK of 0: the program chooses. Several, with commas: all combinations. Prints the times of factorisation and
+ * solution in ms, medians of the runs with their range, and the backward error. HOST_N: the number of equations that the host
+ * solves once, with 1 and 8 threads of OpenBLAS; its time is scaled to N; 0: none. Without a GPU the program exits with 77. */
 #include "gpu/band/wide_gpu.h"
 #include "tests/backend/band_cases.h"
 #include "tests/bench/programs/bench.h"
@@ -22,7 +23,7 @@ static void report(const char *what, double *t, uint32_t runs)
   printf("  %s %.2f (%.2f to %.2f)", what, t[runs / 2], t[0], t[runs - 1]);
 }
 
-/* A band as band_make has it, but fast. */
+/* Makes a band as band_make does, but fast. */
 static double *random_matrix(const struct hk_band_shape *s)
 {
   const size_t numbers = hk_band_matrix(s);
@@ -101,7 +102,7 @@ static uint32_t argument(int argc, char **argv, int at, uint32_t otherwise)
   return argc > at ? (uint32_t)strtoul(argv[at], NULL, 10) : otherwise;
 }
 
-/* The number at *list, behind which it points then. */
+/* Reads the number at *list, and moves *list behind it. */
 static uint32_t next_of(const char **list)
 {
   char *end;

@@ -1,7 +1,8 @@
-/* Speed of the choice of neighbours by correlation on the GPU beside one thread of the host, whose answers are compared.
+/* Measures the speed of choosing neighbours by correlation on the GPU and on one thread of the host, and compares their
+ * answers.
  *
- * bench_correlate [MEMBERS...]: all of them choose 8 among all others, from 512 rows; on the host 64 of them do, and their time
- * is taken times how many there are. Without a GPU it says so and ends with 77. */
+ * bench_correlate [MEMBERS...]: each member chooses 8 of all others, from 512 rows. On the host 64 members choose, and
+ * their time is scaled to all members. Without a GPU the program reports that and exits with 77. */
 #include "cpu/field/residual.h"
 #include "gpu/field/correlate_gpu.h"
 #include "tests/bench/programs/bench.h"
@@ -52,7 +53,7 @@ static void compare(uint32_t n)
     best = took < best ? took : best;
     most = took > most ? took : most;
   }
-  for (uint32_t k = 0; k < 2; k++) { /* one, whose time is nearly that of the preparation, and HOST */
+  for (uint32_t k = 0; k < 2; k++) { /* one member, whose time is nearly that of the preparation, and HOST members */
     task.found = want;
     task.n_due = k == 0 ? 1 : HOST;
     const double begin = now_s();

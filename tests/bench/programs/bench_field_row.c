@@ -1,9 +1,10 @@
-/* Where the time of a row of a large field goes, step by step, in milliseconds: taking its points one by one (put), closing it
- * (close: what the operator computes is in it), and writing what came out as the columns of a batch (make). What lies around it
- * on the road is in other benches: bench_road for batches and scores, bench_receive for points from a socket.
+/* Measures the steps of a row of a large field, in milliseconds: taking its points one by one (put), closing it (close, which
+ * includes the operator's computation), and writing the output as columns of a batch (make). Other benches measure the rest of
+ * the road: bench_road batches and scores, bench_receive points from a socket.
  *
- * bench_field_row [MEMBERS]: 1,000,000 without it. Operators: residual with 8 and 16 neighbours on GPU 0,
- * despike and median on one thread of the host. Medians of ROWS rows, with their range. Without a GPU: the host only. */
+ * bench_field_row [MEMBERS]: 1,000,000 by default. Operators: residual with 8 and 16 neighbours on GPU 0,
+ * despike and median on one thread of the host. Prints medians of ROWS rows, with their range. Without a GPU it
+ * measures the host only. */
 #include "cpu/field/field.h"
 #include "gpu/cuda.h"
 #include "tests/bench/programs/bench.h"
@@ -22,7 +23,7 @@ struct columns {
   double *value, *x;
 };
 
-static char why_not[256]; /* "": the GPU has the field */
+static char why_not[256]; /* "" if the GPU computes the field */
 
 static void told(void *arg, const char *why)
 {
@@ -30,7 +31,7 @@ static void told(void *arg, const char *why)
   snprintf(why_not, sizeof why_not, "%s", why ? why : "");
 }
 
-/* One row of a field, in ms. */
+/* The times of one row of a field, in ms. */
 struct spent {
   double put, close, make;
 };

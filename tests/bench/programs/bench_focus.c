@@ -1,9 +1,9 @@
-/* Speed of focus on the GPU: one long line, and many lines at once, with and without copies of the rows, one row and several at
- * a time, beside one thread of the host.
+/* Measures the speed of focus on the GPU, compared with one thread of the host: one long line, and many lines at once, with
+ * and without copies of the rows, one row and several at a time.
  *
- * bench_focus [LINES [SENSORS [host]]]: 100 lines of 10,000 sensors without arguments, 5 m apart, with rows of 1 ms and changes
- * that travel outward with 1,000 m/s, seen by the 65 sensors within 160 m. `host`: only the host. Times are medians of some runs,
- * with the least and the greatest. Without a GPU it says so and ends with 77. */
+ * bench_focus [LINES [SENSORS [host]]]: by default 100 lines of 10,000 sensors, 5 m apart, with a row every ms and changes that
+ * travel outward at 1,000 m/s, seen by the 65 sensors within 160 m. `host`: only the host. Times are medians of some runs, with
+ * the least and the greatest. Without a GPU the program reports that and exits with 77. */
 #include "gpu/cuda.h"
 #include "gpu/field/focus_gpu.h"
 #include "tests/bench/programs/bench.h"
@@ -47,9 +47,9 @@ static double *values(uint32_t sensors)
   return x;
 }
 
-/* What must move and be added for a row of a sensor when everything is read and written once: the value; the ring of samples,
- * 2 block read and one written; d and strength written; as many d of the row's lags as the place has sensors, and the lags; c and
- * its count, the peak, read and written; strength, aim, top and its place, written and read; value and blamed. */
+/* The bytes and additions of a sensor's row if everything is read and written once: the value; the ring of samples, 2 block read
+ * and one written; d and strength, written; the lags, and as many d as the place has sensors; c, its count and the peak, read and
+ * written; strength, aim, top and its place, written and read; value and blamed. */
 static void tell_floor(const struct hk_focus_line *line)
 {
   const double view = (double)line->lags / line->f.n;
@@ -63,7 +63,7 @@ static void tell_floor(const struct hk_focus_line *line)
 static double host_us(struct hk_focus_line *line, const double *x)
 {
   double t[RUNS];
-  for (uint32_t k = 0; k < 8; k++) /* learned from the device's rows, or not: it takes as long */
+  for (uint32_t k = 0; k < 8; k++) /* takes as long whether or not it has learned from the device's rows */
     hk_focus_row(line, line->f.any ? line->f.row + 1 : 0, x);
   for (uint32_t run = 0; run < RUNS; run++) {
     const double begin = now_us();
@@ -85,7 +85,7 @@ struct lines {
   int64_t row;
 };
 
-/* STEPS rows of all lines, `rows` at a time. Returns us for a row of all lines. */
+/* Computes STEPS rows of all lines, `rows` at a time. Returns the us of a row of all lines. */
 static double run_us(struct lines *l, const double *x, uint32_t sensors, uint32_t rows, uint64_t *found)
 {
   struct hk_focus_gpu_row row;
@@ -106,7 +106,7 @@ static double run_us(struct lines *l, const double *x, uint32_t sensors, uint32_
   return (now_us() - begin) / STEPS;
 }
 
-/* x NULL: resident; else with copies of it, and back. */
+/* x NULL: rows are resident; otherwise they are copied to the device, and results back. */
 static void time_lines(struct lines *l, const char *how, const double *x, uint32_t sensors, double host)
 {
   static const uint32_t at_once[] = { 1, 4, HK_FOCUS_AT_ONCE };
@@ -123,7 +123,7 @@ static void time_lines(struct lines *l, const char *how, const double *x, uint32
   }
 }
 
-/* As a field of the daemon has it: a row at a time, and its results in the columns of the host. */
+/* Works as a field of the daemon does: one row at a time, with results in the columns of the host. */
 static void field_us(struct hk_focus_gpu *g, struct hk_focus_line *line, int64_t row, const double *x, double host)
 {
   double t[RUNS];

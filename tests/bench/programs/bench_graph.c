@@ -1,10 +1,10 @@
-/* algorithm = graph through submit and reap: ticks a second with N points of each sensor in a batch, and their share of the rate
- * at which a GPU's memory could read and write the graphs without any other work: the bytes of a graph that a tick reads and
- * writes, divided by the bytes a second of a copy within the device in the same run.
+/* Measures algorithm = graph through submit and reap: ticks a second with N points of each sensor in a batch, and their share
+ * of the rate at which the GPU's memory could read and write the graphs without any other work. That rate is the bytes a
+ * second of a copy within the device in the same run, divided by the bytes of a graph that a tick reads and writes.
  *
  *   bench_graph [--backend NAME] [--sensors N] [--detector KEYS] [--points N,N...]
  *
- * Every sensor has a wave and noise of its own. Graphs are full before anything is timed. */
+ * Every sensor has its own wave and noise. Graphs are full before timing begins. */
 #include "cpu/graph/graph.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/options.h"
@@ -19,8 +19,8 @@
 #include <string.h>
 
 #define IN_FLIGHT 4
-#define ROUNDS 15     /* 60 batches: with one point a sensor, whole cycles of scores at strides 2, 5 and 12; */
-#define ROUNDS_LONG 5 /* where batches are long */
+#define ROUNDS 15     /* 60 batches: with one point a sensor they are whole cycles of scores at strides 2, 5 and 12; */
+#define ROUNDS_LONG 5 /* for long batches */
 #define LONG 8        /* points a sensor */
 #define TABLE 65536u
 #define INTERVAL 1000000000ll
@@ -56,7 +56,7 @@ static void fill(struct bench *b, struct hk_batch *batch, uint32_t points)
   }
 }
 
-/* Feeds batches of that many points a sensor, as many as may be in flight. Returns the seconds that they took. */
+/* Submits batches of `points` points a sensor, as many as may be in flight. Returns the seconds that they took. */
 static double turn(struct bench *b, uint32_t points, uint64_t *scores, uint64_t *events)
 {
   for (int i = 0; i < IN_FLIGHT; i++)

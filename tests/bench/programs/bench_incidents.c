@@ -1,6 +1,7 @@
-/* The cost of incidents: 100,000 sensors at a point a second, with as many alerts as the scale of severity allows (2 x 10^-S
- * of the blocks of 40 points), once with names that form a tree and once flat; then a storm of a tenth of them in one tick. And
- * whether a budget is kept over each week, by 2,400 sensors at a point in five minutes with such alerts, and with more. */
+/* Measures the cost of incidents: 100,000 sensors send a point a second and raise as many alerts as the scale of severity
+ * allows (2 x 10^-S of the blocks of 40 points), once with names that form a tree and once with flat names; then a tenth of
+ * them raise alerts in one tick. Also checks that a budget is kept in each week, with 2,400 sensors that send a point every
+ * five minutes and raise as many alerts, and more. */
 #include "daemon/base/log.h"
 #include "daemon/incidents/incidents.h"
 #include "tests/unit/support/noise.h"
@@ -20,7 +21,7 @@ static void ignore(void *arg, int64_t time, enum hk_incident_decision d, const s
   (void)arg, (void)time, (void)d, (void)i, (void)into, (void)threshold;
 }
 
-/* Processor time of this program, which other programs on the machine hardly change, ns. */
+/* Processor time of this program in ns, which other programs on the machine hardly change. */
 static int64_t spent_so_far(void)
 {
   struct timespec t;
@@ -73,8 +74,9 @@ static void run(bool tree)
 #define STEPS 288u /* a day */
 #define WEEKS 6u
 
-/* Alerts of a kind of fleet. calm: as many as severity promises, which grow by exponential steps; causes: also of a machine of 8
- * sensors twice a day, severities 2 to 5; restless: three times as many as promised, and one sensor in 50 a hundred times. */
+/* The alerts of a kind of fleet. calm: as many as severity promises, with severities that grow by exponential steps; causes:
+ * twice a day a machine of 8 sensors also raises alerts of severity 2 to 5; restless: three times as many as promised, and a
+ * hundred times as many for one sensor in 50. */
 enum fleet { CALM, CAUSES, RESTLESS };
 
 static void step_of(struct hk_incidents *all, enum fleet kind, uint32_t step)
@@ -88,7 +90,7 @@ static void step_of(struct hk_incidents *all, enum fleet kind, uint32_t step)
       event(all, step * STEP, 8 * machine + c, 2 + 3 * uniform());
 }
 
-/* Messages of each week at a budget. */
+/* Counts the messages of each week at a budget. */
 static void weeks(enum fleet kind, double a_day)
 {
   static const char *const kinds[] = { "calm", "causes", "restless" };

@@ -1,13 +1,13 @@
-/* The daemon's cost of taking points in, compared with a loop that only reads, in one run:
+/* Measures the daemon's cost of receiving points, compared with a loop that only reads, in one run:
  *
  *   binary over TCP: reading into one buffer and copying it into another; reading, decoding, filling chunks; the whole daemon;
- *   binary over UDP: recvmmsg and nothing else; the whole daemon. Of one point a datagram and of 59.
+ *   binary over UDP: recvmmsg and nothing else; the whole daemon. With 1 and with 59 points in a datagram.
  *
- * The daemon is the library's, served on a thread of this process, with a backend that gives every batch back at once; what is
- * measured is the processor time of the thread that reads the sockets. A process of its own sends. Datagrams are let into a
- * socket that nobody reads, as many as fit, and then read: so each of them is read at its cost, however the two processes are
- * scheduled. Rounds of all kinds take turns; the middle one of each counts. At the end datagrams come as fast as they can be
- * sent, and every point that was ever sent must be accounted for: taken, or in a datagram that the kernel says it threw away. */
+ * The daemon runs on a thread of this process, with a backend that returns every batch at once; its figure is the processor
+ * time of the thread that reads the sockets. A separate process sends. It fills the socket with datagrams before the daemon
+ * reads them, so that the figure does not depend on how the two processes are scheduled. Rounds of all kinds alternate, and
+ * the median of each counts. At the end datagrams arrive as fast as they can be sent, and every point that was ever sent must
+ * be accounted for: received, or in a datagram that the kernel counts as dropped. */
 #include "daemon/config/config_reader.h"
 #include "daemon/intake/chunk_fill.h"
 #include "daemon/server/lifecycle.h"
@@ -37,7 +37,7 @@ enum {
   ROUNDS = 15,
 };
 
-/* --- a backend that gives every batch back at once ------------------------------------------------------------------- */
+/* --- a backend that returns every batch at once --------------------------------------------------------------------- */
 
 struct idle_backend {
   struct hk_backend backend;
@@ -143,7 +143,7 @@ struct daemon {
   struct hk_config config;
   pthread_t thread;
   clockid_t clock; /* its processor time */
-  uv_async_t hold; /* stops its loop until `release` */
+  uv_async_t hold; /* holds its loop until `release` */
   sem_t held, release;
 };
 
@@ -233,7 +233,7 @@ static double read_and_copy(int listener, struct desk *desk)
   return took;
 }
 
-/* The chunks go round as through a shard that is no slower. */
+/* Chunks return as from a shard that keeps up. */
 struct round {
   struct hk_filling filling;
   struct hk_chunk *chunks[4];
@@ -295,7 +295,7 @@ static double read_and_decode(int listener, struct desk *desk, const struct hk_r
   return took;
 }
 
-/* Seconds of the daemon's thread to do all that, as a daemon does it. */
+/* Seconds of the daemon's thread for the same work in a whole daemon. */
 static double serve_stream(struct daemon *d, struct desk *desk)
 {
   const double start = seconds(d->clock);
@@ -359,7 +359,7 @@ static void show(double took[KINDS][ROUNDS + 1])
   static const struct {
     const char *name;
     uint32_t beside;
-    double points, target; /* M points/s a core; of the one beside it */
+    double points, target; /* M points/s a core, of the daemon and of the loop beside it */
     double share;
   } kind[KINDS] = {
     { "TCP, read and copy", COPY, (double)ROUND * FRAME, 0, 0 },
@@ -387,7 +387,7 @@ static void show(double took[KINDS][ROUNDS + 1])
   }
 }
 
-/* Datagrams as fast as they come; then everything that was sent is accounted for. */
+/* Receives datagrams as fast as they arrive; then accounts for everything that was sent. */
 static void reconcile(struct daemon *d, struct desk *desk)
 {
   struct hk_counters before, c;
@@ -399,7 +399,7 @@ static void reconcile(struct daemon *d, struct desk *desk)
   sender_order(desk, ORDER_FENCE, 0, 0);
   sem_wait(&desk->done);
   const double took = seconds(d->clock) - start, passed = seconds(CLOCK_MONOTONIC) - wall;
-  sleep(2); /* the kernel's count is read every second */
+  sleep(2); /* the daemon reads the kernel's count every second */
   hk_server_sum(&d->server, &c);
   const uint64_t sent = desk->sent_datagrams - sent_before, came = c.datagrams - before.datagrams;
   printf("\nflood of %llu datagrams of %d points: %.1f%% came, %.0f%% of a core was busy with them\n", (unsigned long long)sent,

@@ -1,11 +1,11 @@
-/* Speed of the line protocol on one core: from the bytes of a read to staged points, as lines a second and as a share of a bare
- * search for the ends of the lines, and of copying the bytes, in the same run.
+/* Measures the speed of the line protocol on one core, from the bytes of a read to staged points: lines a second, and their
+ * ratio to a bare search for the ends of lines and to copying the bytes, in the same run.
  *
- *   bench_line [SHAPE [SERIES]]     all shapes, or one; a number of series in place of 1,000, 100,000 and 1 M
- *   bench_line count SHAPE SERIES   the whole way once, for a tool that counts instructions
+ *   bench_line [SHAPE [SERIES]]     all shapes, or one; SERIES instead of 1,000, 100,000 and 1 M series
+ *   bench_line count SHAPE SERIES   the whole road once, for a tool that counts instructions
  *
- * Bytes are first put where a read would put them, in pieces as large as a loop's buffer; that is not counted, nor is what
- * becomes of the staged points. Processor time, the best of several rounds. */
+ * Bytes are first copied to where a read would put them, in pieces as large as a loop's buffer; this is not timed, nor
+ * is anything after staging. Prints the best processor time of several rounds. */
 #include "daemon/intake/decode_lines.h"
 #include "daemon/intake/line_cache.h"
 #include "daemon/net/loop.h"
@@ -75,7 +75,7 @@ static const struct shape shapes[] = {
   { "digits", write_digits, 1 },   /* 17 digits */
   { "agent", write_agent, 8 },     /* 5 tags, 8 fields */
   { "escapes", write_escapes, 2 }, /* in names */
-  { "strings", write_strings, 3 }, /* a string, an integer and a boolean beside a number */
+  { "strings", write_strings, 3 }, /* a string, an integer and a boolean besides a number */
 };
 
 /* --- the way of the points --- */
@@ -188,7 +188,7 @@ static void step_hash(struct run *run, char *data, size_t n)
   }
 }
 
-/* The names put together and looked up in the registry, without the cache. */
+/* Puts the names together and looks them up in the registry, without the cache. */
 static void step_names(struct run *run, char *data, size_t n)
 {
   char buffer[HK_NAME_MAX];
@@ -250,7 +250,7 @@ static double take_all(struct run *run, const struct step *step, const char *tex
 /* `count`: only the last step, once. */
 static void bench(const struct shape *shape, uint32_t series, bool count)
 {
-  /* as many ticks as make a sample; the series in turn, as an agent sends them */
+  /* as many ticks as make a sample; series by turns, as an agent sends them */
   const uint32_t ticks = series < SAMPLE ? SAMPLE / series : 1;
   const size_t lines = (size_t)ticks * series, most = lines * 400;
   char *text = malloc(most), *buffer = calloc(1, HK_LOOP_BUFFER + 1 + HK_LINE_BEHIND);

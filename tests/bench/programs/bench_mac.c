@@ -1,5 +1,5 @@
-/* The cost of the keyed checksum of datagrams: a datagram of points is read, with its CRC, and decoded without and with a check
- * of its keyed checksum. In turns in one run, the best of each; prints the ratio.
+/* Measures the cost of the keyed checksum of datagrams: reads a datagram of points, checks its CRC and decodes it, without
+ * and with a check of its keyed checksum, by turns in one run. Prints the best of each and their ratio.
  *
  *   build/tests/bench/bench_mac [POINTS] */
 #include "daemon/intake/decode_points.h"

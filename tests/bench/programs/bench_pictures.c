@@ -1,10 +1,11 @@
-/* Speed of pictures on the GPU: through the bus, resident, beside NPP where it is found, and as the daemon has them; and on one
- * thread of the host, by its vectors and by naive loops.
+/* Measures the speed of pictures on the GPU: through the bus, resident, compared with NPP if it is found, and as the daemon
+ * computes them; and on one thread of the host, with its vector code and with naive loops.
  *
- * bench_pictures [SIDE [host|resident]]: pictures of 512 x 512 without arguments, tiles of 32. `host`, `resident`: only these.
- * Times are medians of some runs, with the least and the greatest. Without a GPU it says so and ends with 77. NPP is looked for
- * when it runs, by the names of CUDA 13, 12 and 11; it sees all pictures of a batch as one tall one, which is best for it, and
- * computes the greatest, mean and deviation of that alone instead of those of each tile. */
+ * bench_pictures [SIDE [host|resident]]: by default pictures of 512 x 512 with tiles of 32. `host`, `resident`: only
+ * these. Times are medians of some runs, with the least and the greatest. Without a GPU the program reports that and
+ * exits with 77. The program looks for NPP at run time, by its names in CUDA 13, 12 and 11. NPP gets all pictures of a batch
+ * as one tall picture, which is fastest for it, and computes the greatest value, mean and deviation of that picture only
+ * instead of those of each tile. */
 #include "gpu/picture/pictures_gpu.h"
 
 #include <cuda_runtime_api.h>

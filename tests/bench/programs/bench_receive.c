@@ -1,5 +1,5 @@
-/* What it costs to receive results with libhankel, over a real loopback socket from a process that does nothing but send frames:
- * processor time of the receiving thread for a result, beside bare reads of the same bytes in the same run. */
+/* Measures what it costs to receive results with libhankel over a loopback socket, from a process that only sends frames:
+ * processor time of the receiving thread for a result, compared with bare reads of the same bytes in the same run. */
 #include "proto/hankel.h"
 #include "proto/wire/message.h"
 #include "proto/wire/scores.h"
@@ -29,7 +29,7 @@ static void send_whole(int fd, const void *data, size_t size)
   }
 }
 
-/* Names of all sensors, then one frame of results again and again. */
+/* Sends the names of all sensors, then one frame of results again and again. */
 static void serve(int listener, bool bare, bool one)
 {
   static uint8_t data[4 << 20], name_text[SENSORS][16];
@@ -62,7 +62,7 @@ static void serve(int listener, bool bare, bool one)
   require(hk_scores_write(&w, RESULTS, time, NULL, NULL, handles, score, state) == 0, "results");
   for (int i = 0; i < FRAMES; i++)
     send_whole(fd, data, w.size);
-  /* A close with unread bytes would destroy bytes on their way. */
+  /* To close a socket with unread bytes would drop bytes in flight. */
   shutdown(fd, SHUT_WR);
   while (recv(fd, data, sizeof data, 0) > 0)
     ;
@@ -79,7 +79,7 @@ static void on_scores(void *arg, const struct hankel_scores *s)
   r->sum += late + s->handle[s->n / 2] + (uint64_t)s->time[s->n / 3] + (uint64_t)(s->score[s->n / 2] > 0);
 }
 
-/* ns a result, of the receiving thread's processor time; *wall of the clock. */
+/* The receiving thread's processor time in ns for a result; *wall: by the clock. */
 static double receive(bool bare, bool handles, bool one, double *wall)
 {
   struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };

@@ -1,11 +1,11 @@
-/* Speed of the graph residual on the GPU: a whole row, its passes, with and without copies of the row, beside one thread of the
- * host, and the third pass, which multiplies the sparse matrix of weights by the row, beside cuSPARSE's product in two formats.
- * cuSPARSE is loaded when the program runs and is linked into nothing.
+/* Measures the speed of the graph residual on the GPU: a whole row and its passes, with and without copies of the row, compared
+ * with one thread of the host; and the third pass, which multiplies the sparse matrix of weights by the row, compared with
+ * cuSPARSE's product in two formats. The program loads cuSPARSE at run time; nothing is linked to it.
  *
- * bench_residual [NODES [Q [GRAPH...]]]: a million nodes with 16 neighbours each without arguments. Graphs: `near`, whose
- * neighbours are the numbers beside; `random`; `power`, where a node is chosen with a chance that falls with the square root of
- * its number. Times are medians of some runs, in microseconds a row; GB/s are the bytes that must move (columns once, each node's
- * record once), over the time. Without a GPU it says so and ends with 77. */
+ * bench_residual [NODES [Q [GRAPH...]]]: by default a million nodes with 16 neighbours each. Graphs: `near`, whose nodes have the
+ * adjacent numbers as neighbours; `random`; `power`, which chooses a node with a chance that falls with the square root of its
+ * number. Times are medians of some runs, in microseconds a row; GB/s counts the bytes that must move (columns once, each node's
+ * record once). Without a GPU the program reports that and exits with 77. */
 #include "gpu/cuda.h"
 #include "gpu/field/residual_gpu.h"
 #include "gpu/field/residual_kernels.h"
@@ -105,7 +105,8 @@ static double copied_us(struct ours *o, const double *x, double *r, uint32_t row
   return median(t, RUNS);
 }
 
-/* As in a field of the daemon: the columns that the host reads of every row are copied back as well, into unpinned memory. */
+/* Works as a field of the daemon does: also copies the columns that the host reads of every row back, into unpinned
+ * memory. */
 static double field_us(struct ours *o, struct hk_residual *f, const double *x, double *r)
 {
   double t[RUNS];
@@ -136,7 +137,7 @@ static double pass_us(pass_launch *pass, const struct hk_residual_resident *f, c
   return median(t, RUNS);
 }
 
-/* Bytes that the neighbours of a node have on the device, on average. */
+/* The average number of bytes for the neighbours of a node on the device. */
 static double neighbour_bytes(const struct hk_residual_resident *f, uint32_t q)
 {
   const uint32_t slices = f->of.room / HK_RESIDUAL_LANES;
@@ -213,7 +214,8 @@ static double product_us(struct vendor *v, cusparseSpMatDescr_t matrix, uint32_t
   return median(t, RUNS);
 }
 
-/* The matrix of weights, in both formats, rows of q numbers: sliced ELLPACK has slices of 32 rows then, padded nowhere. */
+/* The matrix of weights in both formats, with q numbers in each row; so slices of 32 rows of sliced ELLPACK have no
+ * padding. */
 static void theirs(const struct hk_residual *f, uint32_t n, uint32_t q)
 {
   struct vendor v = { .library = dlopen("libcusparse.so.12", RTLD_NOW) };

@@ -1,5 +1,5 @@
-/* The cost of a backend's functions, all sensors with full windows: adding, import and export of states; ticks one at a time,
- * the time of submit alone and from submit to reap; ticks with several in flight. Arguments: BACKEND [KEYS [SENSORS...]], for
+/* Measures the cost of a backend's functions with full windows: adding sensors, import and export of states; single ticks,
+ * in submit alone and from submit to reap; and ticks with several in flight. Arguments: BACKEND [KEYS [SENSORS...]], for
  * instance: bench_road cuda window=96 1 100 10000 1000000. */
 #include "cpu/backend.h"
 #include "gpu/cuda.h"
@@ -54,7 +54,7 @@ static void send(struct bench *bench, struct hk_batch *batch)
     stop("a batch was refused");
 }
 
-/* Fills the window of sensor 0 and gives its state to all. */
+/* Fills the window of sensor 0, and imports its state into all sensors. */
 static void states(struct bench *bench)
 {
   const struct hk_backend_ops *ops = bench->b->ops;
@@ -152,7 +152,7 @@ int main(int argc, char **argv)
   uint32_t sizes[16] = { 1, 100, 10000 }, n = argc > 3 ? 0 : 3;
   for (int i = 3; i < argc && n < 16; i++)
     sizes[n++] = (uint32_t)strtoul(argv[i], NULL, 10);
-  qsort(sizes, n, sizeof *sizes, larger_first); /* so that no sensor of a tick has missed one before */
+  qsort(sizes, n, sizeof *sizes, larger_first); /* so that no sensor of a tick has missed an earlier one */
   bench.sensors = n > 0 ? sizes[0] : 0;
   if (argc < 2 || bench.sensors == 0)
     stop("usage: bench_road cpu|cuda [KEYS [SENSORS...]]");

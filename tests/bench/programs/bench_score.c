@@ -1,14 +1,15 @@
-/* What a score costs on one core, as ratios of figures taken in turn in one run:
- *  - the share of the core's float32 multiply-add peak that the Hankel products of a whole score make up: nominal, counted as
- *    2 * products * w^2 operations, and real, by the multiply-adds and additions that they are made of (see kernels.h). The
- *    first can pass 100 %;
+/* Measures what a score costs on one core, as ratios of figures taken by turns in one run:
+ *  - the Hankel products' share of the core's float32 multiply-add peak during a whole score: nominal, counted as 2 *
+ *    products * w^2 operations, and real, counted by their multiply-adds and additions (see kernels.h). The nominal share
+ *    can exceed 100 %;
  *  - the same score by plain C and OpenBLAS on an explicit matrix (sgemv, sstev);
  *  - the same by plain C alone, without a matrix: loops over the series and over small vectors, in registers of the same
- *    instruction set; and the products of that alone, with nothing of what makes a score of them;
- *  - what a tick of one sensor alone costs beside one of a full group;
+ *    instruction set; and its products alone, without the rest of the score;
+ *  - a tick of one sensor alone against one of a full group;
  *  - SVD-SST against ssyrk + ssyevr.
  *
- * Time is the thread's processor time, so that other programs disturb little; each figure is the median of ROUNDS rounds. */
+ * Times are the thread's processor time, which other programs hardly change; each figure is the median of ROUNDS
+ * rounds. */
 #include "cpu/sst/kernels.h"
 #include "cpu/sst/score.h"
 #include "tests/bench/programs/bench.h"
@@ -50,7 +51,7 @@ static double rate(void (*what)(void *), void *arg)
     name##_vec sum[SUMS] = { { 0 } }, x = { 0 }, y = { 0 };                                                                      \
     x += out[0];                                                                                                                 \
     y += out[1];                                                                                                                 \
-    for (int s = 0; s < SUMS; s++) /* chains that differ, or the compiler makes one of them */                                   \
+    for (int s = 0; s < SUMS; s++) /* different chains, so that the compiler does not merge them */                              \
       sum[s] += (float)s;                                                                                                        \
     for (int i = 0; i < CHAIN; i++) {                                                                                            \
       _Pragma("GCC unroll 12") for (int s = 0; s < SUMS; s++) sum[s] += x * y;                                                   \

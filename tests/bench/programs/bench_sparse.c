@@ -1,9 +1,10 @@
-/* A network of pipes solved as a wide band (on the GPU, and by LAPACK on the host) beside sparse LU on the host, SuiteSparse's
- * KLU and UMFPACK, and sparse QR on the GPU, cuSOLVER's.
+/* Compares solvers of a network of pipes: as a wide band on the GPU, and with LAPACK on the host; with sparse LU on the
+ * host (SuiteSparse's KLU and UMFPACK); and with sparse QR on the GPU (cuSOLVER).
  *
  * bench_sparse SIDE LOOPS [cpu]: SIDE x SIDE nodes on a grid, joined by a random tree and LOOPS more pipes in a thousand of its
- * other edges; a pressure at each node, a flow at both ends of each pipe, implicit equations of continuity and momentum. Numbered
- * by reverse Cuthill-McKee for the band. Times are medians of some runs in ms. cpu: with LAPACK, which takes long.
+ * other edges; the unknowns are a pressure at each node and a flow at both ends of each pipe, in implicit equations of
+ * continuity and momentum, numbered by reverse Cuthill-McKee for the band. Times are medians of some runs in ms. cpu:
+ * also with LAPACK, which takes long.
  * bench_sparse band N HALF [cpu]: a random band of N equations instead, full within HALF diagonals on either side; once. */
 #include "cpu/sparse/sparse.h"
 #include "gpu/band/wide_gpu.h"
@@ -37,7 +38,7 @@ static void neighbours(const struct network *w, int *next, int *count)
     }
 }
 
-/* Numbers unknowns by distance from `start`, those of few neighbours first. Returns the last. */
+/* Numbers unknowns by distance from `start`, those with few neighbours first. Returns the last one. */
 static int breadth_first(const struct network *w, const int *next, const int *count, int start, int *order)
 {
   bool *seen = room((size_t)w->n * sizeof *seen);
@@ -62,7 +63,7 @@ static int breadth_first(const struct network *w, const int *next, const int *co
   return order[end - 1];
 }
 
-/* place: of each unknown by reverse Cuthill-McKee, from an end of the network. */
+/* place: the number of each unknown by reverse Cuthill-McKee, from an end of the network. */
 static void number(const struct network *w, int *place)
 {
   int *next = room((size_t)w->n * 2 * ROW_MAX * sizeof *next), *count = room((size_t)w->n * sizeof *count),
@@ -260,7 +261,8 @@ static void *on_device(const void *from, size_t bytes)
   return there;
 }
 
-/* Its routine orders (networks by nested dissection), analyses, factorises and solves in one: once, for it takes long. */
+/* One routine orders (networks by nested dissection), analyses, factorises and solves. It runs once, because it takes
+ * long. */
 static void by_qr(const struct network *w)
 {
   const size_t all = (size_t)w->begin[w->n];
@@ -319,7 +321,7 @@ int main(int argc, char **argv)
     fprintf(stderr, "usage: bench_sparse SIDE LOOPS [cpu], or band N HALF [cpu]\n");
     return 1;
   }
-  setvbuf(stdout, NULL, _IOLBF, 0); /* so that the finished part is seen if the rest takes too long */
+  setvbuf(stdout, NULL, _IOLBF, 0); /* so that finished parts are printed even if the rest takes too long */
   struct network *w = full ? make_full_band(side, loops) : make_network(side, loops);
   printf("%d nodes, %d pipes, %d unknowns\n", w->nodes, w->pipes, w->n);
   as_band(w, argc > (full ? 4 : 3));

@@ -1,8 +1,8 @@
-/* Speed of the batched bidiagonalisation and singular value decomposition, in the arrangement of the papers' tables, next to
- * LAPACK on the host and cuSOLVER's batches. Prints one JSON object a line; tests/bench/scripts/plot_svd_batch.py makes tables
- * and plots.
+/* Measures the speed of the batched bidiagonalisation and singular value decomposition, as in the papers' tables,
+ * compared with LAPACK on the host and cuSOLVER's batches. Prints one JSON object a line; tests/bench/scripts/plot_svd_batch.py
+ * makes tables and plots.
  *
- * bench_svd_batch [WHAT...]: the parts to run, of head, tasks, sizes, svd, vendor; all without arguments. Times are milliseconds,
+ * bench_svd_batch [WHAT...]: the parts to run, of head, tasks, sizes, svd, vendor; by default all. Times are milliseconds,
  * the median of some runs. LAPACK is timed on a few matrices and scaled to the number of tasks; it runs without threads of its
  * own. GPU times are for resident matrices ("gpu") and with copies of the matrices up from pinned memory and of the results down
  * ("copied"). */
@@ -126,7 +126,7 @@ static double time_svd(struct hk_svd_batch *b, struct data *x, bool vectors, boo
   return median(t, RUNS);
 }
 
-/* One core's LAPACK on `matrices` different matrices: milliseconds a matrix. */
+/* LAPACK on one core, with `matrices` different matrices: milliseconds a matrix. */
 enum routine { SGEBRD, SGESVD, SGESDD };
 
 static double lapack(enum routine what, uint32_t n, uint32_t matrices)
@@ -176,7 +176,7 @@ static void *share_run(void *arg)
   return NULL;
 }
 
-/* LAPACK on threads, each with matrices of its own: milliseconds a matrix, all threads together. */
+/* LAPACK on several threads, each with its own matrices: milliseconds a matrix, for all threads together. */
 static double lapack_threads(enum routine what, uint32_t n, uint32_t threads, uint32_t each)
 {
   pthread_t thread[256];

@@ -1,14 +1,14 @@
-/* Ticks on a GPU: what whole ticks take, through submit and reap (load.h says what is timed), where it is hard to be fast:
+/* Measures whole ticks on a GPU through submit and reap (load.h says what is timed), in cases that are hard to do fast:
  *
  *   widths    scores a second for windows from 16 to 1024
  *   latency   one tick at a time of 1, 100, 10,000 and all of a million sensors
  *   resident  10 million sensors on one card: memory a sensor, and a tick of all of them
- *   mixed     32 detectors of different widths that share ticks, beside one of equal work
- *   devices   a backend on each of 1, 2, 4.. GPUs, a thread each in one process
- *   speedup   IKA-SST over one core of this host, for the windows of K. Ueno and T. Suzumura's paper
+ *   mixed     32 detectors of different widths that share ticks, compared with one detector of equal work
+ *   devices   a backend on each of 1, 2, 4.. GPUs, each with a thread of one process
+ *   speedup   IKA-SST compared with one core of this host, for the windows of K. Ueno and T. Suzumura's paper
  *
  * Prints a table for each and, after --json FILE, appends a line with the figures of each row to FILE. --backend takes another
- * backend and --fewer N so many times fewer sensors, to try it out. Ends with 77 where there is no GPU. */
+ * backend and --fewer N so many times fewer sensors, to try it out. Exits with 77 if there is no GPU. */
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/load.h"
 #include "gpu/cuda.h"
@@ -29,7 +29,7 @@
 #define MANY 1000000u
 #define BATCH_LEAST 4096u
 #define BATCH_MOST (1u << 20)
-/* The times of ticks are 1 ms apart in the data: with such an interval a sensor may sit out many ticks without a hole. */
+/* In the data, ticks are 1 ms apart: with such an interval a sensor may miss many ticks without a hole. */
 #define PATIENT "interval=1d"
 
 static int choice = 2; /* index into hk_choices: cuda */
@@ -90,7 +90,7 @@ static void filled(struct hk_load *load, int backend, const struct hk_detector *
   open_filled(load, &config);
 }
 
-/* Scores a second of whole ticks, the middle of REPEATS. */
+/* Scores a second of whole ticks, the median of REPEATS. */
 static double rate(struct hk_load *load, double seconds)
 {
   double rates[REPEATS];
@@ -115,7 +115,7 @@ static double rate_of(int backend, const struct hk_detector *detectors, uint32_t
   return found;
 }
 
-/* Useful operations of a score: 2 w^2 a Hankel product, however it is computed. */
+/* Useful operations of a score: 2 w^2 for a Hankel product, however it is computed. */
 static double useful(const struct hk_detector *d)
 {
   return 2.0 * hk_load_products(d) * d->window * d->window;
@@ -164,7 +164,7 @@ static void latency(void)
   }
 }
 
-/* Bytes of device memory in use, as the driver tells it; 0 where there is none. */
+/* Bytes of device memory in use, by the driver; 0 if there is no device. */
 static uint64_t device_memory(void)
 {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW);
@@ -205,7 +205,7 @@ static void resident(void)
   hk_load_close(&load);
 }
 
-/* Of ticks that all detectors share: useful operations a second. */
+/* Useful operations a second of ticks that all detectors share. */
 static double work(const struct hk_detector *detectors, uint32_t n, uint32_t sensors, double *rate_out)
 {
   double each = 0;
@@ -272,7 +272,8 @@ static void *drive(void *arg)
   return NULL;
 }
 
-/* Scores a second of n backends together: in a round, what all have scored over what the slowest took; the middle of REPEATS. */
+/* Scores a second of n backends together: the scores of all in a round, divided by the time of the slowest; the median of
+ * REPEATS. */
 static double together(const struct hk_detector *d, uint32_t n, uint32_t sensors)
 {
   struct one all[MOST_DEVICES];

@@ -1,10 +1,10 @@
-/* SVD-SST on the GPU beside the vendor's routines, in one run on one device.
+/* Compares SVD-SST on the GPU with the vendor's routines, in one run on one device.
  *
  * Ours: scores a second of whole ticks through submit and reap. Theirs: cuSOLVER's routines on the Hankel matrices of as many
- * windows of the same kind (a sine with noise), matrices resident, vectors asked for; two decompositions make a score, and what
- * is still to do from there to the score is left out. cuSOLVER is loaded when the program runs and is linked into nothing.
+ * windows of the same kind (a sine with noise), with resident matrices and with vectors. Two decompositions count as a score;
+ * the remaining work of a score is left out. The program loads cuSOLVER at run time; nothing is linked to it.
  *
- * Without a GPU it says so and ends with 77; a routine that the library lacks is left out. */
+ * Without a GPU it reports that and exits with 77; it skips routines that the library lacks. */
 #include "cpu/rules/window.h"
 #include "gpu/cuda.h"
 #include "tests/bench/programs/bench.h"
@@ -140,7 +140,7 @@ static void problem_free(struct problem *p)
   cudaFree(p->info);
 }
 
-/* One after the other, because there is no batched form for n > 32. */
+/* One matrix after the other, because there is no batched form for n > 32. */
 static int gesvdj(const struct vendor *vendor, struct problem *p, bool first)
 {
   static gesvdjInfo_t params;
@@ -160,7 +160,7 @@ static int gesvdj(const struct vendor *vendor, struct problem *p, bool first)
   return status;
 }
 
-/* Approximate: through the eigenproblem of A^T A. */
+/* An approximation through the eigenproblem of A^T A. */
 static int gesvda(const struct vendor *vendor, struct problem *p, bool first)
 {
   static int size;

@@ -1,5 +1,6 @@
-/* Speed of the wire on one core, beside copying the same bytes in the same run: POINTS frames checked and decoded to columns.
- * The best of several rounds, by processor time. bench_line does the same for lines. */
+/* Measures the speed of the wire protocol on one core: checks POINTS frames and decodes them to columns, compared with
+ * copying the same bytes in the same run. Prints the best processor time of several rounds. bench_line does the same for
+ * lines. */
 #include "proto/wire/columns.h"
 #include "proto/wire/message.h"
 #include "tests/bench/programs/bench.h"
@@ -9,7 +10,7 @@
 
 enum { POINTS = 4096, FRAMES = 2000, ROUNDS = 7 };
 
-/* Copying `bytes` bytes in pieces of `piece`, seconds. */
+/* Seconds to copy `bytes` bytes in pieces of `piece`. */
 static double copy(const void *from, size_t bytes, size_t piece)
 {
   static uint8_t to[1 << 20];

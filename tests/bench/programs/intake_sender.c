@@ -47,7 +47,7 @@ static void send_stream(struct sender *s, int fd)
     send_all(fd, s->stream, FRAMES * s->frame);
 }
 
-/* Everything sent so far has been taken. */
+/* Whether the daemon has taken everything sent so far. */
 static void fence(struct sender *s)
 {
   uint8_t bytes[64];

@@ -9,7 +9,7 @@
 enum {
   SENSORS = 100000,
   FRAME = 4096, /* points of a frame over TCP */
-  FRAMES = 96,  /* that are made once, and sent again and again: all sensors in turn */
+  FRAMES = 96,  /* made once and sent again and again: all sensors by turns */
   BATCH = 64,   /* datagrams of one sendmmsg or recvmmsg */
   MANY = 59,    /* most points of a datagram */
 };
@@ -27,8 +27,8 @@ struct desk {
   uint64_t sent_frames, sent_datagrams, datagram_points; /* to the daemon, so far */
 };
 
-/* Sends what it is told to, for the rest of the process: first waits for `go` with the daemon's ports on the desk, and says
- * `done` once it is ready. */
+/* Sends what it is ordered to, for the rest of the process. First it waits for `go` with the daemon's ports on the desk,
+ * and posts `done` when it is ready. */
 noreturn void sender_run(struct desk *desk);
 /* Orders the sender to begin; it posts `done` at the end. count: frames or datagrams; points: of each datagram. */
 void sender_order(struct desk *desk, enum order order, uint32_t count, uint32_t points);

@@ -1,12 +1,12 @@
-/* The load generator of the socket-to-socket benches: K connections over T threads feed S sensors, tick after tick.
+/* The load generator of the socket-to-socket benches: K connections on T threads feed S sensors, tick after tick.
  *
  *   load_feed --port P --sensors 1000000 --connections 16 --threads 4 --warm 288 --seconds 3 [--rate POINTS/S] ...
  *
  *   connect and register -> `warm` ticks as fast as they go, over TCP, with times before --mark -> a line on standard input
- *   -> points with times after --mark for so many seconds, whole ticks of each connection -> BYE, FAREWELL
+ *   -> points with times after --mark for --seconds, whole ticks of each connection -> BYE, FAREWELL
  *
- * Without --rate it sends as fast as the daemon takes it, over all connections in turn, as much as each has room for; the points'
- * times count up from --mark. With --rate, each frame has a due time; these are spread evenly over the tick. The due
+ * Without --rate it sends as fast as the daemon reads, over all connections by turns, as much as each has room for; the
+ * points' times count up from --mark. With --rate, each frame has a due time; these are spread evenly over the tick. The due
  * time is the time of its points, also if it is sent late, so a subscriber sees the delay from then on. The lateness of frames is
  * measured (`late`).
  *
@@ -28,7 +28,7 @@
 
 #define DATAGRAMS 64u
 #define STEP 1024  /* ns between ticks without a rate */
-#define SPIN 60000 /* ns before a frame is due from which on the clock is polled without a pause */
+#define SPIN 60000 /* the clock is polled without a pause from so many ns before a frame is due */
 #define HOUR 3600000000000
 
 struct settings {
@@ -119,8 +119,8 @@ static void wait_for_room(const struct feeder *f, struct pollfd *waits)
   (void)poll(waits, n, 100);
 }
 
-/* As fast as possible: every connection in turn gets as many points as it has room for, until each has had `ticks` or, from
- * `until` on, has come to the end of a tick. */
+/* Sends as fast as possible: gives each connection by turns as many points as it has room for, until each has sent
+ * `ticks` ticks or, from `until` on, has ended a tick. */
 static void flood(struct feeder *f, const struct maker *m, struct scratch *scratch, size_t burst, int64_t base, int64_t step,
                   uint32_t ticks, int64_t until)
 {
@@ -145,7 +145,7 @@ static void flood(struct feeder *f, const struct maker *m, struct scratch *scrat
   free(waits);
 }
 
-/* One datagram at the end of the bundle; returns its points. */
+/* Adds one datagram to the bundle; returns its points. */
 static uint32_t add_datagram(const struct maker *m, struct connection *c, struct scratch *scratch, int64_t time, uint8_t *out,
                              struct iovec *part)
 {
@@ -205,7 +205,7 @@ static void wait_until(int64_t due)
     ;
 }
 
-/* Every frame at its instant. */
+/* Sends every frame at its due time. */
 static void pace(struct feeder *f, struct scratch *scratch, int64_t begin, int64_t until)
 {
   const struct load *l = f->load;
@@ -375,7 +375,7 @@ static void set_makers(struct load *l)
   l->warm_maker.frame = (uint32_t)s->warm_frame;
 }
 
-/* Sensors and connections in equal parts, as far as that goes. */
+/* Divides sensors and connections into parts as equal as possible. */
 static void divide(struct load *l, struct feeder *feeders, struct connection *connections)
 {
   const struct settings *s = &l->settings;

@@ -1,5 +1,5 @@
-/* Shared by the load generator and the subscriber: exchange frames with a daemon, wait for each reply, and end with a message
- * after any error. Thread: one a peer. */
+/* Shared by the load generator and the subscriber: functions that exchange frames with a daemon, wait for each reply, and
+ * end the program with a message after any error. Thread: one a peer. */
 #ifndef LOAD_PEER_H
 #define LOAD_PEER_H
 
@@ -24,14 +24,14 @@ int64_t now_monotonic(void); /* ns */
 
 /* A socket that is connected to a port of 127.0.0.1. type: SOCK_STREAM or SOCK_DGRAM. */
 int dial(uint16_t port, int type);
-/* Sends all of it, waiting where it must; the socket may be a non-blocking one. */
+/* Sends all bytes, and waits where it must; the socket may be non-blocking. */
 void send_all(int fd, const void *data, size_t size);
-/* As many descriptors as the system lets a process have. */
+/* Raises the limit of descriptors as far as the system allows. */
 void raise_descriptors(void);
 
 /* Connects and is greeted. */
 void peer_open(struct peer *p, uint16_t port);
-/* The next frame, waited for; a view into the inbox until the next call. An ERROR frame ends the program. */
+/* Waits for the next frame. Returns a view into the inbox that is valid until the next call. An ERROR frame ends the program. */
 void peer_receive(struct peer *p, struct hk_frame *f);
 /* The next frame that is of this type; others before it are dropped. */
 void peer_await(struct peer *p, uint8_t type, struct hk_frame *f);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #define TIME_DIGITS 19u
-#define MOVED_EVERY 1000u /* one in that many sensors has a level that moves, */
-#define MOVED_TICKS 512u  /* after that many ticks, */
+#define MOVED_EVERY 1000u /* one of so many sensors has a level that moves, */
+#define MOVED_TICKS 512u  /* after so many ticks, */
 #define MOVED_BY 4.0f     /* by this amount */
 #define OUT_OF_ORDER 7919u
 
@@ -47,7 +47,7 @@ size_t make_room(const struct maker *m)
                   : hk_points_size(m->each ? HK_TIME_EACH : HK_TIME_ONE, m->each ? HK_VALUE_F64 : HK_VALUE_F32, m->frame);
 }
 
-/* Without a level that moves. */
+/* The value of a sensor whose level does not move. */
 static float value_of(const struct maker *m, uint32_t sensor, uint32_t tick, uint32_t lot)
 {
   const uint32_t angle = sensor * 0x9e3779b9u + tick * (0x08000000u + (sensor & 1023u) * 0x4000u);
@@ -61,7 +61,7 @@ static uint32_t hash(uint32_t x)
   return x ^ (x >> 16);
 }
 
-/* The amount by which its level has been moved; at any tick that of some sensors changes. */
+/* The amount by which a sensor's level has moved; at every tick the levels of some sensors change. */
 static float moved(uint32_t sensor, uint32_t tick)
 {
   return sensor % MOVED_EVERY == 0 && (tick + hash(sensor) % MOVED_TICKS) / MOVED_TICKS % 2 == 1 ? MOVED_BY : 0;
@@ -93,7 +93,7 @@ static size_t make_lines(const struct maker *m, uint32_t first, uint32_t n, int6
   return (size_t)(at - (char *)out);
 }
 
-/* Points whose sensors and times differ from one to the next. */
+/* Makes points in which each has another sensor and another time. */
 static void make_each(const struct maker *m, struct scratch *s, struct group *g, uint32_t n, int64_t time)
 {
   const uint32_t lot = hash(g->tick);

@@ -1,9 +1,9 @@
 /* The points that the load generator sends, made at over 100 M points/s a core, so that the generator is not the bottleneck.
  *
- * Every sensor has a signal of its own: a sine whose phase and pace are its number's, and noise, both from tables that fit into
- * the first cache; a value is two look-ups. One sensor in a thousand has its level moved, up and back, every 512 ticks, each at
- * its own. Frames are made by the library's own writer (proto/wire/message.h), lines from the parts that do not change, laid side
- * by side: 47 bytes for a prefix of one letter.
+ * Every sensor has its own signal: a sine whose phase and frequency depend on its number, and noise, both from tables that fit
+ * into the first-level cache, so a value costs two look-ups. The level of one sensor in a thousand moves up and back every 512
+ * ticks, each sensor's at other ticks. Frames are made by the library's own writer (proto/wire/message.h), and lines
+ * from prepared constant parts: 47 bytes with a prefix of one letter.
  *
  * Thread: a maker is only read once it is made; a group is its thread's. */
 #ifndef LOAD_POINTS_H

@@ -1,5 +1,5 @@
-/* The subscriber of the socket-to-socket benches: reads results and events of one or many subscriptions, counts them, checks
- * their order, and measures how long points took.
+/* The subscriber of the socket-to-socket benches: reads results and events of one or many subscriptions, counts them,
+ * checks their order, and measures latencies.
  *
  *   load_tail --port P [--subscribers N] [--what 3] [--min-score Z] [--glob G | --one PREFIX] [--mark NS] [--ticks FILE]
  *
@@ -83,7 +83,7 @@ static uint32_t stamp_of(const struct tail *t, int64_t time)
   return time < t->mark ? 0 : (uint32_t)((time - t->mark) / PART) + 1;
 }
 
-/* True: it does not come after the last one. */
+/* Returns true if a result is not later than the sensor's last one. */
 static inline bool count_result(struct tail *t, const uint8_t *handle, uint32_t stamp)
 {
   uint32_t slot;
@@ -95,7 +95,7 @@ static inline bool count_result(struct tail *t, const uint8_t *handle, uint32_t 
   return disorder;
 }
 
-/* Results of one time, which are most, and of many. */
+/* Results with one time for all, which are most, and with a time for each. */
 static void take_one_time(struct tail *t, const struct hk_scores *s, int64_t now, bool check)
 {
   const uint8_t *handles = s->handles;

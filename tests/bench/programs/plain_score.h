@@ -1,5 +1,5 @@
-/* The scores that bench_score compares ours with: of one window, by plain C and OpenBLAS on an explicit matrix, and by plain C
- * alone. */
+/* The scores with which bench_score compares ours: of one window, in plain C with OpenBLAS on an explicit matrix, and in
+ * plain C alone. */
 #ifndef HK_PLAIN_SCORE_H
 #define HK_PLAIN_SCORE_H
 
@@ -16,7 +16,7 @@
 
 /* ---- plain C and OpenBLAS, one window at a time ---- */
 
-#define WIDE 16u /* numbers in a register of the plain loop */
+#define WIDE 16u /* numbers in one register of the plain loop */
 
 struct plain {
   uint32_t w, r, k, products;
@@ -198,8 +198,8 @@ static inline __attribute__((always_inline)) void add(float *y, const float *a, 
   }
 }
 
-/* Eigenvalues of a tridiagonal matrix into d, by the implicit QL method, and into z, k numbers of this vector type, what that
- * makes of its columns. e: beside the diagonal, k numbers of which the last means nothing. */
+/* Computes the eigenvalues of a tridiagonal matrix into d, by the implicit QL method, and applies the same rotations to
+ * the columns of z (k numbers of this vector type). e: the subdiagonal, k numbers of which the last is unused. */
 #define EIGEN(name, type)                                                                                                        \
   static inline __attribute__((always_inline)) void name(uint32_t k, float *d, float *e, type *z)                                \
   {                                                                                                                              \
@@ -300,7 +300,7 @@ static void loop_products(void *arg)
     loop_product(p->u, i < p->products ? p->x + 2 * p->w : p->x, p->q, p->w);
 }
 
-/* Whether both plain ways give the same score; otherwise one of them is wrong. */
+/* Checks that both plain versions give the same score; otherwise one of them is wrong. */
 static bool plain_agree(struct plain *p)
 {
   plain_ika(p);

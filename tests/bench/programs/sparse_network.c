@@ -21,7 +21,8 @@ static int root_of(int *root, int i)
   return i;
 }
 
-/* Edges of the grid in random order: one that joins two parts is a pipe, and some of the others. */
+/* Takes the edges of the grid in random order: an edge that joins two parts becomes a pipe, and so do some of the
+ * others. */
 static void join_nodes(struct network *w, int side, int loops)
 {
   const int edges = 2 * side * (side - 1);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define RUNS 5u
-#define ROW_MAX 10 /* numbers of a column, and more: a node has 4 pipes at most, whose 8 equations have its pressure */
+#define ROW_MAX 10 /* more than a column has: a node has at most 4 pipes, whose 8 equations contain its pressure */
 
 struct network {
   int n, nodes, pipes;
@@ -22,10 +22,10 @@ void *room(size_t bytes);
 struct network *make_network(int side, int loops);
 /* One symmetric equation for each node, as the daemon has networks: the flows are eliminated. Pipes are those of `all`. */
 struct network *make_nodes(const struct network *all);
-/* How much a pipe joins its nodes there. */
+/* A pipe's coefficient between its two nodes. */
 double weight_of(int pipe);
 /* A random band, full within `half` diagonals on either side; it has no pipes. */
 struct network *make_full_band(int n, int half);
-void drop_matrix(struct network *w); /* all but its pipes and its right side */
+void drop_matrix(struct network *w); /* everything except its pipes and its right side */
 
 #endif
