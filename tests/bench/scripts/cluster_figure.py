@@ -9,8 +9,9 @@ import pathlib
 import statistics
 
 RESULTS = pathlib.Path(__file__).resolve().parents[1] / 'results'
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 440, 76, 520, 28, 380
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 440, 76, 520, 28, 380
 LOW, HIGH = 1, 9  # powers of 10
+NAMES = {'ika': 'IKA-SST', 'svd': 'SVD-SST'}
 # The paper's text gives only the last value of each curve, and says that the curves are nearly linear.
 THEIRS = [('IKA-SST over System S', 889000, '#b02020'), ('SVD-SST over System S', 305, '#e08080')]
 SOCKETS = [('one daemon, sockets, w = 96', [(1, 124.8e6), (2, 248.8e6), (4, 392e6)], '#1f5fa8'), ('one daemon, sockets, SVD-SST', [(1, 2.0e6)], '#7fa8d8')]
@@ -24,20 +25,24 @@ def y(rate):
     return BOTTOM - (BOTTOM - TOP) * (math.log10(rate) - LOW) / (HIGH - LOW)
 
 
+def label(r, runs):
+    """The series of a run; runs: those of the same detector and brokers of the same size."""
+    if r['what'] == 'direct':
+        return 'one daemon, sockets, w = 320'
+    each = any(o['brokers'] > 1 for o in runs)
+    return f'RabbitMQ, {"each GPU a" if each else "one"} broker of {r["cores"]} cores, {NAMES[r["detector"]]}'
+
+
 def measured():
-    """Series of cluster-nodes.txt: name, points, colour."""
+    """Series of cluster-nodes.txt: name, points, colour. Of runs that differ only in the number of sensors a GPU has, that with the most."""
+    runs = [json.loads(line) for line in (RESULTS / 'cluster-nodes.txt').read_text(encoding='utf-8').splitlines() if line.startswith('{')]
+    runs = [r for r in runs if r['gpus'] == r['scorers'] and ((r['what'] == 'engine' and r['detector'] in NAMES) or (r['what'] == 'direct' and r['detector'] == 'ika'))]
     series = {}
-    for line in (RESULTS / 'cluster-nodes.txt').read_text(encoding='utf-8').splitlines():
-        if not line.startswith('{'):
-            continue
-        r = json.loads(line)
-        if r['what'] == 'engine' and r['detector'] in ('ika', 'svd') and r['gpus'] == r['scorers']:
-            kind = 'IKA-SST' if r['detector'] == 'ika' else 'SVD-SST'
-            broker = f'{r["brokers"]} broker{"s" if r["brokers"] > 1 else ""}' + (f' of {r["cores"]} cores' if r['cores'] else '')
-            series.setdefault((f'RabbitMQ, {broker}, {kind}', '#207a3c' if kind == 'IKA-SST' else '#8cc49c'), []).append((r['gpus'], statistics.median(r['rates']['scored'])))
-        if r['what'] == 'direct' and r['detector'] == 'ika':
-            series.setdefault(('one daemon, sockets, w = 320', '#4a90d9'), []).append((r['gpus'], statistics.median(r['rates']['scored'])))
-    return [(name, sorted(points), colour) for (name, colour), points in series.items()]
+    for r in sorted(runs, key=lambda run: run['sensors']):
+        alike = [o for o in runs if all(o[k] == r[k] for k in ('what', 'detector', 'cores'))]
+        colour = '#4a90d9' if r['what'] == 'direct' else '#8cc49c' if r['detector'] == 'svd' else '#207a3c' if r['cores'] > 2 else '#5d7f2a'
+        series.setdefault((label(r, alike), colour), {})[r['gpus']] = statistics.median(r['rates']['scored'])
+    return [(name, sorted(points.items()), colour) for (name, colour), points in series.items()]
 
 
 def number(v):

@@ -10,15 +10,17 @@ A case is KEY=VALUE pairs with commas:
     what=engine       gateways are fed as fast as they take points, but not while more than --ahead points wait (default)
     what=direct       one daemon, with `scorers` devices, is fed over sockets
     what=replay       the broker first gets points for `fill` s (at a rate that is printed, too), then scorers begin to read them
-    what=lag          as engine, then for `last` s at `share` of that rate, or at `rate`: how far scorers are behind
+    what=lag          as engine, then for `last` s, until --end at most, at `share` of that rate, or at `rate`: how far scorers are behind
     scorers=N, backend=cuda|cpu, threads=N (of a CPU's scorer), loops=N (of a scorer), gateways=N
     detector=NAME     of DETECTORS below; sensors=N
     brokers=N         N clusters side by side, each with a broker, gateways, scorers and sensors of its own
+    gpu=N             the GPU of the first scorer
     cores=N           to which each broker and its schedulers are bound; all other programs are bound to the other cores; 0: nothing is bound
 
 Once the windows of all sensors are full, the script measures `--windows` stretches of `--seconds` each, one after the other, and prints
 their median and range, how many cores each program keeps busy, and the busiest threads. It appends a JSON object for each case to --out."""
 import argparse
+import concurrent.futures
 import contextlib
 import glob
 import json
@@ -42,7 +44,7 @@ FEED = os.path.join(os.path.dirname(harness.HANKELD), 'tests', 'bench', 'load_fe
 DETECTORS = {'ika': 'algorithm = ika\nwindow = 320\ngap = 647\nrank = 3\n', 'svd': 'algorithm = svd\nwindow = 320\ngap = 647\nrank = 12\n',
              'small': 'algorithm = ika\nwindow = 12\n', 'shift': 'algorithm = shift\n'}
 GPUS = len(glob.glob('/dev/nvidia[0-9]*')) or 1
-DEFAULTS = {'what': 'engine', 'scorers': 1, 'backend': 'cuda', 'threads': 1, 'loops': 2, 'gateways': 4, 'detector': 'ika', 'sensors': 16384, 'brokers': 1, 'cores': 0, 'fill': 6,
+DEFAULTS = {'what': 'engine', 'scorers': 1, 'backend': 'cuda', 'threads': 1, 'loops': 2, 'gateways': 4, 'detector': 'ika', 'sensors': 16384, 'brokers': 1, 'gpu': 0, 'cores': 0, 'fill': 6,
             'last': 60, 'share': 0.8, 'rate': 0.0}
 
 
@@ -127,7 +129,7 @@ class Rig:
         for k in range(len(self.brokers)):
             folder = self.leave.enter_context(tempfile.TemporaryDirectory(prefix='hankeld-nodes-'))
             mine = [self.daemon(self.section(k, 'scorer', f'state = shared:{folder}\n'), o['backend'], f'threads = {o["threads"]}\nloops = {o["loops"]}\ndevices = {int(o["backend"] == "cuda")}\n',
-                                {'CUDA_VISIBLE_DEVICES': str((k * n + i) % GPUS)}) for i in range(n)]
+                                {'CUDA_VISIBLE_DEVICES': str((o['gpu'] + k * n + i) % GPUS)}) for i in range(n)]
             self.scorers += mine
             # otherwise points are scored again when partitions move
             harness.until(lambda: {d.status()['cluster']['partitions'] for d in mine} <= {64 // n, -(-64 // n)} and sum(d.status()['cluster']['partitions'] for d in mine) == 64, 'even shares', 240)  # noqa: B023, called at once
@@ -140,7 +142,7 @@ class Rig:
 
     def start_direct(self):
         o = self.of
-        self.scorers = [self.daemon('', o['backend'], f'threads = {o["threads"]}\nloops = 8\ndevices = {o["scorers"] if o["backend"] == "cuda" else 0}\n')]
+        self.scorers = [self.daemon('', o['backend'], f'threads = {o["threads"]}\nloops = 8\ndevices = {o["scorers"] if o["backend"] == "cuda" else 0}\n', {'CUDA_VISIBLE_DEVICES': ','.join(str((o['gpu'] + i) % GPUS) for i in range(o['scorers']))})]
         self.gateways = self.scorers
 
     def look(self):
@@ -225,14 +227,16 @@ def lag(rig, o):
     rig.leave.callback(paced.end)
     time.sleep(2)
     begin, first, samples = time.monotonic(), rig.look(), []
-    while time.monotonic() < begin + of['last']:
+    while time.monotonic() < begin + of['last'] and time.time() < o.end:
         time.sleep(1)
         samples.append((time.monotonic() - begin, max(0, rig.behind()) / rate))
     last = rig.look()
     mean_t, mean_l = (statistics.fmean(x) for x in zip(*samples))
     slope = sum((t - mean_t) * (v - mean_l) for t, v in samples) / sum((t - mean_t) ** 2 for t, _ in samples)
+    tenths = [samples[len(samples) * i // 10:len(samples) * (i + 1) // 10] for i in range(10)] if len(samples) >= 10 else []
     out['lag'] = {'offered': round(rate), 'fed': round((last['in'] - first['in']) / (last['time'] - first['time'])), 'seconds': round(samples[-1][0]), 'median': round(statistics.median(v for _, v in samples), 4),
-                  'worst': round(max(v for _, v in samples), 4), 'slope_per_minute': round(60 * slope, 5), 'late': last['late'] - first['late']}
+                  'worst': round(max(v for _, v in samples), 4), 'slope_per_minute': round(60 * slope, 5), 'late': last['late'] - first['late'],
+                  'medians_of_tenths': [round(statistics.median(v for _, v in t), 4) for t in tenths]}
     return out
 
 
@@ -240,17 +244,17 @@ class Brokers:
     """The processes of the last case; the next case keeps them if it needs the same."""
 
     def __init__(self):
-        self.kept, self.all, self.host = (0, 0), [], os.sched_getaffinity(0)
+        self.kept, self.all, self.host = (0, 0), [], sorted(os.sched_getaffinity(0))
 
     def get(self, n, cores):
         if (n, cores) != self.kept:
             self.end()
             self.kept = (n, cores)
-            schedulers = cores or max(1, min(32, os.cpu_count() // 2))
-            for k in range(n):
-                self.all.append(rabbit.Broker(schedulers=schedulers, cores=f'{k * cores}-{k * cores + cores - 1}' if cores else None))
-        rest = self.host - set(range(n * cores))
-        os.sched_setaffinity(0, rest or self.host)
+            schedulers = cores or max(1, min(32, len(self.host) // 2))
+            bound = [','.join(map(str, self.host[k * cores:(k + 1) * cores])) or None for k in range(n)]
+            self.starters = concurrent.futures.ThreadPoolExecutor(n)  # these threads outlive the brokers, which die with the thread that started them
+            self.all = list(self.starters.map(lambda on: rabbit.Broker(schedulers=schedulers, cores=on), bound))
+        os.sched_setaffinity(0, self.host[n * cores:] or self.host)
         return self.all
 
     def end(self):
@@ -294,6 +298,7 @@ def main():
     parser.add_argument('--windows', type=int, default=3)
     parser.add_argument('--seconds', type=float, default=2)
     parser.add_argument('--ahead', type=int, default=4000000)
+    parser.add_argument('--end', type=float, default=math.inf, help='seconds since 1970')
     parser.add_argument('cases', nargs='+', type=case, metavar='CASE')
     o = parser.parse_args()
     brokers = Brokers()
