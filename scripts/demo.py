@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A real machine's failure, watched through the daemon: starts hankeld on free ports, subscribes over one socket, feeds the recording over another
-as fast as it goes, and shows what came back. Ends by itself; exit code 0 when all points came back.
+"""Shows how the daemon sees a real machine's failure: starts hankeld on free ports, subscribes over one socket, feeds the recording over
+another as fast as possible, and plots the results. Ends by itself, with exit code 0 if all points came back.
 
     scripts/demo.py [--build DIR] [--width COLUMNS] [--svg FILE]
 
@@ -27,8 +27,8 @@ RECORDING = 'tests/data/machine_temperature_system_failure.csv'
 LABELLED = [('2013-12-10 06:25', '2013-12-12 05:35'), ('2013-12-15 17:50', '2013-12-17 17:00'),
             ('2014-01-27 14:20', '2014-01-29 13:30'), ('2014-02-07 14:55', '2014-02-09 14:05')]
 SENSOR = 'machine temperature'
-WAIT = 60  # seconds that anything may take
-# What conf/hankeld.conf has for every sensor: nothing is fitted to this recording.
+WAIT = 60  # seconds that any step may take
+# The detectors of conf/hankeld.conf; nothing is fitted to this recording.
 CONFIGURATION = """
 [listen binary]
 protocol = binary
@@ -71,7 +71,7 @@ class Process:
             self.news.notify_all()
 
     def wait_for(self, pattern):
-        """The match of the first line that fits; an error with all lines when none does."""
+        """The match of the first line that fits; an error with all lines if none does."""
         end, at = time.monotonic() + WAIT, 0
         with self.news:
             while time.monotonic() < end and None not in self.lines[:at]:
@@ -91,7 +91,7 @@ class Process:
 
 
 def watch(stream, wanted, out):
-    """Takes the subscriber's lines until all results are there; notes when the last one came."""
+    """Reads the subscriber's lines until all results have arrived; notes the time of the last one."""
     for line in stream:
         item = json.loads(line)
         if 'event' in item:
@@ -163,7 +163,8 @@ def window_of(r, alert):
 
 
 def table(r, paint, most):
-    """Alerts beside the labelled windows; of more than `most`, those outside every window are left out first."""
+    """The alerts to list with the labelled windows. If there are more than `most`, those outside every window are left out
+    first."""
     first = sorted(r.alerts, key=lambda alert: window_of(r, alert) is None)[:most]
     shown = [alert for alert in r.alerts if alert in first]
     lines = [paint('bold', f'{"alert":>12}  {"raised":16}  {"change instant":16} {"severity":>8}  {"before to after":>15}  labelled window')]
@@ -183,7 +184,7 @@ def table(r, paint, most):
 
 
 def verdict(r):
-    """How many labelled windows have an alert, and how many would by chance."""
+    """How many labelled windows have an alert, and how many would have one by chance."""
     length = r.times[-1] - r.times[0]
     said = []
     for number, kind in enumerate(plot.KINDS):
@@ -212,7 +213,7 @@ def main():
         return f'\033[{COLOURS[name]}m{text}\033[0m' if colour else text
 
     seen = run(options.build)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader of the output may end first
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the program that reads the output may end first
     r = recording(seen)
     scored = sum(1 for score in r.scores if score is not None)
     print('\n'.join(plot.terminal(r, options.width, paint)))

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The page, on real recordings: starts hankeld, feeds it the recordings again and again, sped up, and prints the page's address. Ends with Ctrl-C.
+"""Shows the page on real recordings: starts hankeld, feeds it recordings in a loop, faster than real time, and prints the page's address.
+Ends with Ctrl-C.
 
     scripts/page.py [--build DIR] [--port PORT] [--past POINTS] [--halls N]
 
-The recordings are those of scripts/demo.py and of a server's latency (tests/data/README.md), 5 minutes between points there, 100 ms here. Machines
-differ by where in it they begin. The points of the last minutes are fed at once, so that the page has something to show."""
+The recordings are those of scripts/demo.py and of a server's latency (tests/data/README.md), with a point every 5 minutes, fed
+every 100 ms. Each machine begins at another place of the recording. The points of the last minutes are fed at once, so that
+the page has something to show."""
 import argparse
 import csv
 import os
@@ -98,7 +100,7 @@ def main():
     wanted = sensors(options.halls)
     sys.stdout.reconfigure(line_buffering=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell has started this in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also if a shell has started this script in the background
     with tempfile.TemporaryDirectory(prefix='hankeld-page-') as folder:
         path = os.path.join(folder, 'page.conf')
         with open(path, 'w') as file:

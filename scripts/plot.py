@@ -1,6 +1,6 @@
-"""Pictures of a recording with its scores, labelled windows and alerts: for a terminal, and as SVG. Standard library only.
+"""Plots a recording with its scores, labelled windows and alerts, for a terminal and as SVG. Standard library only.
 
-A recording is a Recording below; nothing here knows where it came from."""
+A recording is a Recording below, from any source."""
 import dataclasses
 import datetime
 import html
@@ -126,7 +126,7 @@ def terminal(r, width, paint):
 
 
 def svg(r, caption):
-    """The same as a picture of 1000 x 500, to stand on light and on dark pages."""
+    """The same as an SVG of 1000 x 500, for light and dark pages."""
     left, right, width = 56, 16, 1000
     plot = width - left - right
     value_top, value_height, score_top, score_height, rows = 54, 210, 300, 84, 15

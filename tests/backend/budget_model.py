@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Model of daemon/incidents: from the alerts of a fleet of sensors to the few messages a day that people can read. Standard library only.
+"""Model of daemon/incidents: chooses from the alerts of a fleet of sensors the few messages a day that people can read. Standard library only.
 
-    budget_model.py write FILE      makes a fleet, with causes put into it, and writes its events and what the model decides"""
+    budget_model.py write FILE      makes a fleet with known causes, and writes its events and the model's decisions"""
 import sys, math, random
 from collections import OrderedDict
 
@@ -10,10 +10,10 @@ DEFAULTS = dict(
     budget=10.0,      # messages a day
     depth=.5,         # days of budget that the bucket holds (at least 3 messages)
     interval=60.0,    # seconds a point; the next four are in points
-    window=12,        # alerts so close may have one cause
+    window=12,        # alerts at most so far apart may have one cause
     hold=60,          # an incident without events for so long is closed
     longest=48,       # an incident takes in further sensors for so long
-    repeat=288,       # sensors once told are not told again for so long unless R is higher by `more`
+    repeat=288,       # a reported sensor is not reported again for so long, unless R is higher by `more`
     more=1.0,
     quiet=7.0,        # days that `false` and `expected` prolong this to
     theta=1.5,        # severity of the weakest event sent here
@@ -39,8 +39,9 @@ def poisson_tail(mu, k):
 
 
 class Tail:
-    """how often an incident whose rank score reaches R comes, a sensor and day. Forgets with a half-life: what is added weighs
-    w = 2^(age of the tail / half), so nothing need be scaled. A prior of 10^-R a block stands for what was never seen"""
+    """The rate of incidents whose rank reaches R, per sensor and day. It forgets with a half-life: an addition weighs w =
+    2^(age of the tail / half), so old entries need no scaling. A prior of 10^-R per block stands for ranks that were never
+    seen"""
     def __init__(self, p):
         self.p = p; self.h = [0.0] * BINS; self.E = 0.0; self.raises = 0.0; self.t = self.t0 = None; self.w = 1.0; self.cum = None
         self.bd = DAY / p['interval'] / p['block']                       # blocks a sensor and day
@@ -54,7 +55,7 @@ class Tail:
     def add(self, R, w): self.h[min(BINS - 1, max(0, int(R / BIN)))] += w
 
     def threshold(self, a_day, sensors):
-        """the least R that the present fleet is expected to reach at most a_day times a day"""
+        """The least R that the present fleet is expected to reach at most a_day times a day"""
         if a_day <= 0: return math.inf
         c = 0.0; lim = a_day * (self.E + self.p['prior']) / sensors
         for b in range(BINS - 1, -1, -1):
@@ -63,7 +64,8 @@ class Tail:
         return 0.0
 
     def rate(self, S):
-        """incidents a sensor and day of severity S or more: what was seen, but at least 10^-(S - theta) of all"""
+        """The rate of incidents of severity S or more, per sensor and day: the observed rate, but at least 10^-(S - theta) of
+        all"""
         if self.cum is None:
             c = 0.0; self.cum = [0.0] * BINS
             for b in range(BINS - 1, -1, -1): c += self.h[b] / self.w; self.cum[b] = c
@@ -90,7 +92,7 @@ class Fleet:
         if bad: raise TypeError('unknown parameters: %s' % bad)
         self.p = dict(DEFAULTS, **kw); self.groups = groups or {}; self.out = out or (lambda *a: None); self.keep = keep
         self.known = set(); self.size = {}; self.kids = {}     # node -> sensors below it, children
-        self.nominal = None                                    # sensors scored lately, when the caller knows (else: names seen)
+        self.nominal = None                                    # sensors scored lately, if the caller knows (otherwise: names seen)
         self.tail = Tail(self.p); self.full = max(3.0, self.p['budget'] * self.p['depth']); self.tokens = self.full / 2; self.tt = None
         self.act = {}                                          # node -> child: (first alert, severity, sensor), within the window
         self.sick = {}                                         # node -> (a sensor of its incident, time of its last newcomer)
@@ -99,7 +101,7 @@ class Fleet:
         for s in sensors: self.learn_name(s)
 
     def path(self, s):
-        """the nodes above a sensor, smallest first, with the child on the way; then its [group]s"""
+        """The nodes above a sensor, smallest first, with the child on the way; then its [group]s"""
         r = []; child = q = s
         while True:
             i = max(q.rfind('.'), q.rfind('/'), q.rfind(':'))
@@ -128,7 +130,7 @@ class Fleet:
 
     def company(self, t, s, inc):
         iv = self.p['interval']; W = self.p['window'] * iv; old = self.p['longest'] * iv; m = inc.mem[s]; nodes = self.path(s)
-        if m.raised == t and len(inc.mem) == 1:                # a node just found to suffer takes in those that follow
+        if m.raised == t and len(inc.mem) == 1:                # a node that was just found to be affected takes in the sensors that follow
             for node, _ in nodes:
                 q, last = self.sick.get(node, (None, -math.inf)); o = self.of.get(q)
                 if o is not None and o is not inc and t - last <= W and t - o.open <= old:
@@ -148,7 +150,8 @@ class Fleet:
         return inc
 
     def chance(self, node, S):
-        """log10 of the least chance, over j, that j - 1 other children of the node show S_(j) or more in the window; and its j"""
+        """The least probability (log10), over j, that j - 1 other children of the node show S_(j) or more in the window; and
+        its j"""
         n = len(self.kids[node]); each = self.size[node] / n; W = self.p['window'] * self.p['interval'] / DAY; best = 0.0; bj = 0
         for j in range(2, len(S) + 1):
             p = poisson_tail((n - 1) * (1 - math.exp(-each * self.tail.rate(S[j-1]) * W)), j - 1)
@@ -156,7 +159,7 @@ class Fleet:
         return best, bj
 
     def merge(self, t, a, b):
-        if b.id < a.id: a, b = b, a                            # the older number stays
+        if b.id < a.id: a, b = b, a                            # the incident with the older number remains
         for s, m in b.mem.items(): self.of[s] = a; a.mem[s] = m
         a.last = max(a.last, b.last); a.open = min(a.open, b.open)
         if b.company > a.company: a.company, a.node = b.company, b.node
@@ -167,18 +170,18 @@ class Fleet:
         b.closed = True; b.into = a.id; self.openq.pop(b.id, None); self.openq.move_to_end(a.id); return a
 
     def flush(self):
-        """the end of a tick: all its events are grouped, so judge the incidents they touched, the gravest first"""
+        """The end of a tick: all its events are grouped. Judges the incidents that they changed, the most severe first"""
         d = {i.id: i for i in (self.of.get(s) for s in self.dirty) if i is not None}; self.dirty.clear()
         for i in d.values(): i.S = max(m.S for m in i.mem.values())
         for i in sorted(d.values(), key=lambda i: (-self.rank(i), i.id)): self.judge(self.tt, i)
 
     def rank(self, i):
-        """the greatest severity, and what company adds beyond alpha; it never falls"""
+        """The rank: the greatest severity, and what the number of sensors adds beyond alpha; it never falls"""
         return max(i.R, i.S + min(self.p['bonus'], max(0.0, i.company + math.log10(self.p['alpha']))))
 
     def judge(self, t, i):
         R = self.rank(i)
-        if R > i.R or i.binR is None:                          # a peak counts once in the tail, and moves up as it grows
+        if R > i.R or i.binR is None:                          # an incident counts once in the tail, and moves up as its rank grows
             if i.binR is not None: self.tail.add(i.binR, -i.w)
             i.R = i.binR = R; i.w = self.tail.w; self.tail.add(R, i.w)
         if i.paged is not None:
@@ -195,7 +198,7 @@ class Fleet:
         self.out(t, 'PAGE', i, th)
 
     def feedback(self, t, i, what):
-        """here: its sensors stay silent for `quiet` days unless graver by `more`."""
+        """The incident is reported: its sensors are not reported again for `quiet` days, unless R is higher by `more`."""
         for s in i.mem: self.told[s] = (t + self.p['quiet'] * DAY, max(i.R, self.told.get(s, (0, 0))[1]))
 
     def clock(self, t):
@@ -217,7 +220,7 @@ class Fleet:
         for i in list(self.openq.values()): self.close(self.tt, i)
 
     def first(self, i):
-        """the sensor that changed first and those too close to tell: by first alert, in the window that holds most members"""
+        """The sensor that changed first, and those too close to distinguish: by first alert, in the window with most members"""
         o = sorted((m.raised, m.instant, s) for s, m in i.mem.items()); W = self.p['window'] * self.p['interval']; best = k = j = 0
         for a in range(len(o)):
             while j < len(o) and o[j][0] <= o[a][0] + W: j += 1
@@ -226,7 +229,7 @@ class Fleet:
 
 
 def fleet():
-    """names with their groups, and events (time, sensor, channel, severity, instant) of 12 days at 300 s a point"""
+    """Names with their groups, and events (time, sensor, channel, severity, instant) of 12 days at 300 s a point"""
     r = random.Random(18); iv = 300; names = [f's{i//96}.r{i//24}.m{i//6}.c{i%6}' for i in range(384)] + [f'plant/{i//4}:{i%4}' for i in range(48)] + ['alone', 's0', 's0.r1']
     groups = {n: ['hot'] if i % 29 == 0 else ['hot', 'old'] if i % 31 == 0 else [] for i, n in enumerate(names)}
     ev = []

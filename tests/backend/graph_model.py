@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""algorithm = graph, as cpu/MATHEMATICS.md defines it, in numpy and with no care for speed: writes what test_graph_recordings.py
-compares with. Shares no code with what is tested.
+"""A simple, slow model of algorithm = graph in numpy, from its definition in cpu/MATHEMATICS.md. Writes the results with which
+test_graph_recordings.py compares. Shares no code with the implementation.
 
     graph_model.py > ../data/expected_graph.txt
 
-Needs numpy. Recordings are taken as samples one interval apart, whatever their times say."""
+Needs numpy. Samples of recordings count as one interval apart, whatever their times."""
 import csv
 import os
 
@@ -43,7 +43,7 @@ def values(recording):
 
 
 def half_a_period(x, widest):
-    """The window that a sensor's first samples tell."""
+    """The window found from a sensor's first samples."""
     x = x - x.mean()
     lags = min(2 * widest + 2, len(x) // 2)
     like = np.array([x[:len(x) - lag] @ x[lag:] / (len(x) - lag) for lag in range(lags)])
@@ -55,8 +55,9 @@ def half_a_period(x, widest):
 
 
 def best_split(middle, shortest):
-    """Where the middle neighbours of all windows divide best into two parts, by the F1 score of predicting the part of each: the
-    first window of the later part, how many of it have their neighbour there, and how many of the earlier part do."""
+    """The best division of all windows into two parts, by the F1 score of predicting each window's part from its middle
+    neighbour: the first window of the later part, how many windows of the later part have their neighbour there, and how many
+    of the earlier part do."""
     live, best = len(middle), (-1, 0, 0, 0)
     own = np.arange(live)
     for s in range(shortest, live - shortest + 1):
@@ -131,7 +132,7 @@ def model(x, window, resident=1500, neighbours=3, level=0.0, roughness=0.0, shor
 
 
 def write(cases, model):
-    """The expected file: a line a case."""
+    """Writes the expected file, with one line for each case."""
     print('# recording | detector keys | alerts, point:change | scores, their mean and their largest')
     for recording, keys in cases:
         alerts, scores = model(values(recording), **keys)

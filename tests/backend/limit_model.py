@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""algorithm = limit, as cpu/MATHEMATICS.md defines it, in plain Python and with no care for speed: writes what test_limit_recordings.py
-compares with. Shares no code with what is tested.
+"""A simple, slow model of algorithm = limit in plain Python, from its definition in cpu/MATHEMATICS.md. Writes the results with
+which test_limit_recordings.py compares. Shares no code with the implementation.
 
     limit_model.py > ../data/expected_limit.txt
 
-Recordings are taken with their times, and the interval is given."""
+Recordings keep their times; the interval is given."""
 import csv
 import datetime
 import math
@@ -40,7 +40,7 @@ def recording(name, column):
 
 
 def mann_kendall(m):
-    """z, with the correction for continuity and for ties."""
+    """Mann-Kendall's z, corrected for continuity and for ties."""
     n, score = len(m), 0
     for i in range(n):
         for j in range(i + 1, n):
@@ -62,7 +62,8 @@ def quantile(x, q):
 
 
 def trend(medians, block):
-    """z, quartiles of the slopes a block, and the level where the window ends, of the medians {number: value} of the window before `block`."""
+    """z, quartiles of the slopes per block, and the level at the end of the window, from the medians {number: value} of the window
+    before `block`."""
     points = [(n - (block - BLOCKS), medians[n]) for n in sorted(medians)]
     slopes = [(b - a) / (j - i) for k, (i, a) in enumerate(points) for j, b in points[k + 1:]]
     slope = quantile(slopes, .5)
@@ -71,7 +72,7 @@ def trend(medians, block):
 
 
 def outlook(found, keys, end, length, time):
-    """(earliest, reached, latest) in ns, or None: the trend leads to no limit."""
+    """(earliest, reached, latest) in ns; None if the trend leads to no limit."""
     z, low, slope, high, level = found
     confidence = keys.get('confidence', 4)
     if 'limit' in keys and z > confidence and slope > 0:
@@ -100,7 +101,7 @@ class Window:
         return max(way * m for m in self.medians.values()) - way * median > grown / 2
 
     def close(self, block):
-        """Ends the block under way: whether the window begins anew, and its median."""
+        """Ends the current block; returns whether the window begins anew, and the block's median."""
         anew, median = False, None
         if 4 * len(self.samples) * self.interval >= self.length:
             every = 1

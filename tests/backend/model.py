@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Independent model of the whole road of one sensor: window rules, baseline, score, alerts. From the rules as written in
-cpu/rules/window.h, cpu/MATHEMATICS.md and cpu/rules/alert.h; the code shares nothing with them.
+"""Independent model of the whole road of one sensor: window rules, baseline, score, alerts. It follows the rules as described
+in cpu/rules/window.h, cpu/MATHEMATICS.md and cpu/rules/alert.h, and shares no code with them.
 
-    python3 tests/backend/model.py [NAME...]      writes tests/data/expected_NAME.csv (all of RECORDINGS, or those named)
+    python3 tests/backend/model.py [NAME...]      writes tests/data/expected_NAME.csv of all RECORDINGS, or of those named
 
 A file of expected columns begins with two comments, the recording and the detector, then has the columns score and state for every
-point and a line #event,kind,number,score behind the point that caused one; `test_recordings.py HANKEL write` then adds instants. Needs numpy; the tests read what was written.
+point and a line #event,kind,number,score after the point that caused an event; `test_recordings.py HANKEL write` then adds instants. Needs numpy; the tests read what was written.
 """
 import csv
 import datetime
@@ -90,7 +90,7 @@ class Sensor:
         self.a = self.a0
         self.started = False
         self.learned, self.spacings, self.last_time = 0, 0, None
-        self.points, self.hole, self.holes = 0, 0, 0  # accepted; how many when the last long hole, or the first point, came; such holes, close together
+        self.points, self.hole, self.holes = 0, 0, 0  # accepted points; their number at the last long hole, or at the first point; long holes close together
         self.alert = Alert(d)
 
     # --- windows
@@ -138,7 +138,7 @@ class Sensor:
             self.samples = [(x - shift, filled) for x, filled in self.samples]
 
     def take(self, time, value):
-        """state, score or None, events."""
+        """Takes a point; returns its state, its score or None, and events."""
         d = self.d
         reference = self.reference if self.started else 0.0
         if not math.isfinite(value) or abs(value - reference) > 1e30 or time < 0:
@@ -157,7 +157,7 @@ class Sensor:
         if not self.started:
             self.hole = self.points
         since = self.points - self.hole
-        bridged = self.started and since <= 20 * d['span']  # the last hole, or the beginning, is not long ago
+        bridged = self.started and since <= 20 * d['span']  # the last hole, or the beginning, is recent
         if missing > d['max_fill']:
             self.holes = self.holes + 1 if self.holes > 2 or self.holes and since <= d['span'] else 1
             self.hole = self.points
@@ -171,7 +171,7 @@ class Sensor:
             missing = 0
             events += self.alert.restart() if restarted else []
         if missing > d['max_fill'] or self.holes > 2:
-            missing = 0  # the window goes on; of an irregular sensor nothing is filled
+            missing = 0  # the window continues; nothing is filled for an irregular sensor
         sample = value - self.reference
         last = self.samples[-1][0] if self.samples else 0.0
         for i in range(1, missing + 1):
@@ -315,7 +315,7 @@ class Alert:
 
 
 def read(path):
-    """sensor name, [(time, value)]; the subset of formats that the recordings have."""
+    """Reads (sensor name, [(time, value)]), in the formats that the recordings have."""
     with open(path) as f:
         lines = f.read().splitlines()
     if lines[0][0] in '-0123456789':

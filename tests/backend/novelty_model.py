@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""An independent model of algorithm = novelty, in double and in numpy: what tests/data/expected_novelty.txt was written by.
+"""An independent model of algorithm = novelty in numpy, in double precision. It wrote tests/data/expected_novelty.txt:
 
     novelty_model.py >../data/expected_novelty.txt
 
-Written from the definition in cpu/MATHEMATICS.md, not from the C code: rings are whole histories here, minima are numpy's. The file has
-for every recording S at every 25th point and at each event, there with the highest severity since the alert was raised; test_novelty_recordings.py holds `hankel replay` against it.
+It follows the definition in cpu/MATHEMATICS.md, not the C code: rings are whole histories here, minima are numpy's. For every recording,
+the file has S at every 25th point and at each event, and at events the highest severity since the alert was raised.
+test_novelty_recordings.py compares `hankel replay` with it.
 """
 import math
 import os
@@ -28,7 +29,7 @@ COARSE = (.25, .35, .35)  # prior of the severity
 
 
 class Tail:
-    """Largest block maxima of one channel, one list; blocks begin after `late` points."""
+    """The largest block maxima of one channel, in one list; blocks begin after `late` points."""
 
     def __init__(self, late, number=0):
         self.top, self.blocks, self.block, self.late, self.number = [], 0, [], late, number
@@ -70,7 +71,7 @@ class Tail:
 
 
 def judge(distance, seen, tails, quantum):
-    """(S, severity) of a point by its distances of the three kinds; the tails learn these."""
+    """(S, severity) of a point, from its three kinds of distances; the tails learn these distances."""
     best = grave = 0.
     for c in range(3):
         if distance[c] is None:
@@ -87,7 +88,7 @@ def judge(distance, seen, tails, quantum):
 
 
 def novelty(times, values, resident, channels):
-    """(S, severity, missing before, may alert) of each point that is accepted"""
+    """(S, severity, missing before, may alert) of each accepted point"""
     longest = min(5000, resident // 2)
     lags = np.arange(100, longest + 1)
     square, mean = np.zeros(len(lags)), np.zeros(len(lags))
@@ -145,13 +146,13 @@ def novelty(times, values, resident, channels):
 
 
 class Holes:
-    """Those that follow each other within 3,000 points."""
+    """Holes that follow each other within 3,000 points."""
 
     def __init__(self):
         self.n, self.last = 0, -math.inf
 
     def begins(self, m, hole):
-        """Whether means and lags begin anew with point m."""
+        """Whether means and lags start again at point m."""
         if m - self.last >= 3000 + hole:
             self.n = 0
         if hole:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Oracle of the scores: computes them from their definitions (cpu/MATHEMATICS.md) in a way that shares nothing with the C code.
+"""Oracle of the scores: computes them from their definitions (cpu/MATHEMATICS.md), and shares nothing with the C code.
 
     python3 tests/backend/oracle.py > tests/data/oracle_scores.txt
 
-SVD-SST goes through numpy.linalg.svd of explicit Hankel matrices. IKA-SST goes through a basis of the Krylov space in 80-bit
-arithmetic (Gram-Schmidt twice, no three-term recurrence) and the operator projected on it. Needs numpy; the tests read what
-was written and need none. A case is kept only where the problem is well posed: moving the samples by 1e-13 moves the
-results by less than a hundredth of what the test allows.
+SVD-SST uses numpy.linalg.svd of explicit Hankel matrices. IKA-SST uses a basis of the Krylov space in 80-bit arithmetic
+(Gram-Schmidt twice, no three-term recurrence), and the operator projected on it. Needs numpy; the tests only read the output.
+A case is kept only if the problem is well posed: if samples change by 1e-13, results change by less than a hundredth of the
+test's tolerance.
 
 Lines of the output (words divided by blanks):
     span NAME x...                the samples that one score reads, oldest first
@@ -40,7 +40,7 @@ def random_vector(name, w):
 
 
 def krylov(apply, start, steps):
-    """Orthonormal basis of span{start, A start, ...} and the operator on it; stops early as the definition of Lanczos says."""
+    """Orthonormal basis of span{start, A start, ...} and the operator on it; stops early as Lanczos does by its definition."""
     basis = [start / np.sqrt(np.sum(start * start))]
     size, before = WIDE(0), WIDE(0)
     while True:
@@ -61,7 +61,7 @@ def krylov(apply, start, steps):
 
 
 def plain_lanczos(apply, start, steps):
-    """The three-term recurrence in double with no re-orthogonalisation: only to leave out cases in which it drifts."""
+    """The three-term recurrence in double without re-orthogonalisation, used only to leave out cases in which it drifts."""
     q, alphas, betas, before = [np.asarray(start, float)], [], [], None
     for s in range(steps):
         u = apply(q[-1])

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""algorithm = shift, as cpu/MATHEMATICS.md defines it, in numpy and with no care for speed: writes what test_graph_recordings.py
-compares with. Shares no code with what is tested.
+"""A simple, slow model of algorithm = shift in numpy, from its definition in cpu/MATHEMATICS.md. Writes the results with which
+test_graph_recordings.py compares. Shares no code with the implementation.
 
     shift_model.py > ../data/expected_shift.txt
 
-Needs numpy. Recordings are taken as samples one interval apart, whatever their times say."""
+Needs numpy. Samples of recordings count as one interval apart, whatever their times."""
 
 import numpy as np
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""algorithm = graph and shift over whole recordings: `hankel replay` against what the independent models (graph_model.py, shift_model.py)
-found.
+"""Compares `hankel replay` with algorithm = graph and shift on whole recordings with the independent models (graph_model.py,
+shift_model.py).
 
     test_graph_recordings.py HANKEL BACKEND
 
-Alerts must be raised on the same points at the same instants; as many scores, and the same mean and largest to within rounding.
-TAP on standard output."""
+Alerts must be raised on the same points with the same instants. The number of scores must be the same, and their mean and
+maximum within rounding. TAP on standard output."""
 import csv
 import os
 import subprocess
@@ -17,7 +17,7 @@ TOLERANCE = {'reference': 1e-6, 'cpu': 2e-5, 'cuda': 2e-5}
 
 
 def samples(recording, folder):
-    """The recording as bare numbers, one interval apart, as the model takes it."""
+    """Writes the recording as bare numbers, which count as one interval apart, as in the model."""
     if recording.endswith('.txt'):
         return os.path.join(DATA, recording)
     path = os.path.join(folder, 'samples.txt')
@@ -27,7 +27,7 @@ def samples(recording, folder):
 
 
 def check(hankel, backend, algorithm, line, folder):
-    """None, or what is wrong."""
+    """Returns None, or what is wrong."""
     recording, keys, alerts, numbers = (part.strip() for part in line.split('|'))
     run = subprocess.run([hankel, 'replay', '--backend', backend, '--detector', f'algorithm={algorithm},{keys}', samples(recording, folder)],
                          capture_output=True, text=True, timeout=300)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""algorithm = limit over whole recordings: `hankel replay` against what the independent model (limit_model.py) found.
+"""Compares `hankel replay` with algorithm = limit on whole recordings with the independent model (limit_model.py).
 
     test_limit_recordings.py HANKEL BACKEND
 
-The same events at the same points; the times at which the limit is reached within a thousandth of how far away they are; as many scores, and
-the same mean and largest to within rounding. And what that is worth: the three servers that age are told of at least 20 hours before the level
-stands at the limit for good, and not three days before. TAP on standard output."""
+The same events must be raised at the same points. The times at which the limit is reached may differ by a thousandth of their distance. The
+number of scores must be the same, and their mean and maximum within rounding. Also, the first alert of each of the three ageing servers
+must be raised at least 20 hours, and less than three days, before the level remains at the limit. TAP on standard output."""
 import csv
 import os
 import subprocess
@@ -18,7 +18,7 @@ AGEING = ('gpt-neo-125m', 'opt-125m', 'pythia-160m')
 
 
 def column_of(recording, column, folder):
-    """A file with the times and that column alone."""
+    """Writes a file with the times and this column only."""
     path = os.path.join(folder, 'one.csv')
     with open(os.path.join(DATA, recording)) as f, open(path, 'w') as out:
         rows = list(csv.DictReader(f))
@@ -46,7 +46,7 @@ def replay(hankel, backend, path, keys):
 
 
 def same(event, wanted):
-    """None, or what is wrong."""
+    """Returns None, or what is wrong."""
     index, kind, *times = wanted.split(':')
     if (event[0], event[2]) != (int(index), kind):
         return f'{event[2]} at {event[0]}, expected {wanted}'
@@ -75,7 +75,7 @@ def check(hankel, backend, line, folder):
 
 
 def ahead(hankel, backend, name, folder):
-    """The level where the server is at 80 % of its recording as the limit: how long before that the first alert was."""
+    """Takes the level at 80 % of a server's recording as the limit; returns how long before it the first alert was raised."""
     path = column_of(f'ageing-{name}.csv', 'used_memory', folder)
     with open(os.path.join(DATA, 'expected_limit.txt')) as f:
         keys = next(line for line in f if line.startswith(f'ageing-{name}.csv | used_memory')).split('|')[2].strip()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Whole recordings: `hankel replay` with algorithm = novelty against what the independent model (novelty_model.py) expects.
+"""Compares `hankel replay` with algorithm = novelty on whole recordings with the independent model (novelty_model.py).
 
     test_novelty_recordings.py HANKEL BACKEND
 
-S and the severity of events within 1e-3, the same events at the same points. TAP on standard output.
+The same events must be raised at the same points; S and the severity of events may differ by 1e-3. TAP on standard output.
 """
 import os
 import subprocess
@@ -11,7 +11,7 @@ import sys
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data')
 TOLERANCE = 1e-3
-ROUNDED = 5e-4  # severities are told in thousandths
+ROUNDED = 5e-4  # severities are printed in thousandths
 
 
 def s_of(score):
@@ -38,7 +38,7 @@ def replay(hankel, backend, name, threshold, resident, channels):
 
 
 def check(hankel, backend, name, threshold, resident, channels, expected):
-    """None, or what is wrong."""
+    """Returns None, or what is wrong."""
     try:
         scores, events, severities = replay(hankel, backend, name, threshold, resident, channels)
     except ValueError as e:

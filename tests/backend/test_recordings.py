@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Whole recordings: `hankel replay` against the columns that the independent model (model.py) expects.
+"""Compares `hankel replay` on whole recordings with the columns of the independent model (model.py).
 
     test_recordings.py HANKEL BACKEND
-    test_recordings.py HANKEL write     gives the events of the expected files their instants, and adds `corrected` events
+    test_recordings.py HANKEL write     adds instants and `corrected` events to the expected files
 
-States, alerts, their instants (ns) and `corrected` events must be the same, on the same points; scores within the backend's tolerance. The
-model does not estimate instants: those of the files, and the `corrected` events, are what the reference backend (plain double precision) gave
-when they were written, so a change of them, or a backend that differs, is seen, but not a mistake that all share. TAP on standard output.
+States, alerts, their instants (ns) and `corrected` events must be the same, on the same points; scores must agree within the backend's
+tolerance. The model does not estimate instants: those in the files, and the `corrected` events, came from the reference backend (plain
+double precision). So this test finds changes of instants, and backends that differ, but not an error that all share. TAP on standard
+output.
 """
 import glob
 import os
@@ -15,9 +16,9 @@ import sys
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data')
 
-# Largest difference of a score, and the mean difference. The model's columns have 7 digits; the float32 backends round, and where
-# singular values lie close together, or with no re-orthogonalisation (preset = paper), or while a float32 ring holds samples far from
-# its reference (faults.csv jumps by 1e6), rounding weighs more.
+# The largest allowed difference of a score, and of the mean. The model's columns have 7 digits, and the float32 backends round.
+# Rounding matters more if singular values are close together, without re-orthogonalisation (preset = paper), and while a float32 ring
+# holds samples far from its reference (faults.csv jumps by 1e6).
 TOLERANCE = {'reference': (1e-6, 1e-7), 'float32': (1e-3, 1e-6)}
 LOOSER = {'expected_request_latency.csv': (1e-3, 1e-5), 'expected_faults.csv': (1e-2, 1e-5)}
 
@@ -41,7 +42,7 @@ def replay(hankel, backend, recording, detector):
 
 
 def write(hankel, path):
-    """Gives the events of a file their instants, and adds those of kind `corrected`; its other lines stay."""
+    """Adds instants and `corrected` events to a file, and keeps its other lines."""
     with open(path) as f:
         lines = f.read().splitlines()
     run = replay(hankel, 'reference', lines[0][2:], lines[1][2:])
@@ -63,7 +64,7 @@ def write(hankel, path):
 
 
 def check(hankel, backend, path):
-    """None, or what is wrong."""
+    """Returns None, or what is wrong."""
     with open(path) as f:
         recording, detector = (next(f)[2:].strip() for _ in range(2))
         next(f)

@@ -62,7 +62,7 @@ def probe(feeder, scorer):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
     parser.add_argument('--seconds', type=float, default=900)
     parser.add_argument('--share', type=float, default=0.8)
     parser.add_argument('--rate', type=float, help='points a second, instead of a share')

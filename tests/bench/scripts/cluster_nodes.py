@@ -293,7 +293,7 @@ def case(text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split('\n\n', maxsplit=1)[0])
     parser.add_argument('--out')
     parser.add_argument('--windows', type=int, default=3)
     parser.add_argument('--seconds', type=float, default=2)

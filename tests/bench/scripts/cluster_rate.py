@@ -44,7 +44,7 @@ def frames_of(points, sensors):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
     parser.add_argument('--points', type=int, default=4096 * 500)
     parser.add_argument('--sensors', type=int, default=1024)
     parser.add_argument('--repeat', type=int, default=5)

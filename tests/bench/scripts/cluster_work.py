@@ -77,7 +77,7 @@ def measure(counted, broker, name, points, sensors, scorers):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
     parser.add_argument('--points', type=int, default=4096 * 50)
     parser.add_argument('--sensors', type=int, default=1024)
     parser.add_argument('--scorers', default='1,2,4')

@@ -44,7 +44,7 @@ def say(what, times, got):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    p = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
     p.add_argument('--build', required=True)
     p.add_argument('--sensors', type=int, default=1000000)
     p.add_argument('--scrapes', type=int, default=100)
