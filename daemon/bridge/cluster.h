@@ -38,6 +38,7 @@ struct hk_cluster_look {
   bool leads;          /* events: this machine does */
   uint64_t shown;      /* scores: results of other machines that were shown here, */
   uint64_t repeated;   /* and those that were known already */
+  uint64_t missed;     /* scores: messages that the broker no longer had when they were read */
   bool draining;       /* scorer with `state`: it gives its partitions away, and takes none */
 };
 

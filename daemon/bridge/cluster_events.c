@@ -155,7 +155,7 @@ static int events_greeted(struct hk_cluster *c)
   struct events *s = c->state;
   int status = c->kind->log(c->engine, HK_ENGINE_EVENTS);
   if (status == 0)
-    status = c->kind->follow(c->engine, HK_ENGINE_EVENTS, s->next);
+    status = c->kind->follow(c->engine, HK_ENGINE_EVENTS, s->next, 0);
   s->out = NULL;
   hk_confirms_begin(&s->confirms);
   s->greeting = 0;

@@ -32,15 +32,18 @@
 #define TOGETHER 8u           /* connections made in one turn */
 #define JITTER (2 * SECOND)   /* longest wait before a partition is shed for one that has too few: others may do so, too */
 #define TURN (SECOND / 10)    /* for a partition before the next one has its turn */
+#define AWAY (60 * SECOND)    /* a broker that could not be reached is not tried for a lease */
 _Static_assert(HK_ENGINE_SILENCE *SECOND > SHED + HK_ENGINE_WAIT * SECOND, "who sheds is not taken for dead");
 
 struct lease {
   struct hk_part part; /* its engine is NULL while away */
   int64_t retry;       /* ns: when to wait again */
   bool held, shed;
-  bool recalled;  /* the broker wants it back */
-  bool moved;     /* here by an operator: it is the last one to be shed for a fair share */
-  uint64_t epoch; /* while held */
+  bool recalled;   /* the broker wants it back */
+  bool moved;      /* here by an operator: it is the last one to be shed for a fair share */
+  uint32_t broker; /* that it waits over */
+  uint32_t after;  /* it waits over the broker that is so many behind the connected one in turn */
+  uint64_t epoch;  /* while held */
 };
 
 struct leases {
@@ -49,6 +52,7 @@ struct leases {
   int epoll;           /* for their connections */
   uint32_t held;
   uint32_t share, most;          /* maximum number that it may hold; and if none had too few */
+  int64_t away[HK_CLUSTER_URLS]; /* ns: until when a broker is not tried for leases */
   int64_t patience;              /* ns: until when more than `share`, and not than `most`, are kept */
   int64_t told;                  /* ns: when others were last told what it has */
   uint32_t next;                 /* the next one to connect */
@@ -108,6 +112,13 @@ static void go_away(struct hk_cluster *c, struct lease *l, int64_t pause)
     c->kind->close(l->part.engine);
   l->part.engine = NULL;
   l->retry = hk_now() + pause;
+}
+
+/* Likewise, after a failure: the next broker is tried soon, and once all were, after a while. */
+static void lease_elsewhere(struct hk_cluster *c, struct lease *l)
+{
+  l->after++;
+  go_away(c, l, l->after % c->rule.n_brokers != 0 ? AGAIN : TROUBLE);
 }
 
 /* Forgets its sensors, unless the daemon ends. */
@@ -178,6 +189,7 @@ static int take(struct hk_cluster *c, struct lease *l)
   struct hk_cluster_taken t;
   char why[HK_ENGINE_WHY];
   const int64_t begun = hk_now();
+  const struct hk_broker_address *b = &c->rule.broker[l->broker];
   int status = hk_cluster_state_take(c, s->state, l->part.partition, &t, why);
   if (status == 0)
     status = hold(c, l, &t);
@@ -185,10 +197,10 @@ static int take(struct hk_cluster *c, struct lease *l)
     snprintf(l->part.engine->why, HK_ENGINE_WHY, "%s", why);
   if (status != 0) {
     if (!hk_cluster_stops(c))
-      hk_log_peer(c->net->log, &c->quota, HK_LOG_ERROR, "cluster", "partition %" PRIu32 " cannot be taken: %s", l->part.partition,
-                  l->part.engine->why);
+      hk_log_peer(c->net->log, &c->quota, HK_LOG_ERROR, "cluster", "partition %" PRIu32 " cannot be taken over broker %s:%u: %s",
+                  l->part.partition, b->host, b->port, l->part.engine->why);
     leave(c, l);
-    go_away(c, l, TROUBLE);
+    lease_elsewhere(c, l);
     return 0;
   }
   l->held = true;
@@ -212,16 +224,29 @@ static int take(struct hk_cluster *c, struct lease *l)
 
 /* --- turns ----------------------------------------------------------------------------------------------------------------- */
 
+/* The broker to wait over: the connected one, or another if that could not read the partition's log to us. One broker of several
+ * may give leases and lack logs: a scorer that stayed with it would keep partitions from all others. */
+static uint32_t lease_broker(const struct hk_cluster *c, const struct lease *l)
+{
+  const struct leases *s = c->state;
+  const uint32_t n = c->rule.n_brokers, connected = c->broker + n - 1;
+  for (uint32_t i = 0; i < n; i++)
+    if (hk_now() >= s->away[(connected + l->after + i) % n])
+      return (connected + l->after + i) % n;
+  return connected % n;
+}
+
 static void wait_for_lease(struct hk_cluster *c, struct lease *l)
 {
   struct leases *s = c->state;
   char why[HK_ENGINE_WHY];
   struct hk_broker_engine *e;
-  const uint32_t broker = (c->broker + c->rule.n_brokers - 1) % c->rule.n_brokers; /* the connected one */
-  int status = c->kind->open(&e, &c->rule, broker, c->engine, why);
+  l->broker = lease_broker(c, l);
+  int status = c->kind->open(&e, &c->rule, l->broker, c->engine, why);
   if (status != 0) {
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "partition %" PRIu32 ": cannot wait for its lease: %s",
                 l->part.partition, why);
+    s->away[l->broker] = hk_now() + AWAY;
     l->retry = hk_now() + TROUBLE;
     return;
   }
@@ -234,7 +259,7 @@ static void wait_for_lease(struct hk_cluster *c, struct lease *l)
     return;
   hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "partition %" PRIu32 ": cannot wait for its lease: %s",
               l->part.partition, e->why);
-  go_away(c, l, TROUBLE);
+  lease_elsewhere(c, l);
 }
 
 /* Processes the events of a partition. */
@@ -262,8 +287,10 @@ static void pump(struct hk_cluster *c, struct lease *l)
     else if (e.what == HK_ENGINE_LEASED)
       status = take(c, l);
   }
-  if (status != 0)
+  if (status != 0) {
     lose(c, l, l->part.engine->why);
+    l->after++;
+  }
 }
 
 /* The number of scorers that share the partitions, and this one's share; all of them if the broker keeps shares even. */
@@ -424,8 +451,10 @@ static void lost(struct hk_cluster *c)
     while (!have_snapshots(c) && hk_now() < until)
       (void)nanosleep(&moment, NULL);
   }
-  for (uint32_t i = 0; i < c->rule.partitions; i++)
+  for (uint32_t i = 0; i < c->rule.partitions; i++) {
     lose(c, &s->lease[i], c->engine->why[0] ? c->engine->why : "the daemon ends");
+    s->lease[i].after = 0;
+  }
   s->shed = 0;
 }
 

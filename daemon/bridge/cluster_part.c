@@ -185,7 +185,7 @@ int hk_part_follow(struct hk_cluster *c, struct hk_part *part, uint64_t at)
 {
   part->wanted = hk_part_offset(at);
   part->before = at / HK_LOG_POINTS_MAX - part->wanted;
-  return c->kind->follow(part->engine, part->partition, part->wanted == 0 ? HK_ENGINE_FIRST : part->wanted);
+  return c->kind->follow(part->engine, part->partition, part->wanted == 0 ? HK_ENGINE_FIRST : part->wanted, 0);
 }
 
 /* --- messages -------------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Scores: what a machine shares of its results, and what it shows of those of others, over the log of scores.
  *
- *     subscribers here want results -> this machine joins the group of listeners, and reads the log from now on
+ *     subscribers here want results -> this machine joins the group of listeners, and reads the log from now on; after a loss of
+ *                                      the connection from the message behind the last one that it has shown
  *     others listen -> an inner connection subscribes to all results of this machine -> messages (score_message.h) -> the log
  *     the log -> results that are known already, or are ours, are left out -> loops, for their subscribers
  *
@@ -30,12 +31,15 @@
 /* What it shows. */
 struct scores_in {
   bool listens, follows;
-  uint64_t next;   /* offset of the next message; HK_ENGINE_NEXT: any */
+  uint64_t next;   /* offset of the next message; HK_ENGINE_NEXT: any that came since: */
+  int64_t since;   /* ns, wall clock: when somebody here began to listen */
+  bool asked;      /* no message has come since this connection asked for the next one */
   int64_t *last;   /* ns, by slot of the others: time of its last result */
   atomic_uint out; /* messages that loops have not released */
   int back;        /* eventfd: they have released one */
   bool owed;       /* messages are to be acknowledged once loops have released them */
   uint64_t shown, repeated, refused;
+  uint64_t missed; /* messages that the broker no longer had */
 };
 
 struct scores {
@@ -149,11 +153,27 @@ static void scores_hand_over(struct hk_cluster *c, struct hk_shown *shown)
   hk_shown_release(shown);
 }
 
+/* The first message after a request: the broker may no longer have those before it. */
+static void scores_begin_at(struct hk_cluster *c, uint64_t offset)
+{
+  struct scores_in *in = &((struct scores *)c->state)->in;
+  in->asked = false;
+  if (in->next == HK_ENGINE_NEXT || offset <= in->next)
+    return;
+  in->missed += offset - in->next;
+  hk_log(c->net->log, HK_LOG_WARNING,
+         "[cluster] scores: %" PRIu64
+         " messages of other machines were not kept until they were read; their results are not shown here",
+         offset - in->next);
+}
+
 static void scores_take(struct hk_cluster *c, const struct hk_broker_engine_event *e)
 {
   struct scores *s = c->state;
   struct hk_score_message m;
   const char *why;
+  if (s->in.asked)
+    scores_begin_at(c, e->offset);
   s->in.next = e->offset + 1;
   s->in.owed = true;
   if (hk_score_message_read(e->data, e->size, &m, &why) != 0) {
@@ -265,8 +285,12 @@ static int scores_count(struct hk_cluster *c)
   int status = 0;
   s->in.listens = scores_wanted_here(c);
   if (s->in.listens && !s->in.follows) {
-    s->in.follows = true;
-    status = c->kind->follow(c->engine, HK_ENGINE_SCORES, s->in.next);
+    s->in.follows = s->in.asked = true;
+    status = c->kind->follow(c->engine, HK_ENGINE_SCORES, s->in.next, s->in.since);
+    s->in.since = s->in.since > 0 ? s->in.since : hk_wall();
+  } else if (!s->in.listens && !s->in.follows) {
+    s->in.next = HK_ENGINE_NEXT; /* who comes later wants nothing of before */
+    s->in.since = 0;
   }
   if (status == 0 && !c->kind->count)
     all = s->in.listens + 1u; /* perhaps another one does */
@@ -291,6 +315,7 @@ static void scores_note(struct hk_cluster *c)
   c->look.shown = s->in.shown;
   c->look.repeated = s->in.repeated;
   c->look.refused = s->in.refused;
+  c->look.missed = s->in.missed;
   pthread_mutex_unlock(&c->lock);
   atomic_store(&c->self.unsent, s->out.fd >= 0 || s->out.n > 0);
 }

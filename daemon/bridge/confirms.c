@@ -19,7 +19,6 @@ bool hk_confirms_take(struct hk_confirms *c, const struct hk_broker_engine_event
   const uint64_t low = c->low;
   if (e->number < low || e->number > c->sent)
     return false;
-  c->progress = hk_now();
   for (uint64_t i = e->all ? low : e->number; i <= e->number; i++) {
     bool *confirmed = &c->confirmed[i % HK_CONFIRMS_MAX];
     if (!*confirmed && each)
@@ -28,6 +27,8 @@ bool hk_confirms_take(struct hk_confirms *c, const struct hk_broker_engine_event
   }
   for (; c->low <= c->sent && c->confirmed[c->low % HK_CONFIRMS_MAX]; c->low++)
     c->confirmed[c->low % HK_CONFIRMS_MAX] = false;
+  if (c->low != low)
+    c->progress = hk_now();
   return c->low != low;
 }
 
@@ -37,6 +38,6 @@ int hk_confirms_check(struct hk_confirms *c, bool blocked, char why[HK_ENGINE_WH
     c->progress = hk_now();
   if (hk_now() - c->progress <= PATIENCE)
     return 0;
-  snprintf(why, HK_ENGINE_WHY, "it has confirmed no message for 10 s");
+  snprintf(why, HK_ENGINE_WHY, "it has not confirmed a message for 10 s");
   return -ETIMEDOUT;
 }

@@ -12,7 +12,7 @@
 struct hk_confirms {
   uint64_t sent;                   /* messages on this connection, numbered from 1 */
   uint64_t low;                    /* all before this one are confirmed */
-  int64_t progress;                /* ns, hk_now: when a message was last confirmed, or none was unconfirmed */
+  int64_t progress;                /* ns, hk_now: when the oldest message was last confirmed, or none was unconfirmed */
   bool confirmed[HK_CONFIRMS_MAX]; /* for numbers from `low` on, modulo HK_CONFIRMS_MAX */
 };
 
@@ -29,8 +29,9 @@ static inline uint32_t hk_confirms_open(const struct hk_confirms *c)
 bool hk_confirms_take(struct hk_confirms *confirms, const struct hk_broker_engine_event *event,
                       void (*each)(void *arg, uint64_t number), void *arg);
 
-/* Checks that the broker confirms messages, while it is not blocked. Returns 0; -ETIMEDOUT, with the reason: it has confirmed
- * none for 10 s (RabbitMQ may forget messages that arrive while a stream starts), and all are to be published again. */
+/* Checks that the broker confirms the oldest message, while it is not blocked. Returns 0; -ETIMEDOUT, with the reason: that was
+ * missing for 10 s, whatever else was confirmed (RabbitMQ may forget messages that arrive while a stream starts), and all are to
+ * be published again. */
 int hk_confirms_check(struct hk_confirms *confirms, bool blocked, char why[HK_ENGINE_WHY]);
 
 #endif

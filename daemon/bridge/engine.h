@@ -106,9 +106,9 @@ struct hk_broker_engine_kind {
   int (*publish)(struct hk_broker_engine *engine, uint32_t partition, const void *data, size_t size);
   /* Requests messages of a partition from an offset on, HK_ENGINE_FIRST or HK_ENGINE_NEXT; once for each partition. If that
    * offset no longer exists, they begin with the next existing one, or, where the log was made anew, with its first: the user
-   * looks at the offset.
-   */
-  int (*follow)(struct hk_broker_engine *engine, uint32_t partition, uint64_t offset);
+   * looks at the offset. since: with HK_ENGINE_NEXT, messages that came from this time on, ns, wall clock, and perhaps some of
+   * just before, if the kind of broker can find them; 0: from now on. */
+  int (*follow)(struct hk_broker_engine *engine, uint32_t partition, uint64_t offset, int64_t since);
   /* Waits for the lease of a partition, after earlier requests; LEASED reports it. Once on a connection, which is used for no
    * other partition. */
   int (*lease)(struct hk_broker_engine *engine, uint32_t partition);

@@ -317,8 +317,9 @@ static int kafka_publish(struct hk_broker_engine *e, uint32_t partition, const v
   return kafka_lost(k, "a message is not taken", rd_kafka_err2str(rd_kafka_last_error()));
 }
 
-static int kafka_follow(struct hk_broker_engine *e, uint32_t partition, uint64_t offset)
+static int kafka_follow(struct hk_broker_engine *e, uint32_t partition, uint64_t offset, int64_t since)
 {
+  (void)since; /* times are not looked up */
   static const uint64_t one = 1;
   struct kafka *k = kafka_of(e), *main = k->beside ? k->beside : k;
   const enum topic t = topic_of(partition);

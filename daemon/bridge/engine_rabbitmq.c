@@ -6,7 +6,6 @@
  *  - A message for a missing queue is confirmed. So messages are published as mandatory: then such a message is returned before
  *    that, and the connection counts as lost: the next one makes the queue again.
  *  - A stream whose arguments differ from the requested ones is refused (406), and the answer names the argument.
- *  - Consumers of a stream need a limit of unacknowledged messages; acknowledging moves no position.
  *  - The lease of a partition is the only message of a queue, NAME.lease.PARTITION, of which one consumer at a time gets messages
  *    (x-single-active-consumer): the holder never acknowledges it, and when the holder's connection is closed it goes to the
  *    consumer that has waited for longest. With several leases on a connection that takes some 20 s, with one some 10 ms. Each
@@ -18,11 +17,10 @@
  * number that they have on the channel; the new leader takes all whose number on the stream is not greater for messages that it
  * has, and confirms them without keeping them (seen in 3.10.8). So each stream that is published to has a channel of its own,
  * where the two numbers are one.
- *  - Whoever asks for an offset that a stream does not have yet waits for it, and hears nothing of earlier ones. So a stream that
- * was deleted and made anew keeps silent until it is as long as the old one: see WATCH.
+ *  - What concerns the reading of streams stands in engine_rabbitmq_follow.h.
  *  - A broker without memory or disk stops reading. It reports that to clients that support it (connection.blocked), once
  *    something was sent. */
-#include "daemon/bridge/engine_rabbitmq_connection.h"
+#include "daemon/bridge/engine_rabbitmq_follow.h"
 #include "daemon/bridge/engine_rabbitmq_queues.h"
 #include "daemon/bridge/engine_rabbitmq_socket.h"
 
@@ -74,7 +72,7 @@ static void rabbitmq_close(struct hk_broker_engine *e)
   if (r->amqp)
     (void)amqp_destroy_connection(r->amqp); /* closes the socket without waiting */
   free(r->message.body);
-  free(r->watch);
+  free(r->followed);
   free(r->out);
   free(r);
 }
@@ -129,13 +127,6 @@ static int rabbitmq_fd(const struct hk_broker_engine *e)
 
 /* --- logs ------------------------------------------------------------------------------------------------------------------ */
 
-static amqp_bytes_t name_of(const struct hk_rabbitmq *r, uint32_t partition, char name[HK_RABBITMQ_NAME])
-{
-  snprintf(name, HK_RABBITMQ_NAME, "%s%s%s", r->rule->name, partition >= HK_ENGINE_SCORES ? "." : ".points.",
-           hk_rabbitmq_tag(partition, (char[16]){ 0 }));
-  return amqp_cstring_bytes(name);
-}
-
 static int rabbitmq_log(struct hk_broker_engine *e, uint32_t partition)
 {
   struct hk_rabbitmq *r = hk_rabbitmq_of(e);
@@ -146,7 +137,7 @@ static int rabbitmq_log(struct hk_broker_engine *e, uint32_t partition)
                                    hk_rabbitmq_word("x-max-age", scores ? "600s" : age),
                                    hk_rabbitmq_number("x-stream-max-segment-size-bytes", SEGMENT),
                                    hk_rabbitmq_number("x-max-length-bytes", 4 * SEGMENT) };
-  if (hk_rabbitmq_declare(r, name_of(r, partition, name), entries, scores ? 4 : 3) != NULL)
+  if (hk_rabbitmq_declare(r, hk_rabbitmq_stream(r, partition, name), entries, scores ? 4 : 3) != NULL)
     return 0;
   snprintf(what, sizeof what, "stream %s", name);
   return hk_rabbitmq_reply(r, what, amqp_get_rpc_reply(r->amqp));
@@ -178,7 +169,8 @@ static int rabbitmq_publish(struct hk_broker_engine *e, uint32_t partition, cons
   const int status = own ? rabbitmq_channel(r, partition, &channel) : 0;
   if (own && status == 0)
     r->out[partition].number = r->sent;
-  return status == 0 ? hk_rabbitmq_send(r, channel, name_of(r, partition, name), (amqp_bytes_t){ size, (void *)(uintptr_t)data })
+  return status == 0 ? hk_rabbitmq_send(r, channel, hk_rabbitmq_stream(r, partition, name),
+                                        (amqp_bytes_t){ size, (void *)(uintptr_t)data })
                      : status;
 }
 
@@ -193,97 +185,6 @@ static void rabbitmq_confirmed(const struct hk_rabbitmq *r, amqp_channel_t chann
   out->what = HK_ENGINE_CONFIRMED;
   out->number = own ? r->out[partition].number : m->delivery_tag;
   out->all = !own && m->multiple;
-}
-
-/* --- watches -----------------------------------------------------------------------------------------------------------------
- * While a followed stream is silent, a second consumer reads its end, WATCH PARTITION. All messages before the wanted offset were
- * read before, so they were sent before: one of them that was sent after we asked, by clocks that agree within SKEW, is of a
- * stream that was made anew, and this is read from its first message on. What the end has at first was perhaps sent by gateways
- * whose clocks are ahead, so it is no sign: a message must also come well behind the first. Requests are sent without waiting for
- * answers. */
-
-#define WATCH "watch "
-#define SKEW 2000000000ll    /* ns; and times have seconds only */
-#define AT_ONCE 1000000000ll /* ns: within it comes what a stream's end has at first */
-
-static int watch_cancel(struct hk_rabbitmq *r, const char *tag)
-{
-  amqp_basic_cancel_t m = { .consumer_tag = amqp_cstring_bytes(tag), .nowait = 1 };
-  return hk_rabbitmq_status(r, "", amqp_send_method(r->amqp, HK_RABBITMQ_CHANNEL, AMQP_BASIC_CANCEL_METHOD, &m));
-}
-
-static int watch_consume(struct hk_rabbitmq *r, uint32_t partition, const char *tag, const char *from)
-{
-  char name[HK_RABBITMQ_NAME];
-  amqp_table_entry_t offset = hk_rabbitmq_word("x-stream-offset", from);
-  amqp_basic_consume_t m = {
-    .queue = name_of(r, partition, name), .consumer_tag = amqp_cstring_bytes(tag), .nowait = 1, .arguments = { 1, &offset }
-  };
-  return hk_rabbitmq_status(r, "", amqp_send_method(r->amqp, HK_RABBITMQ_CHANNEL, AMQP_BASIC_CONSUME_METHOD, &m));
-}
-
-static const char *watch_tag(uint32_t partition, char tag[24])
-{
-  snprintf(tag, 24, WATCH "%" PRIu32, partition);
-  return tag;
-}
-
-static int watch_begin(struct hk_rabbitmq *r, uint32_t partition, uint64_t wanted)
-{
-  char tag[24];
-  if (!r->watch)
-    r->watch = calloc(r->rule->partitions, sizeof *r->watch);
-  if (!r->watch)
-    return hk_rabbitmq_lost(r, "", "no memory");
-  r->watch[partition] = (struct hk_rabbitmq_watch){ .watches = true, .wanted = wanted, .since = hk_wall() };
-  return watch_consume(r, partition, watch_tag(partition, tag), "last");
-}
-
-/* A message of the log has come, or the log is known to be another one. */
-static int watch_end(struct hk_rabbitmq *r, uint32_t partition)
-{
-  char tag[24];
-  if (!r->watch || partition >= r->rule->partitions || !r->watch[partition].watches)
-    return 0;
-  r->watch[partition].watches = false;
-  return watch_cancel(r, watch_tag(partition, tag));
-}
-
-/* A message of the watch has come. */
-static int watch_look(struct hk_rabbitmq *r, const struct hk_rabbitmq_message *m)
-{
-  char tag[16];
-  struct hk_rabbitmq_watch *w = r->watch ? &r->watch[m->partition] : NULL;
-  int status = hk_rabbitmq_status(r, "", amqp_basic_ack(r->amqp, HK_RABBITMQ_CHANNEL, m->tag, 0));
-  if (status != 0 || !w || !w->watches)
-    return status;
-  if (w->begun == 0)
-    w->begun = hk_now();
-  if (hk_now() - w->begun <= AT_ONCE && m->sent > w->since)
-    w->since = m->sent;
-  if (m->offset >= w->wanted || m->sent <= w->since + SKEW)
-    return 0;
-  status = watch_end(r, m->partition);
-  if (status == 0)
-    status = watch_cancel(r, hk_rabbitmq_tag(m->partition, tag));
-  return status == 0 ? watch_consume(r, m->partition, tag, "first") : status;
-}
-
-static int rabbitmq_follow(struct hk_broker_engine *e, uint32_t partition, uint64_t offset)
-{
-  struct hk_rabbitmq *r = hk_rabbitmq_of(e);
-  char name[HK_RABBITMQ_NAME], tag[16], what[HK_RABBITMQ_NAME + 8];
-  amqp_table_entry_t from = offset == HK_ENGINE_FIRST  ? hk_rabbitmq_word("x-stream-offset", "first")
-                            : offset == HK_ENGINE_NEXT ? hk_rabbitmq_word("x-stream-offset", "next")
-                                                       : hk_rabbitmq_number("x-stream-offset", (int64_t)offset);
-  const amqp_table_t arguments = { 1, &from };
-  const amqp_bytes_t queue = name_of(r, partition, name);
-  if (amqp_basic_consume(r->amqp, HK_RABBITMQ_CHANNEL, queue, amqp_cstring_bytes(hk_rabbitmq_tag(partition, tag)), 0, 0, 0,
-                         arguments) != NULL)
-    return offset > 0 && offset <= HK_ENGINE_OFFSET_MOST && partition < r->rule->partitions ? watch_begin(r, partition, offset)
-                                                                                            : 0;
-  snprintf(what, sizeof what, "stream %s", name);
-  return hk_rabbitmq_reply(r, what, amqp_get_rpc_reply(r->amqp));
 }
 
 /* --- events ---------------------------------------------------------------------------------------------------------------- */
@@ -306,18 +207,19 @@ static int begin_message(struct hk_rabbitmq *r, const amqp_basic_deliver_t *d)
 {
   const amqp_bytes_t tag = d->consumer_tag;
   struct hk_rabbitmq_message *m = &r->message;
-  const size_t watch = sizeof WATCH - 1;
-  const bool watched = tag.len > watch && memcmp(tag.bytes, WATCH, watch) == 0;
+  const size_t watch = sizeof HK_RABBITMQ_WATCH - 1;
+  const bool watched = tag.len > watch && memcmp(tag.bytes, HK_RABBITMQ_WATCH, watch) == 0;
   const size_t from = watched ? watch : 0;
+  const amqp_bytes_t log = { tag.len - from, (char *)tag.bytes + from };
   m->kind = watched                                      ? HK_RABBITMQ_WATCHED
             : r->waits && is_tag(tag, HK_RABBITMQ_LEASE) ? HK_RABBITMQ_TOKEN
             : r->mail && is_tag(tag, HK_RABBITMQ_MAIL)   ? HK_RABBITMQ_LETTER
                                                          : HK_RABBITMQ_OF_LOG;
   m->partition = m->kind == HK_RABBITMQ_TOKEN    ? r->lease
                  : m->kind == HK_RABBITMQ_LETTER ? 0
-                 : is_tag(tag, "events")         ? HK_ENGINE_EVENTS
-                 : is_tag(tag, "scores")         ? HK_ENGINE_SCORES
-                                                 : partition_of_tag((const char *)tag.bytes + from, tag.len - from);
+                 : is_tag(log, "events")         ? HK_ENGINE_EVENTS
+                 : is_tag(log, "scores")         ? HK_ENGINE_SCORES
+                                                 : partition_of_tag(log.bytes, log.len);
   if (m->partition >= r->rule->partitions && m->partition < HK_ENGINE_SCORES)
     return hk_rabbitmq_lost(r, "", "it sends messages of a log that was not asked for");
   m->tag = d->delivery_tag;
@@ -389,12 +291,14 @@ static int end_message(struct hk_rabbitmq *r, struct hk_broker_engine_event *out
   m->delivers = false;
   out->partition = m->partition;
   if (m->kind == HK_RABBITMQ_WATCHED)
-    return watch_look(r, m);
+    return hk_rabbitmq_watched(r, m);
   if (m->kind == HK_RABBITMQ_TOKEN && r->leased)
+    return hk_rabbitmq_status(r, "", amqp_basic_ack(r->amqp, HK_RABBITMQ_CHANNEL, m->tag, 0));
+  if (m->kind == HK_RABBITMQ_OF_LOG && hk_rabbitmq_repeats(r, m))
     return hk_rabbitmq_status(r, "", amqp_basic_ack(r->amqp, HK_RABBITMQ_CHANNEL, m->tag, 0));
   out->what = what[m->kind];
   if (m->kind == HK_RABBITMQ_OF_LOG) {
-    status = watch_end(r, m->partition);
+    status = hk_rabbitmq_heard(r, m);
     if (r->n_owed < HK_RABBITMQ_AHEAD)
       r->owed[r->n_owed++] = m->tag;
   }
@@ -445,7 +349,7 @@ static int rabbitmq_next(struct hk_broker_engine *e, struct hk_broker_engine_eve
     amqp_maybe_release_buffers(r->amqp);
     int status = amqp_simple_wait_frame_noblock(r->amqp, &f, &now);
     if (status != AMQP_STATUS_OK)
-      return status == AMQP_STATUS_TIMEOUT ? 0 : hk_rabbitmq_status(r, "", status);
+      return status == AMQP_STATUS_TIMEOUT ? hk_rabbitmq_ask_again(r) : hk_rabbitmq_status(r, "", status);
     if (f.frame_type == AMQP_FRAME_METHOD)
       status = method_came(r, f.channel, &f.payload.method, out);
     else if (f.frame_type == AMQP_FRAME_HEADER && r->message.delivers)
@@ -479,7 +383,7 @@ const struct hk_broker_engine_kind hk_engine_rabbitmq = { .name = "rabbitmq",
                                                           .fd = rabbitmq_fd,
                                                           .log = rabbitmq_log,
                                                           .publish = rabbitmq_publish,
-                                                          .follow = rabbitmq_follow,
+                                                          .follow = hk_rabbitmq_follow,
                                                           .lease = hk_rabbitmq_lease,
                                                           .count = hk_rabbitmq_count,
                                                           .mailbox = hk_rabbitmq_mailbox,

@@ -73,6 +73,14 @@ const char *hk_rabbitmq_tag(uint32_t partition, char tag[16])
   return partition == HK_ENGINE_EVENTS ? "events" : partition == HK_ENGINE_SCORES ? "scores" : tag;
 }
 
+amqp_bytes_t hk_rabbitmq_stream(const struct hk_rabbitmq *r, uint32_t partition, char name[HK_RABBITMQ_NAME])
+{
+  char tag[16];
+  snprintf(name, HK_RABBITMQ_NAME, "%s%s%s", r->rule->name, partition >= HK_ENGINE_SCORES ? "." : ".points.",
+           hk_rabbitmq_tag(partition, tag));
+  return amqp_cstring_bytes(name);
+}
+
 amqp_table_entry_t hk_rabbitmq_word(const char *key, const char *value)
 {
   return (amqp_table_entry_t){ amqp_cstring_bytes(key),

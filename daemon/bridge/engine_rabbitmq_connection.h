@@ -23,10 +23,15 @@ enum hk_rabbitmq_kind {
   HK_RABBITMQ_RETURNED
 };
 
-/* A followed log of which no message has come yet: perhaps it is another one than that whose offset was asked for. */
-struct hk_rabbitmq_watch {
-  bool watches;
-  int64_t begun;   /* ns, hk_now, when its first message came; 0: none did */
+/* A log that is read (engine_rabbitmq_follow.h). */
+struct hk_rabbitmq_followed {
+  bool follows;
+  uint64_t next;   /* offset of the next message; before the first one what was asked for */
+  int64_t asked;   /* ns, wall clock: messages that came from then on are wanted, if next is HK_ENGINE_NEXT */
+  int64_t heard;   /* ns, hk_now: when a message came, or it was asked for */
+  uint64_t again;  /* the offset that was asked for again; UINT64_MAX: none was */
+  bool watches;    /* no message has come yet: perhaps it is another log than that whose offset was asked for */
+  int64_t begun;   /* ns, hk_now, when the first message of the watch came; 0: none did */
   uint64_t wanted; /* offset */
   int64_t since;   /* ns, wall clock: a message that was sent later, and has an earlier offset, is of another log */
 };
@@ -54,11 +59,12 @@ struct hk_rabbitmq {
   struct hk_broker_engine engine;
   const struct hk_cluster_rule *rule;
   amqp_connection_state_t amqp;
-  struct hk_rabbitmq_message message; /* the last one */
-  struct hk_rabbitmq_watch *watch;    /* by partition; NULL: none was followed from an offset on */
-  struct hk_rabbitmq_out *out;        /* by partition; NULL: nothing was published to any */
-  uint64_t sent;                      /* published messages */
-  uint32_t lease;                     /* partition whose lease is waited for, if `waits` */
+  struct hk_rabbitmq_message message;    /* the last one */
+  struct hk_rabbitmq_followed *followed; /* partitions, then scores, events; NULL: none was followed */
+  int64_t looked;                        /* ns, hk_now: when it was last looked which of them are silent */
+  struct hk_rabbitmq_out *out;           /* by partition; NULL: nothing was published to any */
+  uint64_t sent;                         /* published messages */
+  uint32_t lease;                        /* partition whose lease is waited for, if `waits` */
   bool waits;
   bool leased; /* we hold the lease */
   bool mail;   /* it has a mailbox */
@@ -92,5 +98,7 @@ const amqp_queue_declare_ok_t *hk_rabbitmq_declare(struct hk_rabbitmq *r, amqp_b
 int hk_rabbitmq_send(struct hk_rabbitmq *r, amqp_channel_t channel, amqp_bytes_t queue, amqp_bytes_t body);
 /* End of the name of a stream or lease, and tag of its consumer. */
 const char *hk_rabbitmq_tag(uint32_t partition, char tag[16]);
+/* The name of a log's stream. */
+amqp_bytes_t hk_rabbitmq_stream(const struct hk_rabbitmq *r, uint32_t partition, char name[HK_RABBITMQ_NAME]);
 
 #endif

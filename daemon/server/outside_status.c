@@ -140,8 +140,8 @@ static void cluster_shares(struct hk_buffer *out, struct hk_cluster *scores)
     hk_buffer_print(out,
                     ",\"scores\":{\"state\":\"%s\",\"listeners\":%" PRIu32 ",\"shared\":%" PRIu64 ",\"lost\":%" PRIu64
                     ",\"waiting\":%" PRIu32 ",\"shown\":%" PRIu64 ",\"repeated\":%" PRIu64 ",\"refused\":%" PRIu64
-                    ",\"bad\":%" PRIu64 "}",
-                    cluster_state(&l), l.members, l.points, l.lost, l.waiting, l.shown, l.repeated, l.refused, l.bad);
+                    ",\"missed\":%" PRIu64 ",\"bad\":%" PRIu64 "}",
+                    cluster_state(&l), l.members, l.points, l.lost, l.waiting, l.shown, l.repeated, l.refused, l.missed, l.bad);
 }
 
 /* where: with who scores which partition. */

@@ -41,6 +41,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import brokers
 import harness
 import rabbit
+from cluster_watch import Watch
 from harness import SECOND, START
 
 FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
@@ -50,53 +51,6 @@ KEYS = 'threads = 1\nloops = 1\nmax_ahead = off\nsnapshot = 2s\n'
 PATIENCE = 240  # s for a recovery
 ALONE = 30  # s that two of three brokers are given to take over from the third
 GROUPS = 61000  # groups of processes, by which links are cut
-
-
-class Watch:
-    """Results of all scorers of the run, also ended ones."""
-
-    def __init__(self):
-        self.lock, self.scores, self.events, self.wrong = threading.Lock(), {}, {}, []
-        self.last = {}  # by sensor: time of the latest point that has a result
-        self.repeated, self.elsewhere = 0, set()  # results that a gateway has shown
-
-    def follow(self, daemon, once=False):
-        """Subscribes until the daemon ends. once: the daemon shows the results of others, each once."""
-        c = daemon.client()
-        c.subscribe()
-        threading.Thread(target=self._run, args=(c, set() if once else None), daemon=True).start()
-
-    def _run(self, c, once):
-        c.socket.settimeout(None)
-        with contextlib.suppress(harness.Closed, OSError), c:
-            while True:
-                kind, _, payload = c.receive()
-                c.keep(kind, payload)
-                with self.lock:
-                    self._take(c, once)
-
-    def _take(self, c, once):
-        for s, t, _, score, state in c.results:
-            if once is not None and (s, t) in once:
-                self.wrong.append(('shown twice', s, t, score, state))
-            if once is not None:
-                once.add((s, t))
-                self.elsewhere.add((s, t))
-            self.last[s] = max(self.last.get(s, 0), t)
-            if state == 'late':
-                continue
-            self.repeated += (s, t) in self.scores
-            if self.scores.setdefault((s, t), (score, state)) != (score, state):
-                self.wrong.append(('score', s, t, self.scores[s, t], (score, state)))
-        for name, number, kind, at, _, instant, score, _, _ in c.events:
-            if self.events.setdefault((f'{name}:{number}', kind), (at, instant, score)) != (at, instant, score):
-                self.wrong.append(('event', name, number, kind))
-        c.results.clear()
-        c.events.clear()
-
-    def reached(self):
-        with self.lock:
-            return dict(self.last)
 
 
 class Feeder(threading.Thread):
@@ -165,10 +119,11 @@ class Rig:
         d = harness.Daemon(harness.section('all', '*', DETECTOR) + f'[cluster]\nurl = {url}\nname = rig\npartitions = 8\nrole = {role}\n{keys}', keys=daemon_keys,
                            limits=(lambda: os.setgid(group)) if self.brokers else None)
         d.group = group
+        d.name = f'{role} {self.started}'
         if role == 'gateway':
-            self.watch.follow(d, once=True)
+            self.watch.follow(d, d.name)
         self.daemons.append(d)
-        self.logs.append((f'{role} {self.started}', d.lines))
+        self.logs.append((d.name, d.lines))
         return d
 
     def scorer(self):
@@ -394,7 +349,9 @@ class Rig:
             begin = time.monotonic()
             took = kind() or self.recovered(self.feeder.row + 1, begin)
             self.took.setdefault(kind.__name__, []).append(took)
-            print(f'{kind.__name__}: {took:.1f} s, row {self.feeder.row}, {len(self.watch.wrong)} wrong', flush=True)
+            if self.brokers:
+                self.brokers.heal()
+            print(f'{time.strftime("%H:%M:%S")} {kind.__name__}: {took:.1f} s, row {self.feeder.row}, {len(self.watch.wrong)} wrong', flush=True)
             if self.watch.wrong:
                 break
         self.feeder.end = True
@@ -425,11 +382,16 @@ class Rig:
             took.sort()
             print(f'{name}: {len(took)} times, next score of all sensors after {took[len(took) // 2]:.1f} s (median), {took[-1]:.1f} s (worst)')
         print(f'{sum(map(len, self.took.values()))} faults, {len(expected)} points, {self.watch.repeated} seen twice, {len(expected) - len(seen)} unseen, '
-              f'{len(events)} events, {len(missing)} of them unseen, {len(wrong)} wrong, {len(expected) - len(self.watch.elsewhere)} not shown by any gateway, {self.feeder.connections} connections of the feeder')
+              f'{len(events)} events, {len(missing)} of them unseen, {len(wrong)} wrong, {self.feeder.connections} connections of the feeder')
         if self.brokers:
-            print(f'{self.needed} times the two other brokers did not take over within {ALONE} s, until the third was back; {self.brokers.restarts} times a broker had to be restarted, since it did not find the others again')
+            print(f'{self.needed} times the two other brokers did not take over within {ALONE} s, until the third was back; {self.brokers.restarts} times a broker had to be restarted, since it did not find the others again, '
+                  f'{self.brokers.healed} times since it said that it was cut off from them')
         for w in wrong[:10] + missing[:5]:
             print('WRONG' if w in wrong else 'unseen event', w)
+        for d in self.daemons:
+            if d.name in self.watch.shown:
+                self.watch.tell_lacking(d.name, expected)
+                print('   ', d.status()['cluster']['scores'])
         if wrong:
             self.tell(expected, seen)
         return bool(wrong)

@@ -1,0 +1,114 @@
+"""Brokers that fail in part, for test_cluster.py: they give leases and lack logs, or send nothing more of a log. A program between the daemon and
+a real broker passes frames on, and brings the faults that brokers of several were seen to have."""
+import contextlib
+import socket
+import struct
+import threading
+
+import rabbit
+from cluster_machines import PARTITIONS, Cluster, Feeder
+from harness import until
+
+CONSUME, DELIVER = (60, 20), (60, 60)
+
+
+class Between:
+    """lacks: closes each connection that asks for a log of points. stall(): nothing comes any more to consumers that there are."""
+
+    def __init__(self, broker, lacks=False):
+        self.broker, self.lacks, self.refused = broker, lacks, 0
+        self.stalled, self.consumers, self.lock = set(), set(), threading.Lock()  # (connection, tag)
+        self.leaves_out = set()  # connections whose last message is left out
+        self.listener = socket.create_server(('127.0.0.1', 0))
+        self.address = f'127.0.0.1:{self.listener.getsockname()[1]}'
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        number = 0
+        with contextlib.suppress(OSError):
+            while True:
+                ends = self.listener.accept()[0], socket.create_connection((self.broker.address, self.broker.port))
+                number += 1
+                for a, b, frame in (*ends, self.asked), (*ends[::-1], self.answered):
+                    threading.Thread(target=self.carry, args=(a, b, frame, number), daemon=True).start()
+
+    def carry(self, a, b, frame, number):
+        """Passes on what `frame` says yes to, frame by frame; a protocol header has the length of one without content."""
+        with contextlib.suppress(OSError, EOFError), a.makefile('rb') as f:
+            while True:
+                head = f.read(7)
+                more = 1 if head[:4] == b'AMQP' else struct.unpack('>I', head[3:])[0] + 1 if len(head) == 7 else 0
+                rest = f.read(more)
+                if not rest or len(rest) < more:
+                    break
+                if frame(number, head[0], rest):
+                    b.sendall(head + rest)
+        for s in (a, b):
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_RDWR)
+
+    def asked(self, number, kind, payload):
+        if kind != 1 or struct.unpack_from('>HH', payload) != CONSUME:
+            return True
+        queue, rest = payload[7:7 + payload[6]], payload[7 + payload[6]:]
+        with self.lock:
+            self.consumers.add((number, rest[1:1 + rest[0]]))
+            self.stalled.discard((number, rest[1:1 + rest[0]]))
+        if self.lacks and b'.points.' in queue:
+            self.refused += 1
+            raise EOFError
+        return True
+
+    def answered(self, number, kind, payload):
+        """Leaves out messages to stalled consumers: a method, a header and bodies each, one after the other on the only channel with consumers."""
+        if kind == 1:
+            tag = payload[5:5 + payload[4]] if struct.unpack_from('>HH', payload) == DELIVER else None
+            with self.lock:
+                (self.leaves_out.add if (number, tag) in self.stalled else self.leaves_out.discard)(number)
+        return kind not in (1, 2, 3) or number not in self.leaves_out
+
+    def stall(self, tags):
+        with self.lock:
+            self.stalled = {c for c in self.consumers if c[1] in tags}
+
+
+class TestOutages(Cluster):
+    def between(self, **how):
+        b = Between(self.broker, **how)
+        self.addCleanup(b.listener.close)
+        return b
+
+    def test_a_broker_that_lacks_logs(self):
+        """Leases come over it, and the logs of their partitions do not: the scorer reads them over the next broker."""
+        bad = self.between(lacks=True)
+        gateway, scorer = self.start('gateway'), self.start('scorer', f'state = shared:{self.folder}\n', url=f'amqp://{bad.address}, {self.broker.url}')
+        until(lambda: self.of(scorer)['partitions'] == PARTITIONS, 'the partitions', rabbit.START)
+        self.assertTrue(bad.refused >= PARTITIONS and any(f'cannot be taken over broker {bad.address}: ' in line for line in scorer.log), scorer.log)
+        f = Feeder('f', self.values)
+        f.connect(gateway)
+        f.send(600)
+        f.wait(600)
+        self.scored(scorer, 600)
+        f.client.close()
+
+    def test_a_broker_that_sends_nothing_more(self):
+        """A log that falls silent is asked for again: each point is scored once, and a gateway shows each score once."""
+        bad = self.between()
+        gateway, scorer = (self.start(role, keys, url=f'amqp://{bad.address}') for role, keys in (('gateway', ''), ('scorer', f'state = shared:{self.folder}\n')))
+        until(lambda: self.of(scorer)['partitions'] == PARTITIONS, 'the partitions', rabbit.START)
+        with gateway.client() as c:
+            c.subscribe()
+            self.heard(scorer)
+            f = Feeder('f', self.values)
+            f.connect(gateway)
+            f.send(600)
+            f.wait(600)
+            until(lambda: c.drain(0.05) or len(c.results) == 600, 'the first scores', rabbit.START)
+            bad.stall([b'scores', *(b'%d' % i for i in range(PARTITIONS))])
+            f.send(1200)
+            f.wait(1200)
+            until(lambda: c.drain(0.05) or len(c.results) >= 1200, 'the scores', rabbit.START)
+            self.assertEqual({(s, t): (score, state) for s, t, _, score, state in c.results}, {k: v for k, v in self.rows.items() if k in {(s, t) for s, t, _ in f.points[:1200]}})
+            self.once(c)
+            f.client.close()
+        self.scored(scorer, 1200)
