@@ -1,39 +1,40 @@
-/** Times: a Date, a number of ms since 1970 as Date.now() gives it, or a bigint of ns. What comes has bigints of ns. */
+/** A time: a Date, a number of ms since 1970 like Date.now(), or a bigint of ns. Items that the daemon sends have bigints of
+ * ns. */
 export type Time = Date | number | bigint;
 export type State = 'warming' | 'ok' | 'gap' | 'late' | 'rejected' | 'provisional';
 export type Channel = '' | 'score' | 'change' | 'shift' | 'group' | 'novelty' | 'limit';
 export type Level = 'unknown' | 'notice' | 'warning' | 'severe';
 
-/** What the daemon found out about one point. */
+/** The result for one point. */
 export interface Result {
   type: 'result';
   sensor: string;
   time: bigint;
   /** Only if subscribed with values. */
   value?: number;
-  /** null: none was due. */
+  /** null: the point has no score. */
   score: number | null;
   state: State;
-  /** Of the point among its sensor's, only if subscribed with sequences. */
+  /** The point's number among its sensor's points; only if subscribed with sequences. */
   sequence?: bigint;
 }
 
 /** Results as columns, if subscribed with columns. */
 export interface Scores {
   type: 'scores';
-  /** Of sensors; `sensor` says of each result which of these. */
+  /** Names of sensors, to which the indices in `sensor` refer. */
   names: string[];
   sensor: Uint32Array;
   time: BigInt64Array;
   value?: Float64Array;
-  /** NaN: none was due. */
+  /** NaN: the point has no score. */
   score: Float32Array;
-  /** Which of STATES. */
+  /** Indices into STATES. */
   state: Uint8Array;
   sequence?: BigUint64Array;
 }
 
-/** What is new, of an event of the channel novelty. */
+/** What is new; of events of the channel novelty. */
 export interface Novelty {
   kind: 'value' | 'context' | 'shape';
   expected: number;
@@ -46,24 +47,24 @@ export interface Novelty {
   reach: number;
 }
 
-/** When a trend reaches a limit, of an event of the channel limit. */
+/** When a trend reaches a limit; of events of the channel limit. */
 export interface Limit {
   limit: number;
-  /** Units a second, below 0: it falls. */
+  /** Units a second; negative if the value falls. */
   slope: number;
-  /** By the steeper quartile of the slopes, their median, and the gentler quartile; null: never. */
+  /** When the limit is reached, by the steeper quartile of the slopes, their median, and the gentler quartile; null: never. */
   earliest: bigint;
   reached: bigint;
   latest: bigint | null;
-  /** Of 24 that the trend is of. */
+  /** How many of the 24 blocks the trend covers. */
   blocks: number;
 }
 
-/** An alert; or a notice that a sensor is silent, or back, of which only sensor, kind and time mean something. */
+/** An alert; or a notice that a sensor is silent or back, of which only sensor, kind and time are set. */
 export interface HankelEvent {
   type: 'event' | 'notice';
   sensor: string;
-  /** With the sensor's name the alert's id. */
+  /** The alert's number; sensor and number identify the alert. */
   number: number;
   kind: 'raised' | 'corrected' | 'cleared' | 'flapping' | 'acknowledged' | 'stale' | 'back';
   score: number;
@@ -75,12 +76,13 @@ export interface HankelEvent {
   /** Levels before and after the change. */
   before: number;
   after: number;
-  /** In the daemon's event log, and among the sensor's events; only if subscribed with `since`. */
+  /** The event's position in the daemon's event log, and its number among the sensor's events; only if subscribed with
+   * `since`. */
   position?: bigint;
   sequence?: bigint;
-  /** That it belongs to, 0n: to none; only if subscribed with incidents. */
+  /** The incident to which the event belongs; 0n: none. Only if subscribed with incidents. */
   incident?: bigint;
-  /** This and what follows is not there if subscribed without details. 0..40; level() names it. */
+  /** 0..40; level() names it. This field and those below are missing if subscribed without details. */
   severity?: number;
   margin?: number;
   channel?: Channel;
@@ -101,29 +103,30 @@ export interface HankelEvent {
   limit?: Limit;
 }
 
-/** What became of an incident: of what several sensors, or several algorithms, say about one cause. */
+/** A change of an incident, that is, of alerts of several sensors or algorithms that have one cause. */
 export interface Incident {
   type: 'incident';
-  /** told: it fits into the budget of messages; update: a told one is graver; withheld: over, and never told. */
+  /** told: the incident fits into the budget of messages; update: a reported incident is now more severe; withheld: the
+   * incident is over and was never reported. */
   kind: 'told' | 'update' | 'merged' | 'closed' | 'withheld';
   id: bigint;
-  /** merged: the incident that it is part of. */
+  /** merged: the incident of which it is now part. */
   into: bigint;
   time: bigint;
   since: bigint;
   rank: number;
   severity: number;
-  /** Sensors in it. */
+  /** The number of its sensors. */
   count: number;
   told: boolean;
-  /** A sentence. */
+  /** The incident as a sentence. */
   text: string;
-  /** Its sensors, which was first, and so on: PROTOCOL.md. */
+  /** Its sensors, which of them was first, and so on: PROTOCOL.md. */
   about: Record<string, any>;
   position?: bigint;
 }
 
-/** So many were left out: this subscriber read too slowly, or came back too late. */
+/** How many results and events were left out, because this subscriber read too slowly or came back too late. */
 export interface Gap {
   type: 'gap';
   results: bigint;
@@ -152,23 +155,23 @@ export interface Sensor {
 export interface ConnectOptions {
   /** HOST:PORT of a binary listener; default 127.0.0.1:7410. */
   address?: string;
-  /** Of this program, for the daemon's log. */
+  /** The name of this program, for the daemon's log. */
   name?: string;
-  /** ms that an answer may take; default 10000. */
+  /** The longest wait for an answer, in ms; default 10000. */
   timeout?: number;
-  /** true: the system's authorities; or options of tls.connect, such as ca, cert, key. */
+  /** true: TLS with the system's authorities; or options of tls.connect, such as ca, cert, key. */
   tls?: boolean | object;
   token?: string;
   /** Sends the token beyond loopback without TLS, where anyone on the path can read it. */
   tokenInClear?: boolean;
-  /** Name of the feed that all points belong to: each counts once, over breaks of the connection and restarts of the daemon. */
+  /** The name of the feed of all points: each point counts once, even if the connection breaks or the daemon restarts. */
   feed?: string;
-  /** ms for a daemon that went away to come back, with a feed or subscribed with `since`; default 10000. */
+  /** How long the client tries to reconnect, in ms, with a feed or subscribed with `since`; default 10000. */
   patience?: number;
 }
 
 export interface SubscribeOptions {
-  /** Of the sensors' names: * and ?; default: all. */
+  /** Selects sensors by name, with * and ?; default: all. */
   glob?: string;
   minScore?: number;
   /** Default true. */
@@ -179,23 +182,23 @@ export interface SubscribeOptions {
   /** Default true. */
   notices?: boolean;
   values?: boolean;
-  /** Position of the last event that is known: 0 for all that the daemon has, -1: none before now. */
+  /** The position of the last event that the program has seen. 0: send all events that the daemon has; -1: only new ones. */
   since?: number | bigint;
   sequences?: boolean;
   /** Default true: events have all fields. */
   details?: boolean;
   /** Results come as Scores. */
   columns?: boolean;
-  /** What becomes of incidents comes, and events carry theirs, some seconds later. */
+  /** Send changes of incidents; events then name their incident, and arrive some seconds later. */
   incidents?: boolean;
 }
 
 export interface PictureOptions {
-  /** Pixels of a row; needed unless the picture is given as rows. */
+  /** The number of pixels in a row; needed unless the picture is given as rows. */
   width?: number;
-  /** Default: when the daemon reads it. */
+  /** Default: the time at which the daemon reads the picture. */
   time?: Time;
-  /** A value is scale * pixel + offset; scale over 0, default 1. */
+  /** A value is scale * pixel + offset; scale must be positive; default 1. */
   scale?: number;
   /** Default 0. */
   offset?: number;
@@ -212,42 +215,42 @@ export class HankelError extends Error {
 }
 
 /**
- * A connection to hankeld. With a feed, or subscribed with `since`, it connects again by itself: points that were not acknowledged are sent
- * again, and events go on after the last one. Else make a new one.
+ * A connection to hankeld. With a feed, or subscribed with `since`, the client reconnects by itself: it sends unacknowledged
+ * points again, and events continue after the last one. Otherwise make a new client.
  */
 export class Client implements AsyncIterable<Item> {
   private constructor();
   static connect(options?: ConnectOptions): Promise<Client>;
   /** Name and version of the daemon. */
   readonly server: string;
-  /** Sensors that the daemon does not take, and why; their points are dropped. */
+  /** Sensors that the daemon refuses, with the reasons; the client drops their points. */
   readonly refused: Map<string, string>;
-  /** Of the feed: how many of its points, from its beginning on, the daemon has for certain. */
+  /** How many points of the feed, from its beginning on, the daemon has acknowledged. */
   readonly position: bigint;
-  /** Position of the last event that came, where subscribed with `since`. */
+  /** The position of the last event received, if subscribed with `since`. */
   readonly eventPosition: bigint;
-  /** Called with errors that do not end the connection. */
+  /** Called with each error that does not end the connection. */
   onError: ((error: HankelError) => void) | null;
 
-  /** Buffers a point. Await it now and then, so that what the daemon has not taken does not pile up here. */
+  /** Buffers a point. Await the promise now and then, so that the buffer does not grow if the daemon reads slowly. */
   send(sensor: string, time: Time, value: number): Promise<void>;
-  /** Sends points as columns: one sensor's, or a name for each. */
+  /** Sends points as columns, of one sensor or with a name for each point. */
   sendColumns(sensor: string | readonly string[], times: BigInt64Array | readonly Time[], values: Float64Array | readonly number[]): Promise<void>;
   /**
-   * Sends a picture of a camera, behind what is buffered: row by row, or as rows. Uint8Array, Uint16Array, Float16Array and Float32Array go as they
-   * are, all else as float32; NaN is a missing pixel. The daemon makes points of its tiles, sensors CAMERA/ROW,COLUMN/max and so on, by its section
+   * Sends a picture of a camera, after the buffered points: as one array of all rows, or as an array of rows. Uint8Array, Uint16Array,
+   * Float16Array and Float32Array are sent as they are, others as float32; NaN is a missing pixel. The daemon makes points of its tiles, sensors CAMERA/ROW,COLUMN/max and so on, by its section
    * [pictures NAME]; onError is told why it cannot. In a feed a picture counts as one point, and this waits while more than eight are not acknowledged.
    * Rejects with a RangeError if it is no picture, or longer than the daemon's max_frame.
    */
   sendPicture(camera: string, pixels: ArrayLike<number> | readonly ArrayLike<number>[], options?: PictureOptions): Promise<void>;
-  /** Sends what is buffered. */
+  /** Sends the buffered points. */
   flush(): Promise<void>;
-  /** Sends what is buffered; the daemon has taken it over then, and acknowledged what is of a feed. */
+  /** Sends the buffered points, and waits until the daemon has taken them over, or acknowledged them if they belong to a feed. */
   sync(): Promise<void>;
 
   subscribe(options?: SubscribeOptions): Promise<void>;
   unsubscribe(): Promise<void>;
-  /** The next item; rejects once the connection has ended and all was read. */
+  /** The next item; rejects once the connection has ended and all items were read. */
   read(): Promise<Item>;
   [Symbol.asyncIterator](): AsyncGenerator<Item, void, undefined>;
 
@@ -256,18 +259,20 @@ export class Client implements AsyncIterable<Item> {
   sensors(glob?: string): AsyncGenerator<Sensor, void, undefined>;
   reload(): Promise<Outcome>;
   acknowledge(sensor: string, options?: { number?: number; by?: string }): Promise<Outcome>;
-  /** 0 seconds end what was begun with this glob. */
+  /** Begins maintenance of the sensors that match; 0 seconds end the maintenance begun with this glob. */
   maintain(glob: string, seconds: number, options?: { by?: string }): Promise<Outcome>;
-  /** What this machine of a cluster has: PROTOCOL.md, STATUS. undefined: the daemon is of no cluster. */
+  /** The state of this machine of a cluster: PROTOCOL.md, STATUS. undefined: the daemon belongs to no cluster. */
   cluster(): Promise<Record<string, any> | undefined>;
-  /** Before maintenance: this machine of a cluster gives its partitions to others and takes none; waits until it has none. undo: it takes its
-   * share again. Rejects if it still has some after `wait` ms; it goes on. */
+  /** Drains this machine of a cluster before maintenance: it gives its partitions to other machines and takes none. Waits
+   * until it has none. undo: it takes its share again. Rejects if it still has some after `wait` ms; draining continues. */
   drain(options?: { undo?: boolean; by?: string; wait?: number }): Promise<Outcome>;
-  /** Has this machine take over a partition; waits until it has it, as drain. Shares stay even, so it may give another one away. */
+  /** Moves a partition to this machine, and waits as drain does. Shares stay even, so the machine may give another partition
+   * away. */
   move(partition: number, options?: { by?: string; wait?: number }): Promise<Outcome>;
-  /** Sends what is buffered, waits until all is scored and the subscription has got what it is owed, and closes. What came can still be read. */
+  /** Sends the buffered points, waits until all are scored and the subscription has received its items, and closes. Received items can
+   * still be read. */
   finish(): Promise<void>;
-  /** Closes at once; what is buffered is lost. */
+  /** Closes at once; buffered points are lost. */
   close(): void;
 }
 

@@ -8,17 +8,17 @@ export { CHANNELS, EVENTS, HankelError, INCIDENTS, NOVELTIES, REFUSALS, STATES }
 
 const REGISTER_MOST = 200; // names in a frame
 const KEPT = 1 << 16; // points of a feed that may wait for an acknowledgement
-const KEPT_PICTURES = 8; // of these, behind a picture
-const PAUSE = 100; // ms between two tries to connect again
+const KEPT_PICTURES = 8; // the same, after a picture
+const PAUSE = 100; // ms between two attempts to reconnect
 const SHUTTING_DOWN = 13, UNKNOWN_HANDLE = 8, SINCE = 32;
 const WARNING = 2.5, SEVERE = 3.5;
 
-/** notice, warning or severe; unknown of 0. */
+/** 'notice', 'warning' or 'severe'; 'unknown' for 0. */
 export function level(severity) {
   return severity >= SEVERE ? 'severe' : severity >= WARNING ? 'warning' : severity > 0 ? 'notice' : 'unknown';
 }
 
-/** ns since 1970, as a bigint: of a Date, a bigint of ns, or a number of ms, as Date.now() gives it. */
+/** Converts a Date, a bigint of ns, or a number of ms like Date.now(), to a bigint of ns since 1970. */
 function nanoseconds(time) {
   if (typeof time === 'bigint')
     return time;
@@ -33,23 +33,23 @@ export class Client extends Operations {
   #bytes = Buffer.alloc(0);
   #tag = 0;
   #replies = new Map(); // tag -> {type, resolve, reject}
-  #maxFrame = 0; // bytes of a payload that the daemon takes
+  #maxFrame = 0; // longest payload that the daemon accepts, bytes
   #handles = new Map(); // sensor -> handle
   #asking = new Map(); // sensor -> promise of its handle
-  #names = new Map(); // handle -> sensor, of results
+  #names = new Map(); // handle of results -> sensor
   #points = [];
   #items = [];
-  #readers = []; // of the next item: {resolve, reject}
+  #readers = []; // waiting for the next item: {resolve, reject}
   #asColumns = false;
   #subscription = null; // {what, minScore, glob}
   #fault = null; // why the connection has ended
   #closed = false; // by our side
-  #joined = 0; // counts connections,
-  #joining = false; // one is being made again,
-  #ready = false; // and whether this one is as far that points of the feed may be sent
+  #joined = 0; // the number of connections so far,
+  #joining = false; // whether the client is reconnecting,
+  #ready = false; // and whether the connection is ready for points of the feed
   #kept = new FeedQueue(this.refused);
-  #feeding = Promise.resolve(); // what sends them ends, one after the other
-  #moving = []; // called when points were acknowledged, and when the connection is there or ends
+  #feeding = Promise.resolve(); // resolves when the last sender of them ends
+  #moving = []; // called when points were acknowledged, and when a connection begins or ends
 
   constructor(options) {
     super((type, reply, payload) => this.#request(type, reply, payload));
@@ -105,7 +105,7 @@ export class Client extends Operations {
     this.#move();
   }
 
-  /** Whether nothing is lost by connecting again after that. */
+  /** Whether the client can reconnect after this fault without losing anything. */
   #lasts(fault) {
     return !this.#closed && (this.#options.feed !== undefined || (this.#subscription && (this.#subscription.what & SINCE) > 0)) &&
       !(fault instanceof HankelError && fault.code !== SHUTTING_DOWN);
@@ -226,10 +226,10 @@ export class Client extends Operations {
     await this.#feedSome(most);
   }
 
-  /** Sends points of the feed, and waits until at most so many are not acknowledged. */
+  /** Sends points of the feed, and waits until at most `most` are unacknowledged. */
   async #feedSome(most) {
     for (;;) {
-      await this.#back(); // or points would go to a connection whose feed has not said yet how far it is
+      await this.#back(); // otherwise points would be sent before the feed's position is known
       const before = this.#joined;
       try {
         const sent = this.#feeding.then(() => this.#feedRest());
@@ -245,13 +245,13 @@ export class Client extends Operations {
     }
   }
 
-  /** Throws the fault, unless it is of a connection before this one, or this one is made again. before: #joined, when it was begun. */
+  /** Throws the fault, unless it belongs to an earlier connection, or the client reconnects. before: #joined at the beginning. */
   #passes(fault, before) {
     if (before === this.#joined && (!this.#fault || !(this.#joining || this.#lasts(fault))))
       throw fault;
   }
 
-  /** Waits for the connection, where it is made again. */
+  /** Waits until the client has reconnected. */
   async #back() {
     while (!this.#ready) {
       if (this.#fault && !this.#joining)
@@ -271,12 +271,12 @@ export class Client extends Operations {
     });
   }
 
-  /** Sends what is kept and not sent. Over another connection all of it is sent again: then this one ends. */
+  /** Sends the points that were not sent yet. Ends when the connection changes, because a new one sends all points again. */
   async #feedRest() {
     const joined = this.#joined;
     this.#still(joined);
     const rest = this.#kept.unsent;
-    let before = this.#kept.unsentPosition; // as long as the connection is this one, whatever is acknowledged
+    let before = this.#kept.unsentPosition; // valid as long as the connection is this one, whatever is acknowledged
     await this.#register(rest.flatMap(([sensor]) => sensor ?? []));
     for (let at = 0; at < rest.length; at += BATCH) {
       this.#still(joined);
@@ -374,7 +374,7 @@ export class Client extends Operations {
       if (!fault)
         return resolve();
       if (this.#socket === socket)
-        this.#end(fault); // before the socket itself says so: whoever waits for this asks whether the connection has ended
+        this.#end(fault); // before the socket itself reports it, because callers check whether the connection has ended
       reject(fault);
     }));
   }
@@ -485,7 +485,7 @@ export class Client extends Operations {
     for (const waiting of this.#replies.values())
       waiting.reject(fault);
     if (this.#joining)
-      return; // whoever connects again goes on
+      return; // #again continues
     if (this.#lasts(fault))
       this.#again(fault);
     else

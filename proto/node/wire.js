@@ -1,4 +1,4 @@
-// Frames of the binary protocol of hankeld (PROTOCOL.md), and what they carry: coded and decoded here, with no socket.
+// Encodes and decodes frames of hankeld's binary protocol (PROTOCOL.md) and their payloads; uses no socket.
 
 export const STATES = Object.freeze(['warming', 'ok', 'gap', 'late', 'rejected', 'provisional']);
 export const CHANNELS = Object.freeze(['', 'score', 'change', 'shift', 'group', 'novelty', 'limit']);
@@ -42,7 +42,7 @@ function crc32(bytes, before = 0) {
   return ~crc >>> 0;
 }
 
-/** A whole frame. payload: a Buffer, or several. */
+/** Makes a whole frame. payload: a Buffer, or several. */
 export function frame(type, payload = [], tag = 0) {
   const parts = Array.isArray(payload) ? payload : [payload];
   const length = parts.reduce((sum, part) => sum + part.length, 0);
@@ -61,7 +61,8 @@ export function frame(type, payload = [], tag = 0) {
   return bytes;
 }
 
-/** Takes the whole frames off the front of `bytes`: [frames as {type, tag, payload}, what is left]. Throws where it is no such stream. */
+/** Takes the whole frames from the front of `bytes`. Returns [frames as {type, tag, payload}, remaining bytes]. Throws if the
+ * bytes are no frames. */
 export function unframe(bytes) {
   const frames = [];
   let at = 0;
@@ -80,9 +81,9 @@ export function unframe(bytes) {
   return [frames, bytes.subarray(at)];
 }
 
-// --- what frames carry ------------------------------------------------------------------------------------------------
+// --- payloads ---------------------------------------------------------------------------------------------------------
 
-/** Numbers and strings, one behind the other. */
+/** Reads numbers and strings, one after the other. */
 class Writer {
   parts = [];
   #number(size, put) {
@@ -109,12 +110,12 @@ class Writer {
   }
 }
 
-/** What the marks of an event say. */
+/** The fields that the marks of an event stand for. */
 function marksOf(marks) {
   return { maintenance: (marks & 1) === 1, provisional: (marks & 4) === 4, travels: (marks & 8) === 8 };
 }
 
-/** What a note says, { novelty } or { limit }; its kind says of what it is. */
+/** Reads a note: { novelty } or { limit }, by its kind. */
 function noteOf(r) {
   const kind = r.bytes[r.at + 38], earliest = r.i64(), latest = r.i64();
   if (kind === 4) {
@@ -153,10 +154,10 @@ class Reader {
   }
 }
 
-const PIXELS = ['Uint8Array', 'Uint16Array', 'Float16Array', 'Float32Array']; // by the kind in a picture
+const PIXELS = ['Uint8Array', 'Uint16Array', 'Float16Array', 'Float32Array']; // by the kind of pixels in a picture
 const SIDE_MOST = 8192; // pixels
 
-/** Pixels as they go into a picture: {kind, height, width, pixels}. All numbers but u8, u16, f16 and f32 become f32. */
+/** Pixels as PICTURE has them: {kind, height, width, pixels}. Other numbers than u8, u16, f16 and f32 become f32. */
 export function pixelsOf(given, width) {
   const rows = !ArrayBuffer.isView(given) && typeof given[0] === 'object' ? given : null;
   const across = rows ? rows[0].length : width ?? 0, all = rows ? given.length * across : given.length, height = all / across;
@@ -169,7 +170,7 @@ export function pixelsOf(given, width) {
   return { kind: kind < 0 ? 3 : kind, height, width: across, pixels: kind < 0 ? Float32Array.from(flat) : flat };
 }
 
-/** Payloads of what a client sends. */
+/** Writers of the payloads that a client sends. */
 export const put = {
   hello: ({ client, token = '', wants = 0 }) => {
     const w = new Writer().string(client);
@@ -192,7 +193,7 @@ export const put = {
   sensors: ({ after = 0n, limit = 1000, glob = '' }) => new Writer().u64(after).u32(limit).string(glob).parts,
 };
 
-/** What the server sends, read. names: a map of handles to sensors. */
+/** Readers of the payloads that the server sends. names: a map of handles to sensors. */
 export const take = {
   welcome: (payload) => {
     const r = new Reader(payload);
@@ -207,7 +208,7 @@ export const take = {
     for (let n = r.u32(); n > 0; n--)
       names.set(r.u32(), r.string());
   },
-  points: (payload) => new Reader(payload).u64(), // of a feed: FEED_AT and ACK
+  points: (payload) => new Reader(payload).u64(), // FEED_AT and ACK of a feed
   done: (payload) => (payload.length > 0 ? new Reader(payload).u64() : undefined),
   gap: (payload) => {
     const r = new Reader(payload);

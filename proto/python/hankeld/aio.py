@@ -1,4 +1,4 @@
-"""The client for asyncio: what the plain one does, but for datagrams."""
+"""The client for asyncio: it does what the plain client does, except for datagrams."""
 from __future__ import annotations
 
 import asyncio
@@ -21,9 +21,10 @@ class AsyncClient(End):
 
         async with AsyncClient("127.0.0.1:7410") as client: ...
 
-    or `await client.connect()` and `await client.close()`. Several tasks may use it at a time; one of them reads. tls, token, token_in_clear, feed,
-    patience: as of Client. When the connection ends, calls that wait raise ConnectionError, and so does `read`, once what came before has been read.
-    With a feed, or a subscription with `since`, `read`, `flush` and `sync` connect again instead, and go on from where it ended."""
+    or `await client.connect()` and `await client.close()`. Several tasks may use it at a time; one of them reads. tls, token,
+    token_in_clear, feed, patience: as for Client. When the connection ends, waiting calls raise ConnectionError, and so does `read` once
+    all received items were read. With a feed, or a subscription with `since`, `read`, `flush` and `sync` reconnect instead, and continue
+    where the connection ended."""
 
     def __init__(self, address: str = "127.0.0.1:7410", name: str = "hankeld for Python", timeout: float = 10.0, tls: bool | ssl.SSLContext | None = None,
                  token: str | None = None, token_in_clear: bool = False, feed: str | None = None, patience: float = 10.0) -> None:
@@ -31,15 +32,15 @@ class AsyncClient(End):
         self._how = address, name, tls, token, token_in_clear
         self._timeout, self._patience = timeout, patience
         self._feed_name = feed
-        self._feeding, self._joining = asyncio.Lock(), asyncio.Lock()  # who sends points of the feed; who connects again
-        self._joined = 0  # counts connections,
-        self._ready = False  # and whether this one is as far that points may be sent
+        self._feeding, self._joining = asyncio.Lock(), asyncio.Lock()  # held by the task that sends points of the feed; by the task that reconnects
+        self._joined = 0  # the number of connections so far,
+        self._ready = False  # and whether the connection is ready for points
         self._closed = False
-        self._moved = asyncio.Event()  # points were acknowledged, or the connection is another one or none
+        self._moved = asyncio.Event()  # points were acknowledged, or a connection began or ended
         self._points: list[tuple[str, int, float]] = []
-        self._waiting: dict[int, asyncio.Future[None]] = {}  # tag -> whoever awaits the reply
+        self._waiting: dict[int, asyncio.Future[None]] = {}  # tag -> the future that awaits the reply
         self._fault: BaseException | None = None  # why the connection has ended
-        self._news = asyncio.Event()  # items have come, or the end
+        self._news = asyncio.Event()  # items have arrived, or the connection has ended
         self._reading: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> AsyncClient:
@@ -56,7 +57,7 @@ class AsyncClient(End):
             await self.close()
 
     async def connect(self) -> None:
-        """Connects, says HELLO and, with a feed, learns how far that is (`position`)."""
+        """Connects, sends HELLO and, with a feed, gets its position (`position`)."""
         self._closed = False
         await self._connect()
 
@@ -73,7 +74,7 @@ class AsyncClient(End):
         self._reading = asyncio.get_running_loop().create_task(self._read_all())
         try:
             peer = self._writer.get_extra_info("peername")
-            if peer is None:  # the connection has been reset already
+            if peer is None:  # the connection was reset already
                 raise ConnectionResetError("the daemon closed the connection")
             hello = _hello(address, name, token, False, tls, token_in_clear, peer[0])
             self._welcomed(await self._request(_HELLO, _WELCOME, hello))
@@ -88,12 +89,12 @@ class AsyncClient(End):
             raise
 
     async def close(self) -> None:
-        """Closes at once; what was not flushed is lost."""
+        """Closes at once; points that were not flushed are lost."""
         self._closed = True
         await self._hang_up()
 
     async def _again(self, fault: BaseException) -> None:
-        """Connects again, where nothing is lost by that; of several tasks that ask for it one does."""
+        """Reconnects if that loses nothing; if several tasks ask for it, one of them does it."""
         lasts = self._feed_name is not None or (self._subscription is not None and self._subscription[0] & 32)
         if self._closed or not lasts or (isinstance(fault, Error) and not fault._passes()):
             raise fault
@@ -122,7 +123,7 @@ class AsyncClient(End):
                 pass  # it is over either way
 
     async def _read_all(self) -> None:
-        """Takes what comes until the connection ends."""
+        """Receives frames until the connection ends."""
         fault: BaseException = ConnectionResetError("the daemon closed the connection")
         try:
             while data := await self._reader.read(1 << 18):
@@ -161,7 +162,7 @@ class AsyncClient(End):
         finally:
             waiting = self._waiting.pop(tag)
             if waiting.done() and not waiting.cancelled():
-                waiting.exception()  # looked at, or asyncio writes that nobody did
+                waiting.exception()  # retrieved, or asyncio would log that it never was
 
     # --- points ---
 
@@ -202,7 +203,7 @@ class AsyncClient(End):
             await self._write(_frame(_PICTURE, bytes(8) + payload))
 
     async def flush(self) -> None:
-        """Sends all points that wait."""
+        """Sends all buffered points."""
         points, self._points = self._points, []
         if self._feed_name is not None:
             self._kept.extend(points)
@@ -214,7 +215,7 @@ class AsyncClient(End):
             await self._write(_points(handles, times, values))
 
     async def _feed_some(self, most: int) -> None:
-        """Sends points of the feed, and waits until at most so many are not acknowledged."""
+        """Sends points of the feed, and waits until at most `most` are unacknowledged."""
         while True:
             try:
                 async with self._feeding:
@@ -233,11 +234,11 @@ class AsyncClient(End):
                 await self._again(fault)
 
     async def _feed_rest(self) -> None:
-        """Sends what is kept and not sent. Over another connection all of it is sent again: then this one ends."""
+        """Sends the points that were not sent yet. Ends when the connection changes, because a new one sends all points again."""
         joined = self._joined
         self._still(joined)
         rest = list(itertools.islice(self._kept, self._going, None))
-        before = self.position + self._going  # as long as the connection is this one, whatever is acknowledged
+        before = self.position + self._going  # valid as long as the connection is this one, whatever is acknowledged
         await self._register([sensor for sensor, _, _ in rest])
         for begin in range(0, len(rest), _BATCH):
             some = rest[begin : begin + _BATCH]
@@ -250,7 +251,7 @@ class AsyncClient(End):
         self._acknowledged(self.position)
 
     def _still(self, joined: int) -> None:
-        """Raises unless points may go over that connection."""
+        """Raises unless points may be sent over this connection."""
         if self._fault:
             raise self._fault
         if joined != self._joined or not self._ready:
@@ -272,7 +273,7 @@ class AsyncClient(End):
     async def subscribe(self, glob: str = "", min_score: float = 0.0, scores: bool = True, unscored: bool = False, events: bool = True, notices: bool = True,
                         values: bool = False, since: int | None = None, sequences: bool = False, details: bool = True, columns: bool = False,
                         incidents: bool = False) -> None:
-        """As Client.subscribe. `event_position` is the position of the last event that came."""
+        """As Client.subscribe. `event_position` is the position of the last event received."""
         self._subscription = _what(scores, unscored, events, notices, values, since, sequences, details, incidents), min_score, glob
         self._as_columns = columns
         self.event_position = _NOW if since is None or since < 0 else since
@@ -286,7 +287,7 @@ class AsyncClient(End):
         await self._request(_UNSUBSCRIBE, _DONE)
 
     async def read(self, timeout: float | None = None) -> Item | None:
-        """The next item; None when none came within timeout seconds (None: waits as long as it takes)."""
+        """The next item; None if none arrived within timeout seconds (None: waits without limit)."""
         while not self._items:
             if self._fault:
                 if not isinstance(self._fault, ConnectionError):
@@ -326,16 +327,19 @@ class AsyncClient(End):
             after = part.get("next")
 
     async def reload(self) -> tuple[bool, str]:
-        """Makes the daemon read its configuration again: whether it is in force now, and lines that say what came of it."""
+        """Makes the daemon read its configuration again. Returns whether it is in force now, and lines that describe the
+        outcome."""
         payload = await self._request(_RELOAD, _RELOADED)
         return payload[0] == 1, payload[1:].decode()
 
     async def acknowledge(self, sensor: str, number: int = 0, by: str = "") -> tuple[bool, str]:
-        """Takes note of an alert that stands (0: whichever does): whether that was done, and a line that says what came of it."""
+        """Acknowledges a standing alert (number 0: any of the sensor's). Returns whether that was done, and a line that
+        describes the outcome."""
         return await self._operate(1, number, 0, sensor, by)
 
     async def maintain(self, glob: str, seconds: float, by: str = "") -> tuple[bool, str]:
-        """Marks the alerts that sensors raise from now on for so long; 0 ends what was begun with this glob. As acknowledge."""
+        """Begins maintenance: for so many seconds, alerts of these sensors are marked. 0 ends the maintenance begun with this
+        glob. Returns as acknowledge."""
         return await self._operate(2 if seconds else 3, 0, round(seconds * 1e9), glob, by)
 
     async def cluster(self) -> dict[str, Any] | None:
@@ -368,8 +372,8 @@ class AsyncClient(End):
         return payload[0] == 1, payload[1:].decode()
 
     async def finish(self) -> None:
-        """Sends all points and waits until they are scored and the subscription has got what it is owed; then closes. What has come and was
-        not read yet can still be read."""
+        """Sends all points, waits until they are scored and the subscription has received its items, and closes. Received items
+        can still be read."""
         await self.flush()
         while True:
             if self._feed_name is not None:

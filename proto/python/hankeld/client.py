@@ -1,8 +1,9 @@
-"""The plain client: calls block, at most for the client's timeout. Standard library only, but for columns of numpy, which are taken and given.
+"""The plain client: calls block, at most for the client's timeout. Needs the standard library only, except for columns of
+numpy.
 
-Points are buffered and sent in batches (`flush`, `sync`, or when there are many). When the connection breaks ConnectionError is raised: make a
-new client. With a feed, or a subscription with `since`, the client connects again by itself, sends points again that were not acknowledged, and
-goes on behind the last event. One client, one thread."""
+Points are buffered and sent in batches (`flush`, `sync`, or when there are many). When the connection breaks, calls raise ConnectionError:
+make a new client. With a feed, or a subscription with `since`, the client reconnects by itself, sends unacknowledged points again, and
+continues after the last event. Use a client in one thread only."""
 from __future__ import annotations
 
 import hmac
@@ -35,7 +36,7 @@ def _loopback(host: str) -> bool:
 
 
 def _hello(host: str, name: str, token: str | None, mac: bool, tls: object, token_in_clear: bool, peer: str) -> bytes:
-    """The payload of HELLO. PermissionError: everybody on the way could read the token."""
+    """The payload of HELLO. Raises PermissionError if anyone on the path could read the token."""
     if token and not tls and not token_in_clear and not _loopback(peer):
         raise PermissionError(f"{host}: the token was not sent: without TLS anyone on the path can read it. Use tls=True, or "
                               "token_in_clear=True where you trust all of the network")
@@ -46,12 +47,13 @@ class Client(End):
     """A connection to hankeld. udp: "HOST:PORT" of a UDP listener: points then go as numbered datagrams.
 
     tls: True for TLS with the system's authorities, or an ssl.SSLContext (ssl.create_default_context(cafile=...), with
-    load_cert_chain where the daemon wants a certificate). token: shows the daemon who we are. Without tls it is sent over loopback
-    only, and PermissionError raised beyond; token_in_clear=True sends it all the same, for everybody on the way to read. mac: True
-    puts a keyed checksum behind each datagram, which a listener with `mac = yes` needs; the daemon gives a key for it over TLS only.
+    load_cert_chain where the daemon wants a certificate). token: authenticates this program. Without tls, the client sends the token
+    over loopback only, and otherwise raises PermissionError; token_in_clear=True sends it all the same, so that anyone on the path
+    can read it. mac: True appends a keyed checksum to each datagram, which a listener with `mac = yes` requires; the daemon gives
+    the key over TLS only.
 
-    feed: name of the feed that all points belong to; `position` then is how many of its points the daemon has for certain.
-    patience: seconds for a daemon that went away to come back, with a feed or `since`.
+    feed: the name of the feed of all points; `position` then is the number of its points that the daemon has acknowledged.
+    patience: how many seconds the client tries to reconnect, with a feed or `since`.
     """
 
     def __init__(self, address: str = "127.0.0.1:7410", udp: str | None = None, name: str = "hankeld for Python", timeout: float = 10.0,
@@ -106,7 +108,7 @@ class Client(End):
             self.close()
 
     def close(self) -> None:
-        """Closes at once; what was not flushed is lost."""
+        """Closes at once; points that were not flushed are lost."""
         self._socket.close()
         if self._udp:
             self._udp.close()
@@ -114,7 +116,7 @@ class Client(End):
     # --- points ---
 
     def _again(self, fault: BaseException) -> None:
-        """Connects again, where nothing is lost by that."""
+        """Reconnects if that loses nothing."""
         lasts = self._feed_name is not None or (self._subscription and self._subscription[0] & 32)
         if not lasts or (isinstance(fault, Error) and not fault._passes()):
             raise fault
@@ -129,7 +131,7 @@ class Client(End):
                 clock.sleep(0.1)
 
     def _feed_some(self, most: int) -> None:
-        """Sends points of the feed, and waits until at most so many are not acknowledged."""
+        """Sends points of the feed, and waits until at most `most` are unacknowledged."""
         while True:
             try:
                 rest = list(itertools.islice(self._kept, self._going, None))
@@ -157,8 +159,8 @@ class Client(End):
             self.flush()
 
     def send_columns(self, sensor: str | Sequence[str], times: Any, values: Any) -> None:
-        """Sends points as columns, of numpy, pandas or sequences: one sensor's, or a name for each. times: ns since 1970, or datetime64 (UTC). They go behind
-        what waits."""
+        """Sends points as columns (numpy, pandas or sequences), of one sensor or with a name for each point. times: ns since 1970, or
+        datetime64 (UTC). Buffered points are sent first."""
         self.flush()
         if self._feed_name is not None or self._udp:
             names, times, values = self._cut(sensor, times, values)
@@ -174,15 +176,16 @@ class Client(End):
             self._write(_points(handles[begin:end], times[begin:end], values[begin:end]))
 
     def send_frame(self, frame: Any, prefix: str = "") -> None:
-        """Sends a DataFrame of pandas: a sensor for each column, called prefix and the column's name, by the times of its index. Empty cells are left out."""
+        """Sends a DataFrame of pandas: each column is a sensor, named by the prefix and the column's name, with the times of
+        the index. Empty cells are left out."""
         for name, times, values in _columns_of_frame(frame, prefix):
             self.send_columns(name, times, values)
 
     def send_picture(self, camera: str, pixels: Any, time: int | None = None, scale: float = 1.0, offset: float = 0.0) -> None:
-        """Sends a picture of a camera, behind what waits: an array of numpy (uint8, uint16, float16 or float32; all else becomes float32), or rows of
-        numbers. A value is scale * pixel + offset; a pixel that is not finite is missing. time: ns since 1970; None: when the daemon reads it. The
-        daemon makes points of its tiles, sensors CAMERA/ROW,COLUMN/max and so on, by its section [pictures NAME]; what it cannot take goes to
-        on_error (17). In a feed it counts as one point."""
+        """Sends a picture of a camera, after the buffered points: an array of numpy (uint8, uint16, float16 or float32; others become
+        float32), or rows of numbers. A value is scale * pixel + offset; pixels that are not finite are missing. time: ns since 1970; None:
+        when the daemon reads the picture. The daemon makes points of its tiles, of sensors CAMERA/ROW,COLUMN/max and so on, as its section
+        [pictures NAME] says; on_error gets error 17 if it cannot. In a feed a picture counts as one point."""
         if self._udp:
             raise ValueError("pictures go over TCP only")
         self.flush()
@@ -194,7 +197,7 @@ class Client(End):
             self._write(_frame(_PICTURE, bytes(8) + payload))
 
     def flush(self) -> None:
-        """Sends all points that wait."""
+        """Sends all buffered points."""
         points, self._points = self._points, []
         if self._feed_name is not None:
             self._kept.extend(points)
@@ -214,14 +217,14 @@ class Client(End):
             try:
                 self._udp.send(self._sealed(datagram))
             except ConnectionRefusedError:
-                pass  # nobody listens: the datagram is lost, as datagrams may be
+                pass  # no listener: the datagram is lost, as datagrams may be
 
     def _sealed(self, frame: bytes) -> bytes:
         return frame + hmac.digest(self._key, frame, "sha256")[:16] if self._key else frame
 
     def sync(self) -> None:
-        """Sends all points and waits until the daemon has taken them over (over UDP: those that arrived; of a feed: until it has
-        acknowledged them)."""
+        """Sends all points, and waits until the daemon has taken them over (over UDP: those that arrived), or acknowledged
+        them if they belong to a feed."""
         self.flush()
         if self._feed_name is not None:
             self._feed_some(0)
@@ -237,12 +240,13 @@ class Client(End):
     def subscribe(self, glob: str = "", min_score: float = 0.0, scores: bool = True, unscored: bool = False, events: bool = True, notices: bool = True,
                   values: bool = False, since: int | None = None, sequences: bool = False, details: bool = True, columns: bool = False,
                   incidents: bool = False) -> None:
-        """Results, events and notices of sensors that match the glob (`*`, `?`) come out of iteration and `read`.
+        """Subscribes to results, events and notices of sensors that match the glob (`*`, `?`); iteration and `read` return
+        them.
 
-        since: the position of the last event that is known (0: all that the daemon has, -1: none before now); the events behind it come,
-        each once, also when the connection breaks in between. incidents: what becomes of them comes, and events carry their
-        incident, some seconds later. sequences: results have their sequence. details: events have all fields, so that
-        those of a maintenance window can be told, and the kinds flapping and acknowledged come too. columns: results come as Scores, columns of numpy."""
+        since: the position of the last event that the program has seen (0: send all events that the daemon has; -1: only new ones); all
+        later events follow, each once, even if the connection breaks. incidents: send changes of incidents; events then name their
+        incident, and arrive some seconds later. sequences: results have their sequence. details: events have all fields, such as
+        `maintenance`, and events of the kinds flapping and acknowledged are sent, too. columns: results are Scores, columns of numpy."""
         self._subscription = _what(scores, unscored, events, notices, values, since, sequences, details, incidents), min_score, glob
         self._as_columns = columns
         self.event_position = _NOW if since is None or since < 0 else since
@@ -256,7 +260,7 @@ class Client(End):
         self._request(_UNSUBSCRIBE, _DONE)
 
     def read(self, timeout: float | None = None) -> Item | None:
-        """The next Result, Event or Gap; None when none came within timeout seconds (None: waits as long as it takes)."""
+        """The next Result, Event or Gap; None if none arrived within timeout seconds (None: waits without limit)."""
         while not self._items:
             try:
                 if not self._receive(timeout):
@@ -294,33 +298,37 @@ class Client(End):
         return part
 
     def reload(self) -> tuple[bool, str]:
-        """Makes the daemon read its configuration again: whether it is in force now, and lines that say what came of it."""
+        """Makes the daemon read its configuration again. Returns whether it is in force now, and lines that describe the
+        outcome."""
         payload = self._request(_RELOAD, _RELOADED)
         return payload[0] == 1, payload[1:].decode()
 
     def acknowledge(self, sensor: str, number: int = 0, by: str = "") -> tuple[bool, str]:
-        """Takes note of an alert that stands (0: whichever does): whether that was done, and a line that says what came of it."""
+        """Acknowledges a standing alert (number 0: any of the sensor's). Returns whether that was done, and a line that
+        describes the outcome."""
         return self._operate(1, number, 0, sensor, by)
 
     def maintain(self, glob: str, seconds: float, by: str = "") -> tuple[bool, str]:
-        """Marks the alerts that sensors raise from now on for so long; 0 ends what was begun with this glob. As acknowledge."""
+        """Begins maintenance: for so many seconds, alerts of these sensors are marked. 0 ends the maintenance begun with this
+        glob. Returns as acknowledge."""
         return self._operate(2 if seconds else 3, 0, round(seconds * 1e9), glob, by)
 
     def cluster(self) -> dict[str, Any] | None:
-        """What this machine of a cluster has: PROTOCOL.md (STATUS, `cluster`). None: the daemon is of no cluster."""
+        """The state of this machine of a cluster: PROTOCOL.md (STATUS, `cluster`). None: the daemon belongs to no cluster."""
         return self.status().get("cluster")
 
     def drain(self, undo: bool = False, by: str = "", wait: float = 90.0) -> tuple[bool, str]:
-        """Before maintenance: this machine of a cluster gives its partitions to others and takes none; waits until it has none. undo: it
-        takes its share again. As acknowledge; TimeoutError: it still has some after `wait` seconds, and goes on."""
+        """Drains this machine of a cluster before maintenance: it gives its partitions to other machines and takes none. Waits
+        until it has none. undo: it takes its share again. Returns as acknowledge. Raises TimeoutError if it still has some
+        after `wait` seconds; draining continues."""
         outcome = self._operate(8 if undo else 7, 0, 0, "", by)
         if outcome[0] and not undo:
             self._until(None, wait)
         return outcome
 
     def move(self, partition: int, by: str = "", wait: float = 90.0) -> tuple[bool, str]:
-        """Has this machine of a cluster take over a partition; waits until it has it. Shares stay even, so it may give another one away. As
-        drain."""
+        """Moves a partition to this machine of a cluster, and waits until it has it. Shares stay even, so the machine may give
+        another partition away. Returns and raises as drain."""
         outcome = self._operate(9, partition, 0, "", by)
         if outcome[0]:
             self._until(partition, wait)
@@ -338,8 +346,8 @@ class Client(End):
         return payload[0] == 1, payload[1:].decode()
 
     def finish(self) -> None:
-        """Sends all points and waits until they are scored and the subscription has got what it is owed; then closes.
-        What has come and was not read yet can still be read."""
+        """Sends all points, waits until they are scored and the subscription has received its items, and closes. Received
+        items can still be read."""
         self.flush()
         while True:
             if self._feed_name is not None:
@@ -358,7 +366,7 @@ class Client(End):
         self._socket.sendall(data)
 
     def _request(self, kind: int, reply: int, payload: bytes = b"") -> bytes:
-        """Sends a frame and waits for its answer; what comes in between is kept for `read`."""
+        """Sends a frame and waits for its answer; items that arrive before it are kept for `read`."""
         tag = self._next_tag()
         self._write(_frame(kind, payload, tag))
         while tag not in self._replies:
@@ -367,7 +375,7 @@ class Client(End):
         return self._reply(tag, kind, reply)
 
     def _receive(self, timeout: float | None) -> bool:
-        """Waits for bytes and takes the whole frames among them. False: nothing came in time."""
+        """Waits for bytes and handles the whole frames among them. Returns False if nothing arrived in time."""
         self._socket.settimeout(timeout)
         try:
             data = self._socket.recv(1 << 18)

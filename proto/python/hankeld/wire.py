@@ -1,5 +1,4 @@
-"""What both clients speak: frames of the binary protocol (PROTOCOL.md), what they carry, and how points and results are coded. No socket is
-touched here."""
+"""Shared by both clients: encodes and decodes frames of the binary protocol (PROTOCOL.md) and their payloads; uses no socket."""
 from __future__ import annotations
 
 import array
@@ -32,13 +31,13 @@ _POINT_HEAD = struct.Struct("<QQQIBBH")
 
 
 def _has_moved(cluster: dict[str, Any] | None, partition: int | None) -> bool:
-    """Whether a machine of a cluster, by its report, has a partition; or, None, has none."""
+    """Whether a machine of a cluster has a partition, by its report; partition None: whether it has no partition at all."""
     held = (cluster or {}).get("held", [])
     return not held if partition is None else any(one["partition"] == partition for one in held)
 
 
 def _note(payload: bytes, at: int, expected: float) -> tuple[Novelty | None, Limit | None]:
-    """What a note says, 40 bytes; its kind, at 38, says of what it is."""
+    """Reads a note of 40 bytes; the byte at 38 is its kind."""
     kind = payload[at + 38]
     if kind == 4:
         earliest, latest, reached, limit, slope, blocks = struct.unpack_from("<qqqdfH", payload, at)
@@ -55,7 +54,7 @@ class Error(ConnectionError):
         self.code = code
 
     def _passes(self) -> bool:
-        """Whether it is one that connecting again may mend: the daemon ends, and mostly is started again."""
+        """Whether reconnecting may help: the daemon shuts down, and is usually started again."""
         return self.code == 13
 
 
@@ -70,7 +69,7 @@ def _string(text: str) -> bytes:
 
 
 def _column(code: str, data: bytes) -> array.array[Any]:
-    """Little-endian numbers to an array."""
+    """Converts little-endian numbers to an array."""
     column = array.array(code)
     column.frombytes(data)
     if sys.byteorder == "big":
@@ -79,7 +78,7 @@ def _column(code: str, data: bytes) -> array.array[Any]:
 
 
 def _bytes(code: str, numbers: Any) -> bytes:
-    """Numbers to little-endian ones. Columns of numpy go as they are."""
+    """Converts numbers to little-endian bytes. Columns of numpy are converted as a whole."""
     if hasattr(numbers, "astype"):
         return bytes(numbers.astype({"q": "<i8", "d": "<f8", "I": "<u4"}[code]).tobytes())
     column = array.array(code, numbers)
@@ -94,7 +93,7 @@ def _points(handles: Any, times: Any, values: Any, feed: int = 0, sequence: int 
 
 
 def _picture(camera: str, pixels: Any, time: int | None, scale: float, offset: float) -> bytes:
-    """The payload of a PICTURE behind `before`: pixels of numpy, or rows of numbers."""
+    """The payload of a PICTURE after `before`. pixels: an array of numpy, or rows of numbers."""
     if hasattr(pixels, "dtype"):
         kinds = {"u1": 0, "u2": 1, "f2": 2, "f4": 3}
         kind = pixels.dtype.kind + str(pixels.dtype.itemsize)
@@ -115,7 +114,8 @@ def _picture(camera: str, pixels: Any, time: int | None, scale: float, offset: f
 
 
 def _plain(column: Any) -> Any:
-    """A column of numpy or pandas, or a sequence, as something to be cut and coded: times of datetime64 become ns."""
+    """Converts a column of numpy or pandas, or a sequence, so that it can be sliced and encoded; times of datetime64 become
+    ns."""
     if getattr(getattr(column, "dtype", None), "tz", None):
         import pandas
         column = pandas.DatetimeIndex(column).tz_convert(None)
@@ -127,7 +127,7 @@ def _plain(column: Any) -> Any:
 
 
 def _columns_of_frame(frame: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
-    """Of a DataFrame, each column's name, times and values; empty cells are left out."""
+    """Yields each column's name, times and values of a DataFrame; leaves out empty cells."""
     times = _plain(frame.index)
     if times.dtype.kind not in "iu":
         raise TypeError("the index of the frame is to be times: a DatetimeIndex, or whole ns since 1970")
@@ -138,33 +138,33 @@ def _columns_of_frame(frame: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]
 
 def _what(scores: bool, unscored: bool, events: bool, notices: bool, values: bool, since: int | None, sequences: bool, details: bool,
           incidents: bool) -> int:
-    """The bits of SUBSCRIBE."""
+    """The bits of SUBSCRIBE for these options."""
     return (scores | unscored << 1 | events << 2 | notices << 3 | values << 4 | (since is not None) << 5 | sequences << 6 | 384 * bool(details) |
             incidents << 9)
 
 
 class End:
-    """This end of a connection, without its socket: what came becomes items and replies."""
+    """The client's end of a connection, without its socket: turns received bytes into items and replies."""
 
     def __init__(self) -> None:
         self.on_error: Callable[[int, str], None] | None = None  # called with (code, message) for errors that do not end the connection
-        self.refused: dict[str, str | None] = {}  # sensor -> why the daemon does not take it; its points are dropped
+        self.refused: dict[str, str | None] = {}  # sensor -> why the daemon refuses it; its points are dropped
         self.server: str | None = None
-        self.position = 0  # of the feed: points that are acknowledged
+        self.position = 0  # acknowledged points of the feed
         self.event_position = _NOW  # of the last event, with `since`
         self._items: collections.deque[Item] = collections.deque()
-        self._kept: collections.deque[tuple[str, int, Any]] = collections.deque()  # points of the feed that are not acknowledged; a picture: "", 0, payload
-        self._going = 0  # of these, that are sent
+        self._kept: collections.deque[tuple[str, int, Any]] = collections.deque()  # unacknowledged points of the feed; a picture is ("", 0, payload)
+        self._going = 0  # how many of these were sent
         self._subscription: tuple[int, float, str] | None = None
         self._as_columns = False
         self._tag = 0
         self._begin()
 
     def _begin(self) -> None:
-        """A connection begins."""
+        """Resets the state of the connection."""
         self._inbox = bytearray()
-        self._handles: dict[str, int | None] = {}  # sensor -> handle, None before the daemon has said
-        self._names: dict[int, str] = {}  # handle -> sensor, of results
+        self._handles: dict[str, int | None] = {}  # sensor -> handle; None until the daemon has answered
+        self._names: dict[int, str] = {}  # handle of results -> sensor
         self._replies: dict[int, tuple[Any, bytes]] = {}  # tag -> reply
         self._feed = 0
         self._max_frame = 0
@@ -175,7 +175,7 @@ class End:
         return self._tag
 
     def _reply(self, tag: int, kind: int, reply: int) -> bytes:
-        """The payload of a reply that has come."""
+        """The payload of a received reply."""
         got, payload = self._replies.pop(tag)
         if isinstance(got, Error):
             raise got
@@ -190,7 +190,7 @@ class End:
         self._key = payload[16 + length :]
 
     def _unknown(self, sensors: Sequence[str]) -> list[list[str]]:
-        """Of the sensors those that have no handle yet, as many together as go into a frame."""
+        """Those of the sensors that have no handle yet, in lists that fit into a frame."""
         new = [sensor for sensor in dict.fromkeys(sensors) if sensor and self._handles.get(sensor) is None and sensor not in self.refused]
         return [new[begin : begin + _REGISTER_MOST] for begin in range(0, len(new), _REGISTER_MOST)]
 
@@ -205,7 +205,7 @@ class End:
                 self.refused[sensor] = REFUSALS[reason] if reason < len(REFUSALS) else "?"
 
     def _cut(self, sensor: str | Sequence[str], times: Any, values: Any) -> tuple[list[str], Any, Any]:
-        """Columns that were given, without the points of refused sensors: a name for each, or one for all."""
+        """Removes the points of refused sensors from columns. sensor: a name for each point, or one for all."""
         times, values = _plain(times), _plain(values)
         n = len(times)
         if len(values) != n or (not isinstance(sensor, str) and len(sensor) != n):
@@ -240,7 +240,7 @@ class End:
         return struct.pack("<BxxxIQ", what, number, duration) + _string(subject) + _string(by)
 
     def _came(self, data: bytes) -> None:
-        """Takes the whole frames among what has come."""
+        """Handles the whole frames among the received bytes."""
         self._inbox += data
         at = 0
         while len(self._inbox) - at >= 16:
@@ -281,20 +281,21 @@ class End:
     # --- a feed ---
 
     def _acknowledged(self, points: int) -> None:
-        """So many points of the feed are committed."""
+        """The daemon has committed so many points of the feed."""
         while self._kept and (points > self.position or (self._going > 0 and self._kept[0][0] in self.refused)):
             self._kept.popleft()  # points of a refused sensor are never sent, and need no acknowledgement
             self.position += 1
             self._going -= self._going > 0
 
     def _feed_begins(self, points: int) -> None:
-        """The daemon says at the begin of a connection how many points of the feed it has."""
+        """Called at the beginning of a connection, with the number of points of the feed that the daemon has."""
         self._acknowledged(points)
         self.position = max(points, self.position)
         self._going = 0
 
     def _feed_frames(self, before: int, points: Sequence[tuple[str, int, Any]]) -> Iterator[bytes]:
-        """Points as frames that end before those of refused sensors, which the numbers say are left out; a frame for each picture."""
+        """Makes frames of points, the first of which has the position `before`: a frame for each picture, and one for each run
+        of points between points of refused sensors. These are left out: the daemon sees it by the next frame's position."""
         for kind, group in itertools.groupby(enumerate(points, before), lambda point: point[1][0] and ("refused" if point[1][0] in self.refused else "good")):
             some = list(group)
             if not kind:
