@@ -1,4 +1,4 @@
-/* hankel ack, hankel maintenance: what people at a desk tell the daemon. */
+/* hankel ack, hankel maintenance: operators' requests to the daemon. */
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/tls_options.h"
@@ -54,7 +54,7 @@ struct asking {
   bool list;
 };
 
-/* Options up to the first argument. HK_EXIT_DONE with *over: the help was shown. */
+/* Reads options up to the first argument. HK_EXIT_DONE with *over: it has printed the help. */
 static int take_options(int argc, char **argv, const char *help_text, bool numbered, struct asking *a, bool *over)
 {
   const struct option options[] = {
@@ -102,7 +102,7 @@ static int take_options(int argc, char **argv, const char *help_text, bool numbe
   return code;
 }
 
-/* Asks, and prints the answer. */
+/* Sends a request, and prints the answer. */
 static int ack_maintenance_ask(char **argv, struct asking *a, const char *subject, bool maintenance, uint64_t duration)
 {
   char *text = NULL;
@@ -116,7 +116,7 @@ static int ack_maintenance_ask(char **argv, struct asking *a, const char *subjec
   return hk_link_answered(h, argv, a->address, status, text);
 }
 
-/* Says what an incident was: '#N', or the latest of a sensor. */
+/* Records an operator's verdict on an incident: '#N', or the latest of a sensor. */
 static int ack_maintenance_say(char **argv, struct asking *a, const char *which)
 {
   char *text = NULL;
@@ -141,7 +141,7 @@ static void print_word(const cJSON *word)
   printf("%s until %s\n", cJSON_GetNumberValue(cJSON_GetObjectItem(word, "count")) > 1 ? " and others" : "", until);
 }
 
-/* What was said of incidents and is in force. */
+/* Prints the verdicts on incidents that are in force. */
 static int ack_maintenance_list(char **argv, struct asking *a)
 {
   char *text = NULL;

@@ -1,9 +1,8 @@
-/* hankel bench: how fast a backend scores. Points go through submit and reap like the daemon's: ticks of one new point for
- * every sensor, cut into batches, several in flight; load.h says what is timed and what is not.
+/* hankel bench: measures how fast a backend scores. Points go through submit and reap like the daemon's: ticks of one new point
+ * for every sensor, cut into batches, several in flight; load.h says what is timed.
  *
- * Windows are filled first, and a few ticks scored, before anything is timed. Then: several repeats of whole ticks, on the CPU
- * backend side by side with the peak of the cores; the middle one of each counts. Last, ticks one at a time: how long one
- * takes from submit to reap. */
+ * First it fills the windows and scores a few ticks, untimed. Then it times several repeats of whole ticks, on the CPU backend
+ * by turns with the peak of the cores; medians count. Last, it times single ticks from submit to reap. */
 #include "cpu/sst/kernels.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/bench_plan.h"
@@ -68,13 +67,13 @@ struct figures {
   uint64_t timed;
 };
 
-/* What the load said went wrong, as an exit code. */
+/* Turns an error of the load into an exit code. */
 static int bench_judge(const struct bench *bench, int status, const char *error)
 {
   return status == 0 ? 0 : hk_failed(bench->argv, "%s", error);
 }
 
-/* Whole ticks, several batches in flight; next to the peak of the cores, where these do the work. */
+/* Times whole ticks with several batches in flight, and the peak of the cores if these compute. */
 static int measure_rate(struct bench *bench, const struct settings *settings, struct figures *figures)
 {
   const bool cpu = strcmp(bench->load.backend->ops->name, "cpu") == 0;
@@ -107,7 +106,7 @@ static int measure_rate(struct bench *bench, const struct settings *settings, st
   return 0;
 }
 
-/* One tick at a time: from the first submit to the last reap. */
+/* Times single ticks, from the first submit to the last reap. */
 static int measure_latency(struct bench *bench, const struct settings *settings, struct figures *figures)
 {
   static const uint32_t enough = 5;
@@ -128,7 +127,7 @@ static int measure_latency(struct bench *bench, const struct settings *settings,
   return code;
 }
 
-/* Bytes of a point on its way to the backend, and of what comes back. */
+/* Bytes of a point on its way to the backend, and of its result. */
 static void bench_bytes_of(const struct hk_load *load, double *up, double *down)
 {
   const struct hk_batch *batch = &load->batch[0];

@@ -112,7 +112,7 @@ void hk_calibration_print(const struct hk_calibration *c, bool csv, const char *
     putchar('\n');
 }
 
-/* What the Numenta Anomaly Benchmark makes of a set: as the detector is, and with the threshold that would have been best. */
+/* The score of the Numenta Anomaly Benchmark for a set: with the detector's threshold, and with the best one. */
 static void print_nab(const char *set, const struct hk_nab_result *nab)
 {
   static const char *const profiles[HK_NAB_PROFILES] = {

@@ -1,4 +1,4 @@
-/* hankel cluster: what the machines of a cluster have, by their reports; and who is to have what. */
+/* hankel cluster: prints which machine of a cluster has which partitions, by their reports, and moves partitions. */
 #include "daemon/cli/cluster.h"
 
 #include "daemon/cli/daemon_link.h"
@@ -64,7 +64,7 @@ static const char *cluster_text_of(const cJSON *object, const char *name)
   return text ? text : "";
 }
 
-/* The report of a machine; NULL, with a message. */
+/* Gets the report of a machine; NULL after a message. */
 static cJSON *cluster_ask(struct table *t, char **argv, const char *address)
 {
   hankel *h;
@@ -108,7 +108,7 @@ static void print_node(struct table *t, const char *address, const cJSON *cluste
   t->scorers += !gateway;
 }
 
-/* Of two that say that they have a partition, one does not know that it has lost it: that of the later epoch has it. */
+/* If two machines report the same partition, one has lost it without knowing: the one with the later epoch has it. */
 static void cluster_take_held(struct table *t, const char *address, const cJSON *cluster)
 {
   const cJSON *held;
@@ -148,7 +148,7 @@ static void print_partitions(struct table *t)
   t->wrong = true;
 }
 
-/* addresses: is cut at its commas. */
+/* addresses: this function cuts it at its commas. */
 static int cluster_show(struct table *t, char **argv, char *addresses)
 {
   char *rest = NULL;
@@ -173,7 +173,7 @@ static int cluster_show(struct table *t, char **argv, char *addresses)
 
 /* --- moving partitions ------------------------------------------------------------------------------------------------------ */
 
-/* Whether a machine is as was asked for: has the partition; or, UINT32_MAX, none. */
+/* Whether a machine is in the requested state: it has the partition, or, for UINT32_MAX, no partition. */
 static bool cluster_is_done(const cJSON *cluster, uint32_t partition)
 {
   const cJSON *held;
@@ -184,7 +184,7 @@ static bool cluster_is_done(const cJSON *cluster, uint32_t partition)
   return false;
 }
 
-/* Waits until it is. */
+/* Waits until a machine is in the requested state. */
 static int cluster_await(struct table *t, char **argv, const char *machine, uint32_t partition)
 {
   const struct timespec moment = { 0, 300000000 };

@@ -1,4 +1,4 @@
-/* Reader of recordings: opening, and what is known of the file. Lines into points: csv_row.c. */
+/* Reader of recordings: opens files, and answers questions about them. csv_row.c turns lines into points. */
 #include "daemon/cli/csv.h"
 #include "daemon/cli/csv_cells.h"
 #include "daemon/cli/csv_reader.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the header; the next line that is read is the one behind it. 0, or a negative errno with a message. */
+/* Finds the header; the next line read is the one after it. Returns 0, or a negative errno with a message. */
 static int find_header(struct hk_csv *csv, char *error, size_t size)
 {
   char *line;
@@ -35,7 +35,7 @@ static int find_header(struct hk_csv *csv, char *error, size_t size)
   return status;
 }
 
-/* Makes columns of the header. 0, or a negative errno with a message. */
+/* Makes columns from the header. Returns 0, or a negative errno with a message. */
 static int read_header(struct hk_csv *csv, char *error, size_t size)
 {
   int status = find_header(csv, error, size);
@@ -68,7 +68,7 @@ static int read_header(struct hk_csv *csv, char *error, size_t size)
   return csv->cell && csv->row_sensor && csv->row_value ? 0 : -ENOMEM;
 }
 
-/* Goes back to the line behind the header. */
+/* Goes back to the line after the header. */
 static int back_to_data(struct hk_csv *csv, char *error, size_t size)
 {
   char *line = NULL;

@@ -1,4 +1,4 @@
-/* Bytes of a recording. The first few decide what they are, and are handed out again. */
+/* Bytes of a recording. The first few determine the format, and are then returned like all others. */
 #include "daemon/cli/csv_bytes.h"
 #include "daemon/cli/csv_magic.h"
 #include "daemon/cli/csv_unpack.h"
@@ -18,14 +18,14 @@ enum code { UTF8, UTF16_LITTLE, UTF16_BIG };
 struct hk_csv_bytes {
   int fd;
   bool regular;
-  int64_t begin, size, taken; /* where the file began when it was opened; its bytes (regular); how many were read */
+  int64_t begin, size, taken; /* position at which the file was opened; its size (regular files); number of bytes read */
   unsigned char head[HK_MAGIC_MOST];
   size_t n_head, given; /* of them read, and handed on */
   struct hk_unpack *unpack;
   enum code code;
-  bool odd; /* UTF-16: a byte waits for its other half */
+  bool odd; /* UTF-16: one byte of a unit was read */
   unsigned char half;
-  uint32_t high; /* UTF-16: a high surrogate that waits for the low one, or 0 */
+  uint32_t high; /* UTF-16: a high surrogate whose low one was not read yet, or 0 */
 };
 
 static ssize_t csv_bytes_read_file(struct hk_csv_bytes *bytes, char *to, size_t room)
@@ -40,7 +40,7 @@ static ssize_t csv_bytes_read_file(struct hk_csv_bytes *bytes, char *to, size_t 
   return got;
 }
 
-/* The first bytes that were looked at. 0: all were handed on. */
+/* Returns some of the first bytes, which were examined. 0: all were returned. */
 static size_t csv_bytes_head(struct hk_csv_bytes *bytes, char *to, size_t room)
 {
   const size_t n = bytes->n_head - bytes->given < room ? bytes->n_head - bytes->given : room;
@@ -56,7 +56,7 @@ static ssize_t csv_bytes_packed(void *arg, char *to, size_t room)
   return n > 0 ? (ssize_t)n : csv_bytes_read_file(bytes, to, room);
 }
 
-/* Bytes as they were before they were packed. */
+/* Returns decompressed bytes. */
 static ssize_t csv_bytes_read_plain(struct hk_csv_bytes *bytes, char *to, size_t room, char *error, size_t size)
 {
   const size_t n = csv_bytes_head(bytes, to, room);
@@ -70,7 +70,7 @@ static ssize_t csv_bytes_read_plain(struct hk_csv_bytes *bytes, char *to, size_t
   return got;
 }
 
-/* Opens what is packed, and reads the first bytes of what it holds. */
+/* Opens a compressed file, and reads its first decompressed bytes. */
 static int unpack(struct hk_csv_bytes *bytes, char *error, size_t size)
 {
   int status = hk_unpack_open(&bytes->unpack, csv_bytes_packed, bytes, error, size);
@@ -81,7 +81,7 @@ static int unpack(struct hk_csv_bytes *bytes, char *error, size_t size)
   return got < 0 ? (int)got : 0;
 }
 
-/* Reads as many first bytes as it takes to know what they are. */
+/* Reads as many bytes as determine the format. */
 static int csv_bytes_look(struct hk_csv_bytes *bytes, char *error, size_t size)
 {
   bool more = true, is_packed = false;
@@ -196,7 +196,7 @@ static ssize_t read_utf16(struct hk_csv_bytes *bytes, char *to, size_t room, cha
 {
   unsigned char raw[PIECE];
   size_t used = 0;
-  while (used == 0) { /* half a character is none: it waits for the other half */
+  while (used == 0) { /* half a character: the other half follows */
     const ssize_t got = csv_bytes_read_plain(bytes, (char *)raw, room / 6 < PIECE ? room / 6 : PIECE, error, size);
     if (got <= 0)
       return got;

@@ -1,4 +1,4 @@
-/* Cells of a line. Quotes count only where a cell begins with one. */
+/* Cells of a line. Quotes count only if a cell begins with one. */
 #include "daemon/cli/csv_cells.h"
 
 #include <stdbool.h>
@@ -10,7 +10,8 @@ static bool csv_cells_is_blank(char c, char separator)
   return (c == ' ' || c == '\t') && c != separator;
 }
 
-/* Cuts the next cell out of *rest (NULL afterwards when it was the last). NULL when a quote is not closed or text follows it. */
+/* Cuts the next cell from *rest, which becomes NULL after the last one. Returns NULL if a quote is not closed or text follows
+ * it. */
 static char *next_cell(char **rest, char separator)
 {
   char *p = *rest, *cell, *end;

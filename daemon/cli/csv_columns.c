@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Where a message belongs. */
+/* Begins a message with its place in the file. */
 struct place {
   const struct hk_csv_lines *lines;
   uint64_t line;
@@ -59,7 +59,7 @@ static int compare_headers(const void *a, const void *b)
   return order != 0 ? order : (x > y) - (x < y);
 }
 
-/* Gives headers that stand twice a number behind them: a, a (2), a (3). */
+/* Numbers repeated headers: a, a (2), a (3). */
 static int make_unique(struct hk_csv_columns *columns, char **owned, const struct place *place)
 {
   char ***sorted = malloc(columns->n * sizeof *sorted), text[HK_NAME_MAX + 16];
@@ -129,7 +129,7 @@ static void find_time(struct hk_csv_columns *columns, const struct hk_csv_config
   }
 }
 
-/* Every wanted column must be there, and something to read. */
+/* Checks that every wanted column exists, and that at least one sensor remains. */
 int hk_csv_columns_check(const struct hk_csv_columns *columns, const struct hk_csv_config *config,
                          const struct hk_csv_lines *lines, uint64_t line, char *error, size_t size)
 {

@@ -1,4 +1,4 @@
-/* Times as people write them. A date that the calendar has not (30 February) is none. */
+/* Parses times as people write them. A date that does not exist (30 February) is an error. */
 #include "daemon/cli/csv_date.h"
 
 #include <ctype.h>
@@ -14,7 +14,7 @@ struct field {
   int number, digits; /* 0 digits: the month has a name */
 };
 
-/* Skips blanks, also those that do not break a line. */
+/* Skips blanks, including no-break spaces. */
 static const char *csv_date_skip(const char *p)
 {
   for (;;)
@@ -28,7 +28,7 @@ static const char *csv_date_skip(const char *p)
       return p;
 }
 
-/* Takes the digits at *p, at most nine of them. Their count. */
+/* Reads the digits at *p, at most nine. Returns their count. */
 static int digits(const char **p, int *number)
 {
   int n = 0;
@@ -37,7 +37,7 @@ static int digits(const char **p, int *number)
   return n;
 }
 
-/* Takes the name of a month, or its first three letters. Its number, or 0. */
+/* Reads the name of a month, or its first three letters. Returns its number, or 0. */
 static int month(const char **p)
 {
   static const char *const names[] = { "january", "february", "march",     "april",   "may",      "june",
@@ -69,7 +69,7 @@ static bool weekday(const char **p)
   return false;
 }
 
-/* Takes AM or PM, which may have points. 1, 2, or 0 where there is none. */
+/* Reads AM or PM, which may have points. Returns 1, 2, or 0 for neither. */
 static int half(const char **p)
 {
   const char *q = csv_date_skip(*p);
@@ -85,7 +85,7 @@ static int half(const char **p)
   return which;
 }
 
-/* Takes a fraction of a second behind a point or comma, if there is one; digits past the ninth are cut off. */
+/* Reads an optional fraction of a second after a point or comma; ignores digits after the ninth. */
 static bool fraction(const char **p, int64_t *ns)
 {
   *ns = 0;
@@ -98,7 +98,7 @@ static bool fraction(const char **p, int64_t *ns)
   return true;
 }
 
-/* Takes a time of day: h:mm, h:mm:ss and a fraction, or h alone with AM or PM, or hhmm and hhmmss. */
+/* Reads a time of day: h:mm, h:mm:ss and a fraction, or h alone with AM or PM, or hhmm and hhmmss. */
 static bool csv_date_time_of_day(const char **p, struct tm *tm, int64_t *ns)
 {
   int number;
@@ -133,7 +133,7 @@ static bool csv_date_time_of_day(const char **p, struct tm *tm, int64_t *ns)
   return (minutes || which > 0) && tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec <= 60;
 }
 
-/* Takes Z, UTC, GMT, +hh, +hhmm, +hh:mm or nothing; seconds east of UTC. */
+/* Reads Z, UTC, GMT, +hh, +hhmm, +hh:mm or nothing; returns seconds east of UTC. */
 static bool offset(const char **p, int *seconds)
 {
   int hours, minutes = 0;
@@ -172,7 +172,7 @@ static int csv_date_whole(struct tm *tm, int year, int64_t fraction_ns, int seco
   return 0;
 }
 
-/* Gives the three numbers of a date their meaning. The year, or -1: this order does not fit. */
+/* Assigns the three numbers of a date to year, month and day. Returns the year, or -1 if this order does not fit. */
 static int arrange(const struct field *field, int named, char between, enum hk_date_order order, struct tm *tm)
 {
   int year = 2, day = order == HK_DATE_MDY ? 1 : 0, mon = 1 - day;
@@ -197,7 +197,7 @@ static int arrange(const struct field *field, int named, char between, enum hk_d
   return field[year].digits == 4 ? number : number < 70 ? 2000 + number : 1900 + number;
 }
 
-/* Takes the three fields of a date. False: there are none. */
+/* Reads the three fields of a date. False: not a date. */
 static bool fields(const char **p, struct field *field, int *named, char *between)
 {
   *named = -1;
@@ -223,7 +223,7 @@ static bool fields(const char **p, struct field *field, int *named, char *betwee
   return true;
 }
 
-/* Takes yyyymmdd, with or without hhmm or hhmmss right behind it. */
+/* Reads yyyymmdd, optionally followed by hhmm or hhmmss. */
 static bool compact(const char **p, struct tm *tm, int *year, bool *timed)
 {
   const size_t n = strspn(*p, "0123456789");

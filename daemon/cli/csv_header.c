@@ -1,5 +1,5 @@
-/* Where the header stands. It is the first line of words alone that has as many cells as the line behind it, which holds data, or
- * as the line behind that, when the one between is a row of units. */
+/* Finds the header: the first line of only words with as many cells as the next line, which must hold data, or as the line
+ * after a row of units. */
 #include "daemon/cli/csv_header.h"
 #include "daemon/cli/csv_cells.h"
 #include "daemon/cli/csv_number.h"
@@ -15,7 +15,7 @@
 
 /* What a line is made of. */
 struct kind {
-  uint32_t cells, data, words, times; /* data: numbers and times; times: headers that name one */
+  uint32_t cells, data, words, times; /* data: cells with numbers or times; times: cells that name a time */
 };
 
 struct looked {
@@ -43,7 +43,7 @@ bool hk_csv_is_data(const char *cell)
   return hk_csv_number(cell, HK_DECIMAL_AUTO, true, &number) || hk_csv_time_is_date(cell) || hk_date_is_time_of_day(cell);
 }
 
-/* -ENOMEM, or 0; a line whose quotes are not closed has no cells. */
+/* Returns 0 or -ENOMEM; a line with an unclosed quote counts as having no cells. */
 static int csv_header_look_at(const char *line, char separator, struct kind *kind)
 {
   *kind = (struct kind){ .cells = hk_cells_count(line, separator) };
@@ -65,7 +65,7 @@ static int csv_header_look_at(const char *line, char separator, struct kind *kin
   return status;
 }
 
-/* Whether line i is a header; *units: the line behind it has units. 1, 0 or -ENOMEM. */
+/* Whether line i is a header; *units: whether a row of units follows it. Returns 1, 0 or -ENOMEM. */
 static int is_header(const struct looked *looked, uint32_t i, bool *units, char *separator)
 {
   struct kind header, next, after = { 0 };
@@ -93,13 +93,13 @@ static int csv_header_keep(struct hk_csv_header *out, const char *text, uint64_t
   return out->text ? 0 : -ENOMEM;
 }
 
-/* Without the signs of a comment. */
+/* The text of a comment without its sign. */
 static const char *bare(const char *line)
 {
   return line + strspn(line, "# \t");
 }
 
-/* Whether a comment is the header of a line of data. 1, 0 or -ENOMEM. */
+/* Whether a comment is the header of a line of data. Returns 1, 0 or -ENOMEM. */
 static int is_commented_header(const char *comment, const char *data, char *separator)
 {
   struct kind header, first;
@@ -141,7 +141,7 @@ int hk_csv_header_find(struct hk_csv_lines *lines, struct hk_csv_header *out, ch
   int status = 1;
   while (looked.n < LOOKED_AT && (status = hk_csv_lines_next(lines, &line, error, size)) == 1) {
     struct looked *to = *line == '#' ? &comments : &looked;
-    if (to->n == LOOKED_AT) /* of comments: the first are not needed */
+    if (to->n == LOOKED_AT) /* comments: the first ones are not needed */
       free(to->text[--to->n]);
     to->number[to->n] = hk_csv_lines_number(lines);
     to->text[to->n] = strdup(line);
@@ -151,7 +151,7 @@ int hk_csv_header_find(struct hk_csv_lines *lines, struct hk_csv_header *out, ch
       break;
   }
   const bool wrong_line = status < 0 && status != -ENOMEM;
-  if ((status >= 0 || wrong_line) && looked.n > 0) /* a line that cannot be read is told in its turn */
+  if ((status >= 0 || wrong_line) && looked.n > 0) /* an unreadable line is reported when it is reached */
     status = csv_header_choose(&looked, &comments, out);
   if (status == -ENOMEM)
     snprintf(error, size, "out of memory");

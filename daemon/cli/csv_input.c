@@ -57,7 +57,7 @@ int hk_input_option(struct hk_input *input, char **argv, int option, const char 
   }
 }
 
-/* Where no header says that it is of a time, tells what is taken as the time, and what as sensors. */
+/* If no header names a time, reports which column counts as the time, and which as sensors. */
 static void tell_columns(char **argv, const char *path, const struct hk_csv *csv)
 {
   bool named;

@@ -1,4 +1,4 @@
-/* Lines of a recording. Unread bytes stand at begin..end of one buffer. */
+/* Lines of a recording. Unread bytes are at begin..end of one buffer. */
 #include "daemon/cli/csv_lines.h"
 #include "daemon/cli/csv_bytes.h"
 #include "daemon/cli/csv_magic.h"
@@ -18,7 +18,7 @@ struct hk_csv_lines {
   bool end_of_file, latin;
   char *buffer;
   size_t begin, end, capacity;
-  char *turned; /* the last line that was not UTF-8, turned; NULL: none yet */
+  char *turned; /* the last line that was not UTF-8, converted; NULL: none yet */
   size_t turned_size;
   uint64_t number;
 };
@@ -32,13 +32,13 @@ int hk_csv_wrong(const struct hk_csv_lines *lines, uint64_t line, char *error, s
   va_start(arguments, format);
   vsnprintf(error + used, size - (size_t)used, format, arguments);
   va_end(arguments);
-  for (char *p = error; *p; p++) /* text that came from a file: a terminal is kept safe from it */
+  for (char *p = error; *p; p++) /* text of a file must not send control characters to a terminal */
     if (iscntrl((unsigned char)*p))
       *p = '?';
   return -EINVAL;
 }
 
-/* Puts the file before a message of what it is read with. Returns `status`. */
+/* Adds the file's name to a message of the function that reads it. Returns `status`. */
 static int of_file(const struct hk_csv_lines *lines, int status, char *error, size_t size)
 {
   char why[256];
@@ -76,7 +76,7 @@ void hk_csv_lines_close(struct hk_csv_lines *lines)
   free(lines);
 }
 
-/* Makes room behind `end`. The unread bytes move to the front, or the buffer grows. */
+/* Makes room after `end`: moves the unread bytes to the front, or enlarges the buffer. */
 static int csv_lines_make_room(struct hk_csv_lines *lines, char *error, size_t size)
 {
   if (lines->capacity - lines->end >= 64)
@@ -102,7 +102,7 @@ static int csv_lines_make_room(struct hk_csv_lines *lines, char *error, size_t s
   return 0;
 }
 
-/* Bytes of the UTF-8 character at p, which has `left` bytes; 0: it is none. */
+/* Size of the UTF-8 character at p, where `left` bytes remain; 0: not one. */
 static size_t character(const unsigned char *p, size_t left)
 {
   const size_t n = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2 : (*p & 0xf0) == 0xe0 ? 3 : *p >= 0xf0 && *p < 0xf5 ? 4 : 0;
@@ -126,7 +126,7 @@ static bool is_utf8(const char *text, size_t length)
   return true;
 }
 
-/* Turns a line of Windows-1252; at most three bytes for one. Its first, or NULL without memory. */
+/* Converts a line of Windows-1252 to UTF-8, at most three bytes for each. Returns it, or NULL without memory. */
 static char *csv_lines_turn(struct hk_csv_lines *lines, const char *line, size_t length)
 {
   static const uint16_t upper[32] = { 0x20ac, 0xfffd, 0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,
@@ -159,7 +159,7 @@ static char *csv_lines_turn(struct hk_csv_lines *lines, const char *line, size_t
   return lines->turned;
 }
 
-/* Makes text of the line at start..stop-1. 1 and *line, 0: it is blank, or a negative errno with a message. */
+/* Makes text of the line at start..stop-1. Returns 1 and *line; 0 if it is blank; or a negative errno with a message. */
 static int csv_lines_finish(struct hk_csv_lines *lines, char *start, char *stop, char **line, char *error, size_t size)
 {
   if (lines->number == 1 && stop - start >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0)
@@ -182,7 +182,7 @@ static int csv_lines_finish(struct hk_csv_lines *lines, char *start, char *stop,
 
 int hk_csv_lines_next(struct hk_csv_lines *lines, char **line, char *error, size_t size)
 {
-  size_t searched = 0; /* bytes behind begin that hold no newline */
+  size_t searched = 0; /* bytes after begin without a newline */
   for (;;) {
     char *start = lines->buffer + lines->begin, *stop = memchr(start + searched, '\n', lines->end - lines->begin - searched);
     if (!stop && lines->end_of_file) {

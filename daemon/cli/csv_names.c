@@ -1,4 +1,4 @@
-/* Names and their numbers: a table of hashes, at most half full. */
+/* Maps names to numbers with a hash table that is at most half full. */
 #include "daemon/cli/csv_names.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Numbers of tables. What has neither a comma nor a group goes the quick way. */
+/* Parses numbers of tables. Numbers without commas and groups take a fast path. */
 #include "daemon/cli/csv_number.h"
 #include "proto/line/number.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define LONGEST 64 /* bytes of a number that is written in groups, without them */
+#define LONGEST 64 /* bytes of a grouped number, without separators */
 
 unsigned hk_decimal_seen(const char *cell)
 {
@@ -26,14 +26,14 @@ unsigned hk_decimal_seen(const char *cell)
   const bool comma = *last == ',';
   if (*first != *last)
     return comma ? HK_SEEN_COMMA : HK_SEEN_POINT;
-  if (marks > 1) /* only what stands between thousands stands twice */
+  if (marks > 1) /* only a thousands separator occurs twice */
     return comma ? HK_SEEN_POINT : HK_SEEN_COMMA;
   if ((size_t)(p + length - last) != 4 || before == 0 || before > 3 || *p == '0')
     return comma ? HK_SEEN_COMMA : HK_SEEN_POINT;
   return comma ? HK_SEEN_EITHER : 0;
 }
 
-/* Bytes of the sign between thousands at p, besides the comma or point; 0: there is none. */
+/* Size of the thousands separator at p other than comma or point; 0: none. */
 static size_t group_sign(const char *p)
 {
   static const char *const signs[] = { "'", " ", "\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x99" };
@@ -43,7 +43,7 @@ static size_t group_sign(const char *p)
   return 0;
 }
 
-/* Copies a number without its groups and with a point before the fraction. False where a group has not three digits. */
+/* Copies a number without separators, with a point before the fraction. False if a group does not have three digits. */
 static bool csv_number_plain(const char *cell, char point, char *out)
 {
   const char group = point == '.' ? ',' : '.';

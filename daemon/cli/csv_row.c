@@ -12,7 +12,7 @@
 #define SECOND 1000000000
 #define MOST_TOLD 10 /* bad cells that are shown one by one */
 
-/* A line that is wrong: with skip_bad it is told, counted and left out (0), else it is the error. */
+/* Handles a bad line: with skip_bad, reports, counts and skips it (0); otherwise returns its error. */
 static int csv_row_pass_over(struct hk_csv *csv, int status, const char *error)
 {
   if (status != -EINVAL || !csv->config.skip_bad)
@@ -25,7 +25,7 @@ static int csv_row_pass_over(struct hk_csv *csv, int status, const char *error)
   return 0;
 }
 
-/* The next line as it stands, without comments, the row of units and headers that stand in it once more. */
+/* Reads the next line; skips comments, the row of units and repeated headers. */
 static int raw_line(struct hk_csv *csv, char **line, char *error, size_t size)
 {
   for (;;) {
@@ -80,7 +80,8 @@ const char *hk_csv_time_cell(const struct hk_csv *csv, char *joined)
   return joined;
 }
 
-/* The time of a line, where it has none or that is not to count: a second behind the line before, or now, and later than that. */
+/* The time of a line that has none, or whose time is ignored: a second after the last line's, or now, but later than the last
+ * line's. */
 static int64_t make_time(struct hk_csv *csv)
 {
   struct timespec t;
@@ -94,7 +95,8 @@ static int64_t make_time(struct hk_csv *csv)
   return csv->next_time++;
 }
 
-/* The first line of data of a pipe: how it writes times, and which columns are text. 1, 0: it is a row of units, or -EINVAL. */
+/* Examines the first line of data of a pipe: the format of times, and columns of text. Returns 1; 0 if it is a row of units;
+ * or -EINVAL. */
 static int csv_row_decide(struct hk_csv *csv, char *error, size_t size)
 {
   struct hk_csv_votes votes = { 0 };
@@ -113,14 +115,14 @@ static int csv_row_decide(struct hk_csv *csv, char *error, size_t size)
   if (csv->columns.time == HK_NO_COLUMN || csv->config.now)
     return 1;
   if (!hk_csv_time_vote(&votes, &csv->times, hk_csv_time_cell(csv, joined), hk_csv_lines_number(csv->lines)))
-    return 1; /* told where it is read */
+    return 1; /* reported when it is read */
   if (!csv->times.format && !hk_csv_time_choose(&votes, &csv->times))
     return hk_csv_ask_order(csv, &votes, error, size);
   hk_csv_tell_order(csv, &votes);
   return 1;
 }
 
-/* The number of a sensor whose value stands in column i of the sensors. Negative errno with a message. */
+/* The number of the sensor with the value in column i of the sensors; or a negative errno with a message. */
 static int64_t csv_row_number_of(struct hk_csv *csv, uint32_t i, char *error, size_t size)
 {
   if (csv->columns.named == HK_NO_COLUMN)
@@ -135,7 +137,7 @@ static int64_t csv_row_number_of(struct hk_csv *csv, uint32_t i, char *error, si
   return number == UINT32_MAX ? -ENOMEM : (int64_t)number;
 }
 
-/* The points of the line that was split. 0, or a negative errno with a message. */
+/* Makes the points of the split line. Returns 0, or a negative errno with a message. */
 static int values(struct hk_csv *csv, struct hk_csv_row *row, char *error, size_t size)
 {
   const bool is_long = csv->columns.named != HK_NO_COLUMN;
@@ -160,7 +162,7 @@ static int values(struct hk_csv *csv, struct hk_csv_row *row, char *error, size_
   return 0;
 }
 
-/* The time of the line that was split. 0, or a negative errno with a message. */
+/* Parses the time of the split line. Returns 0, or a negative errno with a message. */
 static int csv_row_time_of(struct hk_csv *csv, int64_t *time, char *error, size_t size)
 {
   char joined[HK_CSV_JOINED];

@@ -1,4 +1,4 @@
-/* Points in memory, sorted by their times, and those of one time by their sensors. */
+/* Points in memory, sorted by time, and points of the same time by sensor. */
 #include "daemon/cli/csv_sorted.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
-/* A plain file is looked through before the first of its points is handed out. What is wrong is remembered by line, for the first
- * is told. */
+/* Examines a plain file before its first point is returned. Remembers errors by line, because the first one is reported. */
 #include "daemon/cli/csv_survey.h"
 #include "daemon/cli/csv_row.h"
 #include "daemon/cli/csv_tell.h"
@@ -12,7 +11,7 @@
 
 #define SHOWN 256
 
-/* What the cells of a column are. */
+/* The kinds of cells in a column. */
 struct seen {
   uint64_t numbers, words, line; /* line: of the first word */
   char word[HK_CSV_CELL_SHOWN];
@@ -25,8 +24,9 @@ struct survey {
   char either[HK_CSV_CELL_SHOWN];
   char of[HK_CSV_CELL_SHOWN]; /* long recordings: the sensor of the first word */
   struct hk_csv_votes votes;
-  uint64_t points, up[HK_DATE_ORDERS], down[HK_DATE_ORDERS]; /* times that ascend and descend, with each order */
-  uint64_t down_line[HK_DATE_ORDERS];                        /* the first that does */
+  uint64_t points, up[HK_DATE_ORDERS],
+      down[HK_DATE_ORDERS];           /* numbers of ascending and of descending times, for each order of dates */
+  uint64_t down_line[HK_DATE_ORDERS]; /* line of the first descending time */
   int64_t last[HK_DATE_ORDERS];
   bool any;
   uint64_t wrong_line; /* 0: nothing is */
@@ -41,7 +41,7 @@ static void csv_survey_wrong(struct survey *survey, const char *error, uint64_t 
   snprintf(survey->wrong, sizeof survey->wrong, "%s", error);
 }
 
-/* Whether the times ascend, for each order in which they may be meant. */
+/* Counts whether times ascend, for each possible order of dates. */
 static void csv_survey_follow(struct survey *survey, const char *cell, uint64_t line)
 {
   struct hk_csv_times times = survey->csv->times;
@@ -104,7 +104,7 @@ static void look_at_cells(struct survey *survey)
   }
 }
 
-/* Leaves columns out that are of words, more than of numbers, unless they were asked for or nothing would be left. */
+/* Leaves out columns with more words than numbers, unless they were requested or no column would remain. */
 static int leave_text(struct survey *survey)
 {
   struct hk_csv *csv = survey->csv;
@@ -152,7 +152,7 @@ static void look_for_words(struct survey *survey)
   }
 }
 
-/* What the cells have in common decides how each is read. */
+/* Chooses how to read cells by what they have in common. */
 static void choose_decimal(struct survey *survey)
 {
   struct hk_csv *csv = survey->csv;
@@ -167,7 +167,7 @@ static void choose_decimal(struct survey *survey)
   hk_csv_tell(csv, "%s is taken as %.10g (--decimal says which sign stands before the fraction)", survey->either, number);
 }
 
-/* Whether the points are to be sorted. 0, or -EINVAL with a message. */
+/* Decides whether the points must be sorted. Returns 0, or -EINVAL with a message. */
 static int choose_sorting(struct survey *survey, char *error, size_t size)
 {
   struct hk_csv *csv = survey->csv;
@@ -187,12 +187,12 @@ static int choose_sorting(struct survey *survey, char *error, size_t size)
   return 0;
 }
 
-/* Names of a long recording: every sensor is known before the first point is handed out. */
+/* Collects the names of a long recording, so that every sensor is known before the first point is returned. */
 static int csv_survey_take_name(struct survey *survey)
 {
   struct hk_csv *csv = survey->csv;
   const char *name = csv->columns.named == HK_NO_COLUMN ? "" : csv->cell[csv->columns.named];
-  if (!hk_name_valid(name, strlen(name))) /* there is none, or it is told where the line is read */
+  if (!hk_name_valid(name, strlen(name))) /* there is none, or it is reported when the line is read */
     return 0;
   return hk_csv_names_number(&csv->names, name) == UINT32_MAX ? -ENOMEM : 0;
 }

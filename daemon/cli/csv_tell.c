@@ -1,4 +1,4 @@
-/* What is told: sentences without control characters, for they hold text of the file. */
+/* Makes sentences without control characters, because they contain text of the file. */
 #include "daemon/cli/csv_tell.h"
 
 #include <ctype.h>
@@ -45,7 +45,7 @@ int hk_csv_wrong_time(const struct hk_csv *csv, int status, const char *cell, ch
                       "\"%.40s\" is no time: want YYYY-MM-DD hh:mm:ss, ISO 8601, or an epoch number, or say --time-format", cell);
 }
 
-/* The format of a cell such as 01/02/2024 03:04 PM, as --time-format wants it; as much of it as there is room for. */
+/* The format of a cell such as 01/02/2024 03:04 PM for --time-format, as far as there is room. */
 static void format_of(const char *cell, bool day_first, char out[64])
 {
   const char *parts = day_first ? "dmYHMS" : "mdYHMS";

@@ -1,4 +1,4 @@
-/* How times are written. What ISO 8601 or a number is needs no guess; of other dates those orders stay that fit most. */
+/* Formats of times. ISO 8601 and numbers need no guess; for other dates, the orders remain that fit most of them. */
 #include "daemon/cli/csv_time.h"
 #include "daemon/base/timestamp.h"
 

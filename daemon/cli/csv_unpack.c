@@ -1,4 +1,4 @@
-/* Packed recordings: libarchive's filters over a raw stream. */
+/* Decompresses recordings with libarchive's filters over a raw stream. */
 #include "daemon/cli/csv_unpack.h"
 
 #include <archive.h>

@@ -1,4 +1,4 @@
-/* A build without libarchive: what is packed is refused, with the command that unpacks it. */
+/* A build without libarchive refuses compressed recordings, and names the command that decompresses them. */
 #include "daemon/cli/csv_unpack.h"
 
 #include <errno.h>

@@ -16,13 +16,13 @@ const char *hk_link_error(const hankel *h, const char *address)
   return strncmp(why, address, length) == 0 && strncmp(why + length, ": ", 2) == 0 ? why + length + 2 : why;
 }
 
-/* Whether the server took the connection and closed it. */
+/* Whether the server accepted the connection and closed it. */
 static bool shown_out(const char *why)
 {
   return strstr(why, "closed the connection") || strcmp(why, strerror(ECONNRESET)) == 0 || strcmp(why, strerror(EPIPE)) == 0;
 }
 
-/* What is likely to be wrong where the message does not say it. */
+/* Adds the likely cause if the message does not name it. */
 static const char *hint(const char *why, const struct hankel_options *options)
 {
 #define TOO_MUCH "has had too much of this address (max_failures, for a minute; max_newcomers; max_connections_per_address)"
@@ -41,8 +41,9 @@ static const char *hint(const char *why, const struct hankel_options *options)
 #undef TOO_MUCH
 }
 
-/* Waits until the daemon has greeted us: it may be starting still. One that closes the connection before that is not asked again:
- * it would do the same, and a listener with TLS counts what we say as a failure of our address. 0 or a negative errno. */
+/* Waits for the daemon's greeting, because it may still be starting. If the daemon closes the connection before that, does not
+ * try again: the result would be the same, and a listener with TLS counts each attempt as a failure of our address. Returns 0
+ * or a negative errno. */
 static int wait_for_greeting(hankel *h, const char *address)
 {
   const int64_t deadline = hk_clock() + (int64_t)HK_LINK_WAIT * 1000000;
@@ -77,7 +78,7 @@ int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_o
     return 0;
   }
   const char *why = hk_link_error(h, address);
-  if (!*why) /* somebody listens but does not speak to us */
+  if (!*why) /* the server accepts connections but does not answer */
     why = status == -ETIMEDOUT ? "no answer; is this the daemon's binary listener, over TCP?" : strerror(-status);
   const int code = status == -EINVAL
                        ? hk_usage(argv, "%s: %s", address, why)

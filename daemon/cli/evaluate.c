@@ -1,5 +1,5 @@
-/* hankel evaluate: detectors over labelled recordings, and what their alerts are worth. The recordings of a collection are scored
- * and judged (trial.h), and told in a table, one for each detector, and in plots (svg_sheet.h), one sheet for each collection. */
+/* hankel evaluate: runs detectors on labelled recordings and judges their alerts (trial.h). It prints a table for each
+ * detector, and draws a sheet of plots for each collection (svg_sheet.h). */
 #include "cpu/backend/warmup.h"
 #include "cpu/detectors.h"
 #include "daemon/cli/backend_option.h"
@@ -75,7 +75,7 @@ struct evaluation {
   struct hk_sheet *sheet; /* that of the set in hand, or NULL, */
   uint32_t strip;         /* and the place of the detector there */
   int format;
-  uint64_t starts; /* points of the pieces that recordings are cut into; 0: they are not */
+  uint64_t starts; /* points of the pieces into which recordings are cut; 0: they are not cut */
   bool brief, no_series, calibrate;
 };
 
@@ -87,7 +87,7 @@ static void evaluate_print_header(const struct evaluation *e, const char *keys)
            "labels", "alerts", "hits", "chance", "false", "false/1000", "delay", "covering");
 }
 
-/* One line; delays are put in order. */
+/* Prints one line; sorts the delays. */
 static void print_row(const struct evaluation *e, const char *keys, const char *set, const char *name, const struct hk_verdict *v,
                       double *delay)
 {
@@ -116,7 +116,7 @@ static void print_row(const struct evaluation *e, const char *keys, const char *
          (unsigned long long)v->misplaced, *each ? each : "-", *middle ? middle : "-", *covering ? covering : "-");
 }
 
-/* Judges the alerts of all sensors of a file as an operator of the machine would see them. False: no memory. */
+/* Judges the alerts of all sensors of a file together, as an operator of the machine would see them. False: no memory. */
 static bool evaluate_print_together(const struct evaluation *e, const char *keys, const struct hk_labelled *set,
                                     const struct hk_labelled *machines, const struct hk_outcome *all)
 {
@@ -131,7 +131,7 @@ static bool evaluate_print_together(const struct evaluation *e, const char *keys
   return fine;
 }
 
-/* Adds what a detector made of a set to the set's sheet. */
+/* Adds a detector's results for a set to the set's sheet. */
 static void plot(const struct evaluation *e, const struct hk_labelled *set, const struct hk_outcome *all)
 {
   for (uint32_t i = 0; i < set->n; i++) {
@@ -143,8 +143,8 @@ static void plot(const struct evaluation *e, const struct hk_labelled *set, cons
   }
 }
 
-/* One detector on one set: rows for its recordings, unless only the sum is wanted, and that by the name `title`. 0 or an exit
- * code. */
+/* Runs one detector on one set. Prints a row for each recording, unless only the sum is wanted, and the sum under the name
+ * `title`. Returns 0 or an exit code. */
 static int evaluate(const struct evaluation *e, const char *keys, const struct hk_labelled *sensors, const char *title, bool rows,
                     struct hk_verdict *out)
 {
@@ -187,7 +187,7 @@ static int evaluate(const struct evaluation *e, const char *keys, const struct h
   return code;
 }
 
-/* Looks at all keys before anything is scored. 0, or an exit code: then the fault was told. */
+/* Checks all keys before anything is scored. Returns 0, or an exit code after a message. */
 static int evaluate_check(const struct evaluation *e)
 {
   char text[1024];
@@ -211,8 +211,8 @@ static int evaluate_check(const struct evaluation *e)
   return 0;
 }
 
-/* Searches the tuned values on the files of even number of a set that can be tuned, and tells of the best of them on the others:
- * *verdict. 0 or an exit code. */
+/* Searches the best values of the tuned keys on the even-numbered files of a set, and judges them on the others: *verdict.
+ * Returns 0 or an exit code. */
 static int tune(const struct evaluation *e, const char *keys, const struct hk_labelled *set, struct hk_verdict *verdict)
 {
   struct hk_labelled half[2] = { *set, *set };
@@ -245,7 +245,7 @@ static int tune(const struct evaluation *e, const char *keys, const struct hk_la
   return code;
 }
 
-/* Begins a sheet for each set. 0 or an exit code. */
+/* Begins a sheet for each set. Returns 0 or an exit code. */
 static int open_sheets(const struct evaluation *e, const struct hk_labelled *sets, struct hk_sheet *sheets)
 {
   char path[1024];
@@ -260,7 +260,7 @@ static int open_sheets(const struct evaluation *e, const struct hk_labelled *set
   return 0;
 }
 
-/* Recordings that are too short give no score, and that looks like a detector that sees nothing. */
+/* Reports recordings that are too short for a score, because otherwise the detector would seem to see nothing. */
 static void evaluate_explain(const struct evaluation *e, const char *keys, const struct hk_verdict *all)
 {
   struct hk_detector d;
@@ -276,7 +276,7 @@ static void evaluate_explain(const struct evaluation *e, const char *keys, const
           (unsigned long long)all->recordings, need);
 }
 
-/* The detector or group in hand on all sets. 0 or an exit code. */
+/* Runs the current detector or group on all sets. Returns 0 or an exit code. */
 static int evaluate_sets(struct evaluation *e, const char *keys, const struct hk_labelled *sets, struct hk_sheet *sheets)
 {
   struct hk_verdict all = { 0 };
@@ -307,7 +307,7 @@ static int evaluate_sets(struct evaluation *e, const char *keys, const struct hk
   return code;
 }
 
-/* Reads the collections of the folder, or the file. 0 or an exit code. */
+/* Reads the collections of the folder, or the file. Returns 0 or an exit code. */
 static int read_sets(const struct evaluation *e, struct hk_labelled *sets)
 {
   char error[512];
@@ -330,7 +330,7 @@ static int read_sets(const struct evaluation *e, struct hk_labelled *sets)
   return 0;
 }
 
-/* A detector on all sets, on sensors alone and in their field. 0 or an exit code. */
+/* Runs a detector on all sets, on sensors alone and in their field. Returns 0 or an exit code. */
 static int compare_sets(struct evaluation *e, const char *keys, const struct hk_labelled *sets)
 {
   const struct hk_field_compare compare = { &e->trial, e->field, keys, e->format == FORMAT_CSV, e->brief };
@@ -379,7 +379,7 @@ static int evaluate_all(struct evaluation *e)
   return code;
 }
 
-/* Takes the detectors that are worth it where none was given, and looks whether the options go together. 0 or the exit code. */
+/* Chooses default detectors if none was given, and checks that the options fit together. Returns 0 or the exit code. */
 static int check_together(struct evaluation *e)
 {
   bool any_group = false;

@@ -1,9 +1,9 @@
-/* hankel feed: sends a recording, or what comes in on standard input, to the daemon.
+/* hankel feed: sends a recording, or standard input, to the daemon.
  *
- * Points go into the client library's buffer; when it is full, or when the input makes us wait, the buffer is sent. At the
- * end the daemon has to confirm that it has taken over every point, else the exit code is 1. When the connection breaks
- * the library connects again; what may have been lost is told, and makes the exit code 1. With --feed nothing may be: what was
- * not acknowledged is sent again, and points that the daemon has of the feed, from another run of the command, are left out. */
+ * Points go into the client library's buffer; when it is full, or when the input pauses, the buffer is sent. At the end the
+ * daemon must confirm that it has taken over every point; otherwise the exit code is 1. When the connection breaks, the
+ * library reconnects; feed reports points that may be lost, and exits with 1. With --feed none can be: unacknowledged points
+ * are sent again, and points that the daemon has from an earlier run of the command are left out. */
 #include "daemon/cli/csv_input.h"
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/host.h"
@@ -22,8 +22,8 @@
 
 #define SECOND 1000000000ll
 #define SLICE 200      /* ms: how long one waiting call to the library lasts */
-#define FAREWELL 30000 /* ms that the daemon has to score what waits, at the end */
-#define MOST_TOLD 10   /* messages of the daemon that are shown */
+#define FAREWELL 30000 /* ms that the daemon has at the end to score waiting points */
+#define MOST_TOLD 10   /* maximum number of the daemon's messages to print */
 
 static const char help_text[] =
     "usage: hankel feed [OPTION...] FILE.csv...|FOLDER|-\n\n"
@@ -51,16 +51,16 @@ struct feed {
   char **argv;
   hankel *h;
   struct hk_recordings *csv;
-  struct hk_host *host; /* in its place: figures of this machine; else NULL */
+  struct hk_host *host; /* instead of a recording: figures of this machine; otherwise NULL */
   uint32_t *sensor;     /* the library's number of each sensor of the file */
   uint32_t sensors;     /* of them */
   struct hk_progress_line progress;
   const char *name; /* of the feed; NULL: none */
-  uint64_t there;   /* points of it that the daemon has from before, and that are left out */
+  uint64_t there;   /* points of the feed that the daemon already has, which are left out */
   uint64_t points, in_doubt, errors, told;
   double rate; /* points a second, or times real time; 0 = as fast as it goes */
   bool real_time;
-  bool finishing;  /* all was sent, and the daemon says goodbye */
+  bool finishing;  /* all points were sent, and the daemon is ending the connection */
   int64_t lost;    /* ns, hk_clock: since when there is no connection; 0 = there is one */
   int64_t started; /* ns, hk_clock: when the first point was sent */
   int64_t first;   /* ns: its time */
@@ -114,10 +114,10 @@ static void feed_on_error(void *arg, int code, const char *message)
     hk_failed(feed->argv, "the daemon says: %s (%s)", message, hankel_error_name(code));
 }
 
-/* 0, or an exit code when the daemon has been away for too long. `status` is what the library said. */
+/* Returns 0, or an exit code if the daemon has been away for too long. status: of the library. */
 static int still_there(struct feed *feed, int status)
 {
-  if (status == -EACCES || status == -EPERM) /* what we show is not good, or not for this */
+  if (status == -EACCES || status == -EPERM) /* our credentials are wrong, or do not allow this */
     return hk_failed(feed->argv, "%s", hankel_error(feed->h));
   if (status < 0 && status != -ETIMEDOUT && status != -EAGAIN && !feed->lost && hankel_connected(feed->h))
     return hk_failed(feed->argv, "%s", hankel_error(feed->h));
@@ -126,7 +126,7 @@ static int still_there(struct feed *feed, int status)
   return 0;
 }
 
-/* Sends what is buffered; with `confirm`, until the daemon has taken over all of it. 0 or an exit code. */
+/* Sends the buffered points; with `confirm`, waits until the daemon has taken over all of them. Returns 0 or an exit code. */
 static int feed_flush(struct feed *feed, bool confirm)
 {
   for (;;) {
@@ -137,11 +137,11 @@ static int feed_flush(struct feed *feed, bool confirm)
     if (code != 0)
       return code;
     if (feed->lost)
-      poll(NULL, 0, 10); /* the library may return at once while it waits to try again */
+      poll(NULL, 0, 10); /* the library may return at once while it waits to reconnect */
   }
 }
 
-/* Waits until the input has something for us, and serves the connection meanwhile. 0 or an exit code. */
+/* Waits for input, and serves the connection meanwhile. Returns 0 or an exit code. */
 static int wait_for_input(struct feed *feed)
 {
   int code = feed_flush(feed, false);
@@ -157,7 +157,7 @@ static int wait_for_input(struct feed *feed)
   return code;
 }
 
-/* Waits until a point of time `time` is due. 0 or an exit code. */
+/* Waits until a point of time `time` is due. Returns 0 or an exit code. */
 static int feed_pace(struct feed *feed, int64_t time)
 {
   const double after = feed->real_time ? (double)(time - feed->first) : (double)feed->points * 1e9;
@@ -193,7 +193,7 @@ static int send_point(struct feed *feed, uint32_t sensor, int64_t time, double v
   }
 }
 
-/* Names the sensors that are new: all at first; of a long recording on a pipe, as they come. 0 or an exit code. */
+/* Registers new sensors: all at first; those of a long recording on a pipe as they appear. Returns 0 or an exit code. */
 static int name_sensors(struct feed *feed)
 {
   const uint32_t n = feed->host ? hk_host_sensors(feed->host) : hk_recording_sensors(feed->csv);
@@ -214,7 +214,7 @@ static int name_sensors(struct feed *feed)
   return 0;
 }
 
-/* Serves the connection until `due`, ns by hk_clock. 0 or an exit code. */
+/* Serves the connection until `due` (ns, hk_clock). Returns 0 or an exit code. */
 static int wait_until(struct feed *feed, int64_t due)
 {
   int code = feed_flush(feed, false);
@@ -227,7 +227,7 @@ static int wait_until(struct feed *feed, int64_t due)
   return code;
 }
 
-/* Sends figures of this machine once a second, on the second, until it is interrupted. An exit code. */
+/* Sends figures of this machine once a second, on the second, until it is interrupted. Returns an exit code. */
 static int run_host(struct feed *feed)
 {
   int64_t due = hk_clock();
@@ -245,7 +245,7 @@ static int run_host(struct feed *feed)
       const uint32_t sensor = hk_host_sensor(feed->host, i, &value);
       code = send_point(feed, feed->sensor[sensor], (int64_t)now.tv_sec * SECOND, value);
     }
-    if (code == 0 && ++looks == 2) /* counters give figures from now on */
+    if (code == 0 && ++looks == 2) /* from now on, counters give rates */
       fprintf(stderr, "hankel feed: %u figures of this machine go out once a second, such as %s, until this is interrupted\n",
               hk_host_figures(feed->host), hk_host_name(feed->host, 0));
     if (code == 0)
@@ -255,7 +255,7 @@ static int run_host(struct feed *feed)
   }
 }
 
-/* Sends everything. 0 or an exit code. */
+/* Sends everything. Returns 0 or an exit code. */
 static int feed_run(struct feed *feed)
 {
   struct hk_csv_row row;
@@ -288,7 +288,7 @@ static int feed_run(struct feed *feed)
   return code;
 }
 
-/* Learns how many points changed nothing, and says so. `code`, or HK_EXIT_FAILED when most did not. */
+/* Reports how many points were late or rejected. Returns `code`, or HK_EXIT_FAILED if most were. */
 static int feed_tell_left_out(struct feed *feed, int code)
 {
   struct hankel_counters counters;
@@ -364,7 +364,7 @@ static int feed_file(struct feed *feed, const char *address, const struct hankel
   return summary(feed, feed_run(feed));
 }
 
-/* "100" is points a second, "60x" is times real time. 0 or HK_EXIT_USAGE. */
+/* "100" is points a second, "60x" is times real time. Returns 0 or HK_EXIT_USAGE. */
 static int parse_rate(struct feed *feed, const char *text)
 {
   char number[64];

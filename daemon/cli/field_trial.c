@@ -73,7 +73,7 @@ static bool take_changes(struct hk_field_trial *out, struct hk_fielded *field, c
   return true;
 }
 
-/* One file: recordings alone[0..n-1], of which the first is number `first` of out->alone. 0 or an exit code. */
+/* Runs one file: recordings alone[0..n-1], of which the first is number `first` of out->alone. Returns 0 or an exit code. */
 static int field_trial_make(struct hk_field_trial *out, const struct hk_trial *trial, const char *keys, uint32_t first,
                             uint32_t n)
 {

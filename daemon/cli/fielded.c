@@ -201,7 +201,7 @@ const char *hk_fielded_blamed(const struct hk_fielded *f, uint32_t sensor, doubl
   return neighbour < f->n ? f->name[neighbour] : NULL;
 }
 
-/* What a model explains, or why it says nothing. */
+/* Reports how much a model explains, or why it gives no residuals. */
 static void explain_model(const struct hk_fielded *f)
 {
   const struct hk_model *model = hk_field_model_of(f->field);
@@ -229,7 +229,7 @@ static void explain_model(const struct hk_fielded *f)
   }
 }
 
-/* Which sensors of a line the recording lacks, and what was seen last. */
+/* Reports which sensors of a line the recording lacks, and the last departures. */
 static void explain_line(const struct hk_fielded *f)
 {
   const struct hk_field_count count = hk_field_count(f->field);
@@ -258,7 +258,7 @@ static void explain_filter(const struct hk_fielded *f)
     fielded_say(f, "%" PRIu64 " of %" PRIu64 " values were spikes", f->spikes, f->points);
 }
 
-/* Why there is no exponent, or no forecast. */
+/* Reports why there is no exponent, or no forecast. */
 static void explain_exponents(const struct hk_fielded *f)
 {
   if (f->points > 0)

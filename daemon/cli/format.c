@@ -1,4 +1,4 @@
-/* Results and events as text for people, JSON lines and CSV. */
+/* Formats results and events as text for people, JSON lines and CSV. */
 #include "daemon/cli/format.h"
 #include "daemon/base/focus_sentence.h"
 #include "daemon/base/limit_sentence.h"
@@ -62,7 +62,7 @@ void hk_print_csv_string(FILE *out, const char *text)
   fputc('"', out);
 }
 
-/* A CSV cell, quoted where it has to be. */
+/* Writes a CSV cell, quoted if necessary. */
 static void print_cell(FILE *out, const char *text)
 {
   const size_t length = strlen(text);
@@ -179,7 +179,7 @@ void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_res
   }
 }
 
-/* What is new, in a line of its own behind the event's: so the columns of that are fixed. The sentence comes last. */
+/* What is new, in a separate line after the event's, so that the event's columns stay the same. The sentence is the last cell. */
 static void print_novelty_csv(FILE *out, const char *id, const struct hankel_event *event)
 {
   const struct hankel_novelty *n = &event->novelty;
@@ -195,7 +195,7 @@ static void print_novelty_csv(FILE *out, const char *id, const struct hankel_eve
   fputs("\"\n", out);
 }
 
-/* When a limit is reached, in a line of its own likewise. `latest` is empty: never. */
+/* When a limit is reached, in a separate line, too. `latest` is empty for never. */
 static void print_limit_csv(FILE *out, const char *id, const struct hankel_event *event)
 {
   const struct hankel_limit *l = &event->limit;
@@ -241,7 +241,7 @@ static void print_event_csv(FILE *out, const struct hankel_event *event)
     print_limit_csv(out, id, event);
 }
 
-/* What is new, of an event of the channel novelty: a member of its object. */
+/* What is new, as a member of the JSON object of an event of the channel novelty. */
 static void print_novelty_json(FILE *out, const struct hankel_event *event)
 {
   const struct hankel_novelty *n = &event->novelty;
@@ -317,7 +317,7 @@ static void print_event_json(FILE *out, const struct hankel_event *event)
   fputs("}\n", out);
 }
 
-/* A change on a line; only where it is raised `by` is the nearest sensor. */
+/* A change on a line; `by` is the nearest sensor only in the event `raised`. */
 static void print_travelling(FILE *out, const struct hankel_event *event)
 {
   char *near = NULL;

@@ -1,4 +1,4 @@
-/* Figures of this machine. Each file of /proc has a function that takes it apart; what it cannot read it leaves out. */
+/* Figures of this machine. A function parses each file of /proc, and leaves out what it cannot read. */
 #include "daemon/cli/host.h"
 #include "daemon/cli/csv_names.h"
 
@@ -79,7 +79,7 @@ static void host_gauge(struct hk_host *host, const char *group, const char *of, 
   host_put(host, host_sensor(host, group, of, figure), value);
 }
 
-/* A counter's difference a second, times `scale`. One that went back starts over. */
+/* A counter's difference a second, times `scale`. A counter that went back starts again. */
 static void host_rate(struct hk_host *host, const char *group, const char *of, const char *figure, double value, double scale)
 {
   const uint32_t number = host_sensor(host, group, of, figure);
@@ -230,7 +230,7 @@ static void look_at_network(struct hk_host *host)
     fclose(file);
 }
 
-/* Share of the time, in percent, in which some or all tasks waited for it. */
+/* The percentage of time in which some or all tasks waited for the resource. */
 static void look_at_pressure(struct hk_host *host)
 {
   static const char *const resources[] = { "cpu", "memory", "io" };

@@ -1,4 +1,4 @@
-/* Reading labelled recordings: see labelled.h. What cannot be read is told with its file's name. */
+/* Reads labelled recordings: see labelled.h. Errors name the file. */
 #include "daemon/cli/labelled.h"
 #include "daemon/base/timestamp.h"
 #include "daemon/cli/csv.h"
@@ -48,7 +48,7 @@ static int add_label(struct hk_recording *r, int64_t first, int64_t last)
   return 0;
 }
 
-/* Bytes of a file's name that are a recording's: all, but for the extension. */
+/* Bytes of a file's name without its extension: the recording's name. */
 static uint32_t name_length(const char *file)
 {
   const size_t length = strlen(file), name = length > 4 ? length - 4 : 0;
@@ -56,7 +56,7 @@ static uint32_t name_length(const char *file)
   return (uint32_t)(extended ? name : length);
 }
 
-/* One more recording of a file, or NULL. */
+/* Adds a recording of a file; NULL: no memory. */
 static struct hk_recording *add_recording(struct hk_labelled *set, const char *file, const char *sensor, bool several)
 {
   struct hk_recording *all = realloc(set->recording, (set->n + 1) * sizeof *all);
@@ -71,8 +71,8 @@ static struct hk_recording *add_recording(struct hk_labelled *set, const char *f
   return r;
 }
 
-/* Reads one file, named so; its sensors become recordings, but for columns that label. A row whose `changepoint` is 1 is a label
- * of all. */
+/* Reads one file of this name. Its sensors become recordings, except for columns of labels. A row whose `changepoint` is 1 is
+ * a label of all sensors. */
 static int read_csv(struct hk_labelled *set, const char *path, const char *file, char *error, size_t size)
 {
   struct hk_csv *csv = NULL;
@@ -118,7 +118,7 @@ static int labelled_read_file(struct hk_labelled *set, const char *folder, const
   return read_csv(set, path, file, error, size);
 }
 
-/* What a file says, to be deleted; or NULL with a message. */
+/* Parses a file of JSON. Returns its value, to be deleted; or NULL with a message. */
 static cJSON *labelled_read_json(const char *path, char *error, size_t size)
 {
   struct stat about;
@@ -141,7 +141,7 @@ static cJSON *labelled_read_json(const char *path, char *error, size_t size)
   return json;
 }
 
-/* Adds a label to the recordings from `at` on, all of one file: to those of this sensor, or to all (NULL). 0, -ENOENT: there is
+/* Adds a label to the recordings from `at` on, which are of one file: to this sensor's, or to all (NULL). Returns 0; -ENOENT:
  * no such sensor; or -ENOMEM. */
 static int label_sensors(struct hk_labelled *set, uint32_t at, const char *sensor, const struct hk_label *label)
 {
@@ -156,8 +156,8 @@ static int label_sensors(struct hk_labelled *set, uint32_t at, const char *senso
   return any || !sensor ? 0 : -ENOENT;
 }
 
-/* Labels the recordings from `at` on, all of one file, with its windows. 0, or a negative errno with a message of what is wrong
- * with them. */
+/* Labels the recordings from `at` on, which are of one file, with its windows. Returns 0, or a negative errno and a message
+ * about the windows. */
 static int label_windows(struct hk_labelled *set, uint32_t at, const cJSON *windows, char *error, size_t size)
 {
   const cJSON *window = NULL;
@@ -203,7 +203,7 @@ static int label_windows(struct hk_labelled *set, uint32_t at, const cJSON *wind
   return 0;
 }
 
-/* The object of labelled windows in a file, to be deleted; or NULL with a message. */
+/* Reads the object of labelled windows from a file. Returns it, to be deleted; or NULL with a message. */
 static cJSON *read_windows(const char *path, char *error, size_t size)
 {
   cJSON *windows = labelled_read_json(path, error, size);
@@ -230,7 +230,7 @@ static int read_nab(struct hk_labelled *set, const char *folder, char *error, si
   return status;
 }
 
-/* Reads a whole number with nothing but blanks around it. False: there is none, or it is over UINT32_MAX. */
+/* Reads an integer with only blanks around it. False: there is none, or it exceeds UINT32_MAX. */
 static bool read_whole(const char *cell, uint32_t *out)
 {
   char *end;
@@ -243,8 +243,8 @@ static bool read_whole(const char *cell, uint32_t *out)
   return errno == 0 && number <= UINT32_MAX && end[strspn(end, " \t")] == 0;
 }
 
-/* Reads what a line of desc.txt says behind the name: a window, then changes. An empty cell says nothing. 0, or a negative errno
- * with a message of what is wrong in the line. */
+/* Reads a line of desc.txt after the name: a window, then changes. Ignores empty cells. Returns 0, or a negative errno and a
+ * message about the line. */
 static int read_changes(struct hk_recording *r, char *rest, char *error, size_t size)
 {
   const char *cell;
@@ -353,7 +353,8 @@ int hk_labelled_read(struct hk_labelled *out, const char *folder, unsigned which
   return status < 0 ? status : 1;
 }
 
-/* Reads one CSV file, with the labels of its name in the file `labels` (NULL: none). 0, or a negative errno with a message. */
+/* Reads one CSV file, with the labels of its name in the file `labels` (NULL: none). Returns 0, or a negative errno with a
+ * message. */
 static int read_alone(struct hk_labelled *out, const char *path, const char *labels, char *error, size_t size)
 {
   const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;

@@ -21,7 +21,7 @@
 #define MAKE_ALONE 32768 /* fewer points than this are made by one thread */
 #define BATCH (1u << 20)
 #define SENSORS_CUDA 262144
-#define ROOM_MOST (1u << 25) /* points made ahead, and how many at least; between, ROOM_TICKS ticks */
+#define ROOM_MOST (1u << 25) /* maximum and minimum number of points made ahead; between these, ROOM_TICKS ticks */
 #define ROOM_LEAST (1u << 20)
 #define ROOM_TICKS 16
 
@@ -36,7 +36,7 @@ static int load_make_tables(struct hk_load *load)
   for (uint32_t i = 0; i < 1u << WAVE_BITS; i++)
     load->wave[i] = (float)sin(2 * M_PI / (1 << WAVE_BITS) * i);
   for (uint32_t i = 0; i < 1u << NOISE_BITS; i++) {
-    double sum = 0; /* of 4 uniform numbers: near enough normal */
+    double sum = 0; /* sum of 4 uniform numbers: nearly normal */
     for (uint32_t j = 0; j < 4; j++)
       sum += hk_random_element(4 * (uint64_t)i + j, 0);
     load->noise[i] = (float)(0.2 * sum * sqrt(3.0 / 4.0));
@@ -51,8 +51,8 @@ static uint64_t load_mix(uint64_t z)
   return z ^ (z >> 31);
 }
 
-/* A sensor's value at a tick: a sine of amplitude 1 about a level of its own (-50 to 50), whose period sways between 25 and 40
- * ticks, each sensor's at its own pace, and noise of standard deviation 0.2. An angle is a fraction of 2^32. */
+/* A sensor's value at a tick: a sine of amplitude 1 about the sensor's level (-50 to 50), whose period varies between 25 and
+ * 40 ticks at the sensor's own rate, and noise of standard deviation 0.2. An angle is a fraction of 2^32. */
 static double value_at(const struct hk_load *load, uint32_t sensor, uint32_t tick)
 {
   const uint64_t own = load_mix(sensor + 0x9e3779b97f4a7c15u), more = load_mix(own);
@@ -107,7 +107,7 @@ static void *make_share(void *arg)
   return NULL;
 }
 
-/* Makes a block of points, on all cores if it is large. A thread that cannot be had leaves its share to this one. */
+/* Makes a block of points, on all cores if it is large. If a thread cannot be created, this one does its share. */
 static void load_make(const struct block *b)
 {
   struct share shares[MAKERS_MAX];
@@ -162,7 +162,7 @@ static int load_drain(struct hk_load *load, char *error, size_t size)
   return status;
 }
 
-/* Hands over made points at .. at + n - 1, n <= capacity, when a place is free. */
+/* Submits the points at .. at + n - 1, n <= capacity, once a batch is free. */
 static int load_hand_over(struct hk_load *load, uint32_t at, uint32_t n, char *error, size_t size)
 {
   int status = load->n_free == 0 ? load_take_back(load, error, size) : 0;
@@ -184,7 +184,7 @@ static int load_hand_over(struct hk_load *load, uint32_t at, uint32_t n, char *e
   return status < 0 ? status : -EIO;
 }
 
-/* Hands over n made points in as few batches as can be. */
+/* Submits n points in as few batches as possible. */
 static int hand_over_all(struct hk_load *load, uint32_t at, uint32_t n, char *error, size_t size)
 {
   int status = 0;
@@ -193,7 +193,7 @@ static int hand_over_all(struct hk_load *load, uint32_t at, uint32_t n, char *er
   return status;
 }
 
-/* Points that a sensor of a detector gets first: all that it keeps, and what comes before its first score. */
+/* The number of points that fill all that a detector's sensor keeps, and that precede its first score. */
 static uint32_t fill_of(const struct hk_load *load, uint32_t detector)
 {
   const struct hk_detector *d = &load->detectors[detector];
@@ -207,7 +207,7 @@ static uint32_t sensors_of(const struct hk_load *load, uint32_t detector)
   return load->sensors / load->n_detectors + (detector < load->sensors % load->n_detectors);
 }
 
-/* The sensors of a detector get their first points, the last of them at tick `last`. */
+/* Gives the sensors of a detector their first points, the last of them at tick `last`. */
 static int fill_sensors(struct hk_load *load, uint32_t detector, uint32_t last, struct hk_progress_line *progress, char *error,
                         size_t size)
 {
@@ -280,7 +280,8 @@ int hk_load_run(struct hk_load *load, double seconds, struct hk_load_round *sum,
     if (status != 0)
       return status;
     const double fitting = left * 1e9 / ((double)round.wall / ticks);
-    if (ticks > 1 || fitting < 2 || most == 1) { /* else it was all beginning and end: it tells how many ticks to take */
+    if (ticks > 1 || fitting < 2 ||
+        most == 1) { /* otherwise start and end dominated, and the result only shows how many ticks to time */
       sum->scores += round.scores;
       sum->points += round.points;
       sum->wall += round.wall;
@@ -323,7 +324,7 @@ int hk_load_latency(struct hk_load *load, uint32_t ready, uint32_t times, double
 
 /* ---- opening ---- */
 
-/* Free memory of this machine, bytes; 0 when that cannot be told. */
+/* Free memory of this machine, bytes; 0 if unknown. */
 static uint64_t load_free_memory(void)
 {
   FILE *file = fopen("/proc/meminfo", "r");
@@ -352,7 +353,7 @@ static uint32_t sensors_for(const struct hk_load *load, const struct hk_detector
   return d->algorithm == HK_ALGORITHM_SVD ? n / 16 : n;
 }
 
-/* Columns for the points made ahead, and the batches that take their results. */
+/* Allocates columns for the points made ahead, and the batches for their results. */
 static int load_make_room(struct hk_load *load, const struct hk_load_config *config)
 {
   struct hk_backend *b = load->backend;
@@ -425,7 +426,8 @@ void hk_load_close(struct hk_load *load)
 {
   struct hk_backend *b = load->backend;
   if (b) {
-    if (load->in_flight == 0) { /* else something failed, and the memory is the backend's until it closes, and lost then */
+    if (load->in_flight ==
+        0) { /* otherwise something failed: the memory belongs to the backend until it closes, and is lost then */
       for (uint32_t i = 0; i < HK_LOAD_IN_FLIGHT; i++)
         hk_batch_free(load->memory[i]);
       if (load->made.time)

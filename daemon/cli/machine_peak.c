@@ -32,7 +32,7 @@
       s9 = s9 * b + c;                                                                                                           \
       s10 = s10 * b + c;                                                                                                         \
       s11 = s11 * b + c;                                                                                                         \
-      /* keeps the loop from being solved ahead or turned into fewer, wider steps */                                             \
+      /* prevents the compiler from computing the loop in advance, or from making fewer, wider steps of it */                    \
       __asm__ volatile("" ::: "memory");                                                                                         \
     }                                                                                                                            \
     const vector sum = s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7 + s8 + s9 + s10 + s11;                                              \
@@ -53,7 +53,7 @@ struct runner {
   int64_t until;           /* ns, hk_clock */
   double made;             /* out: multiply-adds */
   int64_t wall, processor; /* out: ns that they took */
-  float sink;              /* out: so that the sums are wanted */
+  float sink;              /* out: makes the sums necessary */
 };
 
 static void *machine_peak_run(void *arg)
@@ -71,7 +71,7 @@ static void *machine_peak_run(void *arg)
   }
 #endif
   const int64_t started = hk_clock(), used = hk_peak_thread_time();
-  do { /* once at least, also where the thread begins late */
+  do { /* at least once, even if the thread begins late */
     runner->sink += work(0.999f);
     rounds += ROUNDS;
     runner->wall = hk_clock() - started;

@@ -1,4 +1,4 @@
-/* hankel: the command line of hankeld. Finds the subcommand and hands over to it. */
+/* hankel: the command line of hankeld. Finds the subcommand and calls it. */
 #include "cpu/suggest.h"
 #include "daemon/cli/cluster.h"
 #include "daemon/cli/model.h"

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define LOWEST 0.8 /* of a boundary, as a multiple of what it is at first, */
+#define LOWEST 0.8 /* lowest and highest value of a boundary, as a multiple of its first value, */
 #define HIGHEST 1.2
-#define WANDERING 0.01 /* standard deviation of what it wanders by, likewise, */
+#define WANDERING 0.01 /* standard deviation of its random changes, likewise, */
 #define TAKES 600.0    /* and s that it takes */
 #define RISE 60.0      /* s for a move from the lowest to the highest */
 
@@ -52,7 +52,7 @@ static int matrix_make_parts(struct matrix_simulation *s)
   return hk_matrix_open(&s->process, s->plan->matrix, NULL, 0, error, sizeof error) == 0 ? 0 : -ENOMEM;
 }
 
-/* What leaves by a leak: a share of what the unknown's own number takes at first. */
+/* The flow out of a leak: a share of the unknown's own term at first. */
 static void make_sinks(struct matrix_simulation *s)
 {
   const struct hk_market *a = &s->plan->matrix->equations;

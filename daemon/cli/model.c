@@ -60,7 +60,7 @@ struct settings {
   const char *leak[HK_SIMULATED_MAX], *fault[HK_SIMULATED_MAX];
 };
 
-/* A text cut at its commas. Returns how many parts there are; PARTS + 1: too many, or they are too long. */
+/* Cuts a text at its commas. Returns the number of parts; PARTS + 1: too many, or too long. */
 static uint32_t model_cut(const char *text, char copy[256], char *part[PARTS])
 {
   char *rest = copy, *token;
@@ -76,7 +76,7 @@ static uint32_t model_cut(const char *text, char copy[256], char *part[PARTS])
   return n;
 }
 
-/* Seconds of the recording; 0 is one. */
+/* Reads seconds of the recording, which may be 0. */
 static int take_span(char **argv, const char *option, const char *text, double *out)
 {
   int64_t ns = 0;
@@ -86,7 +86,7 @@ static int take_span(char **argv, const char *option, const char *text, double *
   return 0;
 }
 
-/* From `at` on, for the span of a part that may be missing. */
+/* Sets a span from `at` on, whose length is an optional part. */
 static int take_times(char **argv, const char *option, const char *at, const char *span, double *begin, double *end)
 {
   double whole = INFINITY;
@@ -299,7 +299,7 @@ static int print_rows(char **argv, struct hk_simulation *const *simulation, cons
                      : hk_failed(argv, "it cannot be solved any more: its pipes, matrices or boundaries are too extreme");
 }
 
-/* Begins the simulation of each line, with a course of chance of its own. */
+/* Begins the simulation of each line, each with its own random numbers. */
 static int model_open_all(char **argv, const struct settings *s, const char *path, const struct hk_model_plan *plan,
                           struct hk_simulation **simulation)
 {

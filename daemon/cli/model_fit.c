@@ -20,8 +20,8 @@
 /* A recording as rows of the plan's sensors. */
 struct table {
   const struct hk_model_plan *plan;
-  uint32_t *sensor; /* of the plan, by sensor of the recording; HK_MODEL_NONE: it has none */
-  bool *there;      /* by sensor of the plan: the recording has it */
+  uint32_t *sensor; /* the plan's sensor for each sensor of the recording; HK_MODEL_NONE: none */
+  bool *there;      /* for each sensor of the plan: whether the recording has it */
   double *value;
   uint64_t rows, room;
   int64_t first, interval; /* ns */
@@ -51,7 +51,7 @@ static int find_sensors(char **argv, struct table *t, const struct hk_recordings
   return 0;
 }
 
-/* Why a line cannot be fitted: its boundaries and one check have to be there. False: it can. */
+/* Whether a line cannot be fitted, and why: the recording must have its boundaries and at least one check. */
 static bool model_fit_lacks(const struct table *t, uint32_t line, char *why, size_t size)
 {
   const struct hk_model_plan *p = t->plan;
@@ -109,7 +109,7 @@ static int model_fit_compare(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* The median of the first distances between lines; 0: there are none. */
+/* The median distance between the first lines; 0: there are none. */
 static int find_interval(char **argv, struct hk_recordings *csv, struct table *t)
 {
   int64_t *spacing = malloc(SPACINGS * sizeof *spacing), last = 0;
@@ -133,7 +133,7 @@ static int find_interval(char **argv, struct hk_recordings *csv, struct table *t
   return t->interval > 0 ? 0 : hk_failed(argv, "the recording has no two times");
 }
 
-/* Reads all of it. The files are opened once more where the interval was looked for. */
+/* Reads the whole recording. Opens the files again if they were read to find the interval. */
 static int read_table(int argc, char **argv, struct hk_input *input, struct table *t)
 {
   struct hk_recordings *csv = NULL;
@@ -184,7 +184,7 @@ static void print_check(const struct hk_model_sensor *s, const struct hk_fit_che
            before->spread, after->spread, share_text(before->explained, was), share_text(after->explained, is));
 }
 
-/* line: of the plan, whose sensors are those of the fit in the same order. */
+/* line: of the plan; its sensors are those of the fit, in the same order. */
 static void print_fit(const struct table *t, uint32_t line, const struct hk_fit *fit)
 {
   uint32_t k = 0;
@@ -201,7 +201,7 @@ static void print_fit(const struct table *t, uint32_t line, const struct hk_fit 
     }
 }
 
-/* times, error: by line; error is 0 where a number was not seen. */
+/* times, error: by line; error is 0 for a number that the recording does not show. */
 static int write_model(char **argv, const char *path, const struct model_text *text, uint32_t lines,
                        const double (*times)[HK_FIT_NUMBERS], const double (*error)[HK_FIT_NUMBERS])
 {
@@ -243,7 +243,7 @@ static double *values_of(const struct table *t, uint32_t line, uint32_t *sensors
   return value;
 }
 
-/* Fits a line, and reports it. Returns 0, also where nothing is seen; or an errno with a message. */
+/* Fits a line, and reports the result. Returns 0, even if the recording shows neither number; or an errno with a message. */
 static int fit_line(const struct table *t, const struct model_text *text, uint32_t line, struct hk_fit *fit, char *error,
                     size_t size)
 {
@@ -264,7 +264,7 @@ static int fit_line(const struct table *t, const struct model_text *text, uint32
   return status;
 }
 
-/* Fits all lines of which the recording has enough. A file with one line fails where that does. */
+/* Fits all lines for which the recording suffices. If the file has one line, an error of that line is the command's. */
 static int fit_table(char **argv, const struct table *t, const struct model_text *text, const char *output)
 {
   const uint32_t lines = t->plan->lines;

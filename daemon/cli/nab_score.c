@@ -14,7 +14,8 @@ static const struct {
   [HK_NAB_STANDARD] = { 1, 0.11, 1 }, [HK_NAB_FEW_FALSE] = { 1, 0.22, 1 }, [HK_NAB_FEW_MISSED] = { 1, 0.11, 2 }
 };
 
-/* An alert: the score that it was raised with, its worth with weights of 1, and its window among those of all recordings. */
+/* An alert: the score with which it was raised, its value with weights of 1, and its window's number among those of all
+ * recordings. */
 struct detection {
   double score, worth;
   uint32_t window;
@@ -25,7 +26,7 @@ static double curve(double y)
   return y <= 3 ? 2 / (1 + exp(5 * y)) - 1 : -1;
 }
 
-/* What an alert at a point is worth; *window: of the recording's, the one that it lies in. */
+/* The value of an alert at a point; *window: the recording's window that contains it. */
 static double nab_score_worth(uint32_t at, const struct hk_marked *marked, uint32_t n, uint32_t *window)
 {
   const struct hk_marked *behind = NULL;
@@ -67,7 +68,7 @@ static uint32_t nab_score_take(struct detection *out, const struct hk_outcome *o
   return n;
 }
 
-/* Lowers the threshold from one alert to the next and keeps what was worth most. best: room for each window. */
+/* Lowers the threshold from one alert to the next, and keeps the best total. best: room for each window. */
 static struct hk_nab_result nab_score_sweep(const struct detection *d, uint32_t n, double *best, uint32_t windows, int profile)
 {
   const double right = profiles[profile].right, wrong = profiles[profile].wrong, missed = profiles[profile].missed;

@@ -8,18 +8,18 @@
 #include <string.h>
 
 #define RAMP 30.0      /* s that a move takes */
-#define WANDER 300.0   /* s over which a pump's pressure wanders, */
-#define WANDERS 5e-4   /* and by how much: its standard deviation, as a share */
-#define DRAWING 1800.0 /* the same of what leaves at nodes without a meter; by how much, the rule says */
-#define DRAWS 0.02     /* the same of what customers with a meter take */
+#define WANDER 300.0   /* time scale of a pump's random pressure, s, */
+#define WANDERS 5e-4   /* and its standard deviation, as a share */
+#define DRAWING 1800.0 /* time scale of the demand at nodes without a meter; the rule has its size */
+#define DRAWS 0.02     /* standard deviation of the demand of metered customers, as a share */
 #define LEAST 2e5      /* Pa anywhere, at first */
 #define PUMP_LOW 0.96  /* of a pump's pressure at first */
 #define PUMP_HIGH 1.02
-#define TAKEN_LOW 0.6 /* of what a customer takes at first */
+#define TAKEN_LOW 0.6 /* as a share of a customer's first demand */
 #define TAKEN_HIGH 1.4
 #define GRAVITY 9.80665 /* m/s^2 */
 
-/* What drives the network at a boundary. */
+/* Drives the network at a boundary. */
 struct drive {
   double base;                   /* Pa or m^3/s, at first */
   struct hk_simulated_move move; /* as a multiple of that */
@@ -31,11 +31,11 @@ struct network_simulation {
   const struct hk_simulation_rule *rule;
   unsigned short *chance;
   struct hk_network network;
-  struct hk_network_shape shape; /* finer than the plan's: its points first; owned columns: */
+  struct hk_network_shape shape; /* a finer network than the plan's, whose points come first; owned columns: */
   struct hk_pipeline_cell *cell;
   uint32_t (*end)[2];
-  double *demand, *at_first; /* by point: with what wanders, and without */
-  double *draws;             /* share by which a node's demand differs, by point */
+  double *demand, *at_first; /* by point: with random changes, and without */
+  double *draws;             /* relative difference of a node's demand, by point */
   double *leak;              /* m^3/s by point */
   struct hk_network_place *place;
   double *value; /* by sensor: Pa and m^3/s */
@@ -103,7 +103,7 @@ static double area_at(const struct hk_model_plan *plan, uint32_t node)
   return least;
 }
 
-/* Pressure of rest at a node relative to that of the first one, Pa: by the heights on the way, which cells know as lift. */
+/* The pressure at rest of a node relative to the first one's, Pa, from the heights on the way, which are in the cells' lift. */
 static int find_heights(const struct network_simulation *s, double *out)
 {
   const struct hk_network_shape *of = s->plan->network;
@@ -125,7 +125,7 @@ static int find_heights(const struct network_simulation *s, double *out)
   return 0;
 }
 
-/* The steady state in which customers take what the velocity says, and no pressure is below LEAST. */
+/* The steady state in which customers take the demand of the given velocity, and no pressure is below LEAST. */
 static int network_settle(struct network_simulation *s)
 {
   const struct hk_network_shape *of = &s->shape;
@@ -152,7 +152,7 @@ static double mean_wait(const struct network_simulation *s)
   return s->rule->moves * s->shape.drives / 2;
 }
 
-/* What leaves the network at first, beside leaks. */
+/* The flow out of the network at first, without leaks. */
 static double consumption(const struct network_simulation *s)
 {
   double all = 0;

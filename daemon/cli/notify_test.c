@@ -1,5 +1,5 @@
-/* hankel notify test: sends one message to a receiver of the configuration, as the daemon would, and shows what it answers. The
- * daemon takes no part in it, and may run or not. */
+/* hankel notify test: sends one message to a receiver of the configuration, as the daemon would, and shows what it answers. Works
+ * without the daemon. */
 #include "daemon/cli/notify_test.h"
 
 #include "daemon/base/log.h"
@@ -11,7 +11,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define REPEAT 12000000000ll /* ns: an Alertmanager takes an alert for over that it has not heard of for five times as long */
+#define REPEAT                                                                                                                   \
+  12000000000ll /* ns: an Alertmanager considers an alert over if it receives nothing about it for five times as long */
 
 static void notify_test_print_fault(void *arg, const char *message)
 {
@@ -48,7 +49,7 @@ static int notify_test_make(struct hk_notify_message *message, const struct hk_n
   return hk_message_make(message, rule, &what);
 }
 
-/* One message, and what it is answered. */
+/* Sends one message, and prints the answer. */
 static int send_one(char **argv, struct hk_sender *sender, const struct hk_notify_rule *rule, uint64_t id, enum hk_paging paging)
 {
   struct hk_notify_message message = { 0 };
@@ -70,7 +71,7 @@ static int send_one(char **argv, struct hk_sender *sender, const struct hk_notif
   return code;
 }
 
-/* A pager, whom it wakes, is told at once that it is over. */
+/* Clears the alert at once, because the test message may page someone. */
 static int send_test(char **argv, const struct hk_notify_rule *found)
 {
   struct hk_notify_rule rule = *found;

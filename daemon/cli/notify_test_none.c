@@ -1,4 +1,4 @@
-/* A hankel that is built without libcurl. */
+/* A build without libcurl. */
 #include "daemon/cli/notify_test.h"
 
 #include "daemon/cli/options.h"

@@ -1,4 +1,4 @@
-/* Reading options and refusing wrong usage, for every subcommand alike. */
+/* Reads options and refuses wrong usage, in the same way for every subcommand. */
 #include "daemon/cli/options.h"
 #include "cpu/suggest.h"
 
@@ -32,8 +32,8 @@ int hk_failed(char **argv, const char *format, ...)
   return HK_EXIT_FAILED;
 }
 
-/* The word that an option at fault is in: the first from `at` on that is one. What stands before it are arguments, which
- * getopt passes over; optind is behind it, or at it where it is several short options. */
+/* The word with the wrong option: the first option from `at` on. Words before it are arguments, which getopt skips; optind is
+ * after the word, or at it if it holds several short options. */
 static const char *at_fault(char **argv, int at)
 {
   while (argv[at + 1] && (argv[at][0] != '-' || argv[at][1] == 0))
@@ -41,14 +41,14 @@ static const char *at_fault(char **argv, int at)
   return argv[at];
 }
 
-/* Whether one is --to and the other --from: the daemon's address is the former where points are sent, and the latter elsewhere.
+/* Whether one is --to and the other --from: commands that send points take the daemon's address as --to, others as --from.
  */
 static bool options_of_address(const char *a, const char *b)
 {
   return (strcmp(a, "to") == 0 && strcmp(b, "from") == 0) || (strcmp(a, "from") == 0 && strcmp(b, "to") == 0);
 }
 
-/* Says so, with the option that may have been meant. */
+/* Reports the wrong option, and the one that may have been meant. */
 static void no_such_option(char **argv, const char *wrong, const struct option *options)
 {
   const char *meant = NULL, *word = wrong + strspn(wrong, "-");
@@ -69,7 +69,7 @@ static void no_such_option(char **argv, const char *wrong, const struct option *
     hk_usage(argv, "%s: no such option, or not a clear one", wrong);
 }
 
-/* Short options: -h, and -c where there is --config, as hankeld has it. */
+/* The short options: -h, and -c if there is --config, as for hankeld. */
 static const char *short_options(const struct option *options)
 {
   for (; options->name; options++)
@@ -113,12 +113,12 @@ int hk_option_real(char **argv, const char *option, const char *text, double min
   return 0;
 }
 
-/* A list of words for people, and which of them may have been meant. */
+/* Prints a list of words, and the one that may have been meant. */
 struct choice {
   char all[160], meant[48];
 };
 
-/* The index of a word; -1: it is none of them, and what can be said of that. */
+/* The index of a word; -1: it is none of them, and *out has what a message needs. */
 static int find_word(const char *text, const char *const *words, struct choice *out)
 {
   int n = 0;

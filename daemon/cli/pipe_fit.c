@@ -19,20 +19,20 @@
 #define BLOCKS_MAX 50
 #define NOISE_ROWS 4000
 
-/* How many times as much as by the noise of the boundaries alone a number changes the checks, in squares, where it is seen. On
- * simulated lines friction was wrong by 6 % at 740 (a flow of 0.1 m/s) and by 0.3 % at 90,000; recordings without waves came
- * to 1.8 of the wave speed at most, those with pumps that are moved to 10 at least. */
+/* The recording shows a number if it changes the checks, in squares, so many times as much as the noise of the boundaries
+ * alone does. On simulated lines friction was wrong by 6 % at 740 (a flow of 0.1 m/s) and by 0.3 % at 90,000; for the wave
+ * speed, recordings without waves reached 1.8 at most, and those with pumps that are moved at least 10. */
 static const double NOISES[HK_FIT_NUMBERS] = { 2000, 5 };
 
-/* All that is known while a fit is made. */
+/* The state of a fit. */
 struct fitting {
   const char *text;
   size_t length;
   const struct hk_fit_rows *rows;
   const struct hk_model_plan *plan; /* of the file */
-  double *nu[1 + HK_FIT_NUMBERS];   /* as rows->value: at the present numbers, and each a little more */
+  double *nu[1 + HK_FIT_NUMBERS];   /* as rows->value: at the current numbers, and with each number increased a little */
   double *sorted, *scale;           /* by row; by sensor */
-  double log[HK_FIT_NUMBERS];       /* logarithms of what is looked for */
+  double log[HK_FIT_NUMBERS];       /* logarithms of the numbers to be found */
   bool seen[HK_FIT_NUMBERS];
   uint64_t block; /* rows of a block */
   uint32_t blocks, passes;
@@ -56,7 +56,7 @@ static size_t pipe_fit_put(char *out, size_t at, size_t room, const char *text, 
   return at + length;
 }
 
-/* The line text..end without what ends it, with words 5 and 6 of a pipe multiplied. Returns the place in `out` behind it. */
+/* Copies the line text..end without its end, with words 5 and 6 of a pipe multiplied. Returns the place in `out` after it. */
 static size_t put_line(char *out, size_t at, size_t room, const char *text, const char *end, const double times[HK_FIT_NUMBERS])
 {
   bool pipe = false;
@@ -98,7 +98,7 @@ static size_t pipe_fit_put_text(char *out, size_t room, const char *text, size_t
   for (const char *end = text + length; text < end;) {
     const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
     if (begins_line(text, stop)) {
-      times += !first; /* what stands before the first one belongs to it, or there is only one */
+      times += !first; /* text before the first one belongs to it, or there is only one */
       first = false;
     }
     at = put_line(out, at, room, text, stop, *times);
@@ -145,7 +145,7 @@ static int pipe_fit_fail(const struct fitting *f, const char *why)
   return -EINVAL;
 }
 
-/* The plan with the numbers of the fit, and a little more of number `more`; HK_FIT_NUMBERS: of none. */
+/* The plan with the numbers of the fit, number `more` increased a little; HK_FIT_NUMBERS: none. */
 static int pipe_fit_make_plan(const struct fitting *f, uint32_t more, const struct hk_model_plan **out)
 {
   double times[1][HK_FIT_NUMBERS];
@@ -161,7 +161,7 @@ static int pipe_fit_make_plan(const struct fitting *f, uint32_t more, const stru
   return status;
 }
 
-/* What the checks differ by in each row. */
+/* The differences of the checks in each row. */
 static int pipe_fit_pass(struct fitting *f, uint32_t more, const struct hk_fit_rows *rows, double *nu)
 {
   const struct hk_model_rule rule = { .interval = rows->interval, .clip = 1, .hold = HK_PIPE_FIT_HOLD };
@@ -190,7 +190,7 @@ static int pipe_fit_compare(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* The median of |nu - from| of a sensor, over the rows that have it; NaN: none has. */
+/* The median of |nu - from| of a sensor, over the rows that have it; NaN: no row has. */
 static double median_distance(struct fitting *f, const double *nu, uint32_t sensor, double from)
 {
   uint64_t n = 0;
@@ -205,7 +205,7 @@ static double median_distance(struct fitting *f, const double *nu, uint32_t sens
 
 /* --- steps -------------------------------------------------------------------------------------------------------------- */
 
-/* Normal equations of the weighted differences, and what blocks add to their right side, in squares. */
+/* The normal equations of the weighted differences, and the squares of the blocks' parts of their right side. */
 struct equations {
   double matrix[2][2], right[2];
   double squares[2][2];
@@ -250,7 +250,7 @@ static struct equations make_equations(const struct fitting *f)
   return e;
 }
 
-/* The inverse, for what is seen; zeros elsewhere. */
+/* The inverse for the numbers that are seen; zeros elsewhere. */
 static void invert(const struct fitting *f, const double m[2][2], double out[2][2])
 {
   const double whole = m[0][0] * m[1][1] - m[0][1] * m[1][0];
@@ -279,7 +279,7 @@ static void find_errors(const struct fitting *f, const struct equations *e, doub
   }
 }
 
-/* The passes at the present numbers and beside them, and the spreads of the differences. */
+/* Makes the passes at the current numbers and near them, and computes the spreads of the differences. */
 static int pipe_fit_look(struct fitting *f)
 {
   int status = pipe_fit_pass(f, HK_FIT_NUMBERS, f->rows, f->nu[0]);
@@ -290,7 +290,7 @@ static int pipe_fit_look(struct fitting *f)
   return status;
 }
 
-/* One step. True: it was so small that it was the last. */
+/* Makes one step. True: it was so small that it is the last. */
 static bool go(struct fitting *f, const struct equations *e)
 {
   double inverse[2][2], largest = 0;
@@ -311,7 +311,7 @@ static double pipe_fit_normal(unsigned short chance[3])
   return sqrt(-2 * log(a)) * cos(2 * 3.14159265358979323846 * b);
 }
 
-/* The level of a boundary, and the noise of its values: by second differences, which moves are little in. */
+/* The level of a boundary, and the noise of its values from second differences, to which moves contribute little. */
 static void find_noise(struct fitting *f, uint32_t sensor, double *level, double *noise)
 {
   const struct hk_fit_rows *r = f->rows;
@@ -331,8 +331,8 @@ static void find_noise(struct fitting *f, uint32_t sensor, double *level, double
   *noise = n > 0 ? NORMAL * f->sorted[n / 2] / sqrt(6) : 0;
 }
 
-/* The mean square of the derivatives of the checks, each less its own mean: over `all` differences, and those with a little more
- * of a number. */
+/* The mean square of the derivatives of the checks, each minus its mean, from all differences and from those with a number
+ * increased a little. */
 static double spread_of_derivatives(const struct fitting *f, const double *nu, const double *more, uint64_t all)
 {
   double squares = 0, values = 0;
@@ -351,7 +351,7 @@ static double spread_of_derivatives(const struct fitting *f, const double *nu, c
   return values > 0 ? squares / values : 0;
 }
 
-/* How much each number would change the checks, a value and in squares, by the noise of the boundaries alone. */
+/* How much the noise of the boundaries alone changes the checks by each number, per value and in squares. */
 static int find_quiver(struct fitting *f, double out[HK_FIT_NUMBERS])
 {
   const uint32_t sensors = f->rows->sensors;
@@ -378,7 +378,7 @@ static int find_quiver(struct fitting *f, double out[HK_FIT_NUMBERS])
   return status;
 }
 
-/* Which numbers the recording shows, by the equations at the end of what was done before. */
+/* Determines which numbers the recording shows, from the equations at the end of the previous steps. */
 static int find_seen(struct fitting *f, const struct equations *e)
 {
   double quiver[HK_FIT_NUMBERS];
@@ -412,7 +412,7 @@ static struct hk_fit_check *pipe_fit_judge(struct fitting *f, const double *nu)
   return out;
 }
 
-/* Looks for what is seen, from the file's numbers on. */
+/* Fits the numbers that are seen, starting from the file's. */
 static int search(struct fitting *f, struct hk_fit *out, struct equations *e)
 {
   int status = pipe_fit_look(f);

@@ -12,11 +12,11 @@
 #define STEPS_MAX 64     /* of an interval */
 #define NETWORK_STEPS 4  /* the same of networks */
 #define RAMP 30.0        /* s that a move takes */
-#define WANDER 300.0     /* s over which the pump's speed wanders, */
-#define WANDERS 5e-4     /* and by how much: its standard deviation */
+#define WANDER 300.0     /* time scale of the pump's random speed, s, */
+#define WANDERS 5e-4     /* and its standard deviation */
 #define LAST 1e6         /* Pa at the last node, at first; more where the line would run dry */
 #define LEAST 1e5        /* Pa anywhere, at first */
-#define PUMP_LOSS 0.2    /* of its pressure that a pump spends on its own flow */
+#define PUMP_LOSS 0.2    /* share of its pressure that a pump loses to its own flow */
 #define BEHIND_VALVE 0.5 /* pressure behind the valve, as a share of that before it */
 #define OPEN 0.7         /* how far the valve is open at first */
 
@@ -80,7 +80,7 @@ static int make_cells(struct hk_simulation *s)
   return hk_pipeline_open(&s->line, s->cell, cells, s->of->impedance);
 }
 
-/* The steady state at the flow that is wanted, with no pressure below LEAST. */
+/* The steady state at the wanted flow, with no pressure below LEAST. */
 static int pipe_simulation_settle(struct hk_simulation *s)
 {
   double last = LAST, least = 0;
@@ -95,7 +95,7 @@ static int pipe_simulation_settle(struct hk_simulation *s)
   return status == 0 ? 0 : -EINVAL;
 }
 
-/* Pump and valve that hold the state as it is. */
+/* Sets pump and valve so that they hold the state. */
 static void make_ends(struct hk_simulation *s)
 {
   const double p0 = hk_pipeline_pressure(&s->line, 0), p1 = hk_pipeline_pressure(&s->line, s->line.points - 1), q = s->flow;
@@ -132,7 +132,7 @@ static double reading(const struct hk_simulation *s, uint32_t sensor)
   return (is->flow ? hk_pipeline_flow(&s->line, point) : hk_pipeline_pressure(&s->line, point)) / is->unit;
 }
 
-/* A line of pipes, steady, and what moves it. */
+/* Makes a line of pipes in its steady state, and what moves it. */
 static int make_pipes(struct hk_simulation *s)
 {
   const struct hk_simulation_rule *rule = &s->rule;
@@ -150,7 +150,7 @@ static int make_pipes(struct hk_simulation *s)
   return 0;
 }
 
-/* Steps of an interval: a wave, or the water of a heat line, does not cross a cell faster. */
+/* The number of steps in an interval: neither a wave nor the water of a heat line crosses more than a cell in a step. */
 static uint32_t steps_of(const struct hk_simulation *s)
 {
   const double crossed = s->plan->heat ? s->of->shortest / s->flow : s->of->shortest / s->rule.wave; /* s, of a cell */
@@ -227,7 +227,7 @@ static int pipe_simulation_step(struct hk_simulation *s, double dt)
   return hk_pipeline_step(&s->line, end, s->sink, dt, s->rule.friction);
 }
 
-/* What a sensor that is at fault makes of its reading. */
+/* The reading of a faulty sensor. */
 static double spoil(struct hk_simulation *s, const struct hk_simulated_bad_sensor *bad, double value)
 {
   const bool begun = s->time >= bad->begin && s->time < bad->end;

@@ -1,4 +1,4 @@
-/* Progress on a terminal: one line, never wider than the terminal, where it could not be taken back. */
+/* Shows progress on a terminal: one line, never wider than the terminal, because a wrapped line could not be overwritten. */
 #include "daemon/cli/progress.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Files of a recording. Of each the next line is held; the earliest of them goes first. */
+/* The files of a recording. Holds the next line of each, and returns the earliest one first. */
 #include "daemon/cli/recording.h"
 #include "daemon/base/grow.h"
 #include "daemon/cli/csv_names.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 struct part {
-  char *path, *name; /* name: what stands before its sensors' names, with a point; "" nothing */
+  char *path, *name; /* name: prefix of its sensors' names, with a point; "": none */
   struct hk_csv *csv;
   struct hk_csv_row row;
   int held;         /* 1: row is the next line, 0: none is left */
@@ -27,7 +27,7 @@ struct hk_recordings {
   struct hk_csv_names names;
   uint32_t *sensor; /* of the last line */
   uint32_t n_sensor;
-  const struct part *current; /* whose line was handed out last; NULL: none */
+  const struct part *current; /* the file whose line was returned last; NULL: none */
 };
 
 static int recording_no_memory(char *error, size_t size)
@@ -46,7 +46,7 @@ static int add_file(struct hk_recordings *r, const char *path)
   return r->part[r->n++].path ? 0 : -ENOMEM;
 }
 
-/* Length of a file's name without the endings of a recording; all of it where there are none. */
+/* Length of a file's name without the extensions of a recording. */
 static size_t stem(const char *name, bool *recording)
 {
   static const char *const packed[] = { ".gz", ".zst", ".xz", ".bz2" }, *const kinds[] = { ".csv", ".tsv", ".txt", ".dat" };
@@ -117,7 +117,7 @@ static int add_all(struct hk_recordings *r, char *const *paths, uint32_t n, char
   return 0;
 }
 
-/* Names a file by its own name, or with `deep` also by its folder's. */
+/* Names a file by its own name, and with `deep` also by its folder's. */
 static int name_part(struct part *part, bool deep)
 {
   const char *slash = strrchr(part->path, '/'), *folder = slash;
@@ -241,7 +241,7 @@ const char *hk_recording_sensor(const struct hk_recordings *r, uint32_t sensor)
   return r->names.name[sensor];
 }
 
-/* Numbers of the recording in place of the file's. */
+/* Replaces the file's numbers of sensors by the recording's. */
 static int renumber(struct hk_recordings *r, struct part *part, struct hk_csv_row *row, char *error, size_t size)
 {
   const int status = recording_number(r, part, error, size);

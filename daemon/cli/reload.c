@@ -1,11 +1,11 @@
-/* hankel reload: makes the daemon read its configuration again, and says what came of it. */
+/* hankel reload: makes the daemon read its configuration again, and prints the outcome. */
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/tls_options.h"
 
 #include <stdio.h>
 
-#define PATIENCE 120000 /* ms: sensors may have to be let go, millions of them */
+#define PATIENCE 120000 /* ms: the daemon may have to evict millions of sensors */
 
 static const char help_text[] =
     "usage: hankel reload [OPTION...]\n\n"

@@ -1,8 +1,8 @@
-/* hankel replay: the engine with no daemon. Points are read into batches, several of which are in flight; results are
- * printed in the order of the points. What is printed does not depend on how the points were cut into batches.
+/* hankel replay: scores a recording without a daemon. It reads points into batches, of which several are in flight, and prints
+ * results in the order of the points. The output does not depend on how points are divided into batches.
  *
- * A batch is handed over when it is full, when a sensor has HK_BATCH_PER_SENSOR points in it, or when the input makes us wait; in
- * that case everything is scored and printed first, so that a live pipe is followed point by point. */
+ * A batch is submitted when it is full, when a sensor has HK_BATCH_PER_SENSOR points in it, or when the input pauses; then
+ * everything is scored and printed first, so that a live pipe is followed point by point. */
 #include "cpu/detectors.h"
 #include "cpu/provisional/provisional.h"
 #include "cpu/rules/segments.h"
@@ -57,7 +57,7 @@ static const char help_text[] =
 /* What is remembered of a slot. */
 struct past {
   struct hk_segments segments;
-  const char *blamed;   /* of a field: the sensor to blame for the last raised alert; NULL: no other one */
+  const char *blamed;   /* of a field: the sensor to blame for the last raised alert; NULL: no other sensor */
   struct hk_event last; /* raised or corrected; of it what says to which segment the new one is like, or what was new */
 };
 
@@ -76,7 +76,7 @@ struct replay {
   uint32_t shown;      /* algorithms whose scores are printed; of the others the events are */
   uint32_t algorithms; /* slot of sensor s and algorithm a: s * algorithms + a; those of a point are side by side in a batch */
   enum hk_format format;
-  struct hk_fielded *field;           /* NULL: sensors are scored, not what a field makes of them */
+  struct hk_fielded *field;           /* NULL: the sensors are scored, not the series of a field */
   struct hk_provisional *provisional; /* NULL: no detector wants provisional scores */
   struct hk_report *report;           /* NULL: points and events are printed; else incidents */
   uint64_t points;
@@ -92,7 +92,7 @@ static const char *algorithm_of(const struct replay *replay, uint32_t slot)
   return hk_algorithm_name(replay->detectors[slot % replay->algorithms].algorithm);
 }
 
-/* Says in an event which earlier segment the new one is like, and in its last what was new, as a daemon does. */
+/* Adds to an event which earlier segment the new one resembles, or what was new, as the daemon does. */
 static void replay_compare(struct past *past, struct hk_event *event)
 {
   if (hk_segments_concerns(event))
@@ -107,7 +107,7 @@ static void replay_compare(struct past *past, struct hk_event *event)
   }
 }
 
-/* Finds the sensor to blame for the alert of an event of a batch; NULL: no other one. */
+/* Finds the sensor to blame for the alert of an event; NULL: no other sensor. */
 static const char *blame(struct replay *replay, const struct hk_batch *batch, const struct hk_event *event)
 {
   struct past *past = &replay->past[event->slot];
@@ -127,7 +127,7 @@ static void replay_count(struct replay *replay, const struct hk_batch *batch)
   }
 }
 
-/* by: who is to blame, or the sensor where a change of a line began; NULL: neither. */
+/* by: the sensor to blame, or the sensor where a change on a line began; NULL: neither. */
 static void print_event(const struct replay *replay, const struct hk_event *event, const char *name, const char *by,
                         bool secondary)
 {
@@ -170,7 +170,7 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
   }
 }
 
-/* A time has come, with the changes that were found on a line until then. 0 or -ENOMEM. */
+/* Processes a time: the changes found on a line until then. Returns 0 or -ENOMEM. */
 static int report_changes(const struct replay *replay, int64_t time)
 {
   const struct hk_event *change;
@@ -182,7 +182,7 @@ static int report_changes(const struct replay *replay, int64_t time)
   return status;
 }
 
-/* The incidents' part: points are the clock. 0 or -ENOMEM. */
+/* Passes points to the incidents, whose clock they are. Returns 0 or -ENOMEM. */
 static int report_batch(struct replay *replay, const struct hk_batch *batch)
 {
   const struct hk_event *event = batch->event, *last = event + batch->n_events;
@@ -197,7 +197,7 @@ static int report_batch(struct replay *replay, const struct hk_batch *batch)
   return status;
 }
 
-/* A recording that is empty, too short or out of order gives no score, and that looks like a fault. */
+/* Reports why a recording gave no score: it is empty, too short or out of order. */
 static void replay_explain(const struct replay *replay)
 {
   const struct hk_replayed replayed = { .csv = replay->csv,
@@ -216,7 +216,7 @@ static const struct hk_detector *replay_detector_of(void *arg, uint32_t slot)
   return &replay->detectors[slot % replay->algorithms];
 }
 
-/* Waits for the oldest batch in flight and prints it. 0 or an exit code. */
+/* Waits for the oldest batch in flight and prints it. Returns 0 or an exit code. */
 static int replay_take_back(struct replay *replay)
 {
   replay->backend->ops->wait(replay->backend);
@@ -238,7 +238,7 @@ static int replay_take_back(struct replay *replay)
   return ferror(stdout) ? hk_failed(replay->argv, "cannot write the output: %s", strerror(errno)) : 0;
 }
 
-/* Hands the batch being filled over, if there is anything in it. 0 or an exit code. */
+/* Submits the current batch unless it is empty. Returns 0 or an exit code. */
 static int replay_hand_over(struct replay *replay)
 {
   struct hk_batch *batch = replay->filling;
@@ -256,7 +256,7 @@ static int replay_hand_over(struct replay *replay)
   return 0;
 }
 
-/* Hands over and prints everything. 0 or an exit code. */
+/* Submits and prints everything. Returns 0 or an exit code. */
 static int catch_up(struct replay *replay)
 {
   int code = replay_hand_over(replay);
@@ -334,7 +334,7 @@ static int replay_run(struct replay *replay)
     hk_progress_show(&progress, hk_recording_progress(replay->csv), replay->points);
   }
   if (code == 0)
-    code = catch_up(replay); /* what stands before a bad line is still worth having */
+    code = catch_up(replay); /* results before a bad line are still of use */
   hk_progress_end(&progress);
   if (code == 0 && status < 0)
     code = hk_failed(replay->argv, "%s", error);
@@ -355,7 +355,7 @@ static unsigned long long replay_need(const struct replay *replay, uint32_t sens
   return bytes;
 }
 
-/* Opens the backend with one slot for each sensor and algorithm, and makes the batches. 0 or an exit code. */
+/* Opens the backend with one slot for each sensor and algorithm, and makes the batches. Returns 0 or an exit code. */
 static int replay_start(struct replay *replay, int choice)
 {
   const uint32_t n = replay->algorithms, slots = hk_recording_sensors(replay->csv) * n;
@@ -367,7 +367,7 @@ static int replay_start(struct replay *replay, int choice)
   if (hk_choose_backend(&replay->backend, choice, &config, error, sizeof error) < 0)
     return hk_failed(replay->argv, "%s", error);
   for (uint32_t slot = 0; slot < slots; slot++) {
-    const char *name = replay_sensor_of(replay, slot); /* an algorithm says what it would alone */
+    const char *name = replay_sensor_of(replay, slot); /* each algorithm gives the results that it gives alone */
     if (replay->backend->ops->add(replay->backend, slot, slot % n, hk_seed(name, strlen(name))) != 0)
       return hk_failed(replay->argv, "no memory for %u sensors: they need %llu bytes", slots / n, replay_need(replay, slots / n));
   }
@@ -406,7 +406,7 @@ static void stop(struct replay *replay)
   hk_recording_close(replay->csv);
 }
 
-/* The detector, the recording, the field and the report, as far as they are wanted. 0 or the exit code. */
+/* Opens the detector, the recording, the field and the report that the options ask for. Returns 0 or the exit code. */
 static int open_all(struct replay *r, struct hk_input *input, struct hk_report_rules *rules, const char *keys, const char *field,
                     bool jsonl, int argc)
 {
@@ -418,14 +418,14 @@ static int open_all(struct replay *r, struct hk_input *input, struct hk_report_r
   if (n < 0)
     return hk_usage(r->argv, "--detector: %s", error);
   r->algorithms = (uint32_t)n;
-  r->shown = keys ? r->algorithms : 1; /* columns are as they always were, unless others were asked for */
+  r->shown = keys ? r->algorithms : 1; /* the default columns remain, unless others were requested */
   int code = hk_input_open(input, argc, r->argv, &r->csv);
   if (code == 0 && !hk_recording_sensors_known(r->csv))
     code = hk_failed(r->argv, "--long needs a file, not a pipe: all sensors must be known before the first point");
   if (code == 0 && field)
     code = hk_fielded_open(&r->field, r->argv, field, r->csv);
   for (uint32_t i = 0; r->field && i < r->algorithms; i++)
-    r->detectors[i].rate = HK_RATE_NO; /* derived series are no counters, as in the daemon */
+    r->detectors[i].rate = HK_RATE_NO; /* derived series are not counters, as in the daemon */
   if (code == 0 && rules->wanted)
     code = hk_report_new(&r->report, r->argv, rules, r->csv, jsonl);
   return code;

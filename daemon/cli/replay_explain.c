@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define SENSORS_TOLD 5 /* of which points were late or rejected; of the others the sum is told */
+#define SENSORS_TOLD 5 /* sensors whose late or rejected points are reported one by one; the others are summed up */
 
 const char *hk_replayed_sensor(const struct hk_recordings *csv, const struct hk_fielded *field, uint32_t sensor)
 {
@@ -20,7 +20,7 @@ static uint64_t replay_explain_taken(const struct hk_replayed_points *of)
   return of->points - of->late - of->rejected;
 }
 
-/* Tells of sensors of which an algorithm has no score, because they have too few points that it took. */
+/* Reports sensors without a score of an algorithm, because it accepted too few of their points. */
 static void explain_algorithm(const struct hk_replayed *r, uint32_t algorithm)
 {
   const struct hk_warmup warmup = hk_warmup(&r->detectors[algorithm]);
@@ -59,7 +59,8 @@ static void replay_explain_tell_left_out(const char *of, const struct hk_replaye
           of, sum->points, sum->late, sum->rejected);
 }
 
-/* Points that changed nothing look like a fault of ours, where they are most of a recording. */
+/* Reports late and rejected points if they are most of a recording; otherwise missing results would look like an error of
+ * hankel. */
 static void explain_left_out(const struct hk_replayed *r)
 {
   struct hk_replayed_points rest = { 0 };
@@ -84,7 +85,7 @@ static void explain_left_out(const struct hk_replayed *r)
     replay_explain_tell_left_out(others, &rest);
 }
 
-/* What was found with rate = auto. */
+/* Reports what rate = auto has found. */
 static void explain_counters(const struct hk_replayed *r)
 {
   const uint32_t sensors = hk_recording_sensors(r->csv);

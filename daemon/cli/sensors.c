@@ -1,5 +1,4 @@
-/* hankel sensors: which sensors there are, and how each is. The daemon gives the list in parts; they are put in the order of
- * their names. */
+/* hankel sensors: lists sensors with their states. The daemon sends the list in parts; the command sorts it by name. */
 #include "daemon/cli/sensors.h"
 
 #include "daemon/base/timestamp.h"
@@ -16,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PART 1000     /* sensors that are asked for at a time */
+#define PART 1000     /* sensors requested at a time */
 #define GLOB_MOST 512 /* bytes of a glob that a daemon takes */
 
 static const char help_text[] =
@@ -42,7 +41,7 @@ static const char help_text[] =
 
 struct row {
   cJSON *sensor;
-  char *text; /* as the daemon sent it: cJSON has no room for all digits of a time */
+  char *text; /* the daemon's text, because cJSON does not keep all digits of a time */
 };
 
 struct list {
@@ -66,7 +65,7 @@ static const char *sensors_text_of(const cJSON *object, const char *key)
   return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-/* Adds the sensor whose object begins at `text`. NULL: it is none, or there is no memory; else what stands behind it. */
+/* Adds the sensor whose object begins at `text`. Returns the text after it; NULL: not a sensor, or no memory. */
 static const char *take_one(struct list *l, const char *text)
 {
   const char *end = NULL;
@@ -88,8 +87,7 @@ static const char *take_one(struct list *l, const char *text)
   return end;
 }
 
-/* Takes the sensors out of an answer, and where the next part begins, 0: there is none. False: it is no answer, or there is no
- * memory. */
+/* Takes the sensors from an answer, and the beginning of the next part (0: none). False: not an answer, or no memory. */
 static bool sensors_take_part(struct list *l, const char *text, uint64_t *next)
 {
   static const char head[] = "{\"sensors\":[";
@@ -135,7 +133,7 @@ static int sensors_by_name(const void *left, const void *right)
                 sensors_text_of(((const struct row *)right)->sensor, "name"));
 }
 
-/* A number of the list, "-" where there is none. */
+/* Prints a number of the list; "-" if there is none. */
 static void sensors_number_text(const cJSON *item, int digits, char *out, size_t size)
 {
   if (cJSON_IsNumber(item))
@@ -156,7 +154,7 @@ static void state_text(const cJSON *sensor, char *out, size_t size)
     snprintf(out, size, "%s%s", raised ? "alert" : state, raised && strcmp(state, "stale") == 0 ? " stale" : "");
 }
 
-/* What the model of a line has to do with a check. */
+/* Describes what the model of a line explains of a check. */
 static void print_explained(const cJSON *share)
 {
   if (cJSON_IsNumber(share) && share->valuedouble > 0)
@@ -176,7 +174,7 @@ static void print_table(const struct list *l)
     sensors_number_text(cJSON_GetObjectItem(sensor, "score"), 3, score, sizeof score);
     sensors_number_text(cJSON_GetObjectItem(cJSON_GetObjectItem(sensor, "threshold"), "value"), 4, threshold, sizeof threshold);
     if (cJSON_IsNumber(time))
-      hk_timestamp_format((int64_t)(time->valuedouble / 1e9) * 1000000000, last); /* cJSON has no room for all digits */
+      hk_timestamp_format((int64_t)(time->valuedouble / 1e9) * 1000000000, last); /* cJSON does not keep all digits */
     printf("%-17s %12s %9s %9s  %-20s  ", state, value, score, threshold, last);
     hk_print_name(stdout, sensors_text_of(sensor, "name"));
     print_explained(cJSON_GetObjectItem(sensor, "explained"));
@@ -184,7 +182,7 @@ static void print_table(const struct list *l)
   }
 }
 
-/* Says that a glob matches no name, and whether it does where it may stand anywhere in them. */
+/* Reports that a glob matches no name, and whether it would match within names. */
 static int none_matches(hankel *h, char **argv, const char *address, const char *glob, double count)
 {
   char wide[GLOB_MOST + 3], hint[GLOB_MOST + 300] = "";

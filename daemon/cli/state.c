@@ -1,6 +1,6 @@
-/* hankel state: what is in the files that the daemon keeps its state in, and whether it is good.
+/* hankel state: examines the files of the daemon's state folder.
  *
- * inspect says what each file has; verify reads all of it and names what is damaged. Neither changes anything, and both may be
+ * inspect prints what each file contains; verify reads everything and names damage. Neither changes anything, and both may be
  * used while the daemon runs. */
 #include "cpu/rules/state.h"
 #include "cpu/field/state.h"
@@ -61,7 +61,7 @@ struct counts {
   uint64_t first, last; /* positions of sensors */
 };
 
-/* Looks at the sensors of a section. NULL: they are good; or what is wrong. */
+/* Checks the sensors of a section. Returns NULL if they are valid, or what is wrong. */
 static const char *look_at_sensors(const struct hk_snapshot_part *part, struct counts *n, char *why, size_t size)
 {
   struct hk_snapshot_sensor s;
@@ -254,7 +254,7 @@ static void state_on_damage(void *arg, const struct hk_journal_damaged *damaged)
                : ": what a crash leaves");
 }
 
-/* Files that a start has set aside. */
+/* Prints files that a start has set aside. */
 static void look_aside(struct look *l, const struct hk_disk *disk, int folder, const char *path, const char *stem)
 {
   uint64_t *numbers;
@@ -270,7 +270,7 @@ static void look_aside(struct look *l, const struct hk_disk *disk, int folder, c
   free(numbers);
 }
 
-/* Whether all of a journal is there that was, by its mark. */
+/* Whether a journal reaches to its mark. */
 static void look_at_end(struct look *l, const struct hk_journal_reader *reader, const char *path, const char *stem,
                         const struct hk_journal_mark *mark)
 {
@@ -321,7 +321,7 @@ static void look_at_journal(struct look *l, const struct hk_disk *disk, int fold
 
 /* --- maintenance windows --------------------------------------------------------------------------------------------- */
 
-/* The windows that clients asked for, where there are any. */
+/* Prints the maintenance windows that clients have requested. */
 static void look_at_maintenance(struct look *l, const struct hk_disk *disk, int folder, const char *path)
 {
   struct hk_maintenance_saved saved = { 0 };
@@ -373,7 +373,7 @@ static int look_at_folder(struct look *l, const struct hk_disk *disk, int folder
   return 0;
 }
 
-/* The state folder and those of the shards in it. */
+/* Examines the state folder, and the folders of the shards in it. */
 static int look_at_state(struct look *l, const struct hk_disk *disk, const char *path)
 {
   int folder = -1, status = hk_disk_folder_there(disk, AT_FDCWD, path, &folder);
@@ -398,7 +398,7 @@ static int look_at_state(struct look *l, const struct hk_disk *disk, const char 
   return status;
 }
 
-/* One file. Segments of journals are looked at with those that they belong to. */
+/* Examines one file. Segments of a journal are examined together. */
 static int look_at_file(struct look *l, const struct hk_disk *disk, const char *path)
 {
   char in_folder[4096], in_name[4096];

@@ -1,5 +1,5 @@
-/* hankel status: five lines for operators, and the daemon's counters, as JSON or as a table. The table shows whatever the daemon
- * reports: a section for each object, a line for each number; one line says that all of them are 0. */
+/* hankel status: five lines for operators, and the daemon's counters, as JSON or as a table. The table shows everything that
+ * the daemon reports: a section for each object, and a line for each number, or one line if all are 0. */
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/options.h"
@@ -19,7 +19,7 @@
 
 #define WIDTH 34          /* columns of names */
 #define WHILE 500000000   /* ns between two reports, */
-#define LONGER 1100000000 /* unless no point came meanwhile: many senders send once a second */
+#define LONGER 1100000000 /* unless no point arrived meanwhile: many senders send once a second */
 
 static const char help_text[] =
     "usage: hankel status [OPTION...]\n\n"
@@ -33,7 +33,7 @@ static const char help_text[] =
     "  hankel status --all\n"
     "  hankel status --json | python3 -m json.tool\n";
 
-/* A number, the digits before its point in groups of three. */
+/* Prints a number with its integer digits in groups of three. */
 static void status_number_text(double value, char *out, size_t size)
 {
   char plain[32];
@@ -52,7 +52,7 @@ static void status_number_text(double value, char *out, size_t size)
   out[used] = 0;
 }
 
-/* A name, and blanks up to column `width`. */
+/* Prints a name, and blanks up to column `width`. */
 static void print_name(const char *name, int indent, int width)
 {
   char text[256];
@@ -79,7 +79,7 @@ static void print_value(const cJSON *value)
   }
 }
 
-/* Whether nothing has happened that this tells of: all numbers in it are 0. */
+/* Whether all numbers in a section are 0, so nothing has happened. */
 static bool all_zero(const cJSON *item)
 {
   const cJSON *child;
@@ -93,7 +93,7 @@ static bool all_zero(const cJSON *item)
   return true;
 }
 
-/* Values first, then what is nested: a heading, and what it is of. */
+/* Prints values first, then nested sections with a heading. */
 static void print_object(const cJSON *object, int indent)
 {
   const cJSON *item, *heading = indent > 0 ? cJSON_GetObjectItem(object, "name") : NULL;
@@ -121,7 +121,7 @@ static void print_object(const cJSON *object, int indent)
   }
 }
 
-/* Colours are for a terminal, unless somebody wants none (https://no-color.org). */
+/* Colours are used on a terminal, unless NO_COLOR is set (https://no-color.org). */
 static bool is_coloured(void)
 {
   const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
