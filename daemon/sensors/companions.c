@@ -109,6 +109,22 @@ struct hk_string hk_registry_shared_name(const struct hk_registry *r, uint32_t s
   return (struct hk_string){ room, name.length - suffix };
 }
 
+struct hk_string hk_registry_shared_name_of(struct hk_registry *r, struct hk_string name, char room[HK_NAME_MAX])
+{
+  struct hk_machine_name machine;
+  uint32_t slot;
+  if (hk_registry_find(r, name.data, name.length, &slot) == 0)
+    return hk_registry_shared_name(r, slot, room);
+  if (hk_sections_machine(r->sections, name.data, name.length, &machine)) {
+    machine.group = machine.first ? machine.first : machine.group;
+    const size_t length = hk_sections_series(&machine, room);
+    return length > 0 ? (struct hk_string){ room, length } : name;
+  }
+  if (hk_sections_derived(r->sections, name.data, name.length))
+    name.length = (size_t)((const char *)memrchr(name.data, HK_DERIVED_MARK, name.length) - name.data);
+  return name;
+}
+
 bool hk_registry_accompanies(const struct hk_registry *r, const struct hk_sections *sections, uint32_t slot)
 {
   const uint32_t of = hk_registry_primary(r, slot);

@@ -18,6 +18,10 @@ uint32_t hk_registry_primary(const struct hk_registry *registry, uint32_t slot);
  * series (press#3 of press.novelty#3). It lies in the registry or in room. For any thread between hk_registry_read and
  * hk_registry_read_end. */
 struct hk_string hk_registry_shared_name(const struct hk_registry *registry, uint32_t slot, char room[HK_NAME_MAX]);
+/* Likewise of any series; of one that is not in the registry, by the names that the configuration gives to those that are
+ * derived.
+ */
+struct hk_string hk_registry_shared_name_of(struct hk_registry *registry, struct hk_string name, char room[HK_NAME_MAX]);
 /* Whether the sensor of a slot is derived. */
 bool hk_registry_derived(const struct hk_registry *registry, uint32_t slot);
 /* Whether a companion is one that its sensor would have by these sections. */

@@ -51,8 +51,10 @@ struct hk_incident_maker {
   struct merges merges; /* likewise */
   uint64_t added;       /* sensors added to the registry when their names were last learned */
   uint64_t shards;      /* shards with sensors, a bit each */
-  uint32_t sensors;
-  int64_t newest; /* ns, time of data */
+  uint32_t sensors;     /* of the registry, */
+  uint32_t distant;     /* and of other machines of a cluster, */
+  bool counted;         /* which have those of the registry, too */
+  int64_t newest;       /* ns, time of data */
   bool fresh;
 };
 
@@ -196,6 +198,27 @@ void hk_maker_budget(struct hk_incident_maker *m, double a_day)
     hk_incidents_budget(m->incidents, a_day);
 }
 
+/* Number of sensors that are scored. */
+static uint32_t maker_sensors(const struct hk_incident_maker *m)
+{
+  const uint32_t most = m->sensors > m->distant ? m->sensors : m->distant;
+  return m->counted ? most : m->sensors + m->distant;
+}
+
+void hk_maker_learn_distant(struct hk_incident_maker *m, struct hk_string name)
+{
+  if (name.length <= HK_NAME_MAX)
+    (void)hk_incidents_learn(m->incidents, name, NULL, 0); /* without memory an alert of it learns it, or is counted as lost */
+}
+
+void hk_maker_count_distant(struct hk_incident_maker *m, uint32_t sensors, bool here)
+{
+  m->distant = sensors;
+  m->counted = !here;
+  if (!m->again)
+    hk_incidents_sensors(m->incidents, maker_sensors(m));
+}
+
 uint64_t hk_maker_learn(struct hk_incident_maker *m, uint32_t shards)
 {
   struct hk_registry *registry = m->parts.registry;
@@ -219,7 +242,7 @@ uint64_t hk_maker_learn(struct hk_incident_maker *m, uint32_t shards)
     hk_registry_read_end(registry);
   }
   if (!m->again)
-    hk_incidents_sensors(m->incidents, m->sensors);
+    hk_incidents_sensors(m->incidents, maker_sensors(m));
   m->added = added;
   return m->shards;
 }
@@ -255,11 +278,13 @@ static void log_settled(struct hk_incident_maker *m, int64_t time, uint64_t seen
     qsort(of, left, sizeof *of, by_position);
   for (; left > HK_SETTLED_MOST; of += HK_SETTLED_MOST, left -= HK_SETTLED_MOST) {
     const struct hk_logged_settled some = {
-      seen, 0, INT64_MIN, number, m->before, m->a_day, m->sensors, HK_SETTLED_MOST, (const uint8_t *)of
+      seen, 0, INT64_MIN, number, m->before, m->a_day, maker_sensors(m), HK_SETTLED_MOST, (const uint8_t *)of
     };
     (void)hk_eventlog_append_settled(m->parts.events, &some);
   }
-  const struct hk_logged_settled s = { seen, upto, time, number, m->before, m->a_day, m->sensors, left, (const uint8_t *)of };
+  const struct hk_logged_settled s = {
+    seen, upto, time, number, m->before, m->a_day, maker_sensors(m), left, (const uint8_t *)of
+  };
   if (hk_eventlog_append_settled(m->parts.events, &s) == 0)
     hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory to log what was settled");
 }
@@ -302,13 +327,11 @@ static void maker_take_event(void *arg, const struct hk_logged *l)
                              .ends = ends,
                              .name = l->name };
   char room[HK_NAME_MAX];
-  uint32_t slot;
   m->fresh = true;
   if ((l->event.kind != HK_EVENT_RAISED && l->event.kind != HK_EVENT_CORRECTED && !ends) ||
       l->event.marks & (HANKEL_MAINTENANCE | HANKEL_PROVISIONAL)) /* work on a machine teaches nothing about it */
     return;
-  if (hk_registry_find(m->parts.registry, e.name.data, e.name.length, &slot) == 0)
-    e.name = hk_registry_shared_name(m->parts.registry, slot, room);
+  e.name = hk_registry_shared_name_of(m->parts.registry, e.name, room);
   m->newest = e.time > m->newest ? e.time : m->newest;
   if (hk_ticks_event(m->ticks, &e) != 0)
     hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory for an alert; it joins no incident");
@@ -366,7 +389,7 @@ static void maker_go_on(struct hk_incident_maker *m)
 {
   m->again = false;
   hk_incidents_budget(m->incidents, m->a_day);
-  hk_incidents_sensors(m->incidents, m->sensors);
+  hk_incidents_sensors(m->incidents, maker_sensors(m));
   log_pending(m);
 }
 

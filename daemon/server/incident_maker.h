@@ -45,6 +45,10 @@ void hk_maker_lead(struct hk_incident_maker *maker);
 void hk_maker_budget(struct hk_incident_maker *maker, double a_day);
 /* Learns new names. Returns a bit for each of the n shards: whether it has sensors. */
 uint64_t hk_maker_learn(struct hk_incident_maker *maker, uint32_t shards);
+/* Of other machines of a cluster: learns a sensor's name; sets the number of sensors that they score. here: whether this one
+ * scores its sensors, and does not merely know them. */
+void hk_maker_learn_distant(struct hk_incident_maker *maker, struct hk_string name);
+void hk_maker_count_distant(struct hk_incident_maker *maker, uint32_t sensors, bool here);
 /* Reads published events. Returns whether there were events, or earlier decisions. */
 bool hk_maker_read(struct hk_incident_maker *maker);
 /* Declares all ticks before `time` (ns, time of data) complete, as far as events were read. */

@@ -3,6 +3,7 @@
 #include "daemon/base/thread.h"
 #include "daemon/durable/commit_thread.h"
 #include "daemon/durable/event_shared.h"
+#include "daemon/server/distant_names.h"
 #include "daemon/server/incident_maker.h"
 
 #include <errno.h>
@@ -37,8 +38,10 @@ struct hk_incident_watch {
   struct hk_incident_word *posted; /* list, latest first */
   struct hk_buffer feedback;       /* the marks in force */
   struct hk_incident_board *board;
+  struct hk_cluster *mail; /* to ask other machines by; NULL: none, or not yet */
   /* only used by the thread */
   struct hk_incident_maker *maker;
+  struct hk_distant_names *distant;
   struct hk_incident_word *words;   /* list: waiting to be logged, or to be on the disk */
   int64_t over;                     /* ns, time of data: ticks before it are complete */
   int64_t reached;                  /* ns, time of data: reached by all shards, 0: unknown; once the log is read up to */
@@ -215,15 +218,28 @@ static void look_who_leads(struct hk_incident_watch *w)
       return; /* in the next turn */
     hk_maker_free(w->maker);
     w->maker = maker;
+    hk_distant_again(w->distant);
     w->reached = w->settling = 0;
   }
   w->leads = leads;
 }
 
+/* Learns what other machines score. */
+static void learn_distant(struct hk_incident_watch *w)
+{
+  pthread_mutex_lock(&w->lock);
+  struct hk_cluster *mail = w->mail;
+  pthread_mutex_unlock(&w->lock);
+  w->stale |= hk_distant_turn(w->distant, mail);
+  hk_maker_count_distant(w->maker, hk_distant_count(w->distant), w->source.scores);
+}
+
 static void watch_turn(struct hk_incident_watch *w)
 {
-  if (hk_eventlog_shared(w->events))
+  if (hk_eventlog_shared(w->events)) {
     look_who_leads(w);
+    learn_distant(w);
+  }
   const uint64_t shards = hk_maker_learn(w->maker, w->source.shards);
   if (w->reached == 0) {
     const int64_t reached = w->source.reached(w->source.arg, shards), wall = hk_wall();
@@ -298,6 +314,7 @@ static void *watch_run(void *arg)
 
 static void watch_discard(struct hk_incident_watch *w)
 {
+  hk_distant_free(w->distant);
   hk_maker_free(w->maker);
   hk_board_free(w->board);
   drop_words(w->posted);
@@ -322,6 +339,18 @@ static int watch_make(struct hk_incident_watch *w)
   return hk_maker_new(&w->maker, &w->rule, &parts);
 }
 
+static void watch_learn(void *arg, struct hk_string name)
+{
+  struct hk_incident_watch *w = arg;
+  hk_maker_learn_distant(w->maker, name);
+}
+
+static void watch_wake(void *arg)
+{
+  struct hk_incident_watch *w = arg;
+  pthread_cond_signal(&w->woken);
+}
+
 int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rule *rule, const struct hk_watch_source *source,
                    struct hk_durable *durable, struct hk_eventlog *events, struct hk_registry *registry, struct hk_log *log)
 {
@@ -338,7 +367,8 @@ int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rul
   w->saved = hk_now();
   w->stale = true;
   w->board = hk_board_new();
-  int status = w->board ? watch_make(w) : -ENOMEM;
+  w->distant = hk_distant_new(&(struct hk_distant_hooks){ watch_learn, watch_wake, w });
+  int status = w->board && w->distant ? watch_make(w) : -ENOMEM;
   if (status == 0) {
     hk_eventlog_settle(events, 0);
     pthread_mutex_init(&w->lock, NULL);
@@ -350,6 +380,15 @@ int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rul
   else
     *out = w;
   return status;
+}
+
+void hk_watch_ask(struct hk_incident_watch *w, struct hk_cluster *mail)
+{
+  if (!w)
+    return;
+  pthread_mutex_lock(&w->lock);
+  w->mail = mail;
+  pthread_mutex_unlock(&w->lock);
 }
 
 void hk_watch_budget(struct hk_incident_watch *w, double a_day)

@@ -12,6 +12,7 @@
 
 #include "daemon/base/buffer.h"
 #include "daemon/base/log.h"
+#include "daemon/bridge/cluster.h"
 #include "daemon/durable/durable.h"
 #include "daemon/sensors/registry.h"
 #include "daemon/server/incident_word.h"
@@ -33,6 +34,7 @@ struct hk_watch_source {
   void (*answered)(void *arg);         /* a mark was answered: wakes the threads that wait for it */
   void *arg;
   uint32_t shards;
+  bool scores; /* this machine scores its sensors: it is no gateway */
 };
 
 /* Restores the state, and starts the thread. events: the event log, durable's or a copy of a
@@ -40,6 +42,9 @@ struct hk_watch_source {
  * Returns 0, -ENOMEM, or pthread_create's error. A state that cannot be read is logged, and replaced by an empty one. */
 int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rule *rule, const struct hk_watch_source *source,
                    struct hk_durable *durable, struct hk_eventlog *events, struct hk_registry *registry, struct hk_log *log);
+/* Has the watch ask other machines of the cluster for their sensors, so that incidents count those of all. mail: is stopped
+ * before the watch, and outlives it; NULL is allowed, as is watch. */
+void hk_watch_ask(struct hk_incident_watch *watch, struct hk_cluster *mail);
 /* Hands a mark to the watch, with one of its two references; without a watch it is released, with the outcome -ENOTSUP. Thread:
  * any. */
 void hk_watch_say(struct hk_incident_watch *watch, struct hk_incident_word *word);

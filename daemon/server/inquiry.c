@@ -1,5 +1,6 @@
 #include "daemon/server/inquiry.h"
 
+#include "daemon/server/distant_names.h"
 #include "daemon/server/fleet_list.h"
 #include "daemon/server/question.h"
 #include "daemon/server/sensor_list.h"
@@ -20,6 +21,8 @@ struct hk_inquiry {
   struct hk_sensor_list *list;       /* of this machine */
   struct hk_mail_question *question; /* of a sensor of another machine */
   struct hk_fleet_list *fleet;       /* of all machines */
+  bool names;                        /* of the sensors of this machine, */
+  uint32_t from;                     /* from this slot on */
   int failed;                        /* a negative errno: none of these */
   uint32_t partition;                /* of a sensor that is not here, */
   struct hk_holder holder;           /* and who has it */
@@ -136,6 +139,10 @@ unsigned hk_inquiry_answered(struct hk_inquiry *q, struct hk_buffer *out)
     hk_buffer_put(out, "\n", 1);
     return 200;
   }
+  if (q->names) {
+    hk_distant_tell(q->server->shards.registry, q->from, out);
+    return 200;
+  }
   if (!q->look)
     return inquiry_fail(q, out, q->failed ? q->failed : -ENOMEM);
   const int status = hk_sensor_seen(q->server, q->look, out);
@@ -153,7 +160,10 @@ void *hk_inquiry_of_other(void *arg, const char *text, size_t size, void (*ready
     return NULL;
   if (!hk_question_read(text, size, &question))
     q->failed = -EINVAL;
-  else if (question.name[0])
+  else if (question.names) {
+    q->names = true;
+    q->from = question.from;
+  } else if (question.name[0])
     inquiry_look_here(q, question.name, question.scores);
   else if (hk_sensor_list_ask(q->server, &question.sensors, ready, ready_arg, &q->list))
     q->failed = -EINVAL;

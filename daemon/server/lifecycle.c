@@ -354,8 +354,9 @@ static int lifecycle_start(struct hk_server *s, char *error, size_t size)
     status = hk_server_restore(s, error, size);
   if (status == 0 && s->config->incidents.wanted)
     status = hk_watch_start(&s->incidents, &s->config->incidents,
-                            &(struct hk_watch_source){ reached, is_idle, lifecycle_answered, s, s->shards.n }, &s->durable,
-                            s->shards.events, s->shards.registry, &s->log);
+                            &(struct hk_watch_source){ reached, is_idle, lifecycle_answered, s, s->shards.n,
+                                                       s->config->cluster.role != HK_CLUSTER_GATEWAY },
+                            &s->durable, s->shards.events, s->shards.registry, &s->log);
   if (status == 0 && s->shards.events)
     status = hk_receivers_start(&s->receivers, &s->durable, s->shards.events, s->config, &s->log);
   if (status == 0)
@@ -375,6 +376,7 @@ static int lifecycle_start(struct hk_server *s, char *error, size_t size)
   hk_cluster_view_open(s);
   if (status == 0)
     status = hk_cluster_start_mail(&s->shared.mail, &s->net);
+  hk_watch_ask(s->incidents, s->shared.mail);
   return status;
 }
 

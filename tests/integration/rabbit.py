@@ -1,5 +1,7 @@
 """A broker with streams, RabbitMQ, on loopback and in a folder of its own, whose streams and queues survive a restart; and the rule that maps
-sensors to partitions, written from PROTOCOL.md alone."""
+sensors to partitions, written from PROTOCOL.md alone.
+
+RABBITMQ_ROOT in the environment names the folder of another system, whose RabbitMQ is tried instead of this one's: it must have /proc, /dev and /tmp of this one."""
 import os
 import shutil
 import signal
@@ -10,6 +12,7 @@ import harness
 from harness import WAIT, until
 
 SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'  # the wrapper script would run it as another user
+ELSEWHERE = ('chroot', os.environ['RABBITMQ_ROOT']) if 'RABBITMQ_ROOT' in os.environ else ()
 THERE = os.path.exists(SERVER) and all(shutil.which(program) for program in ('epmd', 'amqp-declare-queue', 'amqp-publish', 'amqp-delete-queue'))
 WHY = 'there is no rabbitmq-server, or no amqp-tools'
 WITH_US = ('setpriv', '--pdeathsig', 'KILL')  # the broker dies with a test that is killed
@@ -51,7 +54,7 @@ class Broker:
                             'RABBITMQ_CONF_ENV_FILE': self.path('env'), 'RABBITMQ_ENABLED_PLUGINS_FILE': self.path('plugins'),
                             'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': f'+S {schedulers}:{schedulers} +sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {{{address.replace(".", ",")}}} {erlang}'}
         # Erlang's port mapper, by which nodes find each other; the broker would start one that outlives it.
-        self.epmd = subprocess.Popen([*WITH_US, *self.within, 'epmd', '-port', str(epmd), '-address', address], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.epmd = subprocess.Popen([*WITH_US, *self.within, *ELSEWHERE, 'epmd', '-port', str(epmd), '-address', address], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.process = None
         until(lambda: subprocess.run([*self.within, 'epmd', '-port', str(epmd), '-names'], capture_output=True, timeout=WAIT, check=False).returncode == 0, 'epmd to answer')
         self.begin()
@@ -71,12 +74,12 @@ class Broker:
 
     def begin(self):
         with open(self.path('output'), 'ab') as output:
-            self.process = subprocess.Popen([*self.on, *WITH_US, *self.within, SERVER], env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+            self.process = subprocess.Popen([*self.on, *WITH_US, *self.within, *ELSEWHERE, SERVER], env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
 
     def wait(self):
         def answers():
             assert self.process.poll() is None, self.log
-            return self.tool('amqp-declare-queue', '-q', f'ready.{self.address}', check=False).returncode == 0
+            return self.tool('amqp-declare-queue', '-d', '-q', f'ready.{self.address}', check=False).returncode == 0
         until(answers, 'the broker to answer', START)
 
     @property
@@ -93,7 +96,7 @@ class Broker:
 
     def control(self, *arguments, check=True):
         """Runs rabbitmqctl as the user of the test."""
-        return subprocess.run([*self.within, '/usr/lib/rabbitmq/bin/rabbitmqctl', '-n', self.node, *(['--longnames'] if self.within else []), *arguments], env={**self.environment, 'RABBITMQ_CTL_ERL_ARGS': '+S 1:1 +sbwt none'}, capture_output=True, text=True, timeout=3 * START, check=check)
+        return subprocess.run([*self.within, *ELSEWHERE, '/usr/lib/rabbitmq/bin/rabbitmqctl', '-n', self.node, *(['--longnames'] if self.within else []), *arguments], env={**self.environment, 'RABBITMQ_CTL_ERL_ARGS': '+S 1:1 +sbwt none'}, capture_output=True, text=True, timeout=3 * START, check=check)
 
     def send(self, number):
         """Sends a signal to all processes of the broker: a shell, the virtual machine, and their children."""

@@ -64,6 +64,17 @@ static bool has_companions(struct hk_registry *r, uint32_t slot, uint32_t shards
 
 static const char *const both[] = { "#graph", "#shift" };
 
+/* Whether a series counts as one of this sensor. */
+static void check_shares(struct hk_registry *r, const char *name, const char *sensor)
+{
+  char room[HK_NAME_MAX];
+  hk_registry_read(r);
+  const struct hk_string got = hk_registry_shared_name_of(r, hk_string(name), room);
+  assert_int_equal(got.length, strlen(sensor));
+  assert_memory_equal(got.data, sensor, got.length);
+  hk_registry_read_end(r);
+}
+
 static void test_companions(void **state)
 {
   struct fixture *f = *state;
@@ -105,6 +116,10 @@ static void test_companions(void **state)
   evict(r, of);
   assert_int_equal(hk_registry_count_derived(r), 10);
   assert_true(has_companions(r, taken(r, "pump new"), 3, "pump new", 2, both));
+  check_shares(r, "pump new#graph", "pump new");
+  check_shares(r, "pump of another machine#graph", "pump of another machine"); /* the configuration names it so */
+  check_shares(r, "pump of another machine#ika", "pump of another machine#ika");
+  check_shares(r, "x#graph", "x#graph");
   hk_registry_free(r);
   for (uint32_t i = 0; i < 3; i++)
     hk_device_close(devices[i]);
