@@ -24,9 +24,8 @@ struct survey {
   char either[HK_CSV_CELL_SHOWN];
   char of[HK_CSV_CELL_SHOWN]; /* long recordings: the sensor of the first word */
   struct hk_csv_votes votes;
-  uint64_t points, up[HK_DATE_ORDERS],
-      down[HK_DATE_ORDERS];           /* numbers of ascending and of descending times, for each order of dates */
-  uint64_t down_line[HK_DATE_ORDERS]; /* line of the first descending time */
+  uint64_t points, up[HK_DATE_ORDERS], down[HK_DATE_ORDERS]; /* by order of dates: ascending and descending times */
+  uint64_t down_line[HK_DATE_ORDERS];                        /* line of the first descending time */
   int64_t last[HK_DATE_ORDERS];
   bool any;
   uint64_t wrong_line; /* 0: nothing is */

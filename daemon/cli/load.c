@@ -280,8 +280,7 @@ int hk_load_run(struct hk_load *load, double seconds, struct hk_load_round *sum,
     if (status != 0)
       return status;
     const double fitting = left * 1e9 / ((double)round.wall / ticks);
-    if (ticks > 1 || fitting < 2 ||
-        most == 1) { /* otherwise start and end dominated, and the result only shows how many ticks to time */
+    if (ticks > 1 || fitting < 2 || most == 1) { /* otherwise start and end dominated: this only shows how many to time */
       sum->scores += round.scores;
       sum->points += round.points;
       sum->wall += round.wall;
@@ -426,8 +425,7 @@ void hk_load_close(struct hk_load *load)
 {
   struct hk_backend *b = load->backend;
   if (b) {
-    if (load->in_flight ==
-        0) { /* otherwise something failed: the memory belongs to the backend until it closes, and is lost then */
+    if (load->in_flight == 0) { /* otherwise something failed: the backend owns the memory until it closes; it is lost */
       for (uint32_t i = 0; i < HK_LOAD_IN_FLIGHT; i++)
         hk_batch_free(load->memory[i]);
       if (load->made.time)
