@@ -317,7 +317,7 @@ static void scores_note(struct hk_cluster *c)
   c->look.refused = s->in.refused;
   c->look.missed = s->in.missed;
   pthread_mutex_unlock(&c->lock);
-  atomic_store(&c->self.unsent, s->out.fd >= 0 || s->out.n > 0);
+  atomic_store(&c->self.unsent, s->out.fd >= 0 || s->out.n + s->out.n_waiting > 0);
 }
 
 static int scores_turn(struct hk_cluster *c)
@@ -329,7 +329,7 @@ static int scores_turn(struct hk_cluster *c)
   const bool shares = scores_shares(c);
   if (shares && s->out.fd < 0 && hk_now() >= s->out.retry)
     hk_scores_out_open(c, &s->out);
-  if (s->out.fd >= 0 && (!shares || !hk_scores_out_hear(c, &s->out)))
+  if (s->out.fd >= 0 && (!shares || !hk_scores_out_hear(&s->out)))
     hk_scores_out_close(&s->out);
   if (!shares)
     hk_scores_out_discard(&s->out);
@@ -339,6 +339,7 @@ static int scores_turn(struct hk_cluster *c)
     status = hk_cluster_pump(c);
   if (status == 0)
     status = scores_settle(c);
+  c->more |= s->out.n == 0 && s->out.n_waiting > 0 && !c->look.blocked; /* the last round was confirmed just now */
   scores_note(c);
   return status == 0 ? hk_confirms_check(&s->out.confirms, c->look.blocked, c->engine->why) : status;
 }

@@ -14,6 +14,9 @@
 #define SECOND 1000000000ll
 #define WINDOW HK_SCORES_WINDOW
 #define RESULT_LEAST 16u /* bytes of a result in a frame: value, handle and score; the time may be that of all */
+#define FRAME_MOST (HK_FRAME_MAX / RESULT_LEAST)
+#define MOST (4 * FRAME_MOST) /* results that wait */
+#define SLOT 0xffffffu        /* of a handle */
 _Static_assert(WINDOW < HK_CONFIRMS_MAX, "all may be on their way");
 
 int hk_scores_out_begin(struct hk_scores_out *o, uint32_t max_sensors, int epoll)
@@ -34,6 +37,7 @@ void hk_scores_out_finish(struct hk_scores_out *o)
   for (uint32_t i = 0; i < o->n; i++)
     free(o->window[(o->first + i) % WINDOW].data);
   hk_inbox_free(&o->inbox);
+  free(o->waiting);
   free(o->place);
   free(o->room);
 }
@@ -107,18 +111,17 @@ static void scores_put(struct hk_scores_out *o, const struct scores_piece *p, bo
   o->results += p->n;
 }
 
-/* Copies results `first` to `first + n - 1` of a frame, with the names of their sensors, which the caller reads. */
-static void scores_copy(struct hk_cluster *c, struct hk_scores_out *o, const struct hk_scores *f, const int64_t *time,
-                        uint32_t first, uint32_t n, struct scores_piece *p)
+/* Makes a message of some of the waiting results, with the names of their sensors, which the caller reads. */
+static void scores_make(struct hk_cluster *c, struct hk_scores_out *o, const uint32_t *chosen, uint32_t n, struct scores_piece *p)
 {
   struct hk_registry *registry = c->net->shards->registry;
+  bool sequences = true;
   o->message++;
   p->n = p->n_names = 0;
-  for (uint32_t i = first; i < first + n; i++) {
-    uint32_t handle;
-    memcpy(&handle, (const uint8_t *)f->handles + i * sizeof handle, sizeof handle);
-    const uint32_t slot = handle & 0xffffff;
-    if (!hk_registry_holds(registry, slot) || hk_registry_handle(registry, slot) != handle) {
+  for (uint32_t i = 0; i < n; i++) {
+    const struct hk_scores_result *r = &o->waiting[chosen[i]];
+    const uint32_t slot = r->handle & SLOT;
+    if (!hk_registry_holds(registry, slot) || hk_registry_handle(registry, slot) != r->handle) {
       o->lost++; /* it was evicted meanwhile */
       continue;
     }
@@ -127,43 +130,95 @@ static void scores_copy(struct hk_cluster *c, struct hk_scores_out *o, const str
       *place = (struct hk_scores_place){ o->message, p->n_names };
       p->name[p->n_names++] = hk_registry_name(registry, slot);
     }
-    p->time[p->n] = time[i];
-    memcpy(&p->value[p->n], (const uint8_t *)f->values + i * sizeof *p->value, sizeof *p->value);
-    if (f->sequences)
-      memcpy(&p->sequence[p->n], (const uint8_t *)f->sequences + i * sizeof *p->sequence, sizeof *p->sequence);
+    sequences &= r->sequenced;
+    p->time[p->n] = r->time;
+    p->value[p->n] = r->value;
+    p->sequence[p->n] = r->sequence;
     p->number[p->n] = place->number;
-    memcpy(&p->score[p->n], (const uint8_t *)f->scores + i * sizeof *p->score, sizeof *p->score);
-    p->state[p->n++] = f->states ? ((const uint8_t *)f->states)[i] : HANKEL_OK;
+    p->score[p->n] = r->score;
+    p->state[p->n++] = r->state;
   }
+  scores_put(o, p, sequences);
 }
 
-static void scores_share(struct hk_cluster *c, struct hk_scores_out *o, const struct hk_scores *f)
+/* Makes a round of messages of what waits, none of which has a sensor of another one. What has no room in the message of its
+ * sensor waits on. */
+static void scores_make_round(struct hk_cluster *c, struct hk_scores_out *o)
 {
   struct hk_registry *registry = c->net->shards->registry;
-  int64_t *time = malloc(f->n * sizeof *time);
+  const uint32_t all = (o->n_waiting + HK_SCORE_MESSAGE_MAX - 1) / HK_SCORE_MESSAGE_MAX, n = all < WINDOW ? all : WINDOW;
+  uint32_t(*chosen)[HK_SCORE_MESSAGE_MAX] = malloc(n * sizeof *chosen), many[WINDOW] = { 0 }, left = 0;
   struct scores_piece *piece = malloc(sizeof *piece);
-  if (!time || !piece || !f->values) {
-    o->lost += f->n;
-  } else {
-    hk_scores_times(f, time);
-    hk_registry_read(registry);
-    for (uint32_t first = 0; first < f->n; first += HK_SCORE_MESSAGE_MAX) {
-      const uint32_t left = f->n - first;
-      scores_copy(c, o, f, time, first, left < HK_SCORE_MESSAGE_MAX ? left : HK_SCORE_MESSAGE_MAX, piece);
-      scores_put(o, piece, f->sequences != NULL);
+  if (chosen && piece) {
+    for (uint32_t i = 0; i < o->n_waiting; i++) {
+      const uint32_t at = (o->waiting[i].handle & SLOT) % n;
+      if (many[at] < HK_SCORE_MESSAGE_MAX)
+        chosen[at][many[at]++] = i;
     }
+    hk_registry_read(registry);
+    for (uint32_t i = 0; i < n; i++)
+      scores_make(c, o, chosen[i], many[i], piece);
     hk_registry_read_end(registry);
+    for (uint32_t i = 0; i < o->n_waiting; i++) {
+      uint32_t *more = &many[(o->waiting[i].handle & SLOT) % n];
+      if (*more > 0)
+        --*more;
+      else
+        o->waiting[left++] = o->waiting[i];
+    }
+  } else {
+    o->lost += o->n_waiting;
+  }
+  o->n_waiting = left;
+  free(chosen);
+  free(piece);
+}
+
+/* Memory for n more waiting results. */
+static bool scores_reserve(struct hk_scores_out *o, uint32_t n)
+{
+  uint32_t capacity = o->capacity > 0 ? o->capacity : HK_SCORE_MESSAGE_MAX;
+  while (capacity < o->n_waiting + n)
+    capacity *= 2;
+  if (capacity == o->capacity)
+    return true;
+  struct hk_scores_result *waiting = realloc(o->waiting, capacity * sizeof *waiting);
+  if (!waiting)
+    return false;
+  o->waiting = waiting;
+  o->capacity = capacity;
+  return true;
+}
+
+static void scores_keep(struct hk_scores_out *o, const struct hk_scores *f)
+{
+  int64_t *time = malloc(f->n * sizeof *time);
+  if (!time || !f->values || !scores_reserve(o, f->n)) {
+    o->lost += f->n;
+    free(time);
+    return;
+  }
+  hk_scores_times(f, time);
+  for (uint32_t i = 0; i < f->n; i++) {
+    struct hk_scores_result *r = &o->waiting[o->n_waiting++];
+    *r = (struct hk_scores_result){ .time = time[i], .sequenced = f->sequences != NULL, .state = HANKEL_OK };
+    memcpy(&r->handle, (const uint8_t *)f->handles + i * sizeof r->handle, sizeof r->handle);
+    memcpy(&r->value, (const uint8_t *)f->values + i * sizeof r->value, sizeof r->value);
+    memcpy(&r->score, (const uint8_t *)f->scores + i * sizeof r->score, sizeof r->score);
+    if (f->sequences)
+      memcpy(&r->sequence, (const uint8_t *)f->sequences + i * sizeof r->sequence, sizeof r->sequence);
+    if (f->states)
+      r->state = ((const uint8_t *)f->states)[i];
   }
   free(time);
-  free(piece);
 }
 
 bool hk_scores_out_room(const struct hk_scores_out *o)
 {
-  return o->n + HK_FRAME_MAX / (RESULT_LEAST * HK_SCORE_MESSAGE_MAX) + 1 <= WINDOW;
+  return o->n_waiting + FRAME_MOST <= MOST;
 }
 
-bool hk_scores_out_hear(struct hk_cluster *c, struct hk_scores_out *o)
+bool hk_scores_out_hear(struct hk_scores_out *o)
 {
   struct hk_frame f;
   for (;;) {
@@ -174,7 +229,7 @@ bool hk_scores_out_hear(struct hk_cluster *c, struct hk_scores_out *o)
       if (code != HK_FRAME_WHOLE)
         return false;
       if (f.type == HK_SCORES && hk_scores_read(&f, &results) == 0)
-        scores_share(c, o, &results);
+        scores_keep(o, &results);
       else if (f.type == HK_GAP && hk_gap_read(&f, &dropped, &events) == 0)
         o->lost += dropped;
     }
@@ -192,6 +247,8 @@ bool hk_scores_out_hear(struct hk_cluster *c, struct hk_scores_out *o)
 int hk_scores_out_publish(struct hk_cluster *c, struct hk_scores_out *o)
 {
   int status = 0;
+  if (o->n == 0 && o->n_waiting > 0 && !c->look.blocked)
+    scores_make_round(c, o);
   while (status == 0 && !c->look.blocked && hk_confirms_open(&o->confirms) < o->n) {
     const struct hk_scores_message *m = &o->window[(o->first + hk_confirms_open(&o->confirms)) % WINDOW];
     o->confirms.sent++;
@@ -204,6 +261,7 @@ void hk_scores_out_discard(struct hk_scores_out *o)
 {
   while (o->n > hk_confirms_open(&o->confirms))
     free(o->window[(o->first + --o->n) % WINDOW].data);
+  o->n_waiting = 0;
 }
 
 void hk_scores_out_confirm(struct hk_scores_out *o, const struct hk_broker_engine_event *e)

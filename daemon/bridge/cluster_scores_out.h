@@ -1,5 +1,8 @@
 /* What a machine shares of its results with others (cluster_scores.c): messages made of what an inner connection, which
- * subscribes to all results, receives; they are kept until the broker has confirmed them. Thread: the cluster's. */
+ * subscribes to all results, receives. They are published in rounds, and kept until the broker has confirmed all of a round; what
+ * comes meanwhile waits for the next one. No two messages of a round have results of one sensor: one that was lost between
+ * brokers and is published again comes after none with later results, for which readers would leave it out. Thread: the
+ * cluster's. */
 #ifndef HK_CLUSTER_SCORES_OUT_H
 #define HK_CLUSTER_SCORES_OUT_H
 
@@ -7,12 +10,23 @@
 #include "daemon/bridge/confirms.h"
 #include "proto/wire/frame.h"
 
-#define HK_SCORES_WINDOW 256u /* maximum number of messages that the broker has not confirmed */
+#define HK_SCORES_WINDOW 256u /* maximum number of messages of a round */
 
 /* A message that the broker has not confirmed. */
 struct hk_scores_message {
   uint8_t *data;
   size_t size;
+};
+
+/* A result that is in no message yet. */
+struct hk_scores_result {
+  int64_t time; /* ns */
+  double value;
+  uint64_t sequence; /* if it is `sequenced` */
+  uint32_t handle;
+  float score;
+  uint8_t state; /* enum hankel_state */
+  bool sequenced;
 };
 
 /* A sensor of this machine in the message that is being made. */
@@ -27,7 +41,9 @@ struct hk_scores_out {
   int fd;        /* the inner connection; -1: none */
   int64_t retry; /* ns: when to open it again */
   struct hk_inbox inbox;
-  struct hk_scores_message window[HK_SCORES_WINDOW]; /* n from `first` on, as a ring */
+  struct hk_scores_result *waiting;
+  uint32_t n_waiting, capacity;
+  struct hk_scores_message window[HK_SCORES_WINDOW]; /* the round: n from `first` on, as a ring */
   uint32_t first, n;
   struct hk_confirms confirms;
   uint64_t writer; /* number of this process */
@@ -43,15 +59,16 @@ void hk_scores_out_finish(struct hk_scores_out *o); /* closed */
 /* Subscribes to all results of this machine; on failure it is closed, and o->retry says when to try again. */
 void hk_scores_out_open(struct hk_cluster *c, struct hk_scores_out *o);
 void hk_scores_out_close(struct hk_scores_out *o);
-/* Makes messages of what has come, as far as there is room. False: the inner connection has ended. */
-bool hk_scores_out_hear(struct hk_cluster *c, struct hk_scores_out *o);
-/* Whether the messages of one more frame have room. */
+/* Takes the results that have come, as far as there is room. False: the inner connection has ended. */
+bool hk_scores_out_hear(struct hk_scores_out *o);
+/* Whether the results of one more frame have room. */
 bool hk_scores_out_room(const struct hk_scores_out *o);
-/* Publishes messages that are not on their way yet, as far as the broker accepts them. Returns 0 or a negative errno. */
+/* Publishes messages that are not on their way yet, as far as the broker accepts them, or a new round if the last one is
+ * confirmed. Returns 0 or a negative errno. */
 int hk_scores_out_publish(struct hk_cluster *c, struct hk_scores_out *o);
 /* The broker has confirmed some. */
 void hk_scores_out_confirm(struct hk_scores_out *o, const struct hk_broker_engine_event *event);
-/* Nobody listens any more: frees messages that are not on their way. */
+/* Nobody listens any more: forgets what is not on its way. */
 void hk_scores_out_discard(struct hk_scores_out *o);
 
 #endif

@@ -16,7 +16,8 @@ struct entry {
   uint64_t epoch; /* 0: no holder is known */
   char *machine;
   int64_t wished; /* ns; 0: it is nobody's wish */
-  bool ours;      /* the wish */
+  uint64_t by;    /* the process whose wish it is, */
+  bool ours;      /* and whether that is this one */
 };
 
 struct hk_holders {
@@ -73,7 +74,7 @@ static bool holders_name_valid(const uint8_t *name, size_t length)
   return length > 0 && length <= HK_MACHINE_MAX;
 }
 
-void hk_holders_take(struct hk_holders *h, const uint8_t *payload, size_t size)
+void hk_holders_take(struct hk_holders *h, uint64_t by, const uint8_t *payload, size_t size)
 {
   struct holding holding;
   if (!holders_read(payload, size, &holding) || holding.epoch == 0 ||
@@ -84,21 +85,22 @@ void hk_holders_take(struct hk_holders *h, const uint8_t *payload, size_t size)
   if (holding.epoch >= e->epoch) {
     char *machine = strndup((const char *)payload + sizeof holding, size - sizeof holding);
     free(e->machine);
-    if (holding.epoch > e->epoch)
-      e->wished = 0; /* fulfilled, or too late */
+    if (by == e->by)
+      e->wished = 0; /* fulfilled. That of another one says when it took it: perhaps before the wish, and came later */
     e->machine = machine;
     e->epoch = machine ? holding.epoch : 0;
   }
   pthread_mutex_unlock(&h->lock);
 }
 
-void hk_holders_take_wish(struct hk_holders *h, bool ours, int64_t now, const uint8_t *payload, size_t size)
+void hk_holders_take_wish(struct hk_holders *h, uint64_t by, bool ours, int64_t now, const uint8_t *payload, size_t size)
 {
   struct holding holding;
   if (!holders_read(payload, size, &holding) || size != sizeof holding || holding.epoch != 0)
     return;
   pthread_mutex_lock(&h->lock);
   h->entry[holding.partition].wished = now;
+  h->entry[holding.partition].by = by;
   h->entry[holding.partition].ours = ours;
   pthread_mutex_unlock(&h->lock);
 }

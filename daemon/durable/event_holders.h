@@ -36,10 +36,11 @@ void hk_holders_free(struct hk_holders *holders); /* NULL is allowed */
 /* Size of a record, and its payload: `to` has room for it. machine: of HOLDS; NULL: a WISH. */
 size_t hk_holders_size(const char *machine);
 void hk_holders_write(uint8_t *to, uint32_t partition, uint64_t epoch, const char *machine);
-/* Takes a record HOLDS; one that cannot be read, or is of an earlier epoch, changes nothing. */
-void hk_holders_take(struct hk_holders *holders, const uint8_t *payload, size_t size);
+/* Takes a record HOLDS; one that cannot be read, or is of an earlier epoch, changes nothing. by: number of the process that wrote
+ * it, which fulfils its wish. */
+void hk_holders_take(struct hk_holders *holders, uint64_t by, const uint8_t *payload, size_t size);
 /* Takes a record WISH. ours: this machine wrote it; now: ns, hk_now. */
-void hk_holders_take_wish(struct hk_holders *holders, bool ours, int64_t now, const uint8_t *payload, size_t size);
+void hk_holders_take_wish(struct hk_holders *holders, uint64_t by, bool ours, int64_t now, const uint8_t *payload, size_t size);
 
 /* The machine that has a partition, as far as is known. False: none is. */
 bool hk_holders_find(struct hk_holders *holders, uint32_t partition, struct hk_holder *out);

@@ -229,9 +229,9 @@ bool hk_shared_read(struct hk_event_shared *c, const void *message, size_t size,
   if (!*why && head.type == HK_SHARED_MARK)
     take_mark(c, head.node, out->payload, out->size);
   if (!*why && head.type == HK_SHARED_HOLDS)
-    hk_holders_take(c->holders, out->payload, out->size);
+    hk_holders_take(c->holders, head.node, out->payload, out->size);
   if (!*why && head.type == HK_SHARED_WISH && c->ready) /* those of before the start are old */
-    hk_holders_take_wish(c->holders, head.node == c->node, hk_now(), out->payload, out->size);
+    hk_holders_take_wish(c->holders, head.node, head.node == c->node, hk_now(), out->payload, out->size);
   return !*why;
 }
 

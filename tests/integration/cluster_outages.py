@@ -9,16 +9,19 @@ import rabbit
 from cluster_machines import PARTITIONS, Cluster, Feeder
 from harness import until
 
-CONSUME, DELIVER = (60, 20), (60, 60)
+CONSUME, PUBLISH, DELIVER = (60, 20), (60, 40), (60, 60)
 
 
 class Between:
-    """lacks: closes each connection that asks for a log of points. stall(): nothing comes any more to consumers that there are."""
+    """lacks: closes each connection that asks for a log of points. stall(): nothing comes any more to consumers that there are. free: unless it is set
+    the broker's answers wait for connections that publish scores."""
 
     def __init__(self, broker, lacks=False):
         self.broker, self.lacks, self.refused = broker, lacks, 0
         self.stalled, self.consumers, self.lock = set(), set(), threading.Lock()  # (connection, tag)
         self.leaves_out = set()  # connections whose last message is left out
+        self.free, self.publishers = threading.Event(), set()
+        self.free.set()
         self.listener = socket.create_server(('127.0.0.1', 0))
         self.address = f'127.0.0.1:{self.listener.getsockname()[1]}'
         threading.Thread(target=self.run, daemon=True).start()
@@ -48,6 +51,8 @@ class Between:
                 s.shutdown(socket.SHUT_RDWR)
 
     def asked(self, number, kind, payload):
+        if kind == 1 and struct.unpack_from('>HH', payload) == PUBLISH and b'.scores' in payload:
+            self.publishers.add(number)
         if kind != 1 or struct.unpack_from('>HH', payload) != CONSUME:
             return True
         queue, rest = payload[7:7 + payload[6]], payload[7 + payload[6]:]
@@ -61,6 +66,8 @@ class Between:
 
     def answered(self, number, kind, payload):
         """Leaves out messages to stalled consumers: a method, a header and bodies each, one after the other on the only channel with consumers."""
+        if number in self.publishers:
+            self.free.wait()
         if kind == 1:
             tag = payload[5:5 + payload[4]] if struct.unpack_from('>HH', payload) == DELIVER else None
             with self.lock:
@@ -90,6 +97,31 @@ class TestOutages(Cluster):
         f.wait(600)
         self.scored(scorer, 600)
         f.client.close()
+
+    def test_scores_of_a_sensor_are_on_their_way_once(self):
+        """While the broker has not confirmed scores, no later ones of their sensors are published: they would be shown without those that were lost."""
+        bad = self.between()
+        gateway, scorer = self.start('gateway'), self.start('scorer', f'state = shared:{self.folder}\n', url=f'amqp://{bad.address}')
+        with gateway.client() as c:
+            c.subscribe()
+            self.heard(scorer)
+            f = Feeder('f', self.values)
+            f.connect(gateway)
+            f.send(600)
+            f.wait(600)
+            until(lambda: c.drain(0.05) or len(c.results) == 600, 'the first scores', rabbit.START)
+            bad.free.clear()
+            for n in range(612, 720, 12):
+                f.send(n)
+                f.wait(n)
+                self.scored(scorer, n)
+            until(lambda: self.of(scorer)['scores']['waiting'] > 0, 'scores to be on their way')
+            waiting = self.of(scorer)['scores']['waiting']
+            bad.free.set()
+            until(lambda: c.drain(0.05) or len(c.results) >= f.sent, 'the scores', rabbit.START)
+            self.assertEqual((waiting, self.of(scorer)['scores']['lost']), (1, 0))
+            self.once(c)
+            f.client.close()
 
     def test_a_broker_that_sends_nothing_more(self):
         """A log that falls silent is asked for again: each point is scored once, and a gateway shows each score once."""

@@ -297,7 +297,7 @@ static void test_how_many_have_partitions(void **state)
   assert_int_equal(hk_holders_count(h), 0);
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     hk_holders_write(record, steps[i].partition, steps[i].epoch, steps[i].machine);
-    hk_holders_take(h, record, hk_holders_size(steps[i].machine));
+    hk_holders_take(h, 1, record, hk_holders_size(steps[i].machine));
     assert_int_equal(hk_holders_count(h), steps[i].count);
   }
   hk_holders_free(h);
@@ -318,9 +318,12 @@ static void test_who_is_to_have_a_partition(void **state)
   assert_true(wish_of(&b, 0, HK_HOLDERS_WISH) == HK_WISH_NONE);
   say_holder(&b, 0, 3, "a:7410"); /* again, as every few hours */
   assert_int_equal(wish_of(&b, 0, 0), HK_WISH_OTHERS);
-  say_holder(&b, 1, 4, "b:7410");
+  say_holder(&b, 0, 4, "a:7410"); /* had taken it before the wish, and says so behind it */
+  assert_int_equal(wish_of(&b, 0, 0), HK_WISH_OTHERS);
+  assert_int_equal(wish_of(&b, 1, 0), HK_WISH_OURS);
+  say_holder(&b, 1, 5, "b:7410");
   assert_true(wish_of(&b, 0, 0) == HK_WISH_NONE && wish_of(&b, 1, 0) == HK_WISH_NONE);
-  is_held(&b, 4, "b:7410");
+  is_held(&b, 5, "b:7410");
   tear_down(&b);
 }
 
