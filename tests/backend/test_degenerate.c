@@ -99,7 +99,7 @@ static void constants_score_nothing_anywhere(void **state)
   /* the last four are sizes that CUDA has compiled, or lie between them; to the CPU they are like the others */
   static const uint32_t widths[] = { 48, 512, 1024, 4, 17, 100, 199, 200, 201, 256, 333, 1023, 320, 640, 777, 1000 };
   const uint32_t whole = COUNT(widths) - (strcmp(kind->name, "cpu") == 0 ? 4 : 0);
-  const uint32_t n = form == SANITIZE ? 2 : form == BRIEF || strcmp(kind->name, "reference") == 0 ? 3 : whole;
+  const uint32_t n = form == SANITIZE || form == BRIEF ? 2 : strcmp(kind->name, "reference") == 0 ? 3 : whole;
   double worst = 0;
   for (uint32_t w = 0; w < n; w++)
     for (uint32_t way = 0; way < COUNT(ways); way++) {
@@ -286,7 +286,14 @@ static void repeated_values_are_found(void **state)
   struct tally tally = { 0 };
   for (uint32_t i = 0; i < (form == SANITIZE ? 3 : form == BRIEF || reference ? 2 : COUNT(keys)); i++) {
     const bool wide = strstr(keys[i], "=1") == keys[i] + 6 || strstr(keys[i], "=3") == keys[i] + 6;
-    repeated_match(keys[i], form == SANITIZE ? 1 : wide ? 3 : 10, form == SANITIZE ? 1 : wide ? 4 : 12, &tally);
+    repeated_match(keys[i],
+                   form == SANITIZE        ? 1
+                   : wide || form == BRIEF ? 3
+                                           : 10,
+                   form == SANITIZE        ? 1
+                   : wide || form == BRIEF ? 4
+                                           : 12,
+                   &tally);
   }
   print_message("# repeated: %u of %u scores compared, error %.2g on average, %.2g at most\n", tally.compared, tally.due,
                 tally.sum / tally.compared, tally.worst);
