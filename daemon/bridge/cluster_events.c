@@ -22,6 +22,7 @@
 
 #define SECOND 1000000000ll
 #define WINDOW 1024u         /* maximum number of unconfirmed messages */
+#define HASHES 4096u         /* a message whose sensor has the hash of another one's, modulo this, waits, too */
 #define TROUBLE (5 * SECOND) /* before waiting for the lease again, after a failure */
 #define TOGETHER 256u        /* messages that are read before subscribers hear of them */
 
@@ -32,6 +33,8 @@ struct events {
   const struct hk_shared_message *out; /* the last one published on this connection; NULL: none */
   uint64_t base;                       /* number of the outgoing before this connection's first */
   struct hk_confirms confirms;
+  bool about[HASHES];             /* sensors of unconfirmed messages, by their hash; */
+  bool about_all;                 /* one of them is none of a sensor */
   uint64_t greeting;              /* number of our mark at the begin of the connection; 0: it is still to be appended */
   uint32_t fresh;                 /* messages read since subscribers heard of any */
   int epoll;                      /* for outgoing messages, and the lease */
@@ -201,6 +204,21 @@ static int events_came(struct hk_cluster *c, const struct hk_broker_engine_event
   return e->what == HK_ENGINE_MESSAGE && e->partition == HK_ENGINE_EVENTS ? events_take(c, e) : 0;
 }
 
+/* Whether a message may be on its way beside those that are. One that is lost between brokers and published again must not come
+ * behind a later one of its sensor, after which it would be taken for a repeated one; others keep their order, too. */
+static bool events_may_go(struct events *s, const struct hk_shared_message *m)
+{
+  if (hk_confirms_open(&s->confirms) == 0) {
+    memset(s->about, 0, sizeof s->about);
+    s->about_all = false;
+  } else if (m->about == 0 || s->about_all || s->about[m->about / 2 % HASHES]) {
+    return false;
+  }
+  s->about_all = m->about == 0;
+  s->about[m->about / 2 % HASHES] = true;
+  return true;
+}
+
 /* Publishes what is appended, as far as the broker accepts it. */
 static int events_publish(struct hk_cluster *c)
 {
@@ -208,7 +226,7 @@ static int events_publish(struct hk_cluster *c)
   const struct hk_shared_message *m;
   int status = 0;
   while (status == 0 && !c->look.blocked && hk_confirms_open(&s->confirms) < WINDOW &&
-         (m = hk_shared_outgoing(s->shared, s->out)) != NULL) {
+         (m = hk_shared_outgoing(s->shared, s->out)) != NULL && events_may_go(s, m)) {
     if (s->confirms.sent == 0)
       s->base = m->number - 1;
     s->out = m;
@@ -240,7 +258,7 @@ static int events_turn(struct hk_cluster *c)
   c->look.waiting = (uint32_t)hk_shared_waiting(s->shared);
   pthread_mutex_unlock(&c->lock);
   c->more =
-      status == 0 && !c->look.blocked && hk_confirms_open(&s->confirms) < WINDOW && hk_shared_outgoing(s->shared, s->out) != NULL;
+      status == 0 && !c->look.blocked && hk_confirms_open(&s->confirms) == 0 && hk_shared_outgoing(s->shared, s->out) != NULL;
   return status == 0 ? hk_confirms_check(&s->confirms, c->look.blocked, c->engine->why) : status;
 }
 

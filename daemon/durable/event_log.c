@@ -90,8 +90,10 @@ uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_st
   if (l->shared) {
     logged.handle = 0; /* which differs by machine */
     struct hk_shared_message *message = hk_shared_message(HK_RECORD_EVENT, hk_logged_size(&logged));
-    if (message)
+    if (message) {
       hk_logged_write(&logged, hk_shared_payload(message));
+      hk_shared_about(message, name.data, name.length);
+    }
     return hk_shared_put(l->shared, message);
   }
   const size_t size = hk_logged_size(&logged);

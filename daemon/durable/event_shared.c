@@ -109,6 +109,11 @@ uint8_t *hk_shared_payload(struct hk_shared_message *m)
   return m->message + sizeof(struct head);
 }
 
+void hk_shared_about(struct hk_shared_message *m, const char *what, size_t length)
+{
+  m->about = XXH3_64bits(what, length) | 1;
+}
+
 uint64_t hk_shared_put(struct hk_event_shared *c, struct hk_shared_message *m)
 {
   const uint64_t one = 1;
@@ -340,7 +345,9 @@ struct hk_holders *hk_shared_holders(struct hk_event_shared *c)
 uint64_t hk_shared_append_holder(struct hk_event_shared *c, uint32_t partition, uint64_t epoch, const char *machine)
 {
   struct hk_shared_message *m = hk_shared_message(machine ? HK_SHARED_HOLDS : HK_SHARED_WISH, hk_holders_size(machine));
-  if (m)
+  if (m) {
     hk_holders_write(hk_shared_payload(m), partition, epoch, machine);
+    hk_shared_about(m, (const char *)&partition, sizeof partition);
+  }
   return hk_shared_put(c, m);
 }

@@ -22,6 +22,7 @@ struct hk_event_shared;
 struct hk_shared_message {
   struct hk_shared_message *next;
   uint64_t number; /* 1, 2, 3... */
+  uint64_t about;  /* hash of the sensor or partition that it is about; 0: its order among all others counts */
   size_t size;
   uint8_t message[]; /* not aligned */
 };
@@ -45,6 +46,8 @@ void hk_shared_free(struct hk_event_shared *shared); /* NULL is allowed */
 /* Makes a message, whose payload is to be written. NULL: no memory. */
 struct hk_shared_message *hk_shared_message(uint32_t type, size_t payload);
 uint8_t *hk_shared_payload(struct hk_shared_message *message);
+/* Says that only its order among messages about this sensor, or partition, counts; before hk_shared_put. */
+void hk_shared_about(struct hk_shared_message *message, const char *what, size_t length);
 /* Appends it to what is to be published; returns its number, 0 for NULL. Thread: any, as of the next two. */
 uint64_t hk_shared_put(struct hk_event_shared *shared, struct hk_shared_message *message);
 /* Number of the last appended message. */

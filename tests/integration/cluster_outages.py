@@ -14,13 +14,14 @@ CONSUME, PUBLISH, DELIVER = (60, 20), (60, 40), (60, 60)
 
 class Between:
     """lacks: closes each connection that asks for a log of points. stall(): nothing comes any more to consumers that there are. free: unless it is set
-    the broker's answers wait for connections that publish scores."""
+    the broker's answers wait for connections that publish scores or events. events: published ones,
+    by connection."""
 
     def __init__(self, broker, lacks=False):
         self.broker, self.lacks, self.refused = broker, lacks, 0
         self.stalled, self.consumers, self.lock = set(), set(), threading.Lock()  # (connection, tag)
         self.leaves_out = set()  # connections whose last message is left out
-        self.free, self.publishers = threading.Event(), set()
+        self.free, self.publishers, self.events = threading.Event(), set(), {}
         self.free.set()
         self.listener = socket.create_server(('127.0.0.1', 0))
         self.address = f'127.0.0.1:{self.listener.getsockname()[1]}'
@@ -51,8 +52,9 @@ class Between:
                 s.shutdown(socket.SHUT_RDWR)
 
     def asked(self, number, kind, payload):
-        if kind == 1 and struct.unpack_from('>HH', payload) == PUBLISH and b'.scores' in payload:
+        if kind == 1 and struct.unpack_from('>HH', payload) == PUBLISH and (b'.scores' in payload or b'.events' in payload):
             self.publishers.add(number)
+            self.events[number] = self.events.get(number, 0) + (b'.events' in payload)
         if kind != 1 or struct.unpack_from('>HH', payload) != CONSUME:
             return True
         queue, rest = payload[7:7 + payload[6]], payload[7 + payload[6]:]
@@ -122,6 +124,30 @@ class TestOutages(Cluster):
             self.assertEqual((waiting, self.of(scorer)['scores']['lost']), (1, 0))
             self.once(c)
             f.client.close()
+
+    def test_events_of_a_sensor_are_on_their_way_once(self):
+        """As scores: two events of a sensor, of which the first could be lost and come behind the second, which would be taken for a repeated one."""
+        bad = self.between()
+        scorer = self.start('scorer', f'state = shared:{self.folder}\n', url=f'amqp://{bad.address}')
+        until(lambda: self.of(scorer)['partitions'] == PARTITIONS, 'the partitions', rabbit.START)
+        gateway = self.start('gateway')
+        until(lambda: self.of(scorer)['events_waiting'] == 0, 'the log of events')
+        bad.free.clear()
+        bad.events = {}
+        f = Feeder('f', self.values)
+        f.connect(gateway)
+        with gateway.client() as c:
+            c.subscribe()
+            f.send(len(f.points))
+            f.wait(len(f.points))
+            self.scored(scorer, len(f.points))
+            until(lambda: self.of(scorer)['events_waiting'] == len(self.events), 'the events')
+            sent = max(bad.events.values(), default=0)
+            bad.free.set()
+            self.assertTrue(0 < sent <= len(self.values) < len(self.events), (sent, len(self.events)))
+            until(lambda: c.drain(0.05) or len(c.events) >= len(self.events), 'the events at the gateway', rabbit.START)
+            self.assertEqual({(f'{e[0]}:{e[1]}', e[2]): (e[3], e[5], e[6]) for e in c.events}, self.events)
+        f.client.close()
 
     def test_a_broker_that_sends_nothing_more(self):
         """A log that falls silent is asked for again: each point is scored once, and a gateway shows each score once."""
