@@ -23,18 +23,18 @@ static const char help_text[] =
     "usage: hankel cluster status [OPTION...]\n"
     "       hankel cluster drain [--undo] [OPTION...] MACHINE\n"
     "       hankel cluster move [OPTION...] PARTITION MACHINE\n\n"
-    "Asks the machines of a cluster ([cluster] of the configuration). Shows for each whether it is connected to the\n"
-    "broker and which one is the leader, and for each partition its scorer, since when, its epoch and how far\n"
-    "behind it is. Exits with 3 if a machine does not answer or is not connected, or if none of them scores a\n"
-    "partition.\n\n"
+    "Shows for each machine of a cluster ([cluster] of the configuration) whether it is connected to the broker and\n"
+    "which one is the leader, and for each partition its scorer, since when, its epoch and how far behind it is. Any\n"
+    "machine knows the others by what they tell every 2 s over the broker (RabbitMQ). Exits with 3 if a machine does\n"
+    "not answer, is away or not connected, or if none of them scores a partition.\n\n"
     "drain: before maintenance, MACHINE (HOST:PORT of its binary listener) gives its partitions to other machines,\n"
     "each after a snapshot, and takes none until it is restarted. The command waits until MACHINE has none.\n"
     "move: MACHINE takes over a partition; the command waits until it has it. Shares stay even, so MACHINE may give\n"
     "another partition away.\n\n"
     "  --undo                with drain: MACHINE takes its share again\n"
-    "  --from HOST:PORT,...  with status: binary listeners (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
+    "  --from HOST:PORT,...  with status: machines to ask (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
     "example:\n"
-    "  hankel cluster status --from gateway:7410,scorer1:7410,scorer2:7410\n"
+    "  hankel cluster status --from gateway:7410\n"
     "  hankel cluster drain scorer1:7410\n"
     "  hankel cluster move 17 scorer2:7410\n";
 
@@ -125,6 +125,43 @@ static void cluster_take_held(struct table *t, const char *address, const cJSON 
     t->of = (uint32_t)cluster_number_of(cluster, "of");
 }
 
+/* Whether a machine was asked, or shown as one of the others of a report before. */
+static bool cluster_is_shown(const struct table *t, uint32_t reports, const char *machine)
+{
+  const cJSON *one;
+  for (uint32_t i = 0; i < t->n; i++) {
+    const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(t->report[i], "cluster");
+    if (strcmp(cluster_text_of(cluster, "machine"), machine) == 0)
+      return true;
+    const cJSON *others = i < reports ? cJSON_GetObjectItemCaseSensitive(cluster, "others") : NULL;
+    cJSON_ArrayForEach(one, others) if (strcmp(cluster_text_of(one, "machine"), machine) == 0) return true;
+  }
+  return false;
+}
+
+/* The machines that were not asked, as those that were asked know them. */
+static void cluster_show_others(struct table *t)
+{
+  const cJSON *one;
+  for (uint32_t i = 0; i < t->n; i++) {
+    const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(t->report[i], "cluster");
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(cluster, "others"))
+    {
+      const char *machine = cluster_text_of(one, "machine");
+      const cJSON *says = cJSON_GetObjectItemCaseSensitive(one, "says");
+      if (cluster_is_shown(t, i, machine))
+        continue;
+      if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(one, "away"))) {
+        printf("%-28s away: has told nothing for %.0f s\n", machine, cluster_number_of(one, "silent"));
+        t->wrong = true;
+        continue;
+      }
+      print_node(t, machine, says);
+      cluster_take_held(t, machine, says);
+    }
+  }
+}
+
 static void print_partitions(struct table *t)
 {
   uint32_t missing = 0;
@@ -165,6 +202,7 @@ static int cluster_show(struct table *t, char **argv, char *addresses)
     print_node(t, a, cluster);
     cluster_take_held(t, a, cluster);
   }
+  cluster_show_others(t);
   print_partitions(t);
   for (uint32_t i = 0; i < t->n; i++)
     cJSON_Delete(t->report[i]);

@@ -21,7 +21,8 @@
 static const char help_text[] =
     "usage: hankel sensors [OPTION...] [GLOB]\n\n"
     "Lists sensors whose names match GLOB (* is any run of characters, ? one; default: all): state, last value,\n"
-    "last score, threshold, and time of the last point. States:\n\n"
+    "last score, threshold, and time of the last point; of a cluster over RabbitMQ those of all machines. Exits with\n"
+    "3 if one of these is away. States:\n\n"
     "  alert     has a standing alert: see hankel top, hankel tail --events\n"
     "  ok        is scored\n"
     "  warming   has too few points for its first score; N/M: N of M points\n"
@@ -48,6 +49,7 @@ struct list {
   struct row *row; /* each its own */
   size_t n, capacity;
   double count; /* sensors that there are */
+  cJSON *away;  /* names of machines of a cluster whose sensors are missing; NULL: none */
 };
 
 static void free_list(struct list *l)
@@ -57,6 +59,7 @@ static void free_list(struct list *l)
     free(l->row[i].text);
   }
   free(l->row);
+  cJSON_Delete(l->away);
 }
 
 static const char *sensors_text_of(const cJSON *object, const char *key)
@@ -98,6 +101,10 @@ static bool sensors_take_part(struct list *l, const char *text, uint64_t *next)
   *next = cJSON_IsNumber(more) ? (uint64_t)more->valuedouble : 0;
   if (good)
     l->count = count->valuedouble;
+  if (cJSON_GetArraySize(cJSON_GetObjectItem(part, "away")) > 0) {
+    cJSON_Delete(l->away);
+    l->away = cJSON_DetachItemFromObject(part, "away");
+  }
   cJSON_Delete(part);
   while (good && at && (*at == '{' || *at == ','))
     at = take_one(l, at + (*at == ','));
@@ -197,6 +204,15 @@ static int none_matches(hankel *h, char **argv, const char *address, const char 
   return hk_failed(argv, "none of %.0f sensors has a name that matches %s%s", count, glob, hint);
 }
 
+/* Reports machines of a cluster that did not answer. */
+static int sensors_missing(char **argv, const struct list *l)
+{
+  const cJSON *machine;
+  cJSON_ArrayForEach(machine, l->away)
+      fprintf(stderr, "hankel %s: %s is away, and its sensors are missing\n", argv[0], cJSON_GetStringValue(machine));
+  return l->away ? HK_EXIT_WRONG : HK_EXIT_DONE;
+}
+
 static int sensors_show(char **argv, const struct list *l, bool json)
 {
   if (l->n == 0)
@@ -251,6 +267,8 @@ int hk_command_sensors(int argc, char **argv)
     code = none_matches(h, argv, address, glob, l.count);
   else if (code == 0)
     code = sensors_show(argv, &l, json);
+  if (code == 0)
+    code = sensors_missing(argv, &l);
   free_list(&l);
   hankel_close(h);
   return hk_finish_output(argv, code);

@@ -51,7 +51,7 @@ enum hk_turn hk_binary_sensors(struct hk_connection *c, const struct hk_frame *f
     return hk_binary_bad_payload(c, f);
   c->binary.listing_tag = f->tag;
   if (!(c->binary.listing = c->net->requests.list(c, &m)))
-    return hk_binary_fault(c, f, HANKEL_INTERNAL, "no memory");
+    return hk_binary_fault(c, f, HANKEL_INTERNAL, "no memory, or the machine where this page begins has gone: begin again");
   return listed(c);
 }
 

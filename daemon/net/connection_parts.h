@@ -14,7 +14,7 @@
 
 struct hk_connection;
 struct hk_operation;
-struct hk_sensor_list;
+struct hk_inquiry;
 
 /* The loop's lists: loop.c, loop_thread.c. */
 struct hk_connection_links {
@@ -64,7 +64,7 @@ struct hk_binary {
   uint32_t reload_tag;
   struct hk_operation *operation; /* an OPERATE that is not answered yet; NULL: none */
   uint32_t operate_tag;
-  struct hk_sensor_list *listing; /* a SENSORS that is not answered yet; NULL: none */
+  struct hk_inquiry *listing; /* a SENSORS that is not answered yet; NULL: none */
   uint32_t listing_tag;
   uint32_t bye_tag;
   int64_t bye_time;                   /* ns, hk_now: when BYE was read; 0 before */

@@ -20,7 +20,7 @@ struct hk_operate;
 struct hk_mail_answers;
 struct hk_operation;
 struct hk_activated_socket;
-struct hk_sensor_list;
+struct hk_inquiry;
 struct hk_sensors_asked;
 struct hk_server;
 
@@ -36,11 +36,12 @@ struct hk_requests {
   /* False: not done yet. True: done, and freed; *taken and one line of text are the result. */
   bool (*operate_result)(struct hk_operation *operation, bool *taken, struct hk_buffer *text);
   void (*operate_abandon)(struct hk_operation *operation); /* the requester has gone; NULL is allowed */
-  /* Starts a request for a page of the list of sensors. NULL: out of memory. m: has been checked by its reader. */
-  struct hk_sensor_list *(*list)(struct hk_connection *c, const struct hk_sensors_asked *m);
+  /* Starts a request for a page of the list of sensors. NULL: out of memory, or the machine of a cluster where the page begins
+   * has gone. m: has been checked by its reader. */
+  struct hk_inquiry *(*list)(struct hk_connection *c, const struct hk_sensors_asked *m);
   /* False: not done yet. True: done, and freed; a JSON object was appended. */
-  bool (*list_result)(struct hk_sensor_list *list, struct hk_buffer *json);
-  void (*list_abandon)(struct hk_sensor_list *list); /* the requester has gone; NULL is allowed */
+  bool (*list_result)(struct hk_inquiry *list, struct hk_buffer *json);
+  void (*list_abandon)(struct hk_inquiry *list); /* the requester has gone; NULL is allowed */
   /* Appends the counters as one JSON object. */
   void (*status)(struct hk_loop *loop, struct hk_buffer *out);
   /* Reads datagrams of binary feeds, on all loops. True: all that arrived before `until` (ns, hk_now) have been read; under a

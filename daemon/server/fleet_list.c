@@ -10,8 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #define PART_BYTES (900u << 10) /* of an answer */
+#define SLOT_BITS 25u           /* of a number that begins a part; above them are */
+#define HASH_MOST 0xfffffffu    /* those of a machine: 53 in all, which a number of JSON keeps */
 #define SLOT_LAST 99999999u     /* behind all slots */
 
 /* A machine's part. */
@@ -30,7 +33,7 @@ struct fleet_part {
 
 struct hk_fleet_list {
   struct hk_web_sensors asked;
-  bool sorted;
+  bool sorted, numbers;        /* numbers: places are given as numbers */
   struct hk_sensor_place from; /* where it begins, */
   char machine[HK_WEB_AFTER];  /* at this machine; "": at the first one */
   uint32_t current;            /* number of the machine whose part is shown, if unsorted */
@@ -163,6 +166,43 @@ const char *hk_fleet_list_ask(struct hk_server *server, const struct hk_web_sens
   return NULL;
 }
 
+/* The number of a place; never one of a slot alone. */
+static uint64_t fleet_list_number(const char *machine, uint32_t slot)
+{
+  return ((XXH3_64bits(machine, strlen(machine)) & HASH_MOST) | 1) << SLOT_BITS | slot;
+}
+
+/* Turns the number of a place into text. False: its machine has gone. */
+static bool fleet_list_after(struct hk_server *server, uint64_t number, char after[HK_WEB_AFTER])
+{
+  struct hk_mail_machine *m = calloc(HK_MAIL_MACHINES, sizeof *m);
+  const uint32_t n = m ? hk_mail_machines(server->shared.mail, false, m) : 0, slot = number & ((1u << SLOT_BITS) - 1);
+  bool found = number == 0;
+  after[0] = 0;
+  for (uint32_t i = 0; i < n && !found; i++)
+    if ((found = fleet_list_number(m[i].name, slot) == number))
+      snprintf(after, HK_WEB_AFTER, "%" PRIu32 "@%s", slot, m[i].name);
+  free(m);
+  return found;
+}
+
+struct hk_fleet_list *hk_fleet_list_begin(struct hk_server *server, const struct hk_sensors_asked *m, void (*ready)(void *arg),
+                                          void *ready_arg)
+{
+  struct hk_web_sensors asked = { .limit = m->limit };
+  struct hk_fleet_list *l = NULL;
+  char *glob = strndup(m->glob.data ? m->glob.data : "", m->glob.length);
+  asked.glob = glob;
+  if (glob && fleet_list_after(server, m->after, asked.after) && hk_fleet_list_ask(server, &asked, ready, ready_arg, &l)) {
+    hk_fleet_list_free(l);
+    l = NULL;
+  }
+  if (l)
+    l->numbers = true;
+  free(glob);
+  return l;
+}
+
 /* --- the answer ---------------------------------------------------------------------------------------------------------------
  */
 
@@ -266,10 +306,14 @@ static void fleet_list_rest(const struct hk_fleet_list *l, struct hk_buffer *out
   hk_buffer_print(out, "],\"count\":%" PRIu64, count);
   if (next && l->sorted)
     hk_buffer_print(out, ",\"next\":\"%" PRIu64 "-%" PRIu32 "@%s\"", next->place.key, next->place.slot, next->name);
-  else if (next)
-    hk_buffer_print(out, ",\"next\":\"%" PRIu32 "@%s\"", next->place.slot, next->name);
-  else if (!l->sorted && l->current + 1 < l->n)
-    hk_buffer_print(out, ",\"next\":\"0@%s\"", l->part[l->current + 1].name);
+  else if (next || (!l->sorted && l->current + 1 < l->n)) {
+    const char *machine = next ? next->name : l->part[l->current + 1].name;
+    const uint32_t slot = next ? next->place.slot : 0;
+    if (l->numbers)
+      hk_buffer_print(out, ",\"next\":%" PRIu64, fleet_list_number(machine, slot));
+    else
+      hk_buffer_print(out, ",\"next\":\"%" PRIu32 "@%s\"", slot, machine);
+  }
   hk_buffer_print(out, ",\"away\":[");
   for (uint32_t i = 0; i < l->n; i++)
     if (l->part[i].away) {

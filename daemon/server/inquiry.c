@@ -1,5 +1,6 @@
 #include "daemon/server/inquiry.h"
 
+#include "daemon/scoring/hand_over.h"
 #include "daemon/server/distant_names.h"
 #include "daemon/server/fleet_list.h"
 #include "daemon/server/question.h"
@@ -105,6 +106,38 @@ const char *hk_inquiry_list(void *arg, const struct hk_web_sensors *asked, void 
     *out = NULL;
   }
   return wrong;
+}
+
+static void inquiry_wake(void *arg)
+{
+  struct hk_server *s = arg;
+  hk_shard_settled(&s->shard[0]);
+}
+
+struct hk_inquiry *hk_inquiry_begin(struct hk_connection *c, const struct hk_sensors_asked *m)
+{
+  struct hk_server *s = c->net->server;
+  struct hk_inquiry *q = inquiry_new(s, inquiry_wake, s);
+  if (!q)
+    return NULL;
+  if (hk_fleet_is_known(s))
+    q->fleet = hk_fleet_list_begin(s, m, inquiry_wake, s);
+  else
+    q->list = hk_sensor_list_begin(c, m);
+  if (q->fleet || q->list)
+    return q;
+  hk_inquiry_drop(q);
+  return NULL;
+}
+
+bool hk_inquiry_listed(struct hk_inquiry *q, struct hk_buffer *json)
+{
+  const bool done = q->fleet ? hk_fleet_list_result(q->fleet, json) : hk_sensor_list_result(q->list, json);
+  if (!done)
+    return false;
+  q->list = NULL; /* it is freed */
+  hk_inquiry_drop(q);
+  return true;
 }
 
 /* --- answers -----------------------------------------------------------------------------------------------------------------

@@ -17,11 +17,11 @@
 #include "daemon/sensors/slots.h"
 #include "daemon/server/cluster_view.h"
 #include "daemon/server/drain.h"
+#include "daemon/server/inquiry.h"
 #include "daemon/server/listeners.h"
 #include "daemon/server/operate.h"
 #include "daemon/server/resource_limits.h"
 #include "daemon/server/restore.h"
-#include "daemon/server/sensor_list.h"
 #include "daemon/server/server_shards.h"
 #include "daemon/server/status.h"
 #include "daemon/server/web_answers.h"
@@ -221,9 +221,9 @@ static void prepare_net(struct hk_server *s)
                                         .operate = hk_operate_begin,
                                         .operate_result = hk_operate_result,
                                         .operate_abandon = hk_operate_abandon,
-                                        .list = hk_sensor_list_begin,
-                                        .list_result = hk_sensor_list_result,
-                                        .list_abandon = hk_sensor_list_abandon,
+                                        .list = hk_inquiry_begin,
+                                        .list_result = hk_inquiry_listed,
+                                        .list_abandon = hk_inquiry_drop,
                                         .status = hk_status_json,
                                         .read_datagrams = lifecycle_read_datagrams };
   net->config = s->config;

@@ -1,5 +1,7 @@
 #include "daemon/server/outside_status.h"
 
+#include "daemon/bridge/cluster_mail.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +133,25 @@ static void cluster_where(struct hk_buffer *out, struct hk_cluster *cluster, uin
   hk_buffer_put(out, "]", 1);
 }
 
+/* The other machines, by their notices. */
+static void cluster_others(struct hk_buffer *out, struct hk_cluster *mail)
+{
+  struct hk_mail_machine *m = calloc(HK_MAIL_MACHINES, sizeof *m);
+  const uint32_t n = m ? hk_mail_machines(mail, true, m) : 0;
+  const char *comma = "";
+  hk_buffer_print(out, ",\"others\":[");
+  for (uint32_t i = 0; i < n; i++) {
+    if (strcmp(m[i].name, hk_cluster_name(mail)) != 0) {
+      hk_buffer_print(out, "%s{\"machine\":\"%s\",\"away\":%s,\"silent\":%.1f,\"says\":%s}", comma, m[i].name,
+                      m[i].away ? "true" : "false", (double)m[i].silent * 1e-9, m[i].report ? m[i].report : "{}");
+      comma = ",";
+    }
+    free(m[i].report);
+  }
+  hk_buffer_put(out, "]", 1);
+  free(m);
+}
+
 /* Of the log of scores: what is shared, and shown of others. */
 static void cluster_shares(struct hk_buffer *out, struct hk_cluster *scores)
 {
@@ -188,6 +209,8 @@ static void cluster_status(struct hk_buffer *out, const struct hk_outside *from,
   hk_json_string(out, l.machine, strlen(l.machine));
   if (where)
     cluster_where(out, cluster, l.of);
+  if (where && from->mail)
+    cluster_others(out, from->mail);
   if (l.role == HK_CLUSTER_SCORER)
     partitions(out, cluster);
   hk_buffer_put(out, "}", 1);

@@ -2,6 +2,7 @@
 import functools
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -140,6 +141,29 @@ class Cluster(harness.Case):
                 if 'score' in query:
                     self.assertEqual([r['score'] for r in rows], sorted((r['score'] for r in rows), reverse=True))
         self.assertEqual(self.asked(nodes[0], 'sensors?after=x')[0], 400)
+
+        out = subprocess.run([harness.HANKEL, 'sensors', '--json', '--from', self.address(nodes[0])], check=False, capture_output=True, text=True, timeout=harness.WAIT)
+        rows = [json.loads(line) for line in out.stdout.splitlines()]
+        self.assertEqual((out.returncode, [r['name'] for r in rows], {r['machine'] for r in rows}), (0, sorted(self.values), set(machines)), out)
+
+    def who_has_what(self, *daemons):
+        """`hankel cluster status` lists each partition once. Any machine knows all; without letters, the partitions are listed that none of the asked ones has."""
+        def ask(*some):
+            out = subprocess.run([harness.HANKEL, 'cluster', 'status', '--from', ','.join(self.address(d) for d in some)], check=False, capture_output=True, text=True, timeout=harness.WAIT)
+            return out, re.findall(r'^(\d+) +(\S+) +(\d+) +\S+ +(\d+) +(\d+) s$', out.stdout, re.M)
+
+        def caught_up():
+            rows = ask(*daemons)[1]
+            each_once = [int(r[0]) for r in rows] == list(range(PARTITIONS))
+            by_all = {r[1] for r in rows} == {self.address(d) for d in daemons[1:]}
+            return each_once and by_all and all(int(r[2]) > 1 and int(r[3]) > 0 and r[4] == '0' for r in rows)  # each has moved
+        until(caught_up, 'each partition to have a scorer, and no lag', rabbit.START)
+        if self.letters:
+            names = [self.of(d)['machine'] for d in daemons[1:]]
+            until(lambda: {(int(r[0]), r[1] in names) for r in ask(daemons[0])[1]} == {(i, True) for i in range(PARTITIONS)}, 'the gateway to know all', rabbit.START)
+        else:
+            out = ask(*daemons[:-1])[0]
+            self.assertEqual((out.returncode, len(re.search('by none of these machines:(.*)', out.stdout)[1].split())), (3, PARTITIONS // 2), out)
 
     def address(self, d):
         return f"127.0.0.1:{d.port['binary tcp']}"

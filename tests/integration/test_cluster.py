@@ -317,21 +317,6 @@ class TestLeases(Cluster):
     def rows_of(self, clients):
         return {(row[0], row[1]) for c in clients for row in c.results}
 
-    def who_has_what(self, *daemons):
-        """`hankel cluster status` lists each partition once; if a scorer is missing, it lists the partitions that none has."""
-        def ask(*some):
-            return subprocess.run([harness.HANKEL, 'cluster', 'status', '--from', ','.join(f"127.0.0.1:{d.port['binary tcp']}" for d in some)], check=False, capture_output=True, text=True, timeout=harness.WAIT)
-
-        def caught_up():
-            out = ask(*daemons)
-            rows = re.findall(r'^(\d+) +127.0.0.1:(\d+) +(\d+) +\S+ +(\d+) +(\d+) s$', out.stdout, re.M)
-            each_once = out.returncode == 0 and [int(r[0]) for r in rows] == list(range(PARTITIONS))
-            by_all = {int(r[1]) for r in rows} == {d.port['binary tcp'] for d in daemons[1:]}
-            return each_once and by_all and all(int(r[2]) > 1 and int(r[3]) > 0 and r[4] == '0' for r in rows)  # each has moved
-        until(caught_up, 'each partition to have a scorer, and no lag', rabbit.START)
-        out = ask(*daemons[:-1])
-        self.assertEqual((out.returncode, len(re.search('by none of these machines:(.*)', out.stdout)[1].split())), (3, PARTITIONS // 2), out)
-
     def same(self, alone, seen):
         """The results of all scorers together are those of a daemon alone; results that came twice are equal."""
         def said(clients):
