@@ -1,6 +1,9 @@
 #include "daemon/base/novelty_sentence.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -51,23 +54,49 @@ static void put_extent(FILE *out, uint32_t points, int64_t ns)
   fprintf(out, " points (%" PRId64 " %s)", ns / units[i].ns, units[i].name);
 }
 
+/* A number with so many digits at most, or more of them where it needs an exponent otherwise. */
+static void put_number(FILE *out, double x, int digits)
+{
+  const bool whole = fabs(x) >= (digits == 3 ? 1e3 : 1e6) && fabs(x) < 1e15;
+  fprintf(out, whole ? "%.0f" : digits == 3 ? "%.3g" : "%.6g", x);
+}
+
+/* Text with numbers at %v (six digits) and %u (three). */
+static void put_numbers(FILE *out, const char *text, ...)
+{
+  va_list numbers;
+  va_start(numbers, text);
+  for (; *text; text++)
+    if (*text == '%')
+      put_number(out, va_arg(numbers, double), *++text == 'u' ? 3 : 6);
+    else
+      putc(*text, out);
+  va_end(numbers);
+}
+
 void hk_novelty_sentence(FILE *out, const struct hankel_event *event)
 {
   const struct hankel_novelty *n = &event->novelty;
   const double now = event->after, usual = (double)event->spread_before;
   char nearest[HK_TIMESTAMP_SIZE];
   hk_timestamp_format(n->nearest, nearest);
-  if (n->kind == HANKEL_NOVELTY_VALUE)
-    fprintf(out, "value %.6g %s ", now, now > n->high ? "is highest in" : now < n->low ? "is lowest in" : "was not seen in");
-  else
+  if (n->kind == HANKEL_NOVELTY_VALUE) {
+    put_numbers(out, "value %v ", now);
+    fputs(now > n->high ? "is highest in " : now < n->low ? "is lowest in " : "was not seen in ", out);
+  } else {
     fputs(n->kind == HANKEL_NOVELTY_CONTEXT ? "no such state in " : "shape not seen in ", out);
+  }
   put_extent(out, n->compared, event->from - n->oldest);
-  if (n->kind == HANKEL_NOVELTY_VALUE)
-    fprintf(out, ": nearest %.6g at %s, usual gap under %.3g, range %.6g to %.6g", event->before, nearest, usual, n->low,
-            n->high);
-  else if (n->kind == HANKEL_NOVELTY_CONTEXT)
-    fprintf(out, ": mean of the last %u is %.6g, expected %.6g +- %.3g (nearest state at %s)", n->reach, now, event->before,
-            usual, nearest);
-  else
-    fprintf(out, ": differs from the nearest (%s) by %.4g rms, usually under %.3g", nearest, now, usual);
+  if (n->kind == HANKEL_NOVELTY_VALUE) {
+    put_numbers(out, ": nearest %v at ", event->before);
+    fputs(nearest, out);
+    put_numbers(out, ", usual gap under %u, range %v to %v", usual, n->low, n->high);
+  } else if (n->kind == HANKEL_NOVELTY_CONTEXT) {
+    fprintf(out, ": mean of the last %u is ", n->reach);
+    put_numbers(out, "%v, expected %v +- %u (nearest state at ", now, event->before, usual);
+    fprintf(out, "%s)", nearest);
+  } else {
+    fprintf(out, ": differs from the nearest (%s) by ", nearest);
+    put_numbers(out, "%u rms, usually under %u", now, usual);
+  }
 }

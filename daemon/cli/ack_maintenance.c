@@ -127,7 +127,10 @@ static int ack_maintenance_say(char **argv, struct asking *a, const char *which)
   if (code != 0 || (code = hk_link_open(&h, argv, a->address, &a->link)) != 0)
     return code;
   const int status = hankel_feedback(h, incident > 0 ? "" : which, (uint32_t)incident, a->word, a->by, &text, HK_LINK_WAIT);
-  return hk_link_answered(h, argv, a->address, status, text);
+  code = hk_link_answered(h, argv, a->address, status, text);
+  if (code == HK_EXIT_FAILED && which[strspn(which, "0123456789")] == 0)
+    fprintf(stderr, "hankel ack: %s was taken for a sensor; an incident of this number is '#%s'\n", which, which);
+  return code;
 }
 
 static void print_word(const cJSON *word)
@@ -177,7 +180,8 @@ int hk_command_ack(int argc, char **argv)
   if (a.list)
     return ack_maintenance_list(argv, &a);
   if (argc - optind != 1)
-    return hk_usage(argv, "one SENSOR is wanted");
+    return hk_usage(argv, a.word != 0 ? "one SENSOR or '#N' is wanted (with quotes: # begins a comment in a shell)"
+                                      : "one SENSOR is wanted");
   if (a.word != 0 && a.number != 0)
     return hk_usage(argv, "--number is of an alert, and not of an incident: say '#N'");
   if (a.word != 0)

@@ -361,7 +361,7 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
   else
     fprintf(out, "changed %s, level %.6g +- %.3g -> %.6g +- %.3g", instant, event->before, (double)event->spread_before,
             event->after, (double)event->spread_after);
-  fprintf(out, ", %s by %.3g", hankel_channel_name(event->channel), (double)event->margin);
+  fprintf(out, ", %s %.3g times its threshold", hankel_channel_name(event->channel), (double)event->margin);
   if (event->severity > 0)
     fprintf(out, ", severity %.1f (%s)", (double)event->severity, hankel_severity_name(event->severity));
   if (event->marks & HANKEL_MAINTENANCE)

@@ -6,6 +6,7 @@
 #include "daemon/incidents/fleet_tail.h"
 #include "daemon/incidents/incident_text.h"
 #include "daemon/incidents/ticks.h"
+#include "daemon/sensors/event_sentence.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -157,9 +158,13 @@ int hk_report_event(struct hk_report *r, const char *sensor, const struct hk_eve
   if (e->kind != HK_EVENT_RAISED && e->kind != HK_EVENT_CORRECTED)
     return 0;
   const int status = r->ticks ? 0 : incident_report_begin(r);
-  const struct hk_tick_event of = {
-    .time = e->time, .instant = e->instant, .severity = (double)e->severity, .channel = e->channel, .name = hk_string(sensor)
-  };
+  char what[HK_EVENT_SAID];
+  const struct hk_tick_event of = { .time = e->time,
+                                    .instant = e->instant,
+                                    .severity = (double)e->severity,
+                                    .channel = e->channel,
+                                    .name = hk_string(sensor),
+                                    .what = { what, hk_event_said(e, what) } };
   return status != 0 ? status : hk_ticks_event(r->ticks, &of);
 }
 

@@ -44,7 +44,7 @@ static void top_on_signal(int signal)
 struct top {
   struct hk_top_frame frame;
   cJSON *report;
-  double in;  /* points in the report */
+  double in;  /* points in the report, as fed */
   int64_t at; /* ns, hk_clock: when it came */
   char lost[512];
 };
@@ -62,7 +62,9 @@ static void top_look(hankel *h, struct top *top)
     top->at = 0;
     return;
   }
-  const double in = cJSON_GetNumberValue(cJSON_GetObjectItem(cJSON_GetObjectItem(report, "points"), "in"));
+  const cJSON *derived = cJSON_GetObjectItem(cJSON_GetObjectItem(report, "derived"), "points");
+  const double in = cJSON_GetNumberValue(cJSON_GetObjectItem(cJSON_GetObjectItem(report, "points"), "in")) -
+                    (cJSON_IsNumber(derived) ? derived->valuedouble : 0);
   const int64_t now = hk_clock();
   top->frame.points = top->at > 0 && in >= top->in ? (in - top->in) * 1e9 / (double)(now - top->at) : -1;
   top->in = in;

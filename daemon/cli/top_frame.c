@@ -121,10 +121,14 @@ static void top_frame_health(FILE *out, const struct hk_top_frame *f, const cJSO
   char rate[32] = "...";
   if (f->points >= 0)
     snprintf(rate, sizeof rate, "%.0f", f->points);
-  top_frame_line(out, f, NULL, "points %s/s  in %.0f  scored %.0f  waiting %.0f  sensors %.0f  subscribers %.0f", rate,
-                 top_frame_number(report, "points", "in"), top_frame_number(report, "points", "scored"),
-                 top_frame_number(report, "points", "pending"), top_frame_number(report, "sensors", "count"),
-                 top_frame_number(report, "subscribers", "count"));
+  const double series = top_frame_number(report, "sensors", "count"), derived = top_frame_number(report, "derived", "sensors");
+  char all[48] = "";
+  if (derived > 0)
+    snprintf(all, sizeof all, " (%.0f series)", series);
+  top_frame_line(out, f, NULL, "points %s/s  fed %.0f  waiting %.0f  sensors %.0f%s  scores %.0f  subscribers %.0f", rate,
+                 top_frame_number(report, "points", "in") - top_frame_number(report, "derived", "points"),
+                 top_frame_number(report, "points", "pending"), series - derived, all,
+                 top_frame_number(report, "points", "scored"), top_frame_number(report, "subscribers", "count"));
   top_frame_line(out, f, dropped > 0 || lost > 0 ? RED : NULL,
                  "dropped %.0f  late %.0f  lost on the way (UDP) %.0f  left out for slow subscribers %.0f", dropped,
                  top_frame_number(report, "points", "late"), lost, top_frame_number(report, "subscribers", "gap_results"));

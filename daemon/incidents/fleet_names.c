@@ -94,6 +94,7 @@ void hk_fleet_names_free(struct hk_fleet_names *f)
 {
   for (uint32_t i = 0; i < f->n_sensors; i++) {
     free(f->sensors[i]->groups);
+    free(f->sensors[i]->what);
     free(f->sensors[i]);
   }
   for (uint32_t i = 0; i < f->n_nodes; i++) {

@@ -59,6 +59,7 @@ struct hk_fleet_sensor {
   int64_t raised, instant; /* ns: first alert; estimated instant of the change */
   uint32_t channels;       /* bit i: channel i */
   uint8_t strongest;       /* channel of S */
+  char *what;              /* what the alert of S said to people; NULL: nothing */
 };
 
 #define HK_FLEET_NAME_MOST 4096u  /* bytes of a name */

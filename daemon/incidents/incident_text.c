@@ -115,7 +115,12 @@ static void put_first(struct hk_buffer *out, const struct hk_incident_news *news
     incident_text_put_name(out, ties[k]);
   }
   hk_buffer_print(out, "],\"ties\":%" PRIu32 ",\"strongest\":", n);
-  incident_text_put_name(out, hk_incident_strongest(news->incident));
+  const struct hk_fleet_sensor *strongest = hk_incident_strongest(news->incident);
+  incident_text_put_name(out, strongest);
+  if (strongest->what) {
+    hk_buffer_print(out, ",\"what\":");
+    hk_json_string(out, strongest->what, strlen(strongest->what));
+  }
 }
 
 void hk_incident_json(struct hk_buffer *out, const struct hk_incident_news *news)
@@ -216,6 +221,13 @@ static void say_first(struct hk_buffer *out, const struct hk_incident_news *news
   hk_buffer_print(out, n > 0 ? ")" : "");
 }
 
+/* What its gravest alert said. */
+static void say_what(struct hk_buffer *out, const struct hk_fleet_sensor *s)
+{
+  if (s->what)
+    hk_buffer_print(out, ": %s", s->what);
+}
+
 void hk_incident_what(struct hk_buffer *out, const struct hk_incident_news *news)
 {
   const struct hk_incident *i = news->incident;
@@ -226,6 +238,7 @@ void hk_incident_what(struct hk_buffer *out, const struct hk_incident_news *news
     put_channels(out, strongest->channels, "", "+");
     hk_buffer_print(out, ", severity %.1f, changed about ", strongest->S);
     incident_text_put_time(out, strongest->instant);
+    say_what(out, strongest);
     return;
   }
   say_who(out, i);
@@ -233,6 +246,7 @@ void hk_incident_what(struct hk_buffer *out, const struct hk_incident_news *news
   hk_buffer_print(out, "; strongest ");
   incident_text_put_text(out, short_name(strongest, i->node));
   hk_buffer_print(out, " (%s, %.1f)", hankel_channel_name(strongest->strongest), strongest->S);
+  say_what(out, strongest);
   if (i->company > 0)
     hk_buffer_print(out, "; together by chance 1e-%.0f", i->company);
 }

@@ -37,8 +37,8 @@ void hk_incident_json(struct hk_buffer *out, const struct hk_incident_news *news
 /* The names of the listed sensors, in that order, each followed by a 0. */
 void hk_incident_sensors(struct hk_buffer *out, const struct hk_incident *incident);
 
-/* A line without newline: the sensors and their node, the first, the strongest, and the probability by chance. Names are
- * unchanged: the caller removes characters that act on a terminal. */
+/* A line without newline: the sensors and their node, the first, the strongest and what it says, and the probability by chance.
+ * Names are unchanged: the caller removes characters that act on a terminal. */
 void hk_incident_sentence(struct hk_buffer *out, const struct hk_incident_news *news);
 /* The part of the line with the kind of decision. */
 void hk_incident_what(struct hk_buffer *out, const struct hk_incident_news *news);

@@ -104,6 +104,8 @@ static void close_one(struct hk_incidents *all, struct hk_incident *i)
   all->decided(all->arg, end, HK_INCIDENT_CLOSED, i, NULL, 0);
   for (struct hk_fleet_sensor *m = i->members; m; m = m->next) {
     m->incident = NULL;
+    free(m->what);
+    m->what = NULL;
     all->counts.members--;
   }
   free(i);
@@ -311,6 +313,7 @@ int hk_incidents_event(struct hk_incidents *all, int64_t time, struct hk_string 
 {
   time = incidents_within(time);
   all->joined = 0;
+  all->graver = NULL;
   if (!isfinite(S) || channel >= HK_INCIDENT_CHANNELS) {
     all->counts.not_finite++;
     return 0;
@@ -336,6 +339,9 @@ int hk_incidents_event(struct hk_incidents *all, int64_t time, struct hk_string 
   if (S > s->S) {
     s->S = S;
     s->strongest = (uint8_t)channel;
+    all->graver = s;
+    free(s->what); /* it was about a weaker one */
+    s->what = NULL;
   }
   s->incident->last = all->time;
   s->incident->S = fmax(s->incident->S, S);
@@ -346,6 +352,15 @@ int hk_incidents_event(struct hk_incidents *all, int64_t time, struct hk_string 
     hk_company_look(all, s);
   all->joined = s->incident->id;
   return 0;
+}
+
+void hk_incidents_said(struct hk_incidents *all, struct hk_string what)
+{
+  const size_t n = what.length < HK_INCIDENT_SAID ? what.length : HK_INCIDENT_SAID;
+  if (!all->graver || n == 0)
+    return;
+  free(all->graver->what);
+  all->graver->what = strndup(what.data, n);
 }
 
 uint64_t hk_incidents_joined(const struct hk_incidents *all)

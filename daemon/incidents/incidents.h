@@ -91,6 +91,10 @@ void hk_incidents_budget(struct hk_incidents *incidents, double a_day);
  * -ENOSPC: counted, and lost. */
 int hk_incidents_event(struct hk_incidents *incidents, int64_t time, struct hk_string name, uint32_t channel, double severity,
                        int64_t instant);
+/* What the last event said to people, up to HK_INCIDENT_SAID bytes. It is kept if the event is the gravest of its sensor so far;
+ * without memory it is not. */
+void hk_incidents_said(struct hk_incidents *incidents, struct hk_string what);
+#define HK_INCIDENT_SAID 512u
 /* The incident that the last event joined, as known so far; 0: none. Valid until the next event. */
 uint64_t hk_incidents_joined(const struct hk_incidents *incidents);
 /* The number of the last incident that began; sets the number after which the next ones are numbered. */

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define MAGIC UINT64_C(0x31636e6966666b68) /* "hkffinc1" */
+#define MAGIC UINT64_C(0x32636e6966666b68)      /* "hkffinc2" */
+#define MAGIC_MUTE UINT64_C(0x31636e6966666b68) /* the same, without what members said */
 #define NOTHING UINT32_MAX
 
 struct head {
@@ -101,6 +102,7 @@ static void put_incident(struct hk_buffer *b, const struct hk_incident *i)
     incidents_image_put_time(b, m->instant);
     put_u32(b, m->channels);
     put_u32(b, m->strongest);
+    incidents_image_put_name(b, m->what ? m->what : "", m->what ? strlen(m->what) : 0);
   }
 }
 
@@ -157,7 +159,7 @@ void hk_incidents_write(const struct hk_incidents *all, struct hk_buffer *out)
 struct in {
   const char *at;
   size_t left;
-  bool bad;
+  bool bad, mute;
 };
 
 static const char *incidents_image_take(struct in *in, size_t n)
@@ -286,6 +288,9 @@ static void get_member(struct in *in, struct hk_incidents *all, struct hk_incide
   m->instant = get_time(in);
   m->channels = get_u32(in);
   m->strongest = (uint8_t)get_number(in, HK_INCIDENT_CHANNELS);
+  const struct hk_string what = in->mute ? hk_string("") : get_name(in);
+  in->bad |= what.length > HK_INCIDENT_SAID || (what.length > 0 && memchr(what.data, 0, what.length));
+  m->what = what.length > 0 && !in->bad ? strndup(what.data, what.length) : NULL;
   hk_incident_add(i, m);
   all->counts.members++;
 }
@@ -366,8 +371,8 @@ int hk_incidents_read(struct hk_incidents *all, const char *image, size_t size)
   if (size < sizeof head)
     return -EBADMSG;
   memcpy(&head, image, sizeof head);
-  struct in in = { image + sizeof head, size - sizeof head, false };
-  if (head.magic != MAGIC || head.size != in.left || head.interval != all->rules.interval ||
+  struct in in = { image + sizeof head, size - sizeof head, false, head.magic == MAGIC_MUTE };
+  if ((head.magic != MAGIC && !in.mute) || head.size != in.left || head.interval != all->rules.interval ||
       head.checksum != XXH3_64bits_withSeed(in.at, in.left, in.left))
     return -EBADMSG;
   get_state(&in, all);

@@ -49,7 +49,7 @@ static bool ticks_has_room(struct hk_ticks *t)
 
 int hk_ticks_event(struct hk_ticks *t, const struct hk_tick_event *e)
 {
-  char *copy = malloc(e->name.length + 1);
+  char *copy = malloc(e->name.length + 1 + e->what.length);
   if (!copy || !ticks_has_room(t)) {
     free(copy);
     return -ENOMEM;
@@ -57,6 +57,9 @@ int hk_ticks_event(struct hk_ticks *t, const struct hk_tick_event *e)
   memcpy(copy, e->name.data, e->name.length);
   copy[e->name.length] = 0;
   t->list[t->n] = *e;
+  if (e->what.length > 0)
+    memcpy(copy + e->name.length + 1, e->what.data, e->what.length);
+  t->list[t->n].what.data = copy + e->name.length + 1;
   t->list[t->n++].name.data = copy;
   t->earliest = t->n == 1 || e->time < t->earliest ? e->time : t->earliest;
   return 0;
@@ -89,6 +92,7 @@ static bool tell_one(struct hk_ticks *t, const struct hk_tick_event *e)
   } else {
     good = hk_incidents_event(t->incidents, e->time, e->name, e->channel, e->severity, e->instant) == 0;
     incident = good ? hk_incidents_joined(t->incidents) : 0;
+    hk_incidents_said(t->incidents, e->what);
     if (incident != 0 && e->alert != 0)
       hk_alert_incidents_put(&t->alerts, e->alert, incident);
   }
@@ -163,13 +167,13 @@ uint64_t hk_ticks_first(const struct hk_ticks *t)
   return first;
 }
 
-/* --- image: the alerts, then of each event this, then its name; the machine is little-endian ------------------------------- */
+/* --- image: the alerts, then of each event this, its name and what it says; the machine is little-endian ------------------- */
 
 struct written {
   uint64_t position, alert;
   int64_t time, instant;
   double severity;
-  uint32_t channel, length, ends, zero;
+  uint32_t channel, length, ends, said;
 };
 
 void hk_ticks_write(const struct hk_ticks *t, struct hk_buffer *out)
@@ -177,10 +181,18 @@ void hk_ticks_write(const struct hk_ticks *t, struct hk_buffer *out)
   hk_alert_incidents_write(&t->alerts, out);
   for (uint32_t i = 0; i < t->n; i++) {
     const struct hk_tick_event *e = &t->list[i];
-    const struct written w = { e->position, e->alert, e->time, e->instant, e->severity, e->channel, (uint32_t)e->name.length,
-                               e->ends,     0 };
+    const struct written w = { e->position,
+                               e->alert,
+                               e->time,
+                               e->instant,
+                               e->severity,
+                               e->channel,
+                               (uint32_t)e->name.length,
+                               e->ends,
+                               (uint32_t)e->what.length };
     hk_buffer_put(out, (const char *)&w, sizeof w);
     hk_buffer_put(out, e->name.data, e->name.length);
+    hk_buffer_put(out, e->what.data, e->what.length);
   }
 }
 
@@ -199,15 +211,22 @@ int hk_ticks_read(struct hk_ticks *t, const char *image, size_t size)
     image += sizeof w;
     size -= sizeof w;
     if (w.length == 0 || w.length > HK_FLEET_NAME_MOST || w.length > size || memchr(image, 0, w.length) || w.ends > 1 ||
-        w.zero != 0)
+        w.said > HK_INCIDENT_SAID || w.said > size - w.length)
       return -EBADMSG;
-    const struct hk_tick_event e = { w.position, w.alert,   w.time,      w.instant,
-                                     w.severity, w.channel, w.ends == 1, { image, w.length } };
+    const struct hk_tick_event e = { w.position,
+                                     w.alert,
+                                     w.time,
+                                     w.instant,
+                                     w.severity,
+                                     w.channel,
+                                     w.ends == 1,
+                                     { image, w.length },
+                                     { image + w.length, w.said } };
     const int status = hk_ticks_event(t, &e);
     if (status != 0)
       return status;
-    image += w.length;
-    size -= w.length;
+    image += w.length + w.said;
+    size -= w.length + w.said;
   }
   return 0;
 }

@@ -20,6 +20,7 @@ struct hk_tick_event {
   uint32_t channel;
   bool ends;             /* the end of the alert; severity and instant are unused */
   struct hk_string name; /* of the sensor */
+  struct hk_string what; /* what it says to people, at most HK_INCIDENT_SAID bytes; may be empty */
 };
 
 /* The event of this position belongs to this incident. */

@@ -1,8 +1,6 @@
 #include "daemon/notify/message_view.h"
 
-#include "daemon/base/focus_sentence.h"
-#include "daemon/base/limit_sentence.h"
-#include "daemon/base/novelty_sentence.h"
+#include "daemon/sensors/event_sentence.h"
 #include "daemon/sensors/limit_shown.h"
 #include "daemon/sensors/novelty_shown.h"
 #include "proto/hankel.h"
@@ -54,31 +52,10 @@ void hk_view_key(char *out, size_t size, const struct hk_told_of *w, const struc
 static void put_what(FILE *out, const struct hk_notice *n)
 {
   const struct hk_event *e = &n->logged.event;
-  char when[HK_TIMESTAMP_SIZE];
-  const struct hankel_event said = { .time = e->time,
-                                     .from = e->from,
-                                     .before = e->before,
-                                     .after = e->after,
-                                     .instant = e->instant,
-                                     .spread_before = e->spread_before,
-                                     .spread_after = e->spread_after,
-                                     .novelty = hk_novelty_shown(e),
-                                     .limit = hk_limit_shown(e) };
-  if (said.novelty.kind != HANKEL_NO_NOVELTY && !hk_notice_over(n)) {
-    hk_novelty_sentence(out, &said);
-  } else if (e->marks & HANKEL_TRAVELS) {
-    char near[HK_NAME_MAX + 1] = "";
-    if (e->kind == HK_EVENT_RAISED && n->logged.by.length <= HK_NAME_MAX)
-      (void)shown(n->logged.by, near);
-    hk_focus_sentence(out, &said, near);
-  } else if (said.limit.blocks > 0 && !hk_notice_over(n)) {
-    hk_limit_sentence(out, &said);
-  } else if (said.limit.blocks > 0) {
-    fprintf(out, "the limit %.6g is no longer near", said.limit.limit);
-  } else {
-    hk_timestamp_format(e->instant, when);
-    fprintf(out, "level went from %.6g to %.6g at %s UTC", e->before, e->after, when);
-  }
+  char near[HK_NAME_MAX + 1] = "";
+  if (e->kind == HK_EVENT_RAISED && n->logged.by.length <= HK_NAME_MAX)
+    (void)shown(n->logged.by, near);
+  hk_event_sentence(out, e, near);
 }
 
 static void put_how_sure(FILE *out, const struct hk_notice *n)
@@ -175,6 +152,9 @@ static bool add_note(cJSON *alert, const struct hk_event *e)
     return true;
   cJSON *o = cJSON_AddObjectToObject(alert, "novelty");
   return o && cJSON_AddStringToObject(o, "kind", hankel_novelty_name(e->novelty.channel)) &&
+         cJSON_AddItemToObject(o, "expected", message_view_number(e->before)) &&
+         cJSON_AddItemToObject(o, "tolerance", message_view_number((double)e->spread_before)) &&
+         add_time(o, "nearest", e->novelty.nearest) && add_time(o, "oldest", e->novelty.oldest) &&
          cJSON_AddItemToObject(o, "low", message_view_number(e->novelty.low)) &&
          cJSON_AddItemToObject(o, "high", message_view_number(e->novelty.high)) &&
          cJSON_AddNumberToObject(o, "compared", e->novelty.compared) && cJSON_AddNumberToObject(o, "reach", e->novelty.reach);
@@ -191,15 +171,28 @@ static bool add_common(cJSON *a, const struct hk_told_of *w, const struct hk_not
          cJSON_AddNumberToObject(a, "position", (double)n->logged.position);
 }
 
+/* The object of an incident: as it is, since times have more digits than cJSON's numbers, or for templates in its parts. */
+static bool add_about(cJSON *a, const struct hk_notify_rule *r, struct hk_string text)
+{
+  cJSON *about = cJSON_ParseWithLength(text.data, text.length);
+  if (!about)
+    return true;
+  if (!r->template.text[0]) {
+    char *copy = strndup(text.data, text.length);
+    cJSON_Delete(about);
+    about = copy ? cJSON_CreateRaw(copy) : NULL;
+    free(copy);
+  }
+  if (about && cJSON_AddItemToObject(a, "about", about))
+    return true;
+  cJSON_Delete(about);
+  return false;
+}
+
 static bool add_incident(cJSON *a, const struct hk_notify_rule *r, const struct hk_notice *n)
 {
   const struct hk_logged_incident *i = &n->change;
-  cJSON *about = cJSON_ParseWithLength(i->about.data, i->about.length);
-  if (about && !cJSON_AddItemToObject(a, "about", about)) {
-    cJSON_Delete(about);
-    return false;
-  }
-  return cJSON_AddNumberToObject(a, "incident", (double)i->id) &&
+  return add_about(a, r, i->about) && cJSON_AddNumberToObject(a, "incident", (double)i->id) &&
          cJSON_AddStringToObject(a, "kind", hankel_incident_name(i->kind)) && add_time(a, "time", i->time) &&
          add_time(a, "since", i->since) && cJSON_AddNumberToObject(a, "sensors", i->count) &&
          cJSON_AddItemToObject(a, "rank", message_view_number(i->rank)) &&

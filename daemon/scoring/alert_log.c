@@ -116,10 +116,13 @@ static void say(struct hk_shard *s, const struct hk_event *e, struct hk_string b
                 e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "");
     return;
   }
+  char severity[48] = "";
+  if (e->severity > 0)
+    snprintf(severity, sizeof severity, ", severity %.1f (%s)", (double)e->severity, hankel_severity_name(e->severity));
   hk_log_some(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE, "alerts",
-              "alert %.300s:%" PRIu32 " %s (%s): change at %s, %.6g -> %.6g, %s%.2f times its threshold%s%s%s%.*s", name,
+              "alert %.300s:%" PRIu32 " %s (%s): change at %s, %.6g -> %.6g, %s%.2f times its threshold%s%s%s%s%.*s", name,
               e->number, kinds[e->kind], hankel_channel_name(e->channel), instant, e->before, e->after, raised ? "" : "at most ",
-              (double)e->margin, e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "",
+              (double)e->margin, severity, e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "",
               e->marks & HANKEL_PROVISIONAL ? ", provisional"
               : e->marks & HANKEL_SECONDARY ? ", secondary"
                                             : "",

@@ -125,6 +125,16 @@ struct hk_string hk_registry_shared_name_of(struct hk_registry *r, struct hk_str
   return name;
 }
 
+size_t hk_registry_machine_of(const struct hk_registry *r, struct hk_string name, char out[HK_NAME_MAX])
+{
+  struct hk_machine_name machine;
+  if ((!hk_sections_machine(r->sections, name.data, name.length, &machine) || machine.field) &&
+      !hk_sections_group(r->sections, name.data, name.length, &machine))
+    return 0;
+  machine.group = machine.first ? machine.first : machine.group;
+  return hk_sections_series(&machine, out);
+}
+
 bool hk_registry_accompanies(const struct hk_registry *r, const struct hk_sections *sections, uint32_t slot)
 {
   const uint32_t of = hk_registry_primary(r, slot);

@@ -22,6 +22,9 @@ struct hk_string hk_registry_shared_name(const struct hk_registry *registry, uin
  * derived.
  */
 struct hk_string hk_registry_shared_name_of(struct hk_registry *registry, struct hk_string name, char room[HK_NAME_MAX]);
+/* Writes the name of the series of the machine ([group NAME]) that a sensor, or a machine's series, belongs to: press#3. Returns
+ * its length; 0: it belongs to none. Thread: as above. */
+size_t hk_registry_machine_of(const struct hk_registry *registry, struct hk_string name, char out[HK_NAME_MAX]);
 /* Whether the sensor of a slot is derived. */
 bool hk_registry_derived(const struct hk_registry *registry, uint32_t slot);
 /* Whether a companion is one that its sensor would have by these sections. */

@@ -8,6 +8,7 @@
 #include "daemon/incidents/incidents_image.h"
 #include "daemon/incidents/ticks.h"
 #include "daemon/sensors/companions.h"
+#include "daemon/server/incident_fleet.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -207,8 +208,11 @@ static uint32_t maker_sensors(const struct hk_incident_maker *m)
 
 void hk_maker_learn_distant(struct hk_incident_maker *m, struct hk_string name)
 {
-  if (name.length <= HK_NAME_MAX)
-    (void)hk_incidents_learn(m->incidents, name, NULL, 0); /* without memory an alert of it learns it, or is counted as lost */
+  if (name.length == 0 || name.length > HK_NAME_MAX)
+    return;
+  hk_registry_read(m->parts.registry);
+  hk_fleet_know(m->incidents, m->parts.registry, name);
+  hk_registry_read_end(m->parts.registry);
 }
 
 void hk_maker_count_distant(struct hk_incident_maker *m, uint32_t sensors, bool here)
@@ -236,8 +240,7 @@ uint64_t hk_maker_learn(struct hk_incident_maker *m, uint32_t shards)
       if (hk_registry_derived(registry, slot)) /* only sensors that are no companions count as scored */
         continue;
       m->sensors++;
-      if (hk_incidents_learn(m->incidents, hk_registry_name(registry, slot), NULL, 0) == -ENOMEM)
-        continue; /* an alert of it learns it, or is counted as lost */
+      hk_fleet_know(m->incidents, registry, hk_registry_name(registry, slot));
     }
     hk_registry_read_end(registry);
   }
@@ -317,23 +320,13 @@ void hk_maker_settle(struct hk_incident_maker *m, int64_t time)
 static void maker_take_event(void *arg, const struct hk_logged *l)
 {
   struct hk_incident_maker *m = arg;
-  const bool ends = l->event.kind == HK_EVENT_CLEARED;
-  struct hk_tick_event e = { .position = l->position,
-                             .alert = (uint64_t)l->handle << 32 | l->event.number,
-                             .time = l->event.time,
-                             .instant = l->event.instant,
-                             .severity = (double)l->event.severity,
-                             .channel = l->event.channel,
-                             .ends = ends,
-                             .name = l->name };
-  char room[HK_NAME_MAX];
+  struct hk_fleet_event e;
   m->fresh = true;
-  if ((l->event.kind != HK_EVENT_RAISED && l->event.kind != HK_EVENT_CORRECTED && !ends) ||
-      l->event.marks & (HANKEL_MAINTENANCE | HANKEL_PROVISIONAL)) /* work on a machine teaches nothing about it */
+  if (!hk_fleet_event(m->parts.registry, l, &e))
     return;
-  e.name = hk_registry_shared_name_of(m->parts.registry, e.name, room);
-  m->newest = e.time > m->newest ? e.time : m->newest;
-  if (hk_ticks_event(m->ticks, &e) != 0)
+  hk_fleet_know(m->incidents, m->parts.registry, e.event.name);
+  m->newest = e.event.time > m->newest ? e.event.time : m->newest;
+  if (hk_ticks_event(m->ticks, &e.event) != 0)
     hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory for an alert; it joins no incident");
 }
 

@@ -118,7 +118,7 @@ class Talking(harness.Case):
         harness.until(lambda: len(plain.lines) >= len(events), 'all events')
         self.assertEqual(self.interrupt(plain), 0)
         for line in plain.lines:
-            self.assertRegex(line, r', score by \d')  # the margin
+            self.assertRegex(line, r', score [\d.]+ times its threshold')  # the margin
             self.assertNotIn('%', line)  # no probability is shown
         status = json.loads(self.hankel('status', d, '--json').stdout)
         self.assertEqual(self.balanced(status)['in'], 22695)
@@ -239,7 +239,7 @@ class Talking(harness.Case):
         said = [line for line in d.log if ' notice: alert a' in line]
         self.assertEqual(tuple(sum(f' {kind} (' in line for line in said) for kind in ('raised', 'cleared')), tuple(status['events'][kind] for kind in ('raised', 'cleared')), said)
         self.assertGreater(status['events']['raised'], 1)
-        self.assertRegex(said[0], r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ hankeld: notice: alert a(#graph)?:1 raised \(\w+\): change at \S+Z, \S+ -> \S+, [\d.]+ times its threshold$')
+        self.assertRegex(said[0], r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ hankeld: notice: alert a(#graph)?:1 raised \(\w+\): change at \S+Z, \S+ -> \S+, [\d.]+ times its threshold(, severity [\d.]+ \(\w+\))?$')
 
     def test_check_lists_what_will_listen(self):
         def check(text):

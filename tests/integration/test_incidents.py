@@ -98,19 +98,21 @@ class Incidents(unittest.TestCase):
     def test_cut_anyhow(self):
         """Points that come one line at a time give the same decisions."""
         whole = of_fleet('--budget', '10/day', '--format', 'jsonl')
-        with subprocess.Popen([harness.HANKEL, 'replay', '--backend', 'cpu', '--budget', '10/day', '--format', 'jsonl', '-'], text=True, bufsize=1,
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as piped:
-            for line in fleet().splitlines(keepends=True):
-                piped.stdin.write(line)
-            piped.stdin.close()
-            self.assertEqual(piped.stdout.read(), whole.stdout)
+        with tempfile.TemporaryFile('w+') as out:
+            with subprocess.Popen([harness.HANKEL, 'replay', '--backend', 'cpu', '--budget', '10/day', '--format', 'jsonl', '-'], text=True, bufsize=1,
+                                  stdin=subprocess.PIPE, stdout=out, stderr=subprocess.DEVNULL) as piped:
+                for line in fleet().splitlines(keepends=True):
+                    piped.stdin.write(line)
+                piped.stdin.close()
+            out.seek(0)
+            self.assertEqual(out.read(), whole.stdout)
 
     def test_sentences(self):
         run = of_fleet('--budget', '10/day', '--interval', '300')
         self.assertEqual(run.returncode, 0)
         storm = [line for line in run.stdout.splitlines() if ' of the 100 sensors; first ' in line]
         self.assertRegex(storm[0], r'^2023-11-19 10:33:20  told     #\d+  R \d+\.\d\d over \d\.\d\d  \d+ of the 100 sensors; first hall\S+ at 2023-11-19 '
-                         r'10:33:20 \(or hall.*; strongest hall\S+ \(novelty, \d\.\d\); together by chance 1e-\d+; \d told today, \d+ withheld')
+                         r'10:33:20 \(or hall.*; strongest hall\S+ \(novelty, \d\.\d\): value \S+ is \w+ in [\d,]+ points .*; together by chance 1e-\d+; \d told today, \d+ withheld')
         self.assertRegex(run.stderr, r'\d+ events; incidents: \d+ told, \d+ withheld \(gravest R \d')
 
     def test_wrong_usage(self):
@@ -247,6 +249,20 @@ class InDaemon(harness.Case):
         self.feed(last)
         self.assertEqual({own for _, own in told(last, 2)}, {True, False})
 
+    def test_machines_of_groups(self):
+        """Sensors whose names are no tree are together by their machine: one incident, which names it."""
+        names = [f'{kind}-m{m}' for m in range(8) for kind in ('flow', 'heat', 'load')]
+        rng = random.Random(3)
+        values = [[rng.gauss(0, 1) + (12 if name.endswith('-m5') and k >= 795 else 0) for name in names] for k in range(800)]
+        self.path = os.path.join(self.folder.name, 'flat.csv')
+        with open(self.path, 'w') as f:
+            f.write('time,' + ','.join(names) + '\n')
+            f.writelines(f'{BEGIN + STEP * k},' + ','.join(f'{v:.3f}' for v in row) + '\n' for k, row in enumerate(values))
+        daemon = self.start(more='[group press]\nmatch = *-(*)\ninterval = 5m\n')
+        self.feed(daemon)
+        line = harness.until(lambda: next((s for s in self.said(daemon) if 'press#m5' in s), None), 'the machine')
+        self.assertRegex(line, r' [34] of the [34] sensors of \[press#m5\]; first ')
+
     def test_maintenance_teaches_nothing(self):
         keys = '[maintenance always]\nmatch = hall1.m2.*\nfrom = 2023-11-01T00:00:00Z\nduration = 30d\n'
         daemon = self.start(more=keys)
@@ -374,7 +390,7 @@ class InDaemon(harness.Case):
 @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
 class SeveralShards(InDaemon):
     """The same points give the same incidents however many shards there are, and however often the daemon was killed."""
-    test_as_replay_and_once = test_over_http = test_to_subscribers = test_one_message_each = test_feedback = test_maintenance_teaches_nothing = None
+    test_as_replay_and_once = test_over_http = test_to_subscribers = test_one_message_each = test_feedback = test_machines_of_groups = test_maintenance_teaches_nothing = None
 
     def shards(self, n, **how):
         return self.start(backend='cuda', program=os.environ['FAULTY_DAEMON'], environment={'HANKELD_DEVICES': str(n)}, **how)

@@ -85,7 +85,7 @@ class Told(Limits):
         daemon, shown = self.every_way_out()
         for event, line in zip(self.events, shown):
             says = OVER if event[1] == 'cleared' else SENTENCE
-            self.assertRegex(line, rf' press:{event[0]}  {says}, limit by {NUMBER}, severity \d\.\d \(warning\)$')
+            self.assertRegex(line, rf' press:{event[0]}  {says}, limit {NUMBER} times its threshold, severity \d\.\d \(warning\)$')
         self.assertRegex('\n'.join(daemon.log), r'alert press:1 raised \(limit\): now [\d.]+, reaches the limit 100 at about \d{4}-')
 
 

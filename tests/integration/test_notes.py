@@ -100,7 +100,7 @@ class Told(Notes):
     def test_every_way_out(self):
         _, shown = self.every_way_out()
         for event, line in zip(self.events, shown):
-            self.assertRegex(line, rf' press:{event[0]}  {SENTENCE[event[-1][0]]}, novelty by {NUMBER}, severity {event[3]:.1f} \({hankel.level(event[3])}\)$')
+            self.assertRegex(line, rf' press:{event[0]}  {SENTENCE[event[-1][0]]}, novelty {NUMBER} times its threshold, severity {event[3]:.1f} \({hankel.level(event[3])}\)$')
 
 
 class Kept(Notes):

@@ -85,7 +85,7 @@ class Views(Page):
         self.web()
         p = self.page(clean=False)
         p.until(f"{HEADING} === 'No data yet' && document.body.innerText.includes('Send something')")
-        for view, text in [('#wall', 'no sensors yet'), ('#timeline', 'No alert'), ('#health', 'points in'), ('#sensor/pump', 'knows no sensor')]:
+        for view, text in [('#wall', 'no sensors yet'), ('#timeline', 'No alert'), ('#health', 'points fed'), ('#sensor/pump', 'knows no sensor')]:
             p.run(f"location.hash = '{view}'")
             p.until(f"document.querySelector('main').innerText.includes('{text}')")
             self.assertEqual(p.run("document.getElementById('link').textContent"), 'live', view)
@@ -207,6 +207,8 @@ class Views(Page):
         p = self.page()
         p.until("document.querySelector('article p').innerText.includes('value 9 is the highest in 1,')")
         p.until(f"document.querySelector('article p').innerText.includes('; most like ' + new Date({start} / 1e6).toLocaleDateString(undefined, {{day: 'numeric', month: 'long'}}))")
+        p.go(self.address + '#sensor/pump')
+        p.until("/to 1[.]\\d+ was the range.*9 is the new value/s.test(document.querySelector('.compare')?.innerText)")
 
     def test_who_is_to_blame_is_shown(self):
         d = self.web(test_fields.DETECTORS + test_fields.FIELD, keys='max_ahead = off\n')

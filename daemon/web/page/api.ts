@@ -69,6 +69,7 @@ export interface IncidentSensor {
 
 export interface Incident {
   level: Level;
+  told: boolean;
   feedback?: { kind: 'expected' | 'false'; text: string };
   about: {
     id: number;
@@ -77,7 +78,10 @@ export interface Incident {
     last: number;
     count: number;
     first: string;
+    or: string[];
+    ties: number;
     strongest: string;
+    what?: string;
     sensors: IncidentSensor[];
     node?: string;
     below: number;
@@ -228,6 +232,7 @@ export interface Status {
   points: { in: number; scored: number; pending: number; dropped: number; late: number };
   udp: { lost_points: number };
   sensors: { count: number };
+  derived: { sensors: number; points: number };
   groups: { machines: number };
   models: { lines: number; running: number; checks: number; poor: number; explained?: number };
   connections: { open: number };

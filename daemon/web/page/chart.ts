@@ -23,6 +23,7 @@ export interface Marked {
   spread_before?: Nullable;
   spread_after?: Nullable;
   level?: Level;
+  novelty?: { kind: string };
 }
 
 /** In order of time. */
@@ -51,6 +52,7 @@ function label(ms: number, step: number): string {
 /** Levels before and after, and how far values lay about them. */
 function levels(u: uPlot, a: Marked): void {
   const g = u.ctx, { left, width } = u.bbox, x = (ns: number): number => u.valToPos(ns / MS, 'x', true), y = (v: number): number => u.valToPos(v, 'v', true);
+  if (a.novelty?.kind === 'shape') return; // it has a distance instead
   const parts: [number, number, Nullable, number, string][] = [[a.from, a.instant, a.before, a.spread_before ?? 0, 'before'], [a.instant, a.until, a.after, a.spread_after ?? 0, 'after']];
   g.save();
   g.lineWidth = 2 * uPlot.pxRatio;

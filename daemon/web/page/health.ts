@@ -19,15 +19,15 @@ export const health: View = async (place, { told, alive }) => {
   let before: Status | null = null, at = 0;
   async function look(): Promise<void> {
     const s = await ask<Status>('status'), now = performance.now(), seconds = (now - at) / 1000;
-    const rate = before ? (s.points.in - before.points.in) / seconds : null;
+    const fed = s.points.in - s.derived.points, rate = before ? (fed - before.points.in + before.derived.points) / seconds : null;
     before = s;
     at = now;
     const lost = s.udp.lost_points, disk = s.durability, device = s.device;
     const journal = disk.shards.reduce((n, one) => n + (one.journal_bytes || 0), 0);
     place.replaceChildren(make('h1', {}, 'Health'), make('div', { class: 'tiles' },
-      tile('points a second', rate === null ? '...' : count(Math.round(rate))), tile('points in', count(s.points.in)), tile('scored', count(s.points.scored)),
+      tile('points a second', rate === null ? '...' : count(Math.round(rate))), tile('points fed', count(fed)), tile('scores', count(s.points.scored)),
       tile('waiting for results', count(s.points.pending)), tile('dropped', count(s.points.dropped), s.points.dropped > 0), tile('late', count(s.points.late)),
-      tile('lost on the way (UDP)', count(lost), lost > 0), tile('sensors', count(s.sensors.count)),
+      tile('lost on the way (UDP)', count(lost), lost > 0), tile(s.derived.sensors ? `sensors (${count(s.sensors.count)} series)` : 'sensors', count(s.sensors.count - s.derived.sensors)),
       tile(`device (${s.backend})`, device.state === 'lost' ? 'lost' : 'ok', device.state === 'lost'),
       tile(disk.why || `durability: ${disk.mode}`, disk.state, disk.state !== 'ok' && disk.state !== 'none'),
       tile('journal', bytes(journal)), tile('commit, 99 %', duration(disk.commit_p99_us)),

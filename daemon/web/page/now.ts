@@ -35,11 +35,17 @@ const graver = (a: Level | '', b: Level | ''): Level | '' => (GRAVE.indexOf(a) >
 function about(incident: Incident, alerts: Alert[]): Child[] {
   const i = incident.about;
   if (i.count === 1 && alerts.length) return sentence(alerts[0]);
+  const said = i.what ? `: ${i.what} (UTC)` : ''; // as the daemon worded it, with its times
+  const shows = alerts.filter(a => primary(a.sensor) === i.strongest).sort((a, b) => b.severity - a.severity)[0];
   const first = i.sensors.find(s => s.sensor === i.first) ?? i.sensors[0], when = first?.instant ?? i.since;
-  if (i.count === 1) return [link(i.first), `: ${first ? first.channels.join(' and ') : 'alert'}`, ' at ', time(when), ', ', time(when, ago(when))];
+  if (i.count === 1) return [link(i.first), `: ${first ? first.channels.join(' and ') : 'alert'}`, ' at ', time(when), ', ', time(when, ago(when)), said];
   const who = i.node ? `${count(i.below)} of the ${count(i.of)} sensors of ${i.node}${i.count > i.below ? ` and ${count(i.count - i.below)} more` : ''}` : `${count(i.count)} sensors`;
-  return [make('b', {}, who), ' changed together; first ', link(i.first), ' at ', time(when), ', ', time(when, ago(when)), ...(i.strongest === i.first ? [] : ['; strongest ', link(i.strongest)])];
+  const ties = i.ties ? [' (or ', ...i.or.flatMap((s, k) => [...(k ? [', '] : []), link(s)]), i.ties > i.or.length ? ` or ${count(i.ties - i.or.length)} more)` : ')'] : [];
+  return [make('b', {}, who), ' changed together; first ', link(i.first), ' at ', time(when), ', ', time(when, ago(when)), ...ties, '; strongest ', ...(shows ? sentence(shows) : [link(i.strongest), said])];
 }
+
+/** That the budget had no message for it. */
+const withheld = (incident: Incident): Child => (incident.told ? '' : make('span', { class: 'quiet', title: 'The budget of messages went to graver incidents, or its sensors were reported lately' }, ' withheld: not sent to anybody'));
 
 /** The sensors of an incident in the order in which they began. */
 function members(incident: Incident): Child {
@@ -93,7 +99,7 @@ function card(group: Group, act: () => void, made: boolean, small: Spark): Card 
   const maintain = async (): Promise<string> => { let said = ''; for (const glob of globs) said = (await ask<Answered>('maintenance', { glob, seconds: HOUR })).text; return said; };
   const known = alerts.find(a => a.acknowledged);
   const row = make('article', { class: `card ${group.level}${open.length ? '' : ' known'}` },
-    make('p', {}, make('span', { class: 'badge' }, group.level), ' ', ...(incident ? about(incident, alerts) : sentence(lead))), ...(lead.travels ? [] : [small.root]), // its levels are positions
+    make('p', {}, make('span', { class: 'badge' }, group.level), ' ', ...(incident ? [...about(incident, alerts), withheld(incident)] : sentence(lead))), ...(lead.travels ? [] : [small.root]), // its levels are positions
     make('div', {}, make('div', { class: 'do' },
       ...(open.length ? [does('Acknowledge', 'Somebody looks after it', acknowledge)] : ['acknowledged by ', known?.by ?? '', ' at ', known?.acknowledged ? time(known.acknowledged) : '', ' ']),
       ...(incident ? words(incident, does, async word => { if (word !== 'undo') await acknowledge(); })
@@ -136,12 +142,12 @@ function nothing(status: Status): HTMLElement {
   if (status.points.in === 0)
     return make('div', { class: 'empty' }, make('p', {}, 'Nothing has been sent to this daemon yet. Send something:'),
       make('pre', {}, "hankel feed recording.csv\necho 'boiler,site=a temperature=81.5' | nc -q 1 HOST 7411"));
-  return make('p', { class: 'quiet' }, `${count(status.sensors.count)} sensors, ${count(status.points.in)} points so far.`);
+  return make('p', { class: 'quiet' }, `${count(status.sensors.count - status.derived.sensors)} sensors, ${count(status.points.in - status.derived.points)} points so far.`);
 }
 
 /** What is over: the last incidents, or alerts where none are made. */
 async function lately(status: Status, incidents: Incident[] | null, stands: Set<string>): Promise<[Level, Child[], Incident?][]> {
-  if (incidents) return incidents.sort((a, b) => b.about.last - a.about.last).slice(0, LATELY).map(i => [i.level, about(i, []), i]);
+  if (incidents) return incidents.sort((a, b) => b.about.last - a.about.last).slice(0, LATELY).map(i => [i.level, [...about(i, []), withheld(i)], i]);
   const last = status.durability.events_last;
   if (!last) return [];
   const got = await ask<Logged<'events', Event>>(`events?limit=1000&since=${Math.max(0, last - 200)}`).catch(() => ({ events: [] }));

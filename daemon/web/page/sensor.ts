@@ -3,7 +3,7 @@ import type { Event, Logged, Look, Point, Series, Status } from './api';
 import { chart, SERIES } from './chart';
 import type { Charted, Marked, Scores } from './chart';
 import { ask, entry, fault, make, number, sentence, stream, time } from './tools';
-import type { View } from './tools';
+import type { Child, View } from './tools';
 
 const KEPT = 20000; // points
 const PAST = 10000; // scores of each algorithm
@@ -65,13 +65,15 @@ function keys(series: Series[]): HTMLElement {
     make('pre', {}, text.join('\n')));
 }
 
+/** Where values were, and where they are. */
 function normal(look: Look, points: Point[], events: Raised[]): Node | string {
   const own = look.series[0], last = points.at(-1);
   if (!last || own.baseline === undefined) return '';
-  const stands = events.filter(a => !a.cleared).at(-1);
-  const was = stands ? stands.before : own.baseline, is = stands ? stands.after : last[1];
-  return make('p', { class: 'compare' }, make('span', {}, make('b', { class: 'before' }, number(was)), stands ? ' was normal' : ' is normal (slow mean)'),
-    make('span', {}, make('b', { class: stands ? 'after' : '' }, number(is)), stands ? ' is the level now' : ' is its last value, ', stands ? '' : time(last[0])));
+  const stands = events.filter(a => !a.cleared && a.novelty?.kind !== 'shape').at(-1), n = stands?.novelty; // a shape has no levels
+  const was: [string, string] = !stands ? [number(own.baseline), ' is normal (slow mean)'] : !n ? [number(stands.before), ' was normal']
+    : n.kind === 'value' ? [`${number(n.low)} to ${number(n.high)}`, ' was the range'] : [number(stands.before), ' was expected'];
+  const is: Child[] = !stands ? [' is its last value, ', time(last[0])] : [!n ? ' is the level now' : n.kind === 'value' ? ' is the new value' : ` is the mean of the last ${n.reach} points`];
+  return make('p', { class: 'compare' }, make('span', {}, make('b', { class: 'before' }, was[0]), was[1]), make('span', {}, make('b', { class: stands ? 'after' : '' }, number(stands ? stands.after : last[1])), ...is));
 }
 
 export const sensor: View = async (place, { told, name, alive }) => {

@@ -118,6 +118,7 @@ static void run_model(uint32_t restarts)
       const struct hk_string name = h->all->names.sensors[sensor]->leaf->name;
       const int64_t time = tick * interval * SECOND;
       assert_int_equal(hk_incidents_event(h->all, time, name, channel, S, time - back * interval * SECOND), 0);
+      hk_incidents_said(h->all, hk_string(S > 2 ? "it rose" : ""));
       if (restarts > 0 && ++events % restarts == 0)
         restart(h);
     } else if (strcmp(line, "end") == 0)
@@ -304,6 +305,28 @@ static void test_long_life(void **state)
   assert_true(before > 2);
 }
 
+/* An image of before, in which members say nothing: only its magic number tells. */
+static void test_old_image(void **state)
+{
+  (void)state;
+  struct heard *h = begin(&(struct hk_incidents_rules){ .a_day = 10, .interval = MINUTE });
+  const struct hk_incidents_rules rules = h->all->rules;
+  struct hk_buffer image[2] = { { 0 } };
+  assert_int_equal(hk_incidents_event(h->all, MINUTE, hk_string("m.a"), 1, 4, 0), 0);
+  hk_incidents_write(h->all, &image[0]); /* with a member */
+  hk_incidents_finish(h->all);
+  hk_incidents_write(h->all, &image[1]); /* without */
+  for (int i = 0; i < 2; i++) {
+    hk_incidents_free(h->all);
+    assert_int_equal(hk_incidents_new(&h->all, &rules, hear, h), 0);
+    image[i].data[7] = '1';
+    assert_int_equal(hk_incidents_read(h->all, image[i].data, image[i].size), i == 0 ? -EBADMSG : 0);
+    hk_buffer_free(&image[i]);
+  }
+  assert_int_equal(hk_incidents_last(h->all), 1);
+  end(h);
+}
+
 /* An image with any byte damaged is refused, or read as something consistent. */
 static void test_damaged_image(void **state)
 {
@@ -314,6 +337,7 @@ static void test_damaged_image(void **state)
   assert_int_equal(hk_incidents_learn(h->all, hk_string("m.b"), groups, 1), 0);
   for (int64_t i = 0; i < 4; i++)
     assert_int_equal(hk_incidents_event(h->all, i * MINUTE, hk_string(i % 2 ? "m.a" : "m.b"), 1, 4 + (double)i, 0), 0);
+  hk_incidents_said(h->all, hk_string("it rose"));
   struct hk_buffer image = { 0 };
   hk_incidents_write(h->all, &image);
   const struct hk_incidents_rules rules = h->all->rules;
@@ -358,9 +382,9 @@ static void test_damaged_image(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_model),         cmocka_unit_test(test_model_restarted), cmocka_unit_test(test_storms),
-    cmocka_unit_test(test_odd_events),    cmocka_unit_test(test_reach),           cmocka_unit_test(test_long_life),
-    cmocka_unit_test(test_damaged_image),
+    cmocka_unit_test(test_model),      cmocka_unit_test(test_model_restarted), cmocka_unit_test(test_storms),
+    cmocka_unit_test(test_odd_events), cmocka_unit_test(test_reach),           cmocka_unit_test(test_long_life),
+    cmocka_unit_test(test_old_image),  cmocka_unit_test(test_damaged_image),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

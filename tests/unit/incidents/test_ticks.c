@@ -55,9 +55,15 @@ static void end(struct heard *h)
 
 static void event(struct heard *h, uint64_t position, int64_t minute, const char *name, uint64_t alert, bool ends)
 {
-  const struct hk_tick_event e = {
-    .position = position, .alert = alert, .time = minute * MINUTE, .severity = 1.6, .ends = ends, .name = hk_string(name)
-  };
+  const struct hk_tick_event e = { .position = position,
+                                   .alert = alert,
+                                   .time = minute * MINUTE,
+                                   .severity = 1.6,
+                                   .ends = ends,
+                                   .name = hk_string(name),
+                                   .what = hk_string(ends             ? ""
+                                                     : name[0] == 'y' ? "it fell"
+                                                                      : "it rose") };
   assert_int_equal(hk_ticks_event(h->ticks, &e), 0);
 }
 
@@ -85,6 +91,38 @@ static void test_order(void **state)
   expect(h, 7, 3, ""); /* it was unknown then */
   expect(h, 7, 4, "4=4 ");
   assert_int_equal(hk_ticks_first(h->ticks), UINT64_MAX);
+  end(h);
+}
+
+static const char *said(const struct heard *h, const char *name)
+{
+  const struct hk_incident *i = hk_incidents_open(h->all, hk_string(name), 0);
+  assert_non_null(i);
+  return hk_incident_strongest(i)->what;
+}
+
+/* An incident knows what its gravest alert said, also what waited in an image meanwhile. */
+static void test_said(void **state)
+{
+  (void)state;
+  struct heard *h = begin(), *again = begin();
+  struct hk_buffer image = { 0 };
+  event(h, 1, 1, "x", 11, false);
+  event(h, 2, 1, "y", 12, false);
+  hk_ticks_write(h->ticks, &image);
+  assert_int_equal(hk_ticks_read(again->ticks, image.data, image.size), 0);
+  expect(again, 2, UINT64_MAX, "1=1 2=2 ");
+  assert_string_equal(said(again, "x"), "it rose");
+  assert_string_equal(said(again, "y"), "it fell");
+  assert_int_equal(hk_incidents_event(again->all, 2 * MINUTE, hk_string("x"), 0, 1.6, 0), 0);
+  hk_incidents_said(again->all, hk_string("no graver"));
+  assert_string_equal(said(again, "x"), "it rose");
+  assert_int_equal(hk_incidents_event(again->all, 2 * MINUTE, hk_string("x"), 0, 1.7, 0), 0);
+  assert_null(said(again, "x"));
+  hk_incidents_said(again->all, hk_string("graver"));
+  assert_string_equal(said(again, "x"), "graver");
+  hk_buffer_free(&image);
+  end(again);
   end(h);
 }
 
@@ -167,7 +205,7 @@ static void test_image(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_order), cmocka_unit_test(test_ends),
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_order), cmocka_unit_test(test_said), cmocka_unit_test(test_ends),
                                       cmocka_unit_test(test_many_alerts), cmocka_unit_test(test_image) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static struct hk_notice alert(const char *name, uint32_t number, float severity,
 static struct hk_notice incident(uint64_t id, uint8_t kind)
 {
   struct hk_notice n = alert("incident 7", (uint32_t)id, 3, kind == HANKEL_INCIDENT_CLOSED);
-  static const char about[] = "{\"first\":\"pump/a\",\"sensors\":[\"pump/a\"]}";
+  static const char about[] = "{\"first\":\"pump/a\",\"time\":1795772400123456789,\"sensors\":[\"pump/a\"]}";
   n.change = (struct hk_logged_incident){ .position = 50,
                                           .id = id,
                                           .time = NOW,
@@ -93,6 +93,9 @@ static void test_names_of_templates(void **state)
   has_all(y, hk_notify_message_names, "");
   has_all(cJSON_GetArrayItem(cJSON_GetObjectItem(x, "alerts"), 0), hk_notify_alert_names, "limit");
   has_all(cJSON_GetArrayItem(cJSON_GetObjectItem(y, "alerts"), 0), hk_notify_incident_names, "");
+  static const char *const fields[] = { "kind", "expected", "tolerance", "nearest", "oldest",
+                                        "low",  "high",     "compared",  "reach",   NULL };
+  has_all(cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(x, "alerts"), 0), "novelty"), fields, "");
   assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(x, "link")), "https://p/#sensor/pump%2Fa%20b");
   assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(y, "link")), "https://p/");
   cJSON_Delete(x);
@@ -107,6 +110,19 @@ static char *body(struct hk_notify_message *m, const struct hk_notify_rule *r, c
   hk_buffer_put(&m->body, "", 1);
   assert_false(m->body.failed);
   return m->body.data;
+}
+
+/* Times have more digits than a double. */
+static void test_exact_times(void **state)
+{
+  (void)state;
+  struct hk_notify_message m;
+  struct hk_notice one = incident(7, HANKEL_INCIDENT_TOLD);
+  const struct hk_notice *list[] = { &one };
+  const struct hk_told_of w = told(list, 1);
+  const struct hk_notify_rule r = rule(HK_NOTIFY_WEBHOOK, NULL);
+  assert_non_null(strstr(body(&m, &r, &w), "\"time\":1795772400123456789,"));
+  hk_message_free(&m);
 }
 
 static void test_templates(void **state)
@@ -263,8 +279,10 @@ static void test_change_that_travels(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_names_of_templates), cmocka_unit_test(test_templates),
-                                      cmocka_unit_test(test_too_long),           cmocka_unit_test(test_mqtt),
-                                      cmocka_unit_test(test_pagerduty),          cmocka_unit_test(test_change_that_travels) };
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_names_of_templates), cmocka_unit_test(test_exact_times), cmocka_unit_test(test_templates),
+    cmocka_unit_test(test_too_long),           cmocka_unit_test(test_mqtt),        cmocka_unit_test(test_pagerduty),
+    cmocka_unit_test(test_change_that_travels)
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

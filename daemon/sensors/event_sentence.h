@@ -1,0 +1,17 @@
+/* What an alert says to people, in numbers. Thread: any. */
+#ifndef HK_EVENT_SENTENCE_H
+#define HK_EVENT_SENTENCE_H
+
+#include "cpu/backend.h"
+
+#include <stdio.h>
+
+/* Writes what is new, where a change travels, when a limit is reached, or from which level to which it went, and when. An alert
+ * that is over says the levels alone. near: of an alert that travels, the sensor nearest to the place, fit to be shown; "": not
+ * known. */
+void hk_event_sentence(FILE *out, const struct hk_event *event, const char *near);
+/* The same into out, as much as fits, without `near`. Returns the number of bytes; 0: no memory. */
+#define HK_EVENT_SAID 512u
+size_t hk_event_said(const struct hk_event *event, char out[HK_EVENT_SAID]);
+
+#endif
