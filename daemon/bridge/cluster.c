@@ -76,6 +76,7 @@ static void drop(struct hk_cluster *c, const char *why)
 
 static void connect_to(struct hk_cluster *c)
 {
+  static atomic_bool warned; /* once is enough */
   const struct hk_broker_address *b = &c->rule.broker[c->broker];
   char why[HK_ENGINE_WHY];
   pthread_mutex_lock(&c->lock);
@@ -95,6 +96,9 @@ static void connect_to(struct hk_cluster *c)
     return;
   }
   c->told = false;
+  if (c->engine->untried[0] && !atomic_exchange(&warned, true))
+    hk_log(c->net->log, HK_LOG_WARNING, "[cluster] broker %s has version %s, which hankeld was not tried with", c->look.broker,
+           c->engine->untried);
   hk_log(c->net->log, HK_LOG_NOTICE, "[cluster] connected to broker %s as %s", c->look.broker, c->work->as);
   note(c, HK_BRIDGE_CONNECTED, NULL);
 }

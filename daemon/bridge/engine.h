@@ -136,6 +136,7 @@ struct hk_broker_engine_kind {
 struct hk_broker_engine {
   const struct hk_broker_engine_kind *kind;
   char why[HK_ENGINE_WHY]; /* reason of the loss, or of the block */
+  char untried[24];        /* version of the broker, if hankeld was not tried with it; else "" */
 };
 
 #ifdef HK_HAVE_RABBITMQ

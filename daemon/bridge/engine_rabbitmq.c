@@ -63,6 +63,7 @@ static int log_in(struct hk_rabbitmq *r)
       amqp_login_with_properties(r->amqp, rule->vhost, 0, FRAME, HEARTBEAT, &properties, AMQP_SASL_METHOD_PLAIN,
                                  password ? rule->user : "guest", password ? password : "guest");
   hk_secret_free(password, size);
+  hk_rabbitmq_note_version(r);
   return hk_rabbitmq_reply(r, "login", reply);
 }
 

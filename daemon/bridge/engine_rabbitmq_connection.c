@@ -65,6 +65,25 @@ int hk_rabbitmq_reply(struct hk_rabbitmq *r, const char *what, amqp_rpc_reply_t 
   }
 }
 
+void hk_rabbitmq_note_version(struct hk_rabbitmq *r)
+{
+  static const char *const tried[] = { "3.10.", "4.0.", "4.3." };
+  const amqp_table_t *t = amqp_get_server_properties(r->amqp);
+  char *out = r->engine.untried;
+  for (int i = 0; t && i < t->num_entries; i++) {
+    const amqp_table_entry_t *e = &t->entries[i];
+    if (e->key.len == 7 && memcmp(e->key.bytes, "version", 7) == 0 && e->value.kind == AMQP_FIELD_KIND_UTF8)
+      snprintf(out, sizeof r->engine.untried, "%.*s", (int)(e->value.value.bytes.len < 23 ? e->value.value.bytes.len : 23),
+               (const char *)e->value.value.bytes.bytes);
+  }
+  for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
+    if (strncmp(out, tried[i], strlen(tried[i])) == 0)
+      out[0] = 0;
+  for (char *p = out; *p; p++)
+    if ((unsigned char)*p < ' ' || *p == 0x7f)
+      *p = '?';
+}
+
 /* --- queues ---------------------------------------------------------------------------------------------------------------- */
 
 const char *hk_rabbitmq_tag(uint32_t partition, char tag[16])

@@ -86,6 +86,8 @@ int hk_rabbitmq_lost(struct hk_rabbitmq *r, const char *what, const char *why);
 int hk_rabbitmq_status(struct hk_rabbitmq *r, const char *what, int status);
 /* For the answer to a request. */
 int hk_rabbitmq_reply(struct hk_rabbitmq *r, const char *what, amqp_rpc_reply_t reply);
+/* After a login: keeps the broker's version, if it is none of those that were tried. */
+void hk_rabbitmq_note_version(struct hk_rabbitmq *r);
 /* For a method with which the broker closes the connection, or another one that is not expected. */
 int hk_rabbitmq_closed(struct hk_rabbitmq *r, const char *what, const amqp_method_t *method);
 
