@@ -329,7 +329,7 @@ static int scores_turn(struct hk_cluster *c)
   const bool shares = scores_shares(c);
   if (shares && s->out.fd < 0 && hk_now() >= s->out.retry)
     hk_scores_out_open(c, &s->out);
-  if (s->out.fd >= 0 && (!shares || !hk_scores_out_hear(&s->out)))
+  if (s->out.fd >= 0 && (!shares || !hk_scores_out_hear(c, &s->out)))
     hk_scores_out_close(&s->out);
   if (!shares)
     hk_scores_out_discard(&s->out);

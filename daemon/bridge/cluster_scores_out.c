@@ -23,6 +23,8 @@ int hk_scores_out_begin(struct hk_scores_out *o, uint32_t max_sensors, int epoll
 {
   o->fd = -1;
   o->epoll = epoll;
+  o->kept = 1;
+  o->sensors = max_sensors;
   o->inbox.max_length = HK_FRAME_MAX;
   o->place = calloc(max_sensors, sizeof *o->place);
   o->room = malloc(HK_SCORE_MESSAGE_BYTES);
@@ -38,6 +40,7 @@ void hk_scores_out_finish(struct hk_scores_out *o)
     free(o->window[(o->first + i) % WINDOW].data);
   hk_inbox_free(&o->inbox);
   free(o->waiting);
+  hk_buffer_free(&o->names);
   free(o->place);
   free(o->room);
 }
@@ -111,24 +114,27 @@ static void scores_put(struct hk_scores_out *o, const struct scores_piece *p, bo
   o->results += p->n;
 }
 
-/* Makes a message of some of the waiting results, with the names of their sensors, which the caller reads. */
-static void scores_make(struct hk_cluster *c, struct hk_scores_out *o, const uint32_t *chosen, uint32_t n, struct scores_piece *p)
+static struct hk_string scores_name(const struct hk_scores_out *o, uint32_t at)
 {
-  struct hk_registry *registry = c->net->shards->registry;
+  uint16_t length;
+  memcpy(&length, o->names.data + at, sizeof length);
+  return (struct hk_string){ o->names.data + at + sizeof length, length };
+}
+
+/* Makes a message of some of the waiting results. */
+static void scores_make(struct hk_scores_out *o, const uint32_t *chosen, uint32_t n, struct scores_piece *p)
+{
   bool sequences = true;
   o->message++;
   p->n = p->n_names = 0;
   for (uint32_t i = 0; i < n; i++) {
     const struct hk_scores_result *r = &o->waiting[chosen[i]];
-    const uint32_t slot = r->handle & SLOT;
-    if (!hk_registry_holds(registry, slot) || hk_registry_handle(registry, slot) != r->handle) {
-      o->lost++; /* it was evicted meanwhile */
-      continue;
-    }
-    struct hk_scores_place *place = &o->place[slot];
-    if (place->message != o->message) {
-      *place = (struct hk_scores_place){ o->message, p->n_names };
-      p->name[p->n_names++] = hk_registry_name(registry, slot);
+    struct hk_scores_place *place = &o->place[r->handle & SLOT];
+    if (place->message != o->message || place->of != r->name) {
+      place->message = o->message;
+      place->number = p->n_names;
+      place->of = r->name;
+      p->name[p->n_names++] = scores_name(o, r->name);
     }
     sequences &= r->sequenced;
     p->time[p->n] = r->time;
@@ -141,11 +147,16 @@ static void scores_make(struct hk_cluster *c, struct hk_scores_out *o, const uin
   scores_put(o, p, sequences);
 }
 
+static void scores_forget_names(struct hk_scores_out *o)
+{
+  o->names.size = 0;
+  o->kept++;
+}
+
 /* Makes a round of messages of what waits, none of which has a sensor of another one. What has no room in the message of its
  * sensor waits on. */
-static void scores_make_round(struct hk_cluster *c, struct hk_scores_out *o)
+static void scores_make_round(struct hk_scores_out *o)
 {
-  struct hk_registry *registry = c->net->shards->registry;
   const uint32_t all = (o->n_waiting + HK_SCORE_MESSAGE_MAX - 1) / HK_SCORE_MESSAGE_MAX, n = all < WINDOW ? all : WINDOW;
   uint32_t(*chosen)[HK_SCORE_MESSAGE_MAX] = malloc(n * sizeof *chosen), many[WINDOW] = { 0 }, left = 0;
   struct scores_piece *piece = malloc(sizeof *piece);
@@ -155,10 +166,8 @@ static void scores_make_round(struct hk_cluster *c, struct hk_scores_out *o)
       if (many[at] < HK_SCORE_MESSAGE_MAX)
         chosen[at][many[at]++] = i;
     }
-    hk_registry_read(registry);
     for (uint32_t i = 0; i < n; i++)
-      scores_make(c, o, chosen[i], many[i], piece);
-    hk_registry_read_end(registry);
+      scores_make(o, chosen[i], many[i], piece);
     for (uint32_t i = 0; i < o->n_waiting; i++) {
       uint32_t *more = &many[(o->waiting[i].handle & SLOT) % n];
       if (*more > 0)
@@ -170,6 +179,8 @@ static void scores_make_round(struct hk_cluster *c, struct hk_scores_out *o)
     o->lost += o->n_waiting;
   }
   o->n_waiting = left;
+  if (left == 0)
+    scores_forget_names(o);
   free(chosen);
   free(piece);
 }
@@ -190,8 +201,38 @@ static bool scores_reserve(struct hk_scores_out *o, uint32_t n)
   return true;
 }
 
-static void scores_keep(struct hk_scores_out *o, const struct hk_scores *f)
+/* Keeps the name of a result's sensor, which may be another scorer's by the time that its message is made. False: it is that now,
+ * or there is no memory. */
+static bool scores_keep_name(struct hk_scores_out *o, const struct hk_registry *registry, struct hk_scores_result *r)
 {
+  const uint32_t slot = r->handle & SLOT;
+  if (slot >= o->sensors)
+    return false;
+  struct hk_scores_place *place = &o->place[slot];
+  if (place->kept != o->kept || place->handle != r->handle) {
+    if (!hk_registry_holds(registry, slot) || hk_registry_handle(registry, slot) != r->handle)
+      return false;
+    const struct hk_string name = hk_registry_name(registry, slot);
+    const size_t at = o->names.size;
+    const uint16_t length = (uint16_t)name.length;
+    hk_buffer_put(&o->names, (const char *)&length, sizeof length);
+    hk_buffer_put(&o->names, name.data, length);
+    if (o->names.failed || at > UINT32_MAX) {
+      o->names.failed = false;
+      o->names.size = at;
+      return false;
+    }
+    place->kept = o->kept;
+    place->handle = r->handle;
+    place->name = (uint32_t)at;
+  }
+  r->name = place->name;
+  return true;
+}
+
+static void scores_keep(struct hk_cluster *c, struct hk_scores_out *o, const struct hk_scores *f)
+{
+  struct hk_registry *registry = c->net->shards->registry;
   int64_t *time = malloc(f->n * sizeof *time);
   if (!time || !f->values || !scores_reserve(o, f->n)) {
     o->lost += f->n;
@@ -199,8 +240,9 @@ static void scores_keep(struct hk_scores_out *o, const struct hk_scores *f)
     return;
   }
   hk_scores_times(f, time);
+  hk_registry_read(registry);
   for (uint32_t i = 0; i < f->n; i++) {
-    struct hk_scores_result *r = &o->waiting[o->n_waiting++];
+    struct hk_scores_result *r = &o->waiting[o->n_waiting];
     *r = (struct hk_scores_result){ .time = time[i], .sequenced = f->sequences != NULL, .state = HANKEL_OK };
     memcpy(&r->handle, (const uint8_t *)f->handles + i * sizeof r->handle, sizeof r->handle);
     memcpy(&r->value, (const uint8_t *)f->values + i * sizeof r->value, sizeof r->value);
@@ -209,7 +251,11 @@ static void scores_keep(struct hk_scores_out *o, const struct hk_scores *f)
       memcpy(&r->sequence, (const uint8_t *)f->sequences + i * sizeof r->sequence, sizeof r->sequence);
     if (f->states)
       r->state = ((const uint8_t *)f->states)[i];
+    const bool kept = scores_keep_name(o, registry, r);
+    o->n_waiting += kept;
+    o->lost += !kept;
   }
+  hk_registry_read_end(registry);
   free(time);
 }
 
@@ -218,7 +264,7 @@ bool hk_scores_out_room(const struct hk_scores_out *o)
   return o->n_waiting + FRAME_MOST <= MOST;
 }
 
-bool hk_scores_out_hear(struct hk_scores_out *o)
+bool hk_scores_out_hear(struct hk_cluster *c, struct hk_scores_out *o)
 {
   struct hk_frame f;
   for (;;) {
@@ -229,7 +275,7 @@ bool hk_scores_out_hear(struct hk_scores_out *o)
       if (code != HK_FRAME_WHOLE)
         return false;
       if (f.type == HK_SCORES && hk_scores_read(&f, &results) == 0)
-        scores_keep(o, &results);
+        scores_keep(c, o, &results);
       else if (f.type == HK_GAP && hk_gap_read(&f, &dropped, &events) == 0)
         o->lost += dropped;
     }
@@ -248,7 +294,7 @@ int hk_scores_out_publish(struct hk_cluster *c, struct hk_scores_out *o)
 {
   int status = 0;
   if (o->n == 0 && o->n_waiting > 0 && !c->look.blocked)
-    scores_make_round(c, o);
+    scores_make_round(o);
   while (status == 0 && !c->look.blocked && hk_confirms_open(&o->confirms) < o->n) {
     const struct hk_scores_message *m = &o->window[(o->first + hk_confirms_open(&o->confirms)) % WINDOW];
     o->confirms.sent++;
@@ -262,6 +308,7 @@ void hk_scores_out_discard(struct hk_scores_out *o)
   while (o->n > hk_confirms_open(&o->confirms))
     free(o->window[(o->first + --o->n) % WINDOW].data);
   o->n_waiting = 0;
+  scores_forget_names(o);
 }
 
 void hk_scores_out_confirm(struct hk_scores_out *o, const struct hk_broker_engine_event *e)

@@ -6,6 +6,7 @@
 #ifndef HK_CLUSTER_SCORES_OUT_H
 #define HK_CLUSTER_SCORES_OUT_H
 
+#include "daemon/base/buffer.h"
 #include "daemon/bridge/cluster_internal.h"
 #include "daemon/bridge/confirms.h"
 #include "proto/wire/frame.h"
@@ -22,17 +23,17 @@ struct hk_scores_message {
 struct hk_scores_result {
   int64_t time; /* ns */
   double value;
-  uint64_t sequence; /* if it is `sequenced` */
-  uint32_t handle;
+  uint64_t sequence;     /* if it is `sequenced` */
+  uint32_t handle, name; /* of the sensor: where its name is kept */
   float score;
   uint8_t state; /* enum hankel_state */
   bool sequenced;
 };
 
-/* A sensor of this machine in the message that is being made. */
+/* A sensor of this machine, by slot. */
 struct hk_scores_place {
-  uint32_t message; /* the last one that it was put into, */
-  uint32_t number;  /* and its number there */
+  uint32_t message, number, of; /* the last message that it was put into, and its number and name there */
+  uint32_t kept, handle, name;  /* its name is kept, if `kept` is that of hk_scores_out, for this handle, at this place */
 };
 
 /* What this machine shares. */
@@ -43,11 +44,14 @@ struct hk_scores_out {
   struct hk_inbox inbox;
   struct hk_scores_result *waiting;
   uint32_t n_waiting, capacity;
+  struct hk_buffer names;                            /* of their sensors, each with its length before it */
+  uint32_t kept;                                     /* how often these were forgotten, from 1 */
   struct hk_scores_message window[HK_SCORES_WINDOW]; /* the round: n from `first` on, as a ring */
   uint32_t first, n;
   struct hk_confirms confirms;
-  uint64_t writer; /* number of this process */
-  struct hk_scores_place *place;
+  uint64_t writer;               /* number of this process */
+  struct hk_scores_place *place; /* sensors of them */
+  uint32_t sensors;
   uint32_t message; /* number of the message that is being made, from 1 */
   uint8_t *room;    /* HK_SCORE_MESSAGE_BYTES */
   uint64_t results, lost;
@@ -60,7 +64,7 @@ void hk_scores_out_finish(struct hk_scores_out *o); /* closed */
 void hk_scores_out_open(struct hk_cluster *c, struct hk_scores_out *o);
 void hk_scores_out_close(struct hk_scores_out *o);
 /* Takes the results that have come, as far as there is room. False: the inner connection has ended. */
-bool hk_scores_out_hear(struct hk_scores_out *o);
+bool hk_scores_out_hear(struct hk_cluster *c, struct hk_scores_out *o);
 /* Whether the results of one more frame have room. */
 bool hk_scores_out_room(const struct hk_scores_out *o);
 /* Publishes messages that are not on their way yet, as far as the broker accepts them, or a new round if the last one is
