@@ -3,6 +3,7 @@
 
 #include "cpu/field/correlate.h"
 #include "cpu/field/field_internal.h"
+#include "cpu/field/residual_learn.h"
 #include "cpu/field/residual_refit.h"
 
 #include <stdlib.h>

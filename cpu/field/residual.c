@@ -1,5 +1,6 @@
 /* The graph residual on the host: see residual.h. */
 #include "cpu/field/residual.h"
+#include "cpu/field/residual_learn.h"
 #include "cpu/field/residual_refit.h"
 
 #include <errno.h>
@@ -19,8 +20,7 @@ void hk_residual_columns(const struct hk_residual_rule *r, struct hk_residual_co
     COLUMN(slow, 1),       COLUMN(loud, 1),       COLUMN(last, 1),
     COLUMN(settled, 1),    COLUMN(learned, 1),    COLUMN(errors, 1),
     COLUMN(refused, 1),    COLUMN(made, 1),       COLUMN(ripe, q),
-    COLUMN(now.z, 1),      COLUMN(now.guess, 1),  COLUMN(now.seen, 1),
-    COLUMN(now.lesson, 1),
+    COLUMN(now.z, 1),      COLUMN(now.seen, 1),   COLUMN(now.lesson, 1),
   };
 #undef COLUMN
   memcpy(out, all, sizeof all);
@@ -51,7 +51,7 @@ static char *number_at(const struct hk_residual *f, const struct hk_residual_col
 static void clear(const struct hk_residual *f, uint32_t from)
 {
   for (uint32_t i = from; i < f->room; i++)
-    f->last[i] = f->now.z[i] = f->now.guess[i] = NAN;
+    f->last[i] = f->now.z[i] = NAN;
   for (uint32_t k = 0; k < f->rule.neighbours; k++)
     for (uint32_t i = from; i < f->room; i++)
       f->neighbour[hk_residual_at(f->rule.neighbours, k, i)] = HK_RESIDUAL_NONE;
@@ -147,7 +147,7 @@ void hk_residual_forget(struct hk_residual *f, uint32_t i)
       memset(number_at(f, &column[c], k, i), 0, column[c].bytes);
   for (uint32_t k = 0; k < f->rule.neighbours; k++)
     f->neighbour[hk_residual_at(f->rule.neighbours, k, i)] = HK_RESIDUAL_NONE;
-  f->last[i] = f->now.z[i] = f->now.guess[i] = NAN;
+  f->last[i] = f->now.z[i] = NAN;
 }
 
 /* --- state ----------------------------------------------------------------------------------------------------------- */
@@ -194,7 +194,8 @@ static bool residual_is_sound(const struct hk_residual *f, uint32_t i, uint32_t 
                f->spread[i] >= 0 && (f->settled[i] < HK_RESIDUAL_SETTLE || f->spread[i] > 0) && !isinf(f->last[i]);
   for (uint32_t k = 0; k < f->rule.neighbours; k++) {
     const uint32_t j = f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
-    sound = sound && (j == HK_RESIDUAL_NONE || j < n) && f->ripe[hk_residual_at(f->rule.neighbours, k, i)] <= HK_RESIDUAL_SETTLE;
+    sound = sound && (j == HK_RESIDUAL_NONE ? f->weight[hk_residual_at(f->rule.neighbours + 1, k, i)] == 0 : j < n) &&
+            f->ripe[hk_residual_at(f->rule.neighbours, k, i)] <= HK_RESIDUAL_SETTLE;
   }
   for (uint32_t k = 0; k <= f->rule.neighbours; k++)
     sound = sound && isfinite(f->weight[hk_residual_at(f->rule.neighbours + 1, k, i)]);

@@ -11,7 +11,7 @@
  *
  *   1 hk_residual_standardise  reads  x                            writes z, settled, mean, spread
  *   2 hk_residual_show         reads  z, last of neighbours        writes seen
- *   3 hk_residual_predict      reads  seen of neighbours           writes guess, lesson, and r
+ *   3 hk_residual_predict      reads  seen of neighbours           writes lesson, and r
  *   4 hk_residual_learn        reads  lesson of neighbours         writes product, target, total, error, fast, slow, loud, last
  *
  * The data read of a neighbour is in two small records of 8 bytes, so that each costs one memory access. After pass 4 of
@@ -37,9 +37,9 @@
  * Blame. A faulty sensor leaks into the residuals of the nodes whose neighbour it is, by -w_ij times its own. The deviation of a
  * node is the larger of two: |fast - slow|, of a fast and a slow mean of e (a step), and loud - c, the fast mean of |e| less c
  * (other movements); each e is limited to 1000 c, in the slow mean to 5 c. A neighbour is to blame if it deviates more than the
- * node, each in its own c, and |w| times its deviation is at least a third of the node's; of several, the one that deviates most.
- * The five lowest bits of r's mantissa are 1 + k of the neighbour to blame, or 0 (hk_residual_blamed). They are 1e-14 of the
- * value, below the resolution of the detectors' float32, and stay with the value, so an alert caused by the value has them,
+ * node, each in its own c, and |w| times its deviation is more than a third of the node's; of several, the one that deviates
+ * most. The five lowest bits of r's mantissa are 1 + k of the neighbour to blame, or 0 (hk_residual_blamed). They are 1e-14 of
+ * the value, below the resolution of the detectors' float32, and stay with the value, so an alert caused by the value has them,
  * however the work was divided.
  *
  * Arithmetic, the same on every backend to the last bit: double are x - m, its division by s, m and s, the sums G, b and W
@@ -80,23 +80,24 @@ struct hk_residual_rule {
 
 /* What other nodes read of a neighbour to predict. */
 struct hk_residual_seen {
-  float h;           /* z or its substitute; NaN: none */
-  uint32_t deviates; /* hk_residual_there, _out and _far: a bit, and the first bits of two floats that are not negative */
+  float h;           /* z or its substitute; 0: none */
+  uint32_t deviates; /* hk_residual_there, _out and far: a bit, and the first bits of two floats that are not negative */
 };
-#define HK_RESIDUAL_OUT_BITS 0x7ff80000u /* 4 bits of its mantissa; of that of far 11 */
-#define HK_RESIDUAL_FAR_BITS 12u         /* by which far's bits are shifted */
+#define HK_RESIDUAL_OUT_BITS 0x7ff80000u /* 4 bits of its mantissa */
+#define HK_RESIDUAL_FAR_BITS 12u         /* by which far, the deviation in c, is shifted: 11 bits of its mantissa are left */
 
-/* What other nodes read of a neighbour to learn. */
+/* What other nodes read of a neighbour to learn, and the node itself. */
 struct hk_residual_lesson {
-  float h;       /* as above; 0: none */
-  uint32_t kind; /* HK_RESIDUAL_THERE, HK_RESIDUAL_WILD or both */
+  float h;        /* as above */
+  uint32_t guess; /* p, but for its last two bits; NaN: none, or nothing may be said of it; and the bits of HK_RESIDUAL_KIND */
 };
-#define HK_RESIDUAL_THERE 1u
-#define HK_RESIDUAL_WILD 2u /* off by more than 4 clip c */
+#define HK_RESIDUAL_THERE 1u /* h is z */
+#define HK_RESIDUAL_WILD 2u  /* off by more than 4 clip c */
+#define HK_RESIDUAL_KIND (HK_RESIDUAL_THERE | HK_RESIDUAL_WILD)
 
 /* Columns of the current row: one number for each node. */
 struct hk_residual_now {
-  float *z, *guess; /* guess: p; NaN: none, or nothing may be said of it */
+  float *z;
   struct hk_residual_seen *seen;
   struct hk_residual_lesson *lesson;
 };
@@ -219,17 +220,12 @@ HK_INLINE float hk_residual_out(const struct hk_residual_seen *seen)
   return hk_residual_of_bits(seen->deviates & HK_RESIDUAL_OUT_BITS);
 }
 
-/* The deviation, in its own c. */
-HK_INLINE float hk_residual_far(const struct hk_residual_seen *seen)
-{
-  return hk_residual_of_bits((seen->deviates & ~(HK_RESIDUAL_OUT_BITS | 1u << 31)) << HK_RESIDUAL_FAR_BITS);
-}
-
 /* Pass 2. */
 HK_INLINE void hk_residual_show(const struct hk_residual *f, uint32_t i)
 {
   const float z = f->now.z[i], c = f->error[i], step = fabsf(f->fast[i] - f->slow[i]), more = f->loud[i] - c;
-  struct hk_residual_seen seen = { z == z ? z : hk_residual_stand_in(f, i), (uint32_t)(z == z) << 31 };
+  const float h = z == z ? z : hk_residual_stand_in(f, i);
+  struct hk_residual_seen seen = { h == h ? h : 0, (uint32_t)(z == z) << 31 };
   if (f->errors[i] >= HK_RESIDUAL_SETTLE && c > 0) {
     const float out = step > more ? step : more;
     seen.deviates |= (hk_residual_bits(out) & HK_RESIDUAL_OUT_BITS) | hk_residual_bits(out / c) >> HK_RESIDUAL_FAR_BITS;
@@ -240,31 +236,42 @@ HK_INLINE void hk_residual_show(const struct hk_residual *f, uint32_t i)
 /* Pass 3, in parts. The prediction from the neighbours, and the one to blame. */
 struct hk_residual_view {
   float sum, all, missing; /* sums of w h, of |w|, and of |w| of the neighbours without a value */
-  float most;              /* deviation of the one to blame, in its c; at first that of the node itself */
-  uint32_t blamed;         /* 1 + k of the neighbour to blame; 0: none */
+  float least;             /* one to blame has more than that in |w| times its deviation */
+  uint32_t most;           /* bits of the deviation of the one to blame, in its c, at first the node's own; then 31 less 1 + k */
 };
+
+#define HK_RESIDUAL_BLAME_BITS 31u
+
+/* far of a record, as a whole number that orders as it does, above the bits of the one to blame. */
+HK_INLINE uint32_t hk_residual_far(const struct hk_residual_seen *seen, uint32_t blamed)
+{
+  return seen->deviates * (2u << HK_RESIDUAL_FAR_BITS) + (HK_RESIDUAL_BLAME_BITS - blamed);
+}
 
 HK_INLINE struct hk_residual_view hk_residual_begin(const struct hk_residual_seen *own)
 {
-  const struct hk_residual_view v = { 0, 0, 0, hk_residual_far(own), 0 };
+  const float out = hk_residual_out(own);
+  const struct hk_residual_view v = { 0, 0, 0, out > 0 ? out * (1.0f / 3) : INFINITY, hk_residual_far(own, 0) };
   return v;
 }
 
-/* Adds neighbour k, with weight w and record `from`, to the view of the node with record `own`. */
-HK_INLINE void hk_residual_look(struct hk_residual_view *v, const struct hk_residual_seen *own,
-                                const struct hk_residual_seen *from, float w, uint32_t k)
+/* Adds neighbour k, with weight w and record `from`, to a view. One with w = 0 changes nothing. */
+HK_INLINE void hk_residual_look(struct hk_residual_view *v, const struct hk_residual_seen *from, float w, uint32_t k)
 {
-  const float most = hk_residual_out(own), out = hk_residual_out(from), far = hk_residual_far(from);
-  v->sum += w * (from->h == from->h ? from->h : 0);
+  const uint32_t far = hk_residual_far(from, 1 + k);
+  v->sum += w * from->h;
   v->all += fabsf(w);
-  v->missing += hk_residual_there(from) ? 0 : fabsf(w);
-  if (most > 0 && out > 0 && fabsf(w) * out * 3 >= most && far > v->most) {
+  if (!hk_residual_there(from))
+    v->missing += fabsf(w);
+  if (fabsf(w) * hk_residual_out(from) > v->least && far > v->most)
     v->most = far;
-    v->blamed = 1 + k;
-  }
 }
 
-#define HK_RESIDUAL_BLAME_BITS 31u
+/* Returns the one to blame: 1 + k, or 0. */
+HK_INLINE uint32_t hk_residual_most_blamed(const struct hk_residual_view *v)
+{
+  return HK_RESIDUAL_BLAME_BITS - (v->most & HK_RESIDUAL_BLAME_BITS);
+}
 
 /* Puts the neighbour to blame into the lowest bits of a residual. */
 HK_INLINE double hk_residual_tag(double r, uint32_t blamed)
@@ -293,16 +300,20 @@ HK_INLINE float hk_residual_bound(uint32_t errors, float error)
 /* Result of a row for a node. */
 struct hk_residual_verdict {
   double r;
-  float guess;
   struct hk_residual_lesson lesson;
 };
+
+HK_INLINE struct hk_residual_lesson hk_residual_teach(const struct hk_residual_seen *own, float guess, bool wild)
+{
+  const uint32_t kind = (hk_residual_there(own) ? HK_RESIDUAL_THERE : 0) | (wild ? HK_RESIDUAL_WILD : 0);
+  const struct hk_residual_lesson lesson = { own->h, (hk_residual_bits(guess) & ~HK_RESIDUAL_KIND) | kind };
+  return lesson;
+}
 
 /* The verdict on a node without z or without w. */
 HK_INLINE struct hk_residual_verdict hk_residual_silence(const struct hk_residual_seen *own)
 {
-  const struct hk_residual_verdict none = { (double)NAN,
-                                            NAN,
-                                            { own->h == own->h ? own->h : 0, hk_residual_there(own) ? HK_RESIDUAL_THERE : 0 } };
+  const struct hk_residual_verdict none = { (double)NAN, hk_residual_teach(own, NAN, false) };
   return none;
 }
 
@@ -313,11 +324,9 @@ HK_INLINE struct hk_residual_verdict hk_residual_judge(const struct hk_residual 
   struct hk_residual_verdict out = hk_residual_silence(own);
   if (2 * v->missing > v->all)
     return out;
-  out.guess = v->sum + level;
-  const float off = own->h - out.guess;
-  out.r = hk_residual_tag(spread * (double)off, v->blamed);
-  if (bound > 0 && fabsf(off) > 4 * f->rule.clip * bound)
-    out.lesson.kind |= HK_RESIDUAL_WILD;
+  const float guess = v->sum + level, off = own->h - guess;
+  out.r = hk_residual_tag(spread * (double)off, hk_residual_most_blamed(v));
+  out.lesson = hk_residual_teach(own, guess, bound > 0 && fabsf(off) > 4 * f->rule.clip * bound);
   return out;
 }
 
@@ -331,114 +340,13 @@ HK_INLINE double hk_residual_predict(const struct hk_residual *f, uint32_t i)
     for (uint32_t k = 0; k < f->rule.neighbours; k++) {
       const uint32_t j = f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
       if (j != HK_RESIDUAL_NONE)
-        hk_residual_look(&v, &own, &f->now.seen[j], f->weight[hk_residual_at(f->rule.neighbours + 1, k, i)], k);
+        hk_residual_look(&v, &f->now.seen[j], f->weight[hk_residual_at(f->rule.neighbours + 1, k, i)], k);
     }
     out = hk_residual_judge(f, &own, &v, f->weight[hk_residual_at(f->rule.neighbours + 1, f->rule.neighbours, i)], f->spread[i],
                             hk_residual_bound(f->errors[i], f->error[i]));
   }
-  f->now.guess[i] = out.guess;
   f->now.lesson[i] = out.lesson;
   return out.r;
-}
-
-/* Adds error e of a node to its means. Returns whether it is beyond clip c. */
-HK_INLINE bool hk_residual_mean_error(const struct hk_residual *f, uint32_t i, float off)
-{
-  const float c = hk_residual_bound(f->errors[i], f->error[i]);
-  const float e = c > 0 ? hk_residual_within(off, 5 * c) : off;
-  const float n = (float)(f->errors[i] += f->errors[i] < UINT32_MAX), slowly = (float)(1 - f->rule.forget), first = 1 / n;
-  const bool new_one = n <= HK_RESIDUAL_SETTLE;
-  const float error = f->error[i] + (fabsf(e) - f->error[i]) * (new_one || first > slowly ? first : slowly);
-  const float far = c > 0 ? hk_residual_within(off, 1000 * c) : off;
-  f->error[i] = error;
-  f->loud[i] += (fabsf(far) - f->loud[i]) * (first > f->rule.fast ? first : f->rule.fast);
-  f->fast[i] += (far - f->fast[i]) * (first > f->rule.fast ? first : f->rule.fast);
-  f->slow[i] += (e - f->slow[i]) * (first > f->rule.slow ? first : f->rule.slow);
-  return !new_one && error > 0 && fabsf(off) > f->rule.clip * error;
-}
-
-/* Adds a row to a sum of a node: G with u_a and u_b, b with u_a and the node's z. */
-HK_INLINE double hk_residual_sum(const struct hk_residual *f, double sum, float a, float b)
-{
-  return f->rule.forget * sum + (double)a * (double)b;
-}
-
-HK_INLINE void hk_residual_count_row(const struct hk_residual *f, uint32_t i)
-{
-  f->total[i] = f->rule.forget * f->total[i] + 1;
-  f->learned[i] += f->learned[i] < UINT32_MAX;
-}
-
-/* Adds a row to all sums of a node: u of its neighbours and 1, z for itself. */
-HK_INLINE void hk_residual_add(const struct hk_residual *f, uint32_t i, const float *u, float z)
-{
-  for (uint32_t a = 0; a <= f->rule.neighbours; a++) {
-    double *t = &f->target[hk_residual_at(f->rule.neighbours + 1, a, i)];
-    for (uint32_t b = 0; b <= a; b++) {
-      double *g = &f->product[hk_residual_at(hk_residual_products(&f->rule), hk_residual_packed(a, b), i)];
-      *g = hk_residual_sum(f, *g, u[a], u[b]);
-    }
-    *t = hk_residual_sum(f, *t, u[a], z);
-  }
-  hk_residual_count_row(f, i);
-}
-
-/* Pass 4, in parts. What a node with z does with a row. */
-struct hk_residual_use {
-  bool learns; /* not if one of its neighbours was wild, or it has no error although w exists */
-  bool out;    /* its |e| is beyond clip c */
-  float z;     /* the value that it learns */
-};
-
-/* Determines that, and adds the node's error to the means. */
-HK_INLINE struct hk_residual_use hk_residual_use_of(const struct hk_residual *f, uint32_t i, bool wild)
-{
-  const float z = f->now.z[i], guess = f->now.guess[i], off = z - guess;
-  struct hk_residual_use use = { !wild, false, z };
-  if (off != off) {
-    use.learns = !wild && !f->made[i];
-    return use;
-  }
-  const float c = hk_residual_bound(f->errors[i], f->error[i]);
-  use.z = c > 0 ? guess + hk_residual_within(off, f->rule.clip * c) : z;
-  use.out = hk_residual_mean_error(f, i, off);
-  return use;
-}
-
-/* Counts the rows with a value of each neighbour; there: one bit for each neighbour. */
-HK_INLINE void hk_residual_ripen(const struct hk_residual *f, uint32_t i, uint32_t there)
-{
-  for (uint32_t k = 0; k < f->rule.neighbours; k++)
-    if ((there >> k & 1) && f->ripe[hk_residual_at(f->rule.neighbours, k, i)] < HK_RESIDUAL_SETTLE)
-      f->ripe[hk_residual_at(f->rule.neighbours, k, i)]++;
-}
-
-/* Pass 4. Returns whether the node's |e| is beyond clip c. */
-HK_INLINE bool hk_residual_learn(const struct hk_residual *f, uint32_t i)
-{
-  const uint32_t q = f->rule.neighbours;
-  float u[HK_RESIDUAL_NEIGHBOURS_MAX + 1];
-  uint32_t there = 0;
-  bool wild = false;
-  f->last[i] = f->now.seen[i].h;
-  if (f->now.z[i] != f->now.z[i])
-    return false;
-  for (uint32_t k = 0; k < q; k++) {
-    const uint32_t j = f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
-    struct hk_residual_lesson from = { 0, 0 };
-    if (j != HK_RESIDUAL_NONE)
-      from = f->now.lesson[j];
-    u[k] = from.h;
-    there |= (from.kind & HK_RESIDUAL_THERE) << k;
-    wild |= (from.kind & HK_RESIDUAL_WILD) != 0;
-  }
-  u[q] = 1;
-  const struct hk_residual_use use = hk_residual_use_of(f, i, wild);
-  if (use.learns) {
-    hk_residual_ripen(f, i, there);
-    hk_residual_add(f, i, u, use.z);
-  }
-  return use.out;
 }
 
 /* --- residual.c: the same on the host ------------------------------------------------------------------------------- */
@@ -448,7 +356,7 @@ struct hk_residual_column {
   size_t at, bytes, numbers;
 };
 #define HK_RESIDUAL_STATE 18u /* the first columns, which are state; the others belong to a row */
-#define HK_RESIDUAL_COLUMNS (HK_RESIDUAL_STATE + 4u)
+#define HK_RESIDUAL_COLUMNS (HK_RESIDUAL_STATE + 3u)
 
 /* hk_residual_columns: describes all columns. get, set: the memory of one. */
 void hk_residual_columns(const struct hk_residual_rule *rule, struct hk_residual_column out[HK_RESIDUAL_COLUMNS]);

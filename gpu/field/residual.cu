@@ -2,28 +2,27 @@
  * before wrote of other nodes.
  *
  * All columns but what is read of neighbours are coalesced, a warp to the 32 nodes that lie together. Of neighbours
- * the third pass and the fourth read 8 bytes, one sector of memory each. Both passes first load all numbers of their
- * neighbours, then many records, and only then compute, so that a thread has many loads under way; Q is q rounded up, for loops
- * over arrays in registers must be unrolled. Numbers of neighbours are packed where all of a warp's are near.
+ * the third pass and the fourth read 8 bytes, one sector of memory each. Both passes first load all columns and the numbers of
+ * their neighbours, then many records, and only then compute, so that a thread has many loads under way; Q is q rounded up, for
+ * loops over arrays in registers must be unrolled. How the numbers of neighbours are packed is chosen once, by slices of 32
+ * nodes (residual_pack.cu). With 16 neighbours the third pass moves 120 bytes a node where these are near, less than a product
+ * by a matrix with numbers of 32 bits, and that, not its arithmetic, is what it takes.
  *
  * Of a row with 16 neighbours the sums would be nine tenths of what moves. So rows wait until there are some, and one pass
  * adds them all, each to each sum, in their order. */
+#include "cpu/field/residual_learn.h"
 #include "cpu/field/residual_refit.h"
-#include "gpu/field/residual_kernels.h"
+#include "gpu/field/residual_link.cuh"
 
 #include <cuda_runtime_api.h>
 
-#ifndef HK_THREADS
 #define HK_THREADS 128u
-#endif
-#ifndef HK_GATHER
+#define HK_BLOCKS 8 /* of a processor, for the passes that read of neighbours: 64 registers a thread */
 #define HK_GATHER 8 /* records of neighbours that are loaded at once */
-#endif
-#ifndef HK_SUM_THREADS
+#define HK_HOT_THREADS 1024u
 #define HK_SUM_THREADS 64u
-#endif
+#define HK_AHEAD 3           /* rows of sums that are on their way */
 #define HK_REFIT_THREADS 32u /* so that their numbers with 16 neighbours fit into 48 KB */
-#define ALL 0xffffffffu      /* lanes */
 
 static __global__ void __launch_bounds__(HK_THREADS)
     standardise(const __grid_constant__ struct hk_residual_resident t, const double *x)
@@ -35,138 +34,187 @@ static __global__ void __launch_bounds__(HK_THREADS)
     *t.out = 0;
 }
 
+/* --- neighbours -------------------------------------------------------------------------------------------------------- */
+
+/* Writes a record of node i, also among those that many look at. */
+template <class RECORD>
+static __device__ __forceinline__ void residual_put(const struct hk_residual_resident &t, const struct hk_residual_slice &slice,
+                                                    uint32_t i, RECORD *records, const RECORD &record)
+{
+  records[i] = record;
+  if (slice.hot >> (i % HK_RESIDUAL_LANES) & 1)
+    records[residual_place(t, i)] = record;
+}
+
+/* Neighbour k of a slice with BITS each; word: of the node. */
+template <int BITS> static __device__ __forceinline__ int32_t residual_link(const uint32_t *word, int k)
+{
+  if (BITS == 8)
+    return (int8_t)(word[k / 4] >> 8 * (k % 4));
+  if (BITS == 16)
+    return (int16_t)(word[k / 2] >> 16 * (k % 2));
+  const int w = k / 4 * 3 + k % 4 - (k % 4 > 0);
+  const uint32_t both = k % 4 == 0   ? word[w]
+                        : k % 4 == 3 ? word[w] >> 8
+                                     : __funnelshift_r(word[w], word[w + 1], 32 - 8 * (k % 4));
+  return (int32_t)(both & 0xffffff);
+}
+
+/* Calls take(k, record, none) for each neighbour k of node i, whose first words are there. Many records are loaded at once.
+ * none: there is no neighbour k, and the record is one of any node. hot: the block's copy; NULL: it has none. */
+template <int Q, int BITS, class TAKE>
+static __device__ __forceinline__ void residual_each_of(const struct hk_residual_resident &t, uint32_t i,
+                                                        uint32_t (&word)[WORDS(Q)], const float2 *records, const float2 *hot,
+                                                        TAKE take)
+{
+  const uint32_t q = t.of.rule.neighbours;
+#pragma unroll
+  for (int w = Q / 4; w < Q * BITS / 32 && w < WORDS(Q); w++)
+    word[w] = __ldcs(&t.link[hk_residual_at(WORDS(Q), w, i)]);
+#pragma unroll
+  for (int begin = 0; begin < Q; begin += HK_GATHER) {
+    float2 from[HK_GATHER];
+    bool none[HK_GATHER];
+#pragma unroll
+    for (int g = 0; g < HK_GATHER; g++) {
+      const int k = begin + g;
+      if (k >= Q)
+        break;
+      if (BITS == 32) {
+        const uint32_t j = (uint32_t)k < q ? __ldcs(&t.of.neighbour[hk_residual_at(q, k, i)]) : HK_RESIDUAL_NONE;
+        none[g] = j == HK_RESIDUAL_NONE;
+        from[g] = __ldg(&records[none[g] ? i : j]);
+      } else if (BITS == 24) {
+        const uint32_t j = (uint32_t)residual_link<BITS>(word, k);
+        none[g] = j == i;
+        from[g] = hot && j >= t.of.room ? hot[j - t.of.room] : __ldg(&records[j]);
+      } else {
+        const int32_t apart = residual_link<BITS>(word, k);
+        none[g] = apart == 0;
+        from[g] = __ldg(records + i + apart);
+      }
+    }
+#pragma unroll
+    for (int g = 0; g < HK_GATHER; g++)
+      if (begin + g < Q)
+        take(begin + g, from[g], none[g]);
+  }
+}
+
+template <int Q, class TAKE>
+static __device__ __forceinline__ void residual_each(const struct hk_residual_resident &t, uint32_t i, uint32_t bits,
+                                                     uint32_t (&word)[WORDS(Q)], const void *of, const float2 *hot, TAKE take)
+{
+  const float2 *records = (const float2 *)of;
+  if (bits == 8)
+    residual_each_of<Q, 8>(t, i, word, records, hot, take);
+  else if (bits == 16)
+    residual_each_of<Q, 16>(t, i, word, records, hot, take);
+  else if (bits == 24)
+    residual_each_of<Q, 24>(t, i, word, records, hot, take);
+  else
+    residual_each_of<Q, 32>(t, i, word, records, hot, take);
+}
+
+/* The words that all forms have, loaded before it is known which one it is. */
+template <int Q>
+static __device__ __forceinline__ void residual_first_words(const struct hk_residual_resident &t, uint32_t i,
+                                                            uint32_t (&word)[WORDS(Q)])
+{
+#pragma unroll
+  for (int w = 0; w < Q / 4; w++)
+    word[w] = __ldcs(&t.link[hk_residual_at(WORDS(Q), w, i)]);
+}
+
+/* Whether a node has a neighbour k, if it is not Q that it has; Q - 3 are there, or 2. */
+template <int Q> static __device__ __forceinline__ bool residual_has(const struct hk_residual_resident &t, int k)
+{
+  return k < (Q > 4 ? Q - 3 : 2) || (uint32_t)k < t.of.rule.neighbours;
+}
+
 static __global__ void __launch_bounds__(HK_THREADS) show(const __grid_constant__ struct hk_residual_resident t)
 {
   const uint32_t i = blockIdx.x * HK_THREADS + threadIdx.x;
-  if (i < t.of.room)
-    hk_residual_show(&t.of, i);
-}
-
-/* --- neighbours -------------------------------------------------------------------------------------------------------- */
-
-static __device__ __forceinline__ uint32_t residual_words(const struct hk_residual_resident &t)
-{
-  return (t.of.rule.neighbours + 1) / 2;
-}
-
-static __global__ void __launch_bounds__(HK_THREADS) residual_pack(const __grid_constant__ struct hk_residual_resident t)
-{
-  const uint32_t i = blockIdx.x * HK_THREADS + threadIdx.x, q = t.of.rule.neighbours;
-  bool near = true, close = true;
   if (i >= t.of.room)
     return;
-  for (uint32_t k = 0; k < q; k++) {
-    const uint32_t j = t.of.neighbour[hk_residual_at(q, k, i)];
-    const int64_t apart = (int64_t)j - (int64_t)i;
-    near &= j == HK_RESIDUAL_NONE || (apart != 0 && apart >= INT16_MIN && apart <= INT16_MAX);
-    close &= j == HK_RESIDUAL_NONE || (apart >= INT8_MIN && apart <= INT8_MAX);
-  }
-  near = __all_sync(ALL, near);
-  const uint32_t bits = near && __all_sync(ALL, close) ? 8 : near ? 16 : 32;
-  if (i % HK_RESIDUAL_LANES == 0)
-    t.slice[i / HK_RESIDUAL_LANES] = { bits, 0 };
-  for (uint32_t w = 0; bits < 32 && w < residual_words(t); w++) {
-    uint32_t word = 0;
-    for (uint32_t of = 0; of < 32 / bits; of++) {
-      const uint32_t k = w * 32 / bits + of, j = k < q ? t.of.neighbour[hk_residual_at(q, k, i)] : HK_RESIDUAL_NONE;
-      word |= (j == HK_RESIDUAL_NONE ? 0 : (j - i) & ((1u << bits) - 1)) << bits * of;
-    }
-    t.offset[hk_residual_at(residual_words(t), w, i)] = word;
-  }
-}
-
-/* The neighbours of node i, of BITS each. */
-template <int Q, int BITS>
-static __device__ __forceinline__ void residual_unpack(const struct hk_residual_resident &t, uint32_t i, uint32_t (&j)[Q])
-{
-  constexpr int EACH = 32 / BITS;
-  uint32_t word[Q / EACH];
-#pragma unroll
-  for (int w = 0; w < Q / EACH; w++)
-    word[w] = (uint32_t)(w * EACH) < t.of.rule.neighbours ? __ldcs(&t.offset[hk_residual_at(residual_words(t), w, i)]) : 0;
-#pragma unroll
-  for (int k = 0; k < Q; k++) {
-    const int32_t apart = (int32_t)(word[k / EACH] << (32 - BITS * (k % EACH + 1))) >> (32 - BITS);
-    j[k] = apart == 0 ? HK_RESIDUAL_NONE : i + (uint32_t)apart;
-  }
-}
-
-/* The neighbours of node i; bits: of its slice. */
-template <int Q>
-static __device__ __forceinline__ void load_neighbours(const struct hk_residual_resident &t, uint32_t i, uint32_t bits,
-                                                       uint32_t (&j)[Q])
-{
-  const uint32_t q = t.of.rule.neighbours;
-  if (bits == 8) {
-    residual_unpack<Q, 8>(t, i, j);
-  } else if (bits == 16) {
-    residual_unpack<Q, 16>(t, i, j);
-  } else {
-#pragma unroll
-    for (int k = 0; k < Q; k++)
-      j[k] = (uint32_t)k < q ? __ldcs(&t.of.neighbour[hk_residual_at(q, k, i)]) : HK_RESIDUAL_NONE;
-  }
+  hk_residual_show(&t.of, i);
+  const struct hk_residual_slice slice = t.slice[i / HK_RESIDUAL_LANES];
+  if (slice.hot >> (i % HK_RESIDUAL_LANES) & 1)
+    t.of.now.seen[residual_place(t, i)] = t.of.now.seen[i];
 }
 
 template <int Q>
-static __global__ void __launch_bounds__(HK_THREADS) predict(const __grid_constant__ struct hk_residual_resident t, double *r)
+static __device__ __forceinline__ void predict_node(const struct hk_residual_resident &t, uint32_t i, double *r,
+                                                    const float2 *hot)
 {
   const struct hk_residual &f = t.of;
-  const uint32_t i = blockIdx.x * HK_THREADS + threadIdx.x;
-  if (i >= f.room)
-    return;
-  const uint32_t bits = t.slice[i / HK_RESIDUAL_LANES].bits;
-  uint32_t j[Q];
+  const uint32_t q = f.rule.neighbours;
+  const struct hk_residual_slice slice = t.slice[i / HK_RESIDUAL_LANES];
+  uint32_t word[WORDS(Q)];
   float w[Q];
+  residual_first_words<Q>(t, i, word);
 #pragma unroll
   for (int k = 0; k < Q; k++)
-    w[k] = (uint32_t)k < f.rule.neighbours ? __ldcs(&f.weight[hk_residual_at(f.rule.neighbours + 1, k, i)]) : 0;
+    w[k] = residual_has<Q>(t, k) ? __ldcs(&f.weight[hk_residual_at(q + 1, k, i)]) : 0;
   const struct hk_residual_seen own = f.now.seen[i];
-  const float level = f.weight[hk_residual_at(f.rule.neighbours + 1, f.rule.neighbours, i)],
-              bound = hk_residual_bound(f.errors[i], f.error[i]);
+  const float level = __ldcs(&f.weight[hk_residual_at(q + 1, q, i)]), error = f.error[i];
   const double spread = f.spread[i];
-  const bool speaks = f.made[i] && hk_residual_there(&own);
-  struct hk_residual_view v = hk_residual_begin(&own);
-  load_neighbours<Q>(t, i, bits, j);
-#pragma unroll
-  for (int begin = 0; begin < Q; begin += HK_GATHER) {
-    float2 from[HK_GATHER]; /* struct hk_residual_seen in one load */
-#pragma unroll
-    for (int k = 0; k < HK_GATHER; k++)
-      if (begin + k < Q && j[begin + k] != HK_RESIDUAL_NONE)
-        from[k] = __ldg((const float2 *)&f.now.seen[j[begin + k]]);
-#pragma unroll
-    for (int k = 0; k < HK_GATHER; k++)
-      if (begin + k < Q && j[begin + k] != HK_RESIDUAL_NONE) {
-        const struct hk_residual_seen seen = { from[k].x, __float_as_uint(from[k].y) };
-        hk_residual_look(&v, &own, &seen, w[begin + k], (uint32_t)(begin + k));
-      }
+  float bound = error;
+  bool made = true;
+  if (!slice.settled) {
+    const uint32_t errors = f.errors[i];
+    made = f.made[i];
+    bound = hk_residual_bound(errors, error);
+    if (__all_sync(ALL, made && errors >= HK_RESIDUAL_SETTLE) && i % HK_RESIDUAL_LANES == 0)
+      t.slice[i / HK_RESIDUAL_LANES].settled = 1;
   }
+  struct hk_residual_view v = hk_residual_begin(&own);
+  residual_each<Q>(t, i, slice.bits, word, f.now.seen, hot, [&](int k, const float2 &from, bool) {
+    const struct hk_residual_seen seen = { from.x, __float_as_uint(from.y) };
+    hk_residual_look(&v, &seen, w[k], (uint32_t)k);
+  });
   const struct hk_residual_verdict out =
-      speaks ? hk_residual_judge(&f, &own, &v, level, spread, bound) : hk_residual_silence(&own);
-  f.now.guess[i] = out.guess;
-  f.now.lesson[i] = out.lesson;
+      made && hk_residual_there(&own) ? hk_residual_judge(&f, &own, &v, level, spread, bound) : hk_residual_silence(&own);
+  residual_put(t, slice, i, f.now.lesson, out.lesson);
   r[i] = out.r;
+}
+
+template <int Q>
+static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
+    predict(const __grid_constant__ struct hk_residual_resident t, double *r)
+{
+  const uint32_t i = blockIdx.x * HK_THREADS + threadIdx.x;
+  if (i < t.of.room)
+    predict_node<Q>(t, i, r, NULL);
+}
+
+/* The same where many look at few: blocks that stay, as many as there are processors, each with a copy of the records of these
+ * few. */
+template <int Q>
+static __global__ void __launch_bounds__(HK_HOT_THREADS, 1)
+    predict_hot(const __grid_constant__ struct hk_residual_resident t, double *r)
+{
+  extern __shared__ float2 hot[];
+  const float2 *from = (const float2 *)&t.of.now.seen[t.of.room];
+  for (uint32_t k = threadIdx.x; k < t.n_hot; k += HK_HOT_THREADS)
+    hot[k] = from[k];
+  __syncthreads();
+  for (uint32_t i = blockIdx.x * HK_HOT_THREADS + threadIdx.x; i < t.of.room; i += gridDim.x * HK_HOT_THREADS)
+    predict_node<Q>(t, i, r, hot);
 }
 
 /* --- learning ---------------------------------------------------------------------------------------------------------- */
 
 /* Counts the rows with a value of each neighbour; there: one bit for each neighbour. All lanes call it. */
-template <int Q>
-static __device__ __forceinline__ void ripen(const struct hk_residual_resident &t, uint32_t i, const uint32_t (&j)[Q],
-                                             uint32_t there)
+static __device__ void ripen(const struct hk_residual_resident &t, uint32_t i, uint32_t there)
 {
   const uint32_t q = t.of.rule.neighbours;
-  uint32_t ripe[Q];
   bool all = true;
-#pragma unroll
-  for (int k = 0; k < Q; k++)
-    ripe[k] = (uint32_t)k < q ? t.of.ripe[hk_residual_at(q, k, i)] : HK_RESIDUAL_SETTLE;
-#pragma unroll
-  for (int k = 0; k < Q; k++) {
-    all &= ripe[k] >= HK_RESIDUAL_SETTLE || j[k] == HK_RESIDUAL_NONE;
-    if ((there >> k & 1) && ripe[k] < HK_RESIDUAL_SETTLE)
-      t.of.ripe[hk_residual_at(q, k, i)] = ripe[k] + 1;
+  for (uint32_t k = 0; k < q; k++) {
+    const uint32_t ripe = t.of.ripe[hk_residual_at(q, k, i)];
+    all &= ripe >= HK_RESIDUAL_SETTLE || t.of.neighbour[hk_residual_at(q, k, i)] == HK_RESIDUAL_NONE;
+    if ((there >> k & 1) && ripe < HK_RESIDUAL_SETTLE)
+      t.of.ripe[hk_residual_at(q, k, i)] = ripe + 1;
   }
   if (__all_sync(ALL, all) && i % HK_RESIDUAL_LANES == 0)
     t.slice[i / HK_RESIDUAL_LANES].ripe = 1;
@@ -179,43 +227,45 @@ static __device__ __forceinline__ float *heard_at(const struct hk_residual_resid
   return &t.heard[(size_t)row * numbers * t.of.room + hk_residual_at(numbers, k, i)];
 }
 
-template <int Q> static __global__ void __launch_bounds__(HK_THREADS) learn(const __grid_constant__ struct hk_residual_resident t)
+template <int Q>
+static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS) learn(const __grid_constant__ struct hk_residual_resident t)
 {
   const struct hk_residual &f = t.of;
   const uint32_t i = blockIdx.x * HK_THREADS + threadIdx.x, q = f.rule.neighbours;
   if (i >= f.room)
     return;
+  const uint32_t before = t.waiting > 0 ? t.learns[i] : 0;
   const struct hk_residual_slice slice = t.slice[i / HK_RESIDUAL_LANES];
-  const float own = f.now.z[i];
-  struct hk_residual_use use = { false, false, own };
-  uint32_t j[Q], there = 0, wild = 0;
+  uint32_t word[WORDS(Q)], there = 0, wild = 0;
+  residual_first_words<Q>(t, i, word);
+  const struct hk_residual_lesson own = f.now.lesson[i];
+  const struct hk_residual_means means = hk_residual_means_of(&f, i);
+  const struct hk_residual_count count = hk_residual_count_of(&f, i);
+  struct hk_residual_use use = { false, false, 0 };
   float u[Q];
-  load_neighbours<Q>(t, i, slice.bits, j);
-  f.last[i] = f.now.seen[i].h;
-#pragma unroll
-  for (int k = 0; k < Q; k++) {
-    const float2 from = j[k] == HK_RESIDUAL_NONE ? make_float2(0, 0) : __ldg((const float2 *)&f.now.lesson[j[k]]);
-    const uint32_t kind = __float_as_uint(from.y);
-    u[k] = from.x;
+  residual_each<Q>(t, i, slice.bits, word, f.now.lesson, NULL, [&](int k, const float2 &from, bool none) {
+    const uint32_t kind = none ? 0 : __float_as_uint(from.y);
+    u[k] = none ? 0 : from.x;
     there |= (kind & HK_RESIDUAL_THERE) << k;
-    wild |= kind & HK_RESIDUAL_WILD;
-  }
-  if (own == own)
-    use = hk_residual_use_of(&f, i, wild != 0);
+    wild |= kind;
+  });
+  if ((own.guess & HK_RESIDUAL_THERE) || f.made[i])
+    f.last[i] = own.h;
+  if (own.guess & HK_RESIDUAL_THERE)
+    use = hk_residual_use_of(&f, i, &means, &own, (wild & HK_RESIDUAL_WILD) != 0);
   if (use.out)
     atomicAdd(t.out, 1u);
   if (!slice.ripe)
-    ripen<Q>(t, i, j, use.learns ? there : 0);
-  const uint32_t before = t.waiting > 0 ? t.learns[i] : 0;
+    ripen(t, i, use.learns ? there : 0);
   t.learns[i] = before | (uint32_t)use.learns << t.waiting;
   if (!use.learns)
     return;
 #pragma unroll
   for (int k = 0; k < Q; k++)
-    if ((uint32_t)k < q)
+    if (residual_has<Q>(t, k))
       __stcs(heard_at(t, t.waiting, (uint32_t)k, i), u[k]);
   __stcs(heard_at(t, t.waiting, q, i), use.z);
-  hk_residual_count_row(&f, i);
+  hk_residual_count_row(&f, i, &count);
 }
 
 /* Row a of the sums of a node: a + 1 of G, and one of b. */
@@ -246,7 +296,7 @@ template <int Q> struct hk_residual_heard {
   float u[HK_RESIDUAL_WAITING][Q + 2][HK_SUM_THREADS]; /* u of the neighbours, from number q on 1, and z' */
 };
 
-/* hk_residual_add for each of the waiting rows, with the loads of the next row of sums begun before this one is stored. */
+/* hk_residual_add for each of the waiting rows, with the loads of the next rows of sums begun before one is stored. */
 template <int Q>
 static __global__ void __launch_bounds__(HK_SUM_THREADS) sum(const __grid_constant__ struct hk_residual_resident t)
 {
@@ -257,8 +307,10 @@ static __global__ void __launch_bounds__(HK_SUM_THREADS) sum(const __grid_consta
   if (i >= f.room)
     return;
   const uint32_t learns = t.learns[i];
-  double sums[2][Q + 2];
-  load_sums<Q>(f, i, 0, sums[0]);
+  double sums[HK_AHEAD + 1][Q + 2];
+#pragma unroll
+  for (int a = 0; a < HK_AHEAD; a++)
+    load_sums<Q>(f, i, a, sums[a]);
   for (uint32_t row = 0; row < t.waiting; row++) {
 #pragma unroll
     for (int k = 0; k <= Q; k++)
@@ -269,8 +321,8 @@ static __global__ void __launch_bounds__(HK_SUM_THREADS) sum(const __grid_consta
     return;
 #pragma unroll
   for (int a = 0; a <= Q; a++) {
-    if (a < Q)
-      load_sums<Q>(f, i, a + 1, sums[(a + 1) & 1]);
+    if (a + HK_AHEAD <= Q)
+      load_sums<Q>(f, i, a + HK_AHEAD, sums[(a + HK_AHEAD) % (HK_AHEAD + 1)]);
     if ((uint32_t)a > q)
       continue;
     for (uint32_t row = 0; row < t.waiting; row++) {
@@ -280,10 +332,10 @@ static __global__ void __launch_bounds__(HK_SUM_THREADS) sum(const __grid_consta
 #pragma unroll
       for (int b = 0; b <= Q; b++)
         if (b <= a)
-          sums[a & 1][b] = hk_residual_sum(&f, sums[a & 1][b], u, heard->u[row][b][me]);
-      sums[a & 1][Q + 1] = hk_residual_sum(&f, sums[a & 1][Q + 1], u, heard->u[row][Q + 1][me]);
+          sums[a % (HK_AHEAD + 1)][b] = hk_residual_sum(&f, sums[a % (HK_AHEAD + 1)][b], u, heard->u[row][b][me]);
+      sums[a % (HK_AHEAD + 1)][Q + 1] = hk_residual_sum(&f, sums[a % (HK_AHEAD + 1)][Q + 1], u, heard->u[row][Q + 1][me]);
     }
-    store_sums<Q>(f, i, a, sums[a & 1]);
+    store_sums<Q>(f, i, a, sums[a % (HK_AHEAD + 1)]);
   }
 }
 
@@ -300,6 +352,8 @@ static __global__ void __launch_bounds__(HK_REFIT_THREADS) refit(const __grid_co
   double sums[2][Q + 2];
   load_sums<Q>(f, i, 0, sums[0]);
   const uint32_t ones = hk_residual_ripe_ones(&f, i), n_ripe = hk_residual_ripe_count(&f, ones);
+  if (n_ripe < 2)
+    t.slice[i / HK_RESIDUAL_LANES].settled = 0;
   if (!hk_residual_is_due(&f, i, n_ripe))
     return;
 #pragma unroll
@@ -320,17 +374,6 @@ static __global__ void __launch_bounds__(HK_REFIT_THREADS) refit(const __grid_co
 
 /* --- launch ------------------------------------------------------------------------------------------------------------ */
 
-static uint32_t blocks_of(const struct hk_residual_resident *t, uint32_t threads)
-{
-  return (t->of.room + threads - 1) / threads;
-}
-
-extern "C" int hk_residual_launch_pack(const struct hk_residual_resident *t, const double *, double *, struct CUstream_st *stream)
-{
-  residual_pack<<<blocks_of(t, HK_THREADS), HK_THREADS, 0, stream>>>(*t);
-  return (int)cudaGetLastError();
-}
-
 extern "C" int hk_residual_launch_standardise(const struct hk_residual_resident *t, const double *x, double *,
                                               struct CUstream_st *stream)
 {
@@ -344,19 +387,33 @@ extern "C" int hk_residual_launch_show(const struct hk_residual_resident *t, con
   return (int)cudaGetLastError();
 }
 
+template <int Q> static int launch_predict(const struct hk_residual_resident *t, double *r, struct CUstream_st *stream)
+{
+  const int bytes = (int)(t->n_hot * sizeof(float2));
+  int device, processors;
+  if (t->n_hot == 0) {
+    predict<Q><<<blocks_of(t, HK_THREADS), HK_THREADS, 0, stream>>>(*t, r);
+    return (int)cudaGetLastError();
+  }
+  cudaError_t failed = cudaGetDevice(&device);
+  if (!failed)
+    failed = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  if (!failed)
+    failed = cudaFuncSetAttribute(predict_hot<Q>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (failed)
+    return (int)failed;
+  predict_hot<Q><<<(uint32_t)processors, HK_HOT_THREADS, bytes, stream>>>(*t, r);
+  return (int)cudaGetLastError();
+}
+
 extern "C" int hk_residual_launch_predict(const struct hk_residual_resident *t, const double *, double *r,
                                           struct CUstream_st *stream)
 {
-  const uint32_t q = t->of.rule.neighbours, blocks = blocks_of(t, HK_THREADS);
-  if (q <= 4)
-    predict<4><<<blocks, HK_THREADS, 0, stream>>>(*t, r);
-  else if (q <= 8)
-    predict<8><<<blocks, HK_THREADS, 0, stream>>>(*t, r);
-  else if (q <= 12)
-    predict<12><<<blocks, HK_THREADS, 0, stream>>>(*t, r);
-  else
-    predict<16><<<blocks, HK_THREADS, 0, stream>>>(*t, r);
-  return (int)cudaGetLastError();
+  const uint32_t q = t->of.rule.neighbours;
+  return q <= 4    ? launch_predict<4>(t, r, stream)
+         : q <= 8  ? launch_predict<8>(t, r, stream)
+         : q <= 12 ? launch_predict<12>(t, r, stream)
+                   : launch_predict<16>(t, r, stream);
 }
 
 extern "C" int hk_residual_launch_learn(const struct hk_residual_resident *t, const double *, double *,

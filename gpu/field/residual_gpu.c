@@ -29,9 +29,10 @@ static uint64_t aligned(uint64_t bytes)
   return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static uint64_t column_bytes(const struct hk_residual_column *c, uint32_t room)
+/* Those of a row have room for the nodes that many look at behind them. */
+static uint64_t column_bytes(const struct hk_residual_column *c, uint32_t number, uint32_t room)
 {
-  return aligned((uint64_t)c->bytes * c->numbers * room);
+  return aligned((uint64_t)c->bytes * c->numbers * (room + (number < HK_RESIDUAL_STATE ? 0 : HK_RESIDUAL_HOT)));
 }
 
 /* Places memory of the device in order. NULL: it is only counted. */
@@ -51,11 +52,12 @@ static uint64_t residual_gpu_place_own(struct hk_residual_gpu *g, const struct h
   uint64_t at = 0;
   g->x = (double *)(void *)residual_gpu_place(memory, &at, room * sizeof *g->x);
   g->r = (double *)(void *)residual_gpu_place(memory, &at, room * sizeof *g->r);
-  t->offset = (uint32_t *)(void *)residual_gpu_place(memory, &at, (q + 1) / 2 * room * sizeof *t->offset);
+  t->link = (uint32_t *)(void *)residual_gpu_place(memory, &at, (q + 3) / 4 * 3 * room * sizeof *t->link);
   t->slice = (struct hk_residual_slice *)(void *)residual_gpu_place(memory, &at, room / HK_RESIDUAL_LANES * sizeof *t->slice);
   t->heard = (float *)(void *)residual_gpu_place(memory, &at, HK_RESIDUAL_WAITING * (q + 1) * room * sizeof *t->heard);
   t->learns = (uint32_t *)(void *)residual_gpu_place(memory, &at, room * sizeof *t->learns);
   t->out = (uint32_t *)(void *)residual_gpu_place(memory, &at, sizeof *t->out);
+  t->census = (uint32_t *)(void *)residual_gpu_place(memory, &at, HK_RESIDUAL_CENSUS * sizeof *t->census);
   return at;
 }
 
@@ -65,7 +67,7 @@ uint64_t hk_residual_gpu_bytes(const struct hk_residual_rule *rule, uint32_t roo
   uint64_t bytes = residual_gpu_place_own(&(struct hk_residual_gpu){ .memory = NULL }, rule, room, NULL);
   hk_residual_columns(rule, column);
   for (uint32_t c = 0; c < HK_RESIDUAL_COLUMNS; c++)
-    bytes += column_bytes(&column[c], room);
+    bytes += column_bytes(&column[c], c, room);
   return bytes;
 }
 
@@ -75,7 +77,7 @@ static void residual_gpu_lay_out(struct hk_residual_gpu *g)
   char *at = g->memory + residual_gpu_place_own(g, &f->rule, f->room, g->memory);
   for (uint32_t c = 0; c < HK_RESIDUAL_COLUMNS; c++) {
     hk_residual_set(f, &g->column[c], at);
-    at += column_bytes(&g->column[c], f->room);
+    at += column_bytes(&g->column[c], c, f->room);
   }
 }
 
@@ -182,12 +184,29 @@ static int copy(struct hk_residual_gpu *g, const struct hk_residual *host, bool 
   return status;
 }
 
+#define OFTEN 16u /* blocks keep the nodes that many look at where these are at least one neighbour in so many */
+
+/* Packs the neighbours. */
+static int residual_gpu_pack(struct hk_residual_gpu *g)
+{
+  struct hk_residual_resident *t = &g->field;
+  uint32_t census[HK_RESIDUAL_CENSUS];
+  int status = hk_desk_wait(&g->desk, hk_residual_launch_pack(t, NULL, NULL, g->desk.stream));
+  if (status == 0)
+    status = hk_desk_down(&g->desk, census, t->census, sizeof census);
+  if (status != 0)
+    return status;
+  const uint64_t often = census[HK_RESIDUAL_HOT_STEPS + 1];
+  t->n_hot = often * OFTEN >= (uint64_t)t->of.room * t->of.rule.neighbours ? census[HK_RESIDUAL_HOT_STEPS] : 0;
+  return 0;
+}
+
 int hk_residual_gpu_write(struct hk_residual_gpu *g, const struct hk_residual *host)
 {
   const int status = copy(g, host, true);
   g->field.of.rows = host->rows;
   g->field.waiting = 0;
-  return status != 0 ? status : hk_desk_wait(&g->desk, hk_residual_launch_pack(&g->field, NULL, NULL, g->desk.stream));
+  return status != 0 ? status : residual_gpu_pack(g);
 }
 
 int hk_residual_gpu_read(struct hk_residual_gpu *g, struct hk_residual *host)

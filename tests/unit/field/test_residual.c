@@ -1,5 +1,6 @@
 /* The graph residual against its definition in double, the order in which nodes are taken, blame, and what must not matter. */
 #include "cpu/field/residual.h"
+#include "cpu/field/residual_learn.h"
 #include "cpu/field/residual_refit.h"
 #include "tests/unit/support/noise.h"
 
