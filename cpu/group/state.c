@@ -1,5 +1,6 @@
 /* The state of a group: see group.h. Rows are written from the oldest to the newest, independent of their places in the rings;
  * everything that is read is checked before use. */
+#include "cpu/group/state.h"
 #include "cpu/group/group_internal.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* hankel ack, hankel maintenance: operators' requests to the daemon. */
+#include "daemon/cli/commands.h"
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/tls_options.h"

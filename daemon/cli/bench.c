@@ -6,6 +6,7 @@
 #include "cpu/sst/kernels.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/bench_plan.h"
+#include "daemon/cli/commands.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/load.h"
 #include "daemon/cli/machine_peak.h"

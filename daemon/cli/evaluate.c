@@ -4,6 +4,7 @@
 #include "cpu/detectors.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/calibrate.h"
+#include "daemon/cli/commands.h"
 #include "daemon/cli/field_compare.h"
 #include "daemon/cli/field_trial.h"
 #include "daemon/cli/format.h"

@@ -4,6 +4,7 @@
  * daemon must confirm that it has taken over every point; otherwise the exit code is 1. When the connection breaks, the
  * library reconnects; feed reports points that may be lost, and exits with 1. With --feed none can be: unacknowledged points
  * are sent again, and points that the daemon has from an earlier run of the command are left out. */
+#include "daemon/cli/commands.h"
 #include "daemon/cli/csv_input.h"
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/host.h"

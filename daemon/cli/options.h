@@ -13,18 +13,6 @@ enum hk_exit { HK_EXIT_DONE = 0, HK_EXIT_FAILED = 1, HK_EXIT_USAGE = 2, HK_EXIT_
 /* What hk_option_next returns besides an option's `val`. */
 enum hk_option { HK_OPTION_END = -1, HK_OPTION_WRONG = -2, HK_OPTION_HELP = 'h' };
 
-int hk_command_feed(int argc, char **argv);
-int hk_command_tail(int argc, char **argv);
-int hk_command_replay(int argc, char **argv);
-int hk_command_status(int argc, char **argv);
-int hk_command_reload(int argc, char **argv);
-int hk_command_ack(int argc, char **argv);
-int hk_command_maintenance(int argc, char **argv);
-int hk_command_token(int argc, char **argv);
-int hk_command_state(int argc, char **argv);
-int hk_command_bench(int argc, char **argv);
-int hk_command_evaluate(int argc, char **argv);
-
 /* Next option, as getopt_long with long options only (and -h, and -c where there is --config, whose val is c). HK_OPTION_WRONG: a
  * message was printed. */
 int hk_option_next(int argc, char **argv, const struct option *options);

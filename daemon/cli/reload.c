@@ -1,4 +1,5 @@
 /* hankel reload: makes the daemon read its configuration again, and prints the outcome. */
+#include "daemon/cli/commands.h"
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/tls_options.h"

@@ -7,6 +7,7 @@
 #include "cpu/provisional/provisional.h"
 #include "cpu/rules/segments.h"
 #include "daemon/cli/backend_option.h"
+#include "daemon/cli/commands.h"
 #include "daemon/cli/csv_input.h"
 #include "daemon/cli/fielded.h"
 #include "daemon/cli/format.h"

@@ -2,14 +2,17 @@
  *
  * inspect prints what each file contains; verify reads everything and names damage. Neither changes anything, and both may be
  * used while the daemon runs. */
-#include "cpu/rules/state.h"
+#include "cpu/group/state.h"
 #include "cpu/field/state.h"
 #include "cpu/group/group.h"
+#include "cpu/rules/state.h"
 #include "daemon/base/limits.h"
 #include "daemon/base/timestamp.h"
+#include "daemon/cli/commands.h"
 #include "daemon/cli/options.h"
 #include "daemon/durable/event_log.h"
 #include "daemon/durable/journal.h"
+#include "daemon/durable/journal_quarantine.h"
 #include "daemon/durable/journal_read.h"
 #include "daemon/durable/marks.h"
 #include "daemon/durable/snapshot_read.h"

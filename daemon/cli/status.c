@@ -1,5 +1,6 @@
 /* hankel status: five lines for operators, and the daemon's counters, as JSON or as a table. The table shows everything that
  * the daemon reports: a section for each object, and a line for each number, or one line if all are 0. */
+#include "daemon/cli/commands.h"
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/options.h"

@@ -3,6 +3,7 @@
  * When the connection breaks the library connects again and subscribes again, behind the last event that was shown; after
  * HK_LINK_PATIENCE without a daemon the command gives up with exit code 1, or never. SIGINT ends it with 0, once what was begun
  * is printed whole; a second one kills. */
+#include "daemon/cli/commands.h"
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/options.h"

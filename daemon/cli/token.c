@@ -1,5 +1,6 @@
 /* hankel token: makes a token for the daemon's token file. The token itself goes to standard output and nowhere else; the line
  * for the file holds its hash, and goes to the file (--add) or, to be copied there, to standard error. */
+#include "daemon/cli/commands.h"
 #include "daemon/cli/options.h"
 #include "daemon/config/listener_rules.h"
 #include "daemon/config/tokens.h"

@@ -90,10 +90,7 @@ int hk_journal_note_end(struct hk_journal *journal);
 void hk_journal_pause(struct hk_journal *journal);
 /* Continues with the disk, in a new segment. Returns the position from which on the journal is complete. Thread: any. */
 uint64_t hk_journal_resume(struct hk_journal *journal);
-/* Ends a journal at a damaged place without losing bytes: later segments are renamed STEM-NUMBER.damaged, the damaged one is
- * copied to such a file, and then cut at `at`. These files are neither read nor removed. After a failure, or a crash, call it
- * again. */
-#define HK_JOURNAL_ASIDE "damaged"
-int hk_journal_set_aside(const struct hk_journal_place *place, uint64_t number, uint64_t at);
+
+#define HK_JOURNAL_ASIDE "damaged" /* suffix of segments that are set aside (journal_quarantine.h) */
 
 #endif

@@ -1,5 +1,6 @@
 /* Sets damaged files of a journal aside. The steps are ordered so that after a crash between any two the damage is found
  * again, and completed steps are recognised: later segments are renamed first, the cut comes last. */
+#include "daemon/durable/journal_quarantine.h"
 #include "daemon/durable/journal.h"
 #include "daemon/durable/journal_format.h"
 

@@ -3,6 +3,7 @@
 
 #include "daemon/base/address.h"
 #include "daemon/intake/line_cache.h"
+#include "proto/line/split.h"
 
 #include <errno.h>
 #include <stdlib.h>

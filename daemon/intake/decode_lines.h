@@ -9,6 +9,7 @@
 
 #include "daemon/intake/intake.h"
 #include "proto/line/line.h"
+#include "proto/line/split.h"
 
 #include <sys/socket.h>
 

@@ -5,6 +5,7 @@
 #include "daemon/net/connection.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
+#include "proto/line/split.h"
 
 #include <errno.h>
 #include <string.h>

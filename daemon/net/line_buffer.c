@@ -1,4 +1,6 @@
 #include "daemon/net/line_buffer.h"
+#include "proto/line/line_quick.h"
+#include "proto/line/split.h"
 
 #include <errno.h>
 #include <stdlib.h>

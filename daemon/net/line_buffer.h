@@ -6,6 +6,7 @@
 #define HK_LINE_BUFFER_H
 
 #include "proto/line/line.h"
+#include "proto/line/split.h"
 
 #include <stddef.h>
 

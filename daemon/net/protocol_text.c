@@ -5,6 +5,7 @@
 #include "daemon/net/admission.h"
 #include "daemon/net/connection.h"
 #include "daemon/net/loop.h"
+#include "proto/line/split.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,6 +7,8 @@
 #include "daemon/net/connection.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
+#include "proto/line/line_quick.h"
+#include "proto/line/split.h"
 #include "proto/wire/columns.h"
 #include "proto/wire/message.h"
 

@@ -4,6 +4,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/publish/encode_results.h"
+#include "daemon/publish/view_select.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -98,13 +98,6 @@ bool hk_view_matches(const struct hk_view *view, struct hk_string name);
 /* Calls `each` for every view. */
 void hk_views_each(struct hk_views *views, void (*each)(void *arg, struct hk_view *view), void *arg);
 
-/* Calls `chosen` for each view that wants something of the batch; its arguments are valid until it returns. dropped: the batch
- * has no scores, and all points are chosen whose results the view might have wanted. Returns 0, or -ENOMEM: something was
- * dropped. */
-int hk_views_choose(struct hk_views *views, const struct hk_batch *batch, bool dropped,
-                    void (*chosen)(void *arg, struct hk_view *view, const struct hk_choice *results,
-                                   const struct hk_choice *events),
-                    void *arg);
 /* Checks some unchecked sensors of views, for a short time. Called after each batch. */
 void hk_views_tend(struct hk_views *views);
 

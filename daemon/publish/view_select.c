@@ -1,5 +1,6 @@
 /* Selects the results of a batch that views want. Scores are compared block by block, without branches; the rest is work for
  * each match. */
+#include "daemon/publish/view_select.h"
 #include "daemon/base/grow.h"
 #include "daemon/publish/view_internal.h"
 

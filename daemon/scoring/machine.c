@@ -1,5 +1,6 @@
 /* Rows of groups and of fields, under one name: see machine.h. */
 #include "daemon/scoring/machine.h"
+#include "cpu/group/state.h"
 #include "daemon/sensors/slot_binding.h"
 #include "proto/wire/message.h"
 

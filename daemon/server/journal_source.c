@@ -1,4 +1,5 @@
 #include "daemon/server/journal_source.h"
+#include "daemon/durable/journal_quarantine.h"
 #include "daemon/durable/journal_read.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
  *
  * Failure modes: out of memory is told with figures; of what else CUDA says the caller makes a status. */
 #include "gpu/backend/batch.h"
+#include "gpu/backend/batch_kernels.h"
 
 #include <cuda_runtime_api.h>
 #include <errno.h>

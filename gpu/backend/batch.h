@@ -10,6 +10,7 @@
 #ifndef HK_CUDA_BATCH_H
 #define HK_CUDA_BATCH_H
 
+#include "gpu/backend/batch_kernels.h"
 #include "gpu/backend/kernel_choice.h"
 #include "gpu/backend/records.h"
 
@@ -99,10 +100,6 @@ int hk_cuda_batches_images(struct hk_cuda_batches *r, uint64_t bytes, char *erro
 /* Sends added and removed sensors to the device, and allocates memory for all tasks. Returns 0; -ENOMEM with a message: nothing
  * is lost, but no batch can be launched now; or another negative errno with a message. */
 int hk_cuda_batches_ready(struct hk_cuda_batches *r, char *error, size_t size);
-
-/* Puts a batch on the streams; there must be room for it, and hk_cuda_batches_ready must have been called. Returns 0 or a
- * cudaError_t: then parts of the batch may be on the streams. */
-int hk_cuda_batches_launch(struct hk_cuda_batches *r, struct hk_cuda_batch_place *place, struct hk_batch *batch, uint64_t number);
 
 /* Waits until the device has finished a batch, at first by busy waiting. Returns 0 or a cudaError_t. Any thread. */
 int hk_cuda_batches_await(const struct hk_cuda_batches *r, const struct hk_cuda_batch_place *place);

@@ -7,6 +7,7 @@
  *
  * Failure modes: if a slot is not bound, or a sensor has too many points, the batch is refused: every chain is taken out of
  * `last` nevertheless, and nothing is scored. */
+#include "gpu/backend/batch_kernels.h"
 #include "gpu/backend/work_sharing.cuh"
 
 #include <cuda_runtime_api.h>

@@ -1,6 +1,7 @@
 /* Collecting and sending commands: see commands.h. Blocks are used in turn; one that the device has not read yet is waited for,
  * which happens only when some hundred thousand sensors are added while one batch is scored. */
 #include "gpu/backend/commands.h"
+#include "gpu/backend/batch_kernels.h"
 
 #include <cuda_runtime_api.h>
 

@@ -8,6 +8,7 @@
  * -EINVAL. A device that never answers is left to itself by close, with all memory that it may still write to. Out of memory is
  * found in open, add and submit, and told with figures. */
 #include "gpu/backend/batch.h"
+#include "gpu/backend/launch.h"
 #include "gpu/cuda.h"
 
 #include <cuda_runtime_api.h>

@@ -1,10 +1,10 @@
-/* The types shared by the host side and the kernels of the CUDA backend: the layout of device memory, and the launchers.
+/* The types shared by the host side and the kernels of the CUDA backend: the layout of device memory.
  *
- * Launchers are asynchronous and return the launch error: 0 or a cudaError_t. The kernels' arithmetic is that of
+ * The kernels' arithmetic is that of
  * cpu/MATHEMATICS.md; the order of each sum depends only on the detector, so a score does not depend on the division of points
  * into batches.
  *
- * A batch on the device:
+ * A batch on the device (batch_kernels.h):
  *
  *   hk_cuda_apply     sensors that came and went since the last batch
  *   hk_cuda_group     points told apart by sensor: a task a sensor, tasks listed by detector; not for few points, which the host
@@ -223,38 +223,6 @@ struct hk_cuda_launch {
   struct hk_cuda_end end;
   struct hk_cuda_small_batch small;
 };
-
-/* Loads the kernels below, so that the first batch does not wait for that. */
-int hk_cuda_road_load(void);
-
-/* Executes n commands, from number `first` on at `memory`. That is pinned, also contains the images, and must remain until the
- * stream has passed this launch. Each slot and each list may be named once. */
-int hk_cuda_apply(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const void *memory, uint32_t first,
-                  uint32_t n);
-
-/* The points in their order in the batch. */
-struct hk_cuda_points {
-  uint32_t *slot;
-  int64_t *time;
-  double *value;
-};
-
-/* Groups n >= 1 points by sensor: fills in work's n_tasks, tasks and order; marks a malformed batch as refused. points: on the
- * device. from: NULL, or pinned columns of the host that the same kernels copy to `points` first: for small batches. */
-int hk_cuda_group(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const struct hk_cuda_work *work,
-                  const struct hk_cuda_points *from, const struct hk_cuda_points *points, uint32_t n);
-
-/* Ends a batch that scores nothing; end->blocks is ignored. */
-int hk_cuda_finish(struct CUstream_st *stream, const struct hk_cuda_work *work, const struct hk_cuda_end *end);
-
-/* Finds sensors that became silent, or are back, among n records of one detector. Notices are written to columns->event; a sensor
- * for which there is no room is unchanged. idle: as in struct hk_batch. */
-int hk_cuda_sweep(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_directory *directory,
-                  void *records, uint32_t n, int64_t idle, const struct hk_cuda_columns *columns);
-
-/* Copies records unchanged to the places of their images, relative to `to`; those of size 0 are omitted. images: pinned memory of
- * the host; to: on the device, or also pinned. */
-int hk_cuda_fetch(struct CUstream_st *stream, const struct hk_image *images, uint32_t n, void *to);
 
 #ifdef __cplusplus
 }

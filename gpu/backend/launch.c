@@ -2,7 +2,9 @@
  * or an export: see batch.h.
  *
  * Failure modes: a cudaError_t, of which the caller makes a status; a part of the batch may be on the device then. */
+#include "gpu/backend/launch.h"
 #include "gpu/backend/batch.h"
+#include "gpu/backend/batch_kernels.h"
 #include "gpu/backend/small_batch.h"
 
 #include <cuda_runtime_api.h>

@@ -4,6 +4,7 @@
  * words. */
 #include "gpu/backend/records.h"
 #include "cpu/backend/state_size.h"
+#include "gpu/backend/batch_kernels.h"
 #include "gpu/backend/record_state.h"
 
 #include <assert.h>

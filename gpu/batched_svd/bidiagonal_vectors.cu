@@ -5,6 +5,7 @@
  * rotate: rows need nothing of each other; a thread carries two down the columns, all sweeps of a group at once.
  * iterate: a warp a matrix. It waits for its own results all the time, so that it takes nothing from what runs next to it. */
 #include "gpu/batched_svd/bidiagonal.h"
+#include "gpu/batched_svd/bidiagonal_vectors.h"
 
 #include <cuda_runtime.h>
 

@@ -8,6 +8,7 @@
  * Failure modes: what CUDA refuses ends the call with -EIO after all that was launched is done. */
 #include "gpu/batched_svd/svd_batch.h"
 #include "gpu/batched_svd/bidiagonal.h"
+#include "gpu/batched_svd/bidiagonal_vectors.h"
 #include "gpu/cuda_error.h"
 
 #include <cuda_runtime_api.h>

@@ -2,6 +2,7 @@
 #include "proto/client/client_connect.h"
 #include "proto/client/client.h"
 #include "proto/client/client_receive.h"
+#include "proto/client/client_token.h"
 
 #include <errno.h>
 #include <netinet/in.h>

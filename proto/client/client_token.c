@@ -1,4 +1,5 @@
 /* libhankel: reads the token, and decides where it may be sent. See client_tls.h. */
+#include "proto/client/client_token.h"
 #include "proto/client/client_tls.h"
 
 #include "proto/wire/secret_file.h"

@@ -4,6 +4,7 @@
 #include "proto/line/line.h"
 
 #include "proto/line/number.h"
+#include "proto/line/split.h"
 
 #include <string.h>
 

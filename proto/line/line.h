@@ -1,11 +1,10 @@
 /* InfluxDB line protocol: parses text lines into points. PROTOCOL.md (Line protocol) has the grammar and the naming of
  * sensors.
  *
- *   hk_splitter splits a TCP stream into whole lines; hk_line_parse parses a line into points.
+ *   hk_splitter (split.h) splits a TCP stream into whole lines; hk_line_parse parses a line into points.
  *   hk_splitter_parse does both, fast.
  *
- * A bad line gives an error with its byte and reason, and does not affect the next line. Memory: the splitter holds at most
- * one line of max_line bytes, the parser none. Thread: that of the object's owner. */
+ * A bad line gives an error with its byte and reason, and does not affect the next line. Allocates no memory. Thread: any. */
 #ifndef HK_LINE_H
 #define HK_LINE_H
 
@@ -48,12 +47,6 @@ struct hk_line {
 /* Parses a line without its LF; ignores a CR at the end. A blank line or a comment gives n = 0 and no error. */
 void hk_line_parse(struct hk_line *l, const char *text, size_t length);
 
-/* Parses the line at text, up to the next LF, which it finds on the way, if the line is ordinary. Returns the line's bytes
- * including the LF, or 0: not ordinary, perhaps invalid; hk_line_parse must parse it, and *l is undefined. text must contain
- * an LF, followed by HK_LINE_BEHIND readable bytes of any value. */
-#define HK_LINE_BEHIND 64
-size_t hk_line_quick(struct hk_line *l, const char *text);
-
 /* Whether text[0..length-1] is a boolean; sets its value, 1 or 0. */
 bool hk_line_boolean(const char *text, size_t length, double *value);
 
@@ -65,38 +58,9 @@ const char *hk_line_name(const struct hk_line *l, uint32_t i, char buffer[HK_NAM
 const char *hk_line_join(const char *key, uint32_t key_length, const char *field, uint32_t field_length, char buffer[HK_NAME_MAX],
                          uint32_t *length);
 
-/* Splits a stream into lines. Zero-initialise, then set max_line. */
-struct hk_splitter {
-  uint32_t max_line; /* bytes, without LF */
-  bool skipping;     /* inside a line that is too long */
-  uint64_t line;     /* number of the last line returned or dropped, from 1 */
-  char *held;        /* start of a line whose end has not arrived; NULL: none */
-  size_t n_held, capacity;
-};
-
-enum hk_splitter_status {
-  HK_LINE_NONE = 0,     /* all data is used; more is needed */
-  HK_LINE_WHOLE = 1,    /* *line is the next line, without LF; valid until the next call */
-  HK_LINE_TOO_LONG = 2, /* a line was too long (reported once; its rest is skipped); *line is its first max_line bytes */
-  HK_LINE_MEMORY = 3,   /* no memory to hold a part of a line: treated as too long */
-};
-
-/* Returns the next line of the held bytes and data[*used..size-1]; advances *used. Call until HK_LINE_NONE. */
-int hk_splitter_next(struct hk_splitter *s, const char *data, size_t size, size_t *used, const char **line, size_t *length);
-
-/* As hk_splitter_next, and parses the line into *l; fast if it is ordinary. For a line that is too long, sets l->http only.
- * Overwrites data[size]; HK_LINE_BEHIND bytes after it must be readable. Pointers in *l are valid until the next call after
- * which *used == size. */
-int hk_splitter_parse(struct hk_splitter *s, struct hk_line *l, char *data, size_t size, size_t *used);
-
-/* Whether a line with this status is the first line of an HTTP request, `METHOD TARGET HTTP/1.1`, which no protocol here
- * allows: a web page can make its browser send such a request to any port, followed by lines of the page's choice. For a line
- * that was too long, its start is checked. */
+/* Whether a line with this status (enum hk_splitter_status) is the first line of an HTTP request, `METHOD TARGET HTTP/1.1`, which
+ * no protocol here allows: a web page can make its browser send such a request to any port, followed by lines of the page's
+ * choice. For a line that was too long, its start is checked. */
 bool hk_line_http(const char *line, size_t length, int status);
-
-/* The stream has ended: returns the last line if it had no LF. Returns HK_LINE_WHOLE or HK_LINE_NONE. */
-int hk_splitter_end(struct hk_splitter *s, const char **line, size_t *length);
-
-void hk_splitter_free(struct hk_splitter *s); /* may be used again afterwards */
 
 #endif

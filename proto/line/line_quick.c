@@ -3,6 +3,7 @@
  * The delimiters in 64 bytes are found at once and kept as bits; the parser then moves from one to the next. Numbers are read
  * eight digits at a time. Everything unusual, including errors, is left to hk_line_parse: this file has no error messages, and
  * accepts only what hk_line_parse would parse with the same result. */
+#include "proto/line/line_quick.h"
 #include "proto/line/digits.h"
 #include "proto/line/line.h"
 #include "proto/line/number.h"

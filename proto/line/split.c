@@ -1,5 +1,7 @@
 /* Splits a stream of bytes into lines. See line.h. */
+#include "proto/line/split.h"
 #include "proto/line/line.h"
+#include "proto/line/line_quick.h"
 
 #include <stdlib.h>
 #include <string.h>

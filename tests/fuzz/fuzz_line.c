@@ -2,6 +2,8 @@
  * come out must not depend on it, what the parser makes of each must keep its promises, and the quick reader must agree with it.
  */
 #include "proto/line/line.h"
+#include "proto/line/line_quick.h"
+#include "proto/line/split.h"
 #include "tests/unit/support/line_same.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
  * those. It is read to its end or refused with words, and so is each state in it; a state that is taken is written again as it
  * was, and so are the rows of a machine, which go on. */
 #include "cpu/group/group.h"
+#include "cpu/group/state.h"
 #include "cpu/rules/state.h"
 #include "daemon/durable/snapshot_format.h"
 #include "daemon/durable/snapshot_read.h"

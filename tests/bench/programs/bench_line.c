@@ -11,6 +11,8 @@
 #include "daemon/net/loop.h"
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/slots.h"
+#include "proto/line/line_quick.h"
+#include "proto/line/split.h"
 #include "tests/bench/programs/bench.h"
 
 #include <stdio.h>

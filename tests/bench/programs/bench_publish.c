@@ -4,6 +4,7 @@
  * subscribers under 0: nothing is sent. */
 #include "daemon/publish/encode_results.h"
 #include "daemon/publish/publisher.h"
+#include "daemon/publish/view_select.h"
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/register.h"
 #include "daemon/sensors/slots.h"

@@ -1,5 +1,6 @@
 /* Journals: records that are read back after any cut and any flipped byte, and when segments are missing. */
 #include "daemon/durable/journal.h"
+#include "daemon/durable/journal_quarantine.h"
 #include "daemon/durable/journal_read.h"
 #include "daemon/durable/journal_segments.h"
 #include "tests/unit/support/journal.h"

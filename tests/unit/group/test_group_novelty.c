@@ -1,5 +1,6 @@
 /* The novelty of a group: S compared with a plain recomputation of its definition, the begin and end of alerts, values that must
  * not matter, states, keys. */
+#include "cpu/group/state.h"
 #include "tests/unit/support/group.h"
 
 #include <errno.h>

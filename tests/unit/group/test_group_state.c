@@ -1,4 +1,5 @@
 /* States of groups: a group continues from its state without a difference, and invalid states are refused. */
+#include "cpu/group/state.h"
 #include "tests/unit/support/group.h"
 
 #include <errno.h>

@@ -4,6 +4,8 @@
 #include "daemon/intake/line_cache.h"
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/slots.h"
+#include "proto/line/line_quick.h"
+#include "proto/line/split.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* Reads line protocol from standard input and prints the parsed form of each line, for line_oracle.py: "!" for an error,
  * otherwise the time (or "-"), the number of strings, and for each point its name in hexadecimal and its value. */
 #include "proto/line/line.h"
+#include "proto/line/split.h"
 
 #include <inttypes.h>
 #include <stdio.h>

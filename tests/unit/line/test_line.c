@@ -1,5 +1,7 @@
 /* Line protocol: the grammar as a table, faults with their byte, and the splitter at every cut. */
 #include "proto/line/line.h"
+#include "proto/line/line_quick.h"
+#include "proto/line/split.h"
 #include "tests/unit/support/line_same.h"
 
 #include <inttypes.h>

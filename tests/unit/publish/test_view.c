@@ -3,6 +3,7 @@
 #include "daemon/base/glob.h"
 #include "daemon/publish/view.h"
 #include "daemon/publish/view_internal.h"
+#include "daemon/publish/view_select.h"
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/register.h"
 #include "daemon/sensors/slots.h"

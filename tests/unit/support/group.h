@@ -3,6 +3,7 @@
 #define HK_TESTS_GROUP_H
 
 #include "cpu/group/group.h"
+#include "cpu/group/state.h"
 #include "tests/unit/support/noise.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #define HK_TESTS_LINE_SAME_H
 
 #include "proto/line/line.h"
+#include "proto/line/line_quick.h"
 
 #include <stdlib.h>
 #include <string.h>
