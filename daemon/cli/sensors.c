@@ -21,8 +21,8 @@
 static const char help_text[] =
     "usage: hankel sensors [OPTION...] [GLOB]\n\n"
     "Lists sensors whose names match GLOB (* is any run of characters, ? one; default: all): state, last value,\n"
-    "last score, threshold, and time of the last point; of a cluster over RabbitMQ those of all machines. Exits with\n"
-    "3 if one of these is away. States:\n\n"
+    "last score, threshold, and time of the last point; of a cluster over RabbitMQ those of all machines. Exits\n"
+    "with 3 if one of these is away. States:\n\n"
     "  alert     has a standing alert: see hankel top, hankel tail --events\n"
     "  ok        is scored\n"
     "  warming   has too few points for its first score; N/M: N of M points\n"

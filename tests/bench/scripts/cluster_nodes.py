@@ -154,9 +154,9 @@ class Rig:
                 'confirmed': sum(x.get('cluster', {}).get('points', 0) for x in g)}
 
     def behind(self):
-        """Points that a gateway has taken and no scorer has dealt with."""
+        """Points that a gateway has taken and no scorer has dealt with. Late ones are second copies: a gateway that lost the broker publishes again."""
         look = self.look()
-        return look['in'] - look['scored'] - look['unscored'] - look['late']
+        return look['in'] - look['scored'] - look['unscored']
 
     def groups(self):
         return {'broker': [b.process.pid for b in self.brokers], 'gateway': [d.process.pid for d in self.gateways if d not in self.scorers], 'scorer': [d.process.pid for d in self.scorers]}
