@@ -21,7 +21,7 @@ def verifier(folder, rule):
     where = os.path.join(folder, rule or 'whole')
     os.mkdir(where)
     subprocess.run(['spin', *([f'-D{rule}'] if rule else []), '-a', MODEL], cwd=where, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(['cc', '-O1', '-w', '-DNFAIR=3', '-o', 'pan', 'pan.c'], cwd=where, check=True)
+    subprocess.run(['cc', '-O0', '-w', '-DNFAIR=3', '-o', 'pan', 'pan.c'], cwd=where, check=True)
     return where
 
 

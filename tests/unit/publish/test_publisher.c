@@ -27,7 +27,7 @@ enum { SENSORS = 4000, POINTS = 70000, SUBSCRIBERS = 6, QUEUE = 4 << 20 };
 #ifdef HK_SANITIZED
 enum { ROUNDS = 40, ROUNDS_SLOW = 60 };
 #else
-enum { ROUNDS = 150, ROUNDS_SLOW = 300 };
+enum { ROUNDS = 60, ROUNDS_SLOW = 100 };
 #endif
 
 /* Nanoseconds after which the test gives up waiting: even a starved program takes less. */
