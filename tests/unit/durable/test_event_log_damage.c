@@ -73,7 +73,8 @@ static void test_cuts(void **state)
   tear_down(&p);
 }
 
-/* All of them take long, with a sanitizer half a minute: that gets a bit of each byte, another one each time, and others two or three. */
+/* All of them take long, with a sanitizer half a minute: that gets a bit of each byte, another one each time, and others two or
+ * three. */
 #ifdef HK_SANITIZED
 #define NEXT_FLIP 9
 #else
