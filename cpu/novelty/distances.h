@@ -62,19 +62,19 @@ HK_INLINE hk_real hk_novelty_row_distance(const struct hk_novelty_view *v, const
   return sum;
 }
 
-/* Updates the lag at a place with a point, and returns its variance. */
+/* Updates the lag at a place with a point, and returns its variance: at least HK_NOVELTY_FORGET times what it was, also as it is
+ * rounded. */
 HK_INLINE hk_real hk_novelty_lag_take(const struct hk_novelty_view *v, uint32_t place, hk_real off)
 {
   const hk_real keep = HK_NOVELTY_FORGET, weight = (hk_real)(1 - (double)HK_NOVELTY_FORGET);
-  v->square[place] = keep * v->square[place] + weight * off * off;
-  v->mean[place] = keep * v->mean[place] + weight * off;
-  const hk_real variance = v->square[place] - v->mean[place] * v->mean[place];
-  return variance > 0 ? variance : 0;
+  const hk_real away = off - v->mean[place], part = weight * away;
+  v->mean[place] += part;
+  return v->variance[place] = keep * (v->variance[place] + part * away);
 }
 
 HK_INLINE void hk_novelty_lags_reset(const struct hk_novelty_view *v)
 {
-  memset(v->square, 0, hk_novelty_lags(v->detector) * sizeof *v->square);
+  memset(v->variance, 0, hk_novelty_lags(v->detector) * sizeof *v->variance);
   memset(v->mean, 0, hk_novelty_lags(v->detector) * sizeof *v->mean);
 }
 

@@ -66,7 +66,8 @@ struct hk_novelty {
   uint32_t phase;                                      /* points since the last row was kept, 0..HK_NOVELTY_ROW_EVERY - 1 */
   uint32_t rows, row;                                  /* number of admitted, resident rows, and the place of the next */
   uint32_t pending;                                    /* place of the oldest pending row */
-  uint32_t unused[3];                                  /* padding to a multiple of 16 bytes */
+  uint32_t nearest;                                    /* CUDA: place of a lag that had the least variance lately; a hint */
+  uint32_t unused[2];                                  /* padding to a multiple of 16 bytes */
   uint32_t seen[HK_NOVELTY_CHANNELS];                  /* number of distances of each channel, saturating */
   struct hk_novelty_tail tail[HK_NOVELTY_CHANNELS][2]; /* two lists: the blocks of the second begin half a block later */
 };
@@ -76,8 +77,8 @@ struct hk_novelty_view {
   const struct hk_detector *detector;
   hk_real *row[HK_NOVELTY_MEANS];     /* columns of rows, hk_novelty_rows_room each, aligned to four numbers */
   hk_real *pending[HK_NOVELTY_MEANS]; /* HK_NOVELTY_PENDING each */
-  hk_real *square, *mean; /* D and M of each lag, hk_novelty_lags each; that of lag l stands at place hk_novelty_lag_max - l, so
-                             that places and samples run the same way */
+  hk_real *variance, *mean; /* V and M of each lag, hk_novelty_lags each; that of lag l stands at place hk_novelty_lag_max - l, so
+                               that places and samples run the same way */
 };
 
 /* A point of a run. In: its numbers; out: its distances. */
@@ -170,7 +171,7 @@ HK_INLINE struct hk_novelty_view hk_novelty_view(void *memory, const struct hk_d
     v.row[k] = at;
   for (int k = 0; k < HK_NOVELTY_MEANS; k++, at += hk_novelty_column(HK_NOVELTY_PENDING))
     v.pending[k] = at;
-  v.square = at;
+  v.variance = at;
   v.mean = at + hk_novelty_column(hk_novelty_lags(d));
   return v;
 }

@@ -7,8 +7,9 @@
  *   points, age, phase u32; seen of each channel u32
  *   tails, value, context, shape, two each: n, blocks, length u32, most f32, then n f32, the largest first
  *   rows u32; rows, the oldest first: each mean after the other, f32; then the pending rows, HK_NOVELTY_PENDING
- *   lags u32: the number of lags with points, from the shortest on; D of each f32, then M of each
- *   last value - reference f64, quantum f64: missing in states from before there was a severity; then the quantum begins anew */
+ *   lags u32: the number of lags with points, from the shortest on; V of each f32, then M of each
+ *   last value - reference f64, quantum f64: missing in states from before there was a severity; then the quantum begins anew
+ *   form u32, 1: missing in older states; then the mean square of each lag stands in place of V */
 #ifndef HK_NOVELTY_STATE_H
 #define HK_NOVELTY_STATE_H
 
@@ -17,7 +18,8 @@
 
 #include <errno.h>
 
-#define HK_NOVELTY_STATE_STEPS 16 /* bytes after the lags */
+#define HK_NOVELTY_STATE_STEPS 16 /* bytes of last value and quantum, */
+#define HK_NOVELTY_STATE_FORM 4   /* and of the form */
 #define HK_NOVELTY_STATE_FIXED (24 * HK_NOVELTY_FEATURES + 12 + 4 * HK_NOVELTY_CHANNELS + 8)
 
 /* Number of lags with points. */
@@ -30,7 +32,8 @@ HK_INLINE uint32_t hk_novelty_lags_begun(const struct hk_detector *d, uint32_t c
 HK_INLINE size_t hk_novelty_state_size(uint32_t tops, uint32_t rows, uint32_t lags)
 {
   return HK_NOVELTY_STATE_FIXED + 2 * HK_NOVELTY_CHANNELS * 16 + 4 * (size_t)tops +
-         4 * HK_NOVELTY_MEANS * ((size_t)rows + HK_NOVELTY_PENDING) + 8 * (size_t)lags + HK_NOVELTY_STATE_STEPS;
+         4 * HK_NOVELTY_MEANS * ((size_t)rows + HK_NOVELTY_PENDING) + 8 * (size_t)lags + HK_NOVELTY_STATE_STEPS +
+         HK_NOVELTY_STATE_FORM;
 }
 
 HK_INLINE size_t hk_novelty_state_most(const struct hk_detector *d)
@@ -99,10 +102,11 @@ HK_INLINE int64_t hk_novelty_export(const struct hk_window *window, const struct
       at = hk_novelty_put(at, hk_novelty_row_waiting(v, (uint32_t)k, i));
   at = hk_state_put(at, &lags, 4);
   for (uint32_t i = 0; i < lags; i++)
-    at = hk_novelty_put(at, v->square[all - 1 - i]);
+    at = hk_novelty_put(at, v->variance[all - 1 - i]);
   for (uint32_t i = 0; i < lags; i++)
     at = hk_novelty_put(at, v->mean[all - 1 - i]);
-  at = hk_state_put(hk_state_put(at, &s->last, 8), &s->quantum, 8);
+  const uint32_t form = 1;
+  at = hk_state_put(hk_state_put(hk_state_put(at, &s->last, 8), &s->quantum, 8), &form, 4);
   hk_state_seal(state, at);
   return (int64_t)bytes;
 }
@@ -151,17 +155,30 @@ HK_INLINE const uint8_t *hk_novelty_get_numbers(const uint8_t *at, const uint8_t
   return hk_state_take(at, &s->rows, 4);
 }
 
-/* Reads the numbers after the lags; if there are none, as in older states, the steps are learned from the next point on. */
-HK_INLINE bool hk_novelty_get_steps(const uint8_t *at, const uint8_t *end, struct hk_novelty *s)
+/* Reads the numbers after the lags; if there are none, as in older states, the steps are learned from the next point on. form: 0
+ * in states that have none. */
+HK_INLINE bool hk_novelty_get_steps(const uint8_t *at, const uint8_t *end, struct hk_novelty *s, uint32_t *form)
 {
   s->last = s->feature[0];
   s->quantum = 0;
+  *form = 0;
   if (at == end)
     return true;
-  if (end - at != HK_NOVELTY_STATE_STEPS)
+  if (end - at != HK_NOVELTY_STATE_STEPS && end - at != HK_NOVELTY_STATE_STEPS + HK_NOVELTY_STATE_FORM)
     return false;
-  (void)hk_state_take(hk_state_take(at, &s->last, 8), &s->quantum, 8);
-  return isfinite(s->last) && s->quantum >= 0 && isfinite(s->quantum);
+  at = hk_state_take(hk_state_take(at, &s->last, 8), &s->quantum, 8);
+  if (at < end)
+    (void)hk_state_take(at, form, 4);
+  return isfinite(s->last) && s->quantum >= 0 && isfinite(s->quantum) && (at == end || *form == 1);
+}
+
+/* Makes V of lags of which the mean square was stored. */
+HK_INLINE void hk_novelty_lags_convert(const struct hk_novelty_view *v)
+{
+  for (uint32_t i = 0; i < hk_novelty_lags(v->detector); i++) {
+    const hk_real variance = v->variance[i] - v->mean[i] * v->mean[i];
+    v->variance[i] = variance > 0 ? variance : 0;
+  }
 }
 
 /* As import_. ring: room for hk_detector_span(d) float32, receives the samples, oldest first. After an error the sensor is
@@ -187,15 +204,16 @@ HK_INLINE int hk_novelty_import(struct hk_window *window, struct hk_alert *alert
     return -EINVAL;
   const uint8_t *const rows = at;
   at += 4 * HK_NOVELTY_MEANS * ((size_t)s.rows + HK_NOVELTY_PENDING);
-  uint32_t lags;
+  uint32_t lags, form;
   const uint8_t *const numbers = hk_state_take(at, &lags, 4);
   if (lags != hk_novelty_lags_begun(d, w.count) || end - numbers < 8 * (ptrdiff_t)lags ||
-      !hk_novelty_get_steps(numbers + 8 * (size_t)lags, end, &s))
+      !hk_novelty_get_steps(numbers + 8 * (size_t)lags, end, &s, &form))
     return -EINVAL;
   for (at = rows; at < numbers + 8 * (size_t)lags; at += 4) {
     float number;
     (void)hk_state_take(at, &number, sizeof number);
-    if (!isfinite(number) && at + 4 != numbers)
+    const bool variance = form == 1 && at >= numbers && at < numbers + 4 * (size_t)lags;
+    if ((!isfinite(number) && at + 4 != numbers) || (variance && number < 0))
       return -EINVAL;
   }
   s.row = s.rows > 0 ? s.rows % hk_novelty_rows_room(d) : 0;
@@ -209,9 +227,11 @@ HK_INLINE int hk_novelty_import(struct hk_window *window, struct hk_alert *alert
   at = numbers;
   hk_novelty_lags_reset(v);
   for (uint32_t i = 0; i < lags; i++)
-    at = hk_novelty_get(at, &v->square[all - 1 - i]);
+    at = hk_novelty_get(at, &v->variance[all - 1 - i]);
   for (uint32_t i = 0; i < lags; i++)
     at = hk_novelty_get(at, &v->mean[all - 1 - i]);
+  if (form == 0)
+    hk_novelty_lags_convert(v);
   *v->novelty = s;
   *window = w;
   *alert = a;

@@ -1,7 +1,7 @@
 /* The passes of novelty in float32: see distances.h, whose results they give bit for bit. Compiled once for each instruction set,
  * without contraction of products and sums; here lanes are values, rows or lags of one sensor.
  *
- * All points of a run go over a block of what is resident while it is in registers: D and M of a lag are read and written once a
+ * All points of a run go over a block of what is resident while it is in registers: V and M of a lag are read and written once a
  * run, and the values and rows that all of the run's points are compared with are read once. What only some of them are compared
  * with, at either end, is done one by one. */
 #include "cpu/novelty/distances.h"
@@ -155,13 +155,13 @@ ALWAYS_INLINE void lags_block(const struct hk_novelty_view *v, uint32_t place, c
                               bool masked)
 {
   const vec keep_ = every(HK_NOVELTY_FORGET), weight = every((float)(1 - (double)HK_NOVELTY_FORGET));
-  vec square[4], mean[4];
+  vec variance[4], mean[4];
   mask lane;
   for (int l = 0; l < HK_LANES; l++)
     lane[l] = l;
   UNROLL for (int u = 0; u < 4; u++)
   {
-    square[u] = load(v->square + place + u * HK_LANES);
+    variance[u] = load(v->variance + place + u * HK_LANES);
     mean[u] = load(v->mean + place + u * HK_LANES);
   }
   for (uint32_t k = 0; k < n; k++) {
@@ -169,23 +169,20 @@ ALWAYS_INLINE void lags_block(const struct hk_novelty_view *v, uint32_t place, c
     struct found best = found[k];
     UNROLL for (int u = 0; u < 4; u++)
     {
-      const vec off = x - load(line + k + u * HK_LANES), part = weight * off;
+      const vec away = x - load(line + k + u * HK_LANES) - mean[u], part = weight * away;
       const mask at = lane + ((int32_t)place + u * HK_LANES - (mask){ 0 });
-      square[u] = keep_ * square[u] + part * off;
-      mean[u] = keep_ * mean[u] + part;
-      vec variance = square[u] - mean[u] * mean[u];
-      variance = keep(variance > 0, variance);
-      if (masked)
-        variance = pick(at >= first[k] - (mask){ 0 }, variance, every(INFINITY));
-      const mask closer = variance <= best.variance; /* of equal ones the last: the shortest lag */
-      best.variance = pick(closer, variance, best.variance);
+      mean[u] += part;
+      variance[u] = keep_ * (variance[u] + part * away);
+      const vec counted = masked ? pick(at >= first[k] - (mask){ 0 }, variance[u], every(INFINITY)) : variance[u];
+      const mask closer = counted <= best.variance; /* of equal ones the last: the shortest lag */
+      best.variance = pick(closer, counted, best.variance);
       best.place = (mask)pick(closer, (vec)at, (vec)best.place);
     }
     found[k] = best;
   }
   UNROLL for (int u = 0; u < 4; u++)
   {
-    *(loose *)(v->square + place + u * HK_LANES) = square[u];
+    *(loose *)(v->variance + place + u * HK_LANES) = variance[u];
     *(loose *)(v->mean + place + u * HK_LANES) = mean[u];
   }
 }

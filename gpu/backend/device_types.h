@@ -18,6 +18,7 @@
 #include "cpu/limit/limit.h"
 #include "cpu/novelty/novelty.h"
 #include "cpu/shift/shift.h"
+#include "gpu/backend/lag_groups.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,8 +30,8 @@ struct CUstream_st; /* a cudaStream_t points at one; said here so that this head
 #define HK_CUDA_SECTOR 32u /* bytes that memory is read by, also where it is told what will be read */
 
 /* A sensor on the device: this header, then the feedback vector (hk_cuda_padded(w) floats), then the ring (span floats), then the
- * data of a graph, shift, novelty or limit; for these the feedback vector is unused. Initialised by hk_cuda_apply when the sensor
- * is added: all zero except the seed and the slot. */
+ * data of a graph, shift, novelty (and its groups of lags) or limit; for these the feedback vector is unused. Initialised by
+ * hk_cuda_apply when the sensor is added: all zero except the seed and the slot. */
 struct hk_cuda_record {
   struct hk_window window;
   struct hk_alert alert;
@@ -54,11 +55,12 @@ HK_INLINE uint64_t hk_cuda_own_at(const struct hk_detector *d)
 /* Bytes of a graph, shift, novelty or limit, a multiple of 16. */
 HK_INLINE uint64_t hk_cuda_own_bytes(const struct hk_detector *d)
 {
-  const uint64_t bytes = d->algorithm == HK_ALGORITHM_GRAPH     ? hk_graph_bytes(d, sizeof(float))
-                         : d->algorithm == HK_ALGORITHM_SHIFT   ? hk_shift_bytes(d, sizeof(float))
-                         : d->algorithm == HK_ALGORITHM_NOVELTY ? hk_novelty_bytes(d, sizeof(float))
-                         : d->algorithm == HK_ALGORITHM_LIMIT   ? hk_limit_bytes(sizeof(float))
-                                                                : 0;
+  const uint64_t bytes = d->algorithm == HK_ALGORITHM_GRAPH   ? hk_graph_bytes(d, sizeof(float))
+                         : d->algorithm == HK_ALGORITHM_SHIFT ? hk_shift_bytes(d, sizeof(float))
+                         : d->algorithm == HK_ALGORITHM_NOVELTY
+                             ? hk_novelty_bytes(d, sizeof(float)) + hk_lag_groups(d) * sizeof(struct hk_lag_group)
+                         : d->algorithm == HK_ALGORITHM_LIMIT ? hk_limit_bytes(sizeof(float))
+                                                              : 0;
   return (bytes + 15) & ~(uint64_t)15;
 }
 
@@ -91,6 +93,12 @@ HK_INLINE struct hk_shift_view hk_cuda_shift(struct hk_cuda_record *record, cons
 HK_INLINE struct hk_novelty_view hk_cuda_novelty(struct hk_cuda_record *record, const struct hk_detector *d)
 {
   return hk_novelty_view((char *)record + hk_cuda_own_at(d), d);
+}
+
+/* The groups of lags of a novelty, hk_lag_groups(d). */
+HK_INLINE struct hk_lag_group *hk_cuda_lag_groups(struct hk_cuda_record *record, const struct hk_detector *d)
+{
+  return (struct hk_lag_group *)((char *)record + hk_cuda_own_at(d) + hk_novelty_bytes(d, sizeof(float)));
 }
 
 HK_INLINE struct hk_limit_view hk_cuda_limit(struct hk_cuda_record *record, const struct hk_detector *d)

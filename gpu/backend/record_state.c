@@ -58,6 +58,8 @@ size_t hk_cuda_record_export(struct hk_cuda_record *record, const struct hk_dete
   }
   if (d->algorithm == HK_ALGORITHM_NOVELTY) {
     const struct hk_novelty_view v = novelty_of(record, d);
+    if (record->window.started)
+      hk_lag_groups_bring(&v, hk_cuda_lag_groups(record, d), ring, record->window.head);
     return (size_t)hk_novelty_export(&record->window, &record->alert, &v, ring, state, size);
   }
   if (d->algorithm == HK_ALGORITHM_LIMIT) {
@@ -89,7 +91,10 @@ int hk_cuda_record_import(struct hk_cuda_record *record, const struct hk_detecto
   }
   if (d->algorithm == HK_ALGORITHM_NOVELTY) {
     const struct hk_novelty_view v = hk_cuda_novelty(record, d);
-    return hk_novelty_import(&record->window, &record->alert, &v, ring, state, size);
+    const int status = hk_novelty_import(&record->window, &record->alert, &v, ring, state, size);
+    for (uint32_t g = 0; g < hk_lag_groups(d); g++)
+      hk_cuda_lag_groups(record, d)[g] = (struct hk_lag_group){ 0, record->window.head };
+    return status;
   }
   if (d->algorithm == HK_ALGORITHM_LIMIT) {
     const struct hk_limit_view v = hk_cuda_limit(record, d);

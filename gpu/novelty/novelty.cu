@@ -3,8 +3,10 @@
  * The warps of a block take their sensors through the same code at the same time: a multiprocessor's nearest cache of
  * instructions holds one loop of a pass, but not all of them, and warps that stand at different ones wait for instructions most
  * of the time (tests/bench/results/cuda-novelty.txt). In a pass, each lane holds values, rows or lags in registers and goes
- * through the points: D and M of a lag are read and written once for all of them. Only minima are reduced, whose result does not
+ * through the points. Only minima are reduced, whose result does not
  * depend on order, and each lag takes the points one after the other: so the bits are those of cpu/novelty/distances.h. */
+#include <cuda_pipeline_primitives.h>
+
 #include "cpu/novelty/alert.h"
 #include "gpu/backend/kernel.h"
 #include "gpu/backend/tick.cuh"
@@ -185,40 +187,37 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
   struct desk *const desk = (struct desk *)shared + warp;
   struct station *const station = &desk->station;
   hk_share_begin<1>(&desk->tasks, &launch, blockIdx.x * HK_WARPS + warp);
+  bool more = false;
   for (;;) {
-    const bool has = hk_share_next<1, 1>(&desk->tasks, &launch);
-    if (!__syncthreads_or(has))
-      break;
-    if (has)
+    if (!more && (more = hk_share_next<1, 1>(&desk->tasks, &launch)))
       station_begin(station, &desk->tasks);
-    bool more = has;
-    do {
-      uint32_t n = 0;
-      if (more) {
-        run_take(station, &desk->tasks.detector, &launch);
-        n = station->n;
-      }
-      __syncthreads();
-      enum pass pass = PASS_YOUNG;
-      if (n > 0) {
-        pass = pass_of(station);
-        distances_begin(station, pass);
-      }
-      __syncthreads();
-      if (n > 0 && pass == PASS_RUN)
-        run_pass_lags(station);
-      __syncthreads();
-      if (n > 0 && pass == PASS_RUN)
-        run_pass_rows(station);
-      __syncthreads();
-      if (n > 0) {
-        __syncwarp();
-        distances_end(station);
-        rate(station);
-        judge(station, &launch);
-      }
-      more = more && (station->held || station->at < station->task.count);
-    } while (__syncthreads_or(more));
+    if (!__syncthreads_or(more))
+      break;
+    uint32_t n = 0;
+    if (more) {
+      run_take(station, &desk->tasks.detector, &launch);
+      n = station->n;
+    }
+    __syncthreads();
+    enum pass pass = PASS_YOUNG;
+    if (n > 0) {
+      pass = pass_of(station);
+      distances_begin(station, pass);
+    }
+    __syncthreads();
+    if (n > 0)
+      distances_lags(station, pass);
+    __syncthreads();
+    if (n > 0)
+      distances_rows(station, pass);
+    __syncthreads();
+    if (n > 0) {
+      __syncwarp();
+      distances_end(station);
+      rate(station);
+      judge(station, &launch);
+    }
+    more = more && (station->held || station->at < station->task.count);
   }
   hk_share_end(launch);
 }

@@ -4,7 +4,7 @@
 #define HK_NOVELTY_PASSES_CUH
 
 #include "gpu/novelty/lone_pass.cuh"
-#include "gpu/novelty/run_pass.cuh"
+#include "gpu/novelty/run_lags.cuh"
 
 /* The pass for a point of a sensor that is new, or shortly after a hole: in plain form, with a lane for each place. */
 static __device__ __noinline__ void young_pass(struct station *station, struct hk_novelty_point *p)
@@ -39,58 +39,59 @@ static __device__ __noinline__ void young_pass(struct station *station, struct h
     p->lag = lag;
 }
 
-/* The pass with channels = value, of a sensor whose ring is full. */
-static __device__ __noinline__ void value_pass(struct station *station)
-{
-  const float *const ring = hk_global((const float *)hk_cuda_ring(station->task.record, station->view.detector));
-  if (station->n == 1) {
-    least_tell(station->point, HK_NOVELTY_VALUE, lone_old_values(station, ring, station->point->value));
-    return;
-  }
-  run_begin(station);
-  run_old_values(station, ring);
-  for (uint32_t k = 0; k < station->n; k++)
-    least_tell(&station->point[k], HK_NOVELTY_VALUE, *run_least(station, k));
-}
-
-/* What kind of pass a run needs. A later point of a run has at least the past of an earlier one. */
-enum pass { PASS_YOUNG, PASS_VALUE, PASS_LONE, PASS_RUN };
+/* What kind of pass a run needs. A later point of a run has at least the past of an earlier one. With few points the lags are
+ * those that matter; with many all of them, as nearly all would matter, and then their samples are values to be compared with,
+ * too. */
+enum pass { PASS_YOUNG, PASS_VALUES, PASS_LONE, PASS_FEW, PASS_RUN };
 
 static __device__ __forceinline__ enum pass pass_of(const struct station *station)
 {
   const struct hk_detector *d = station->view.detector;
   const struct hk_novelty_point *const p = station->point;
   if (hk_novelty_value_alone(d) && hk_novelty_values(d, p) == hk_novelty_resident(d))
-    return PASS_VALUE;
+    return PASS_VALUES;
   if (!hk_novelty_value_alone(d) && hk_novelty_lags_counted(d, p) == hk_novelty_lags(d))
-    return station->n == 1 ? PASS_LONE : PASS_RUN;
+    return station->n == 1 ? PASS_LONE : station->n <= HK_FEW ? PASS_FEW : PASS_RUN;
   return PASS_YOUNG;
 }
 
-/* Minimum distances of a run's points, by a warp: all of them, but of a long pass only to the values. */
+/* Minimum distances of a run's points, by a warp, in three parts. In the first, all of them of young sensors and lone points, and
+ * those to values. */
 static __device__ __forceinline__ void distances_begin(struct station *station, enum pass pass)
 {
   const struct hk_detector *d = station->view.detector;
   struct hk_novelty_point *const p = station->point;
   if (p->age == 0)
     for (uint32_t i = threadIdx.x % HK_WARP; i < hk_novelty_lags(d); i += HK_WARP)
-      station->view.square[i] = station->view.mean[i] = 0;
+      station->view.variance[i] = station->view.mean[i] = 0;
   __syncwarp();
-  switch (pass) {
-  case PASS_VALUE:
-    value_pass(station);
-    break;
-  case PASS_LONE:
-    lone_pass(station);
-    break;
-  case PASS_RUN:
-    run_pass_values(station);
-    break;
-  case PASS_YOUNG:
+  if (pass == PASS_YOUNG) {
+#pragma unroll 1
     for (uint32_t k = 0; k < station->n; k++)
       young_pass(station, &p[k]);
+    lags_brought(station);
+  } else if (pass == PASS_LONE || (pass == PASS_VALUES && station->n == 1))
+    lone_pass(station, pass == PASS_LONE);
+  else {
+    if (pass == PASS_RUN)
+      lags_groups(station, 0);
+    run_pass_values(station, pass == PASS_RUN);
   }
   __syncwarp();
+}
+
+static __device__ __forceinline__ void distances_lags(struct station *station, enum pass pass)
+{
+  if (pass == PASS_FEW)
+    lags_pass(station);
+  if (pass == PASS_RUN)
+    run_pass_lags(station);
+}
+
+static __device__ __forceinline__ void distances_rows(struct station *station, enum pass pass)
+{
+  if (pass == PASS_FEW || pass == PASS_RUN)
+    run_pass_rows(station);
 }
 
 #endif

@@ -13,26 +13,36 @@
 #define HK_THREADS (HK_WARPS * HK_WARP)
 #define HK_BLOCKS 4 /* blocks of a multiprocessor */
 #define HK_RUN 16u  /* maximum points of a sensor that share a pass; a multiple of four */
+#define HK_FEW 4u   /* of these, up to so many wait for the lags that matter only */
 #define HK_LISTS (2 * HK_NOVELTY_CHANNELS)
-#define HK_CHUNK (4 * HK_WARP) /* samples of the line that a warp has at work */
 
 static_assert(sizeof(struct hk_novelty) % 16 == 0 && sizeof(struct hk_cuda_record) % 16 == 0, "columns begin at 16 bytes");
 
-/* The line: the newest samples, from as many before the run's first point as the longest lag is. Of it the chunk at work and the
- * next are in shared memory. */
-#define HK_LINE (2 * HK_CHUNK)
+/* Samples of a group of lags, which is at least HK_LINE_LEAST. */
+#define HK_LINE_LEAST (HK_LAG_GROUP + HK_WARP)
+#define HK_LINE (HK_LINE_LEAST + HK_LAG_LATE)
+static_assert(HK_LINE_LEAST >= HK_LAG_GROUP + HK_RUN + 3, "the samples of a run");
 
-/* Shared memory of the passes: the line, and for each point what is read of it, and the minima so far. Points are passed four at
- * a time: what is read of four stands together. */
+/* Shared memory of the passes: for each point what is read of it, and the minima so far. Points are passed four at a time: what
+ * is read of four stands together. */
 struct __align__(16) findings
 {
-  float line[HK_LINE];
-  float4 here[HK_RUN];               /* its slow means, then its value */
-  float4 weight[HK_RUN];             /* of the means */
-  float value[HK_RUN];               /* behind the last point stand copies of it, to a multiple of four */
-  float4 least[HK_RUN / 4][HK_WARP]; /* each lane's: distances of values, or squares of those of rows; see least_of_point */
-  int32_t shape[HK_RUN];             /* the warp's: bits of the least variance, */
-  uint32_t place[HK_RUN];            /* and its place */
+  float4 here[HK_RUN];    /* its slow means, then its value */
+  float4 weight[HK_RUN];  /* of the means */
+  float value[HK_RUN];    /* behind the last point stand copies of it, to a multiple of four */
+  uint32_t place[HK_RUN]; /* of the least variance */
+  union {
+    struct {
+      float4 least[HK_RUN / 4][HK_WARP]; /* each lane's: distances of values, or squares of those of rows; see run_least */
+      float samples[2 * HK_LAG_GROUP];   /* of all lags: a group's, and the next one's */
+      int32_t variance[HK_RUN];          /* the warp's: bits of the least */
+    };
+    struct {
+      float line[2][HK_LINE];              /* samples that a group of lags compares points with, and those of the next group */
+      float late[HK_LAG_LATE + HK_RUN];    /* points: those before the run, then the run's, */
+      int32_t shape[HK_LAG_LATE + HK_RUN]; /* and the warp's bits of their least variances, -1 before the run */
+    };
+  };
 };
 
 /* The current sensor, and its run of points. */
@@ -77,13 +87,11 @@ static __device__ __forceinline__ float nearer(float best, float4 x, float value
   return fminf(best, fminf(a, b));
 }
 
-/* CUDA 11 lacks the minima of Hopper's own instructions. */
+/* CUDA 11 lacks the minimum of Hopper's own instructions. */
 #if defined(CUDART_VERSION) && CUDART_VERSION < 12000
 #define HK_LEAST_3(a, b, c) min(min(a, b), c)
-#define HK_LEAST_FROM_0(a, b) max(min(a, b), 0)
 #else
 #define HK_LEAST_3 __vimin3_s32
-#define HK_LEAST_FROM_0 __vimin_s32_relu
 #endif
 
 /* The least of three numbers that are not negative, whose bits have their order. */
@@ -98,10 +106,10 @@ static __device__ __forceinline__ float nearest_of(float best, float a, float b,
   return least_of(best, fminf(fabsf(a), fabsf(b)), fminf(fabsf(c), fabsf(d)));
 }
 
-/* The bits of the least of four variances; where that is negative, 0. */
+/* The bits of the least of four variances. */
 static __device__ __forceinline__ int32_t least_variance(float a, float b, float c, float d)
 {
-  return HK_LEAST_FROM_0(HK_LEAST_3(__float_as_int(a), __float_as_int(b), __float_as_int(c)), __float_as_int(d));
+  return min(HK_LEAST_3(__float_as_int(a), __float_as_int(b), __float_as_int(c)), __float_as_int(d));
 }
 
 /* The places of a ring that points are compared with, relative to a place `origin`. */

@@ -179,6 +179,11 @@ static inline int __ffs(uint32_t x)
   return __builtin_ffs((int)x);
 }
 
+static inline int __ffsll(long long x)
+{
+  return __builtin_ffsll(x);
+}
+
 static inline float rsqrtf(float x)
 {
   return 1 / std::sqrt(x);

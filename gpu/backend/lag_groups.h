@@ -1,0 +1,49 @@
+/* Lags that are brought along late: the CUDA backend's memory of novelty beside that of every backend.
+ *
+ * The variance of a lag falls by a factor of HK_NOVELTY_FORGET a point at most (hk_novelty_lag_take), and only the least of all
+ * counts. So lags of which none can be the least are left as they are, in groups of neighbours, and take the points later, in
+ * sequence: that gives the same numbers. The samples that they need are in the ring.
+ *
+ * Thread: as novelty.h. */
+#ifndef HK_LAG_GROUPS_H
+#define HK_LAG_GROUPS_H
+
+#include "cpu/novelty/distances.h"
+
+#define HK_LAG_GROUP 128u /* lags of a group */
+#define HK_LAG_LATE 64u   /* maximum number of points that a group is behind */
+
+/* A group of lags, from place HK_LAG_GROUP * its number on. All zero in a new sensor. */
+struct hk_lag_group {
+  float least;    /* least of its variances, as far as they were brought along */
+  uint32_t place; /* place in the ring of the next point to bring them along by */
+};
+
+HK_INLINE uint32_t hk_lag_groups(const struct hk_detector *d)
+{
+  return (hk_novelty_lags(d) + HK_LAG_GROUP - 1) / HK_LAG_GROUP;
+}
+
+/* Number of points before the one at place `at` of the ring that a group lacks. */
+HK_INLINE uint32_t hk_lag_group_late(const struct hk_lag_group *group, uint32_t at, uint32_t span)
+{
+  return at >= group->place ? at - group->place : at + span - group->place;
+}
+
+/* Brings all groups along to the point before place `at`. The lags all count. */
+HK_INLINE void hk_lag_groups_bring(const struct hk_novelty_view *v, struct hk_lag_group *group, const hk_real *ring, uint32_t at)
+{
+  const struct hk_detector *d = v->detector;
+  const uint32_t span = hk_detector_span(d), lags = hk_novelty_lags(d), longest = hk_novelty_lag_max(d);
+  for (uint32_t g = 0; g < hk_lag_groups(d); g++) {
+    const uint32_t end = (g + 1) * HK_LAG_GROUP < lags ? (g + 1) * HK_LAG_GROUP : lags;
+    for (uint32_t late = hk_lag_group_late(&group[g], at, span); late > 0; late--)
+      for (uint32_t place = g * HK_LAG_GROUP; place < end; place++)
+        (void)hk_novelty_lag_take(v, place,
+                                  ring[(at + span - late) % span] - ring[(at + 2 * span - late - longest + place) % span]);
+    group[g].place = at;
+    group[g].least = 0;
+  }
+}
+
+#endif
