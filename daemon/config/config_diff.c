@@ -256,8 +256,8 @@ static void compare_incidents(const struct hk_config *running, struct hk_config 
   struct hk_incidents_rule *after = &read->incidents;
   if (before->wanted != after->wanted)
     hk_buffer_print(told, "[incidents] is %s: needs a restart; it stays as it was\n", after->wanted ? "new" : "gone");
-  else if (before->interval != after->interval || before->members != after->members)
-    hk_buffer_print(told, "[incidents]: interval or members is changed: needs a restart; they stay as they were\n");
+  else if (before->interval != after->interval || before->members != after->members || strcmp(before->match, after->match) != 0)
+    hk_buffer_print(told, "[incidents]: match, interval or members is changed: needs a restart; they stay as they were\n");
   if (before->wanted && after->wanted && before->a_day != after->a_day)
     hk_buffer_print(told, "[incidents]: budget = %g/day -> %g/day\n", before->a_day, after->a_day);
   const double a_day = before->wanted && after->wanted ? after->a_day : before->a_day;

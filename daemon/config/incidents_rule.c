@@ -48,15 +48,27 @@ static int set_members(struct hk_incidents_rule *rule, const char *value, char *
   return 0;
 }
 
+static int incidents_rule_set_match(struct hk_incidents_rule *rule, const char *value, char *error, size_t size)
+{
+  if (!value[0] || strlen(value) >= sizeof rule->match) {
+    snprintf(error, size, "match = %.64s: not a glob of 1 to %zu bytes", value, sizeof rule->match - 1);
+    return -EINVAL;
+  }
+  memcpy(rule->match, value, strlen(value) + 1);
+  return 0;
+}
+
 int hk_incidents_key(struct hk_incidents_rule *rule, const char *name, const char *value, char *error, size_t size)
 {
   if (strcmp(name, "interval") == 0)
     return incidents_rule_set_interval(rule, value, error, size);
   if (strcmp(name, "members") == 0)
     return set_members(rule, value, error, size);
+  if (strcmp(name, "match") == 0)
+    return incidents_rule_set_match(rule, value, error, size);
   if (strcmp(name, "budget") != 0) {
-    snprintf(error, size, "no such key of [incidents]: %.64s; there are budget, interval and members", name);
-    hk_suggest_of(name, "budget, interval, members", error, size);
+    snprintf(error, size, "no such key of [incidents]: %.64s; there are match, budget, interval and members", name);
+    hk_suggest_of(name, "match, budget, interval, members", error, size);
   } else if (hk_budget_parse(value, &rule->a_day) == 0)
     return 0;
   else

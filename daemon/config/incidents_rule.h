@@ -10,6 +10,7 @@ struct hk_incidents_rule { /* zero-initialised: there is no such section */
   bool wanted;
   double a_day;     /* messages; 0: all are withheld */
   int64_t interval; /* ns between points of a sensor; 0: not given */
+  char match[513];  /* glob of the sensors of which incidents are made, ends with 0; "": all */
   uint32_t members; /* maximum number of sensors in open incidents; 0: the default */
 };
 

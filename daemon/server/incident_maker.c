@@ -38,6 +38,7 @@ struct merges {
 struct hk_incident_maker {
   struct hk_maker_parts parts;
   double a_day;
+  struct hk_glob *match; /* of the fleet's sensors; NULL: all */
   struct hk_incidents *incidents;
   struct hk_ticks *ticks;
   struct hk_incident_day day;
@@ -157,7 +158,9 @@ int hk_maker_new(struct hk_incident_maker **out, const struct hk_incidents_rule 
   m->cursor.next = hk_eventlog_first(parts->events);
   m->ends = hk_eventlog_shared(parts->events) ? UINT64_MAX : hk_eventlog_last(parts->events);
   m->again = true;
-  int status = hk_incidents_new(&m->incidents, &rules, maker_decided, m);
+  int status = rule->match[0] ? hk_glob_new(&m->match, rule->match, strlen(rule->match)) : 0;
+  if (status == 0)
+    status = hk_incidents_new(&m->incidents, &rules, maker_decided, m);
   if (status == 0)
     status = hk_ticks_new(&m->ticks, m->incidents, joined, m);
   if (status != 0)
@@ -186,6 +189,7 @@ void hk_maker_free(struct hk_incident_maker *m)
   drop_pending(m, UINT64_MAX);
   hk_ticks_free(m->ticks);
   hk_incidents_free(m->incidents);
+  hk_glob_free(m->match);
   hk_feedback_free(&m->feedback);
   free(m->pairs.of);
   free(m->merges.of);
@@ -211,7 +215,7 @@ void hk_maker_learn_distant(struct hk_incident_maker *m, struct hk_string name)
   if (name.length == 0 || name.length > HK_NAME_MAX)
     return;
   hk_registry_read(m->parts.registry);
-  hk_fleet_know(m->incidents, m->parts.registry, name);
+  (void)hk_fleet_know(m->incidents, m->parts.registry, m->match, name);
   hk_registry_read_end(m->parts.registry);
 }
 
@@ -239,8 +243,7 @@ uint64_t hk_maker_learn(struct hk_incident_maker *m, uint32_t shards)
       m->shards |= UINT64_C(1) << slot % shards;
       if (hk_registry_derived(registry, slot)) /* only sensors that are no companions count as scored */
         continue;
-      m->sensors++;
-      hk_fleet_know(m->incidents, registry, hk_registry_name(registry, slot));
+      m->sensors += hk_fleet_know(m->incidents, registry, m->match, hk_registry_name(registry, slot));
     }
     hk_registry_read_end(registry);
   }
@@ -322,9 +325,9 @@ static void maker_take_event(void *arg, const struct hk_logged *l)
   struct hk_incident_maker *m = arg;
   struct hk_fleet_event e;
   m->fresh = true;
-  if (!hk_fleet_event(m->parts.registry, l, &e))
+  if (!hk_fleet_event(m->parts.registry, m->match, l, &e))
     return;
-  hk_fleet_know(m->incidents, m->parts.registry, e.event.name);
+  (void)hk_fleet_know(m->incidents, m->parts.registry, NULL, e.event.name);
   m->newest = e.event.time > m->newest ? e.event.time : m->newest;
   if (hk_ticks_event(m->ticks, &e.event) != 0)
     hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory for an alert; it joins no incident");

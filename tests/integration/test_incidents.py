@@ -249,19 +249,32 @@ class InDaemon(harness.Case):
         self.feed(last)
         self.assertEqual({own for _, own in told(last, 2)}, {True, False})
 
+    def write_flat(self, names, rows):
+        path = os.path.join(self.folder.name, 'flat.csv')
+        with open(path, 'w') as f:
+            f.write('time,' + ','.join(names) + '\n')
+            f.writelines(f'{BEGIN + STEP * k},' + ','.join(f'{v:.3f}' for v in row) + '\n' for k, row in enumerate(rows))
+        return path
+
     def test_machines_of_groups(self):
-        """Sensors whose names are no tree are together by their machine: one incident, which names it."""
+        """Sensors whose names are no tree are together by their machine: one incident, which names it. With `match` there are incidents of these sensors alone."""
         names = [f'{kind}-m{m}' for m in range(8) for kind in ('flow', 'heat', 'load')]
         rng = random.Random(3)
         values = [[rng.gauss(0, 1) + (12 if name.endswith('-m5') and k >= 795 else 0) for name in names] for k in range(800)]
-        self.path = os.path.join(self.folder.name, 'flat.csv')
-        with open(self.path, 'w') as f:
-            f.write('time,' + ','.join(names) + '\n')
-            f.writelines(f'{BEGIN + STEP * k},' + ','.join(f'{v:.3f}' for v in row) + '\n' for k, row in enumerate(values))
+        self.path = self.write_flat(names, values)
         daemon = self.start(more='[group press]\nmatch = *-(*)\ninterval = 5m\n')
         self.feed(daemon)
         line = harness.until(lambda: next((s for s in self.said(daemon) if 'press#m5' in s), None), 'the machine')
         self.assertRegex(line, r' [34] of the [34] sensors of \[press#m5\]; first ')
+        daemon.stop()
+        self.folder = tempfile.TemporaryDirectory()  # another state
+        self.addCleanup(self.folder.cleanup)
+        self.path = self.write_flat(names, values)
+        few = self.start(budget='10/day\nmatch = heat-*')
+        self.feed(few)
+        harness.until(lambda: self.said(few), 'the sensor of the glob')
+        self.assertEqual([s for s in self.said(few) if 'flow-' in s or 'load-' in s or 'sensors' in s], [])
+        self.assertIn('heat-m5: novelty', ' '.join(self.said(few)))
 
     def test_maintenance_teaches_nothing(self):
         keys = '[maintenance always]\nmatch = hall1.m2.*\nfrom = 2023-11-01T00:00:00Z\nduration = 30d\n'
