@@ -84,7 +84,8 @@ static int watch_end(struct hk_rabbitmq *r, uint32_t partition)
 
 int hk_rabbitmq_watched(struct hk_rabbitmq *r, const struct hk_rabbitmq_message *m)
 {
-  char tag[16];
+  char number[16];
+  const char *tag = hk_rabbitmq_tag(m->partition, number);
   struct hk_rabbitmq_followed *f = r->followed ? followed_of(r, m->partition) : NULL;
   int status = hk_rabbitmq_status(r, "", amqp_basic_ack(r->amqp, HK_RABBITMQ_CHANNEL, m->tag, 0));
   if (status != 0 || !f || !f->watches)
@@ -97,7 +98,7 @@ int hk_rabbitmq_watched(struct hk_rabbitmq *r, const struct hk_rabbitmq_message 
     return 0;
   status = watch_end(r, m->partition);
   if (status == 0)
-    status = follow_cancel(r, hk_rabbitmq_tag(m->partition, tag));
+    status = follow_cancel(r, tag);
   f->next = HK_ENGINE_FIRST;
   f->again = UINT64_MAX;
   return status == 0 ? follow_consume(r, m->partition, tag, follow_from(f->next, 0)) : status;
@@ -142,12 +143,13 @@ int hk_rabbitmq_heard(struct hk_rabbitmq *r, const struct hk_rabbitmq_message *m
 
 static int ask_again(struct hk_rabbitmq *r, uint32_t partition)
 {
-  char tag[16];
+  char number[16];
+  const char *tag = hk_rabbitmq_tag(partition, number); /* a word for the logs of events and scores */
   struct hk_rabbitmq_followed *f = followed_of(r, partition);
   const amqp_table_entry_t from = follow_from(f->next, f->asked);
   f->heard = hk_now();
   f->again = is_offset(f->next) ? f->next : 0;
-  const int status = follow_cancel(r, hk_rabbitmq_tag(partition, tag));
+  const int status = follow_cancel(r, tag);
   return status == 0 ? follow_consume(r, partition, tag, from) : status;
 }
 
