@@ -413,6 +413,14 @@ class TestAll(TestLeases):
             self.assertEqual(c.register('s1', 'x1'), [None, None])  # no detector matches them now
         self.feed_lines(d, 'new-1')
 
+    def test_a_silent_cluster(self):
+        """Logs without messages are asked for again every 3 to 4 s, and the broker agrees with each asking: with the second as with the first."""
+        d = self.node()
+        self.shares((d, PARTITIONS))
+        connected = [line for line in d.log if 'connected to broker' in line]
+        time.sleep(10)
+        self.assertEqual([line for line in d.log if 'connected to broker' in line or 'it is tried again' in line], connected)
+
     def feed_lines(self, d, name):
         before = d.status()['points']['unscored']
         with d.connect('line tcp') as s:
