@@ -390,6 +390,28 @@ struct hk_feeds_survey hk_feeds_survey(struct hk_feeds *f)
 
 /* --- restoring ---------------------------------------------------------------------------------------------------------- */
 
+/* A feed of which only a shard's position was read so far. Its record is in the journal of another shard, which is read later: a
+ * kill can come between the writes of the two journals, and the next run writes no record of a feed that it knows. */
+static bool is_nameless(const struct hk_feed *feed)
+{
+  return feed->name.length == 0;
+}
+
+/* Makes the feed of a record. so_far: its nameless form, whose positions it takes over; NULL: none was read. */
+static int feeds_make_again(struct hk_feeds *f, const struct hk_record_feed *record, struct hk_feed *so_far)
+{
+  struct hk_feed *feed = feeds_make(f, record);
+  if (!feed)
+    return -ENOMEM;
+  if (!so_far)
+    return 0;
+  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
+    feed->part[i].committed = feed->part[i].taken = so_far->part[i].committed;
+  feed->used = feed->used < so_far->used ? so_far->used : feed->used;
+  feeds_drop(f, so_far);
+  return 0;
+}
+
 int hk_feeds_restore(struct hk_feeds *f, const struct hk_record_feed *record)
 {
   if (record->number == 0)
@@ -398,14 +420,14 @@ int hk_feeds_restore(struct hk_feeds *f, const struct hk_record_feed *record)
   pthread_rwlock_wrlock(&f->lock);
   struct hk_feed *there = feeds_get(f, record->number), *same = feeds_find(f, record->name);
   f->last = f->last < record->number ? record->number : f->last;
-  if (there) {
+  if (there && !is_nameless(there)) {
     status = there == same ? 0 : -EBADMSG;
     if (status == 0 && there->used < record->used)
       there->used = record->used;
   } else if (!same || same->number < record->number) { /* else it is from before the name was forgotten */
     if (same)
       feeds_drop(f, same);
-    status = feeds_make(f, record) ? 0 : -ENOMEM;
+    status = feeds_make_again(f, record, there);
   }
   pthread_rwlock_unlock(&f->lock);
   return status;
@@ -431,6 +453,10 @@ void hk_feeds_restore_used(struct hk_feeds *f, uint32_t number, int64_t now)
 void hk_feeds_restore_part(struct hk_feeds *f, uint32_t number, uint32_t shard, uint64_t upto)
 {
   struct hk_feed *feed = feeds_get(f, number);
+  if (!feed && number > 0) {
+    f->last = f->last < number ? number : f->last;
+    feed = feeds_make(f, &(struct hk_record_feed){ .number = number, .name = { "", 0 } }); /* no memory: the feed starts over */
+  }
   if (feed && shard < HK_SHARDS_MAX && feed->part[shard].committed < upto)
     feed->part[shard].committed = feed->part[shard].taken = upto;
 }
@@ -458,6 +484,11 @@ void hk_feeds_restored(struct hk_feeds *f, uint32_t of)
 {
   const int64_t now = hk_wall();
   for (uint32_t list = 0; list < LISTS; list++)
-    for (struct hk_feed *feed = f->by_number[list]; feed; feed = feed->next_of_number)
-      feed_restored(feed, of, now);
+    for (struct hk_feed *feed = f->by_number[list], *next; feed; feed = next) {
+      next = feed->next_of_number;
+      if (is_nameless(feed)) /* no file has its record: it is from before it was forgotten */
+        feeds_drop(f, feed);
+      else
+        feed_restored(feed, of, now);
+    }
 }

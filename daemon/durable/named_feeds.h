@@ -151,7 +151,7 @@ int hk_feeds_restore(struct hk_feeds *feeds, const struct hk_record_feed *record
 void hk_feeds_restore_gone(struct hk_feeds *feeds, uint32_t number);
 /* Points of the feed came, at some time up to now. */
 void hk_feeds_restore_used(struct hk_feeds *feeds, uint32_t number, int64_t now);
-/* A former shard had taken the points of the feed up to `upto`. */
+/* A former shard had taken the points of the feed up to `upto`. The feed's record may come later, from another journal. */
 void hk_feeds_restore_part(struct hk_feeds *feeds, uint32_t number, uint32_t shard, uint64_t upto);
 /* After all is restored. of: the former number of shards; if it differs, the minimum of their positions counts as taken and
  * committed by all. */

@@ -139,7 +139,7 @@ class Daemon(Case):
         log = '\n'.join(d.log)
         for e, line in zip(self.found(items), self.said, strict=True):
             self.assertIn(f"a change began at position {e['after']:.6g}, near {e['by']}, at 20", line)
-            self.assertIn(' UTC and travels at 1000 a second, group by ', line)
+            self.assertRegex(line, r' UTC and travels at 1000 a second, group \d\.\d\d times its threshold, ')
             self.assertIn(f"at position {e['after']:.6g}, near {e['by']}, and travels at 1000", log)
 
     def test_goes_on(self):
