@@ -48,8 +48,10 @@ void hk_connection_close(struct hk_connection *c)
   c->state = HK_CLOSED;
   hk_log_peer_gone(c->net->log, &c->quota, c->peer);
   hk_loop_unsubscribe(c->loop, c);
-  if (c->feeding.feed)
+  if (c->feeding.feed) {
+    hk_loop_feeds_no_more(c->loop, c);
     hk_feed_give_up(c->feeding.feed, c->feeding.turn);
+  }
   hk_peer_feed_shut(c->peer_feed);
   hk_source_close(c->source);
   uv_close((uv_handle_t *)&c->tcp, connection_on_close);

@@ -20,7 +20,6 @@ void hk_loop_remove(struct hk_loop *l, struct hk_connection *c)
     l->list.connections = c->links.next;
   if (c->links.next)
     c->links.next->links.previous = c->links.previous;
-  hk_loop_feeds_no_more(l, c);
   if (c->links.parked) {
     struct hk_connection **link = &l->list.parked;
     while (*link != c)
@@ -151,7 +150,7 @@ void hk_loop_feeds(struct hk_loop *l, struct hk_connection *c)
 
 void hk_loop_feeds_no_more(struct hk_loop *l, struct hk_connection *c)
 {
-  for (struct hk_connection **link = &l->list.feeding; c->feeding.feed && *link; link = &(*link)->links.next_feeding)
+  for (struct hk_connection **link = &l->list.feeding; *link; link = &(*link)->links.next_feeding)
     if (*link == c) {
       *link = c->links.next_feeding;
       break;

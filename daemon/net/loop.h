@@ -165,7 +165,7 @@ void hk_loop_tell_events(struct hk_loop *loop);
 bool hk_loop_told(struct hk_loop *loop, struct hk_subscriber *s, uint64_t *event);
 /* Adds a connection with a feed, which gets its committed positions. */
 void hk_loop_feeds(struct hk_loop *loop, struct hk_connection *c);
-/* Removes a connection whose feed has ended. */
+/* Removes it, if it is there. To call before the feed is given up, which may then be forgotten at once. */
 void hk_loop_feeds_no_more(struct hk_loop *loop, struct hk_connection *c);
 
 #endif
