@@ -267,8 +267,8 @@ int hk_command_sensors(int argc, char **argv)
     code = none_matches(h, argv, address, glob, l.count);
   else if (code == 0)
     code = sensors_show(argv, &l, json);
-  if (code == 0)
-    code = sensors_missing(argv, &l);
+  if (sensors_missing(argv, &l) != HK_EXIT_DONE)
+    code = HK_EXIT_WRONG;
   free_list(&l);
   hankel_close(h);
   return hk_finish_output(argv, code);

@@ -107,8 +107,8 @@ export interface HankelEvent {
 export interface Incident {
   type: 'incident';
   /** told: the incident fits into the budget of messages; update: a reported incident is now more severe; withheld: the
-   * incident is over and was never reported. */
-  kind: 'told' | 'update' | 'merged' | 'closed' | 'withheld';
+   * incident is over and was never reported; expected, false, undone: somebody said so of it. */
+  kind: 'told' | 'update' | 'merged' | 'closed' | 'withheld' | 'expected' | 'false' | 'undone';
   id: bigint;
   /** merged: the incident of which it is now part. */
   into: bigint;

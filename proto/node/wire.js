@@ -4,7 +4,7 @@ export const STATES = Object.freeze(['warming', 'ok', 'gap', 'late', 'rejected',
 export const CHANNELS = Object.freeze(['', 'score', 'change', 'shift', 'group', 'novelty', 'limit']);
 export const EVENTS = Object.freeze(['', 'raised', 'corrected', 'cleared', 'stale', 'back', '', 'flapping', 'acknowledged']);
 export const NOVELTIES = Object.freeze(['', 'value', 'context', 'shape']);
-export const INCIDENTS = Object.freeze(['', 'told', 'update', 'merged', 'closed', 'withheld']);
+export const INCIDENTS = Object.freeze(['', 'told', 'update', 'merged', 'closed', 'withheld', 'expected', 'false', 'undone']);
 export const REFUSALS = Object.freeze(['', 'not a valid name', 'the daemon is full', 'no detector matches the name',
   'the daemon makes that series itself', 'this peer has as many sensors as one may have']);
 export const NOW = 0xffffffffffffffffn; // as a position
@@ -83,7 +83,7 @@ export function unframe(bytes) {
 
 // --- payloads ---------------------------------------------------------------------------------------------------------
 
-/** Reads numbers and strings, one after the other. */
+/** Writes numbers and strings, one after the other. */
 class Writer {
   parts = [];
   #number(size, put) {

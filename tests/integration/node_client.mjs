@@ -101,7 +101,7 @@ const came = {
   [TYPE.SCORES]: (payload, f, names) => checkScores(take.scores(payload, names), f),
   [TYPE.EVENTS]: (payload, f, names) => checkEvents(take.events(payload, names), f),
   [TYPE.INCIDENT]: (payload, f) => assert.deepEqual(take.incident(payload), { type: 'incident', id: number(f.id), into: number(f.into), time: number(f.time), since: number(f.since),
-    rank: f.rank, severity: f.severity, count: f.count, kind: ['', 'told', 'update', 'merged', 'closed', 'withheld'][f.kind], told: f.told === 1, text: f.text, about: JSON.parse(f.about),
+    rank: f.rank, severity: f.severity, count: f.count, kind: ['', 'told', 'update', 'merged', 'closed', 'withheld', 'expected', 'false', 'undone'][f.kind], told: f.told === 1, text: f.text, about: JSON.parse(f.about),
     position: number(f.position) }),
   [TYPE.FEED_AT]: (payload, f) => assert.equal(take.points(payload), number(f.points)),
   [TYPE.ACK]: (payload, f) => assert.equal(take.points(payload), number(f.points)),

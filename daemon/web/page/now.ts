@@ -35,7 +35,7 @@ const graver = (a: Level | '', b: Level | ''): Level | '' => (GRAVE.indexOf(a) >
 function about(incident: Incident, alerts: Alert[]): Child[] {
   const i = incident.about;
   if (i.count === 1 && alerts.length) return sentence(alerts[0]);
-  const said = i.what ? `: ${i.what} (UTC)` : ''; // as the daemon worded it, with its times
+  const said = i.what ? `: ${i.what}${i.what.includes(' UTC') ? '' : ' (UTC)'}` : ''; // as the daemon worded it, with its times
   const shows = alerts.filter(a => primary(a.sensor) === i.strongest).sort((a, b) => b.severity - a.severity)[0];
   const first = i.sensors.find(s => s.sensor === i.first) ?? i.sensors[0], when = first?.instant ?? i.since;
   if (i.count === 1) return [link(i.first), `: ${first ? first.channels.join(' and ') : 'alert'}`, ' at ', time(when), ', ', time(when, ago(when)), said];
@@ -45,7 +45,7 @@ function about(incident: Incident, alerts: Alert[]): Child[] {
 }
 
 /** That the budget had no message for it. */
-const withheld = (incident: Incident): Child => (incident.told ? '' : make('span', { class: 'quiet', title: 'The budget of messages went to graver incidents, or its sensors were reported lately' }, ' withheld: not sent to anybody'));
+const withheld = (incident: Incident): Child => (incident.told ? '' : make('span', { class: 'quiet', title: 'No message of this incident was sent: the budget is off or went to graver incidents, or its sensors were reported lately. Receivers of alerts get its alerts.' }, ' withheld by the budget'));
 
 /** The sensors of an incident in the order in which they began. */
 function members(incident: Incident): Child {

@@ -101,7 +101,7 @@ class Event(NamedTuple):
 
 class Incident(NamedTuple):
     """A change of an incident, that is, of alerts of several sensors or algorithms that have one cause."""
-    kind: str  # of INCIDENTS: told (it fits into the budget of messages), update (a reported one is now more severe), merged, closed, withheld (over, never reported)
+    kind: str  # of INCIDENTS: told (it fits into the budget of messages), update (a reported one is now more severe), merged, closed, withheld (over, never reported), expected, false, undone (somebody said so of it)
     id: int
     into: int  # merged: the incident of which it is now part
     time: int  # ns, of the data: when this was decided
