@@ -1,4 +1,4 @@
-"""Who is let in, and what for: TLS, certificates, tokens, their scopes, and reading them again."""
+"""Access control: TLS, certificates, tokens, their scopes, and reloads of these files."""
 import contextlib
 import os
 import signal
@@ -99,7 +99,7 @@ class TestTls(Secured):
         self_signed = (self.other.certificate, self.other.key)
         for name, certificate in (('none', None), ('expired', expired), ('foreign', foreign), ('wrong use', wrong), ('self-signed', self_signed)):
             with self.subTest(name), self.assertRaises((ssl.SSLError, harness.Closed, ConnectionError)):
-                self.client(d, context=self.context(certificate))  # with 1.3 it learns only after its own end is through
+                self.client(d, context=self.context(certificate))  # with TLS 1.3 it learns this only after its own handshake
         until(lambda: sum('certificate' in line and 'refused' in line for line in d.log) >= 4, 'the audit')
         with self.client(d, context=self.context(good)) as c:
             self.assertEqual(c.status()['security']['unauthorized'], 5)
@@ -217,7 +217,7 @@ class TestTokens(Secured):
         return 'good' if kind == FEED_AT else struct.unpack_from('<H', payload)[0]
 
     def test_feeds_have_owners(self):
-        """A peer whose line says feeds= may name only those, and nobody else may name these."""
+        """A peer whose token line has feeds= may name only these feeds, and no other peer may name them."""
         lines = {name: token_line(name, 'feed') for name in ('pump-7', 'pump-8', 'other')}
         owned = [lines[name].strip() + f' feeds={name}/*\n' for name in ('pump-7', 'pump-8')] + [lines['other'], token_line('viewer', 'subscribe')]
         self.write_tokens(owned)
@@ -226,7 +226,7 @@ class TestTokens(Secured):
                                  ('other', 'pump-7/a', FORBIDDEN), ('other', 'gateway', 'good')):
             with self.client(d, token_of(name), tls=False) as c:
                 self.assertEqual(self.feed(c, feed), says, (name, feed))
-                c.ping()  # a name that is another's does not end the connection
+                c.ping()  # naming a feed of another peer does not close the connection
         with self.client(d, token_of('viewer'), tls=False) as c:
             self.assertEqual(c.status()['security']['forbidden'], 3)
         until(lambda: any('feed pump-8/a is not allowed for pump-7' in line for line in d.log), 'the audit')
@@ -237,7 +237,7 @@ class TestTokens(Secured):
                               input='time,a\n1600000000,1\n', capture_output=True, text=True, timeout=harness.WAIT, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn('does not allow a feed of this name', done.stderr)
-        # who loses a feed by a reload is closed, others are not
+        # a reload closes connections that lose a feed, and no others
         with self.client(d, token_of('pump-7'), tls=False) as seven, self.client(d, token_of('other'), tls=False) as other:
             self.assertEqual((self.feed(seven, 'pump-7/a'), self.feed(other, 'gateway')), ('good', 'good'))
             self.write_tokens([owned[0].replace('pump-7/*', 'pump-9/*'), *owned[1:]])
@@ -254,7 +254,7 @@ class TestTokens(Secured):
             self.refused(7, lambda c=c, kind=kind: c.request(kind, bytes(40), WELCOME))
 
     def test_a_last_line_without_an_end(self):
-        """What of a stranger's is no whole line is nobody's: over plain TCP and over TLS, for either kind of listener."""
+        """An incomplete line of an unauthenticated peer is discarded: over plain TCP and over TLS, for either kind of listener."""
         for tls in (False, True):
             d = self.secured(tls=tls)
             for listener, line in (('line tcp', b'stranger value=1,other=2'), ('text tcp', b'events *')):

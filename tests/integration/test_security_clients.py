@@ -18,7 +18,7 @@ import hankeld as hankel  # noqa: E402
 
 
 def own_address():
-    """An address of this machine that is not one of loopback; None where it has none. Nothing is sent."""
+    """An address of this machine other than loopback, None if there is none. Sends nothing."""
     for family, beyond in ((socket.AF_INET, '192.0.2.1'), (socket.AF_INET6, '2001:db8::1')):
         with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as s:
             s.connect((beyond, 9))
@@ -82,7 +82,7 @@ class TestClients(Secured):
         self.assertLess(time.monotonic() - began, harness.WAIT / 2)
 
     def test_tls_forgotten(self):
-        """One failure for each time, so that it takes many of them until the address is refused; then that is said."""
+        """Each attempt counts as one failure, so an address is refused only after many attempts; the error then says so."""
         d = self.secured(keys='threads = 1\nmax_failures = 3\n')
         at, options = f'127.0.0.1:{d.port["binary tcp"]}', ('--ca', self.ca.certificate, '--token-file', self.token_file('all'))
         with self.client(d, token_of('all')) as honest:
@@ -173,7 +173,7 @@ class TestClients(Secured):
         self.assertEqual(caught.exception.code, FORBIDDEN)
 
     def test_no_token_in_clear_by_mistake(self):
-        """Where --tls was forgotten no token leaves this machine, unless that is wanted."""
+        """Without --tls, hankel sends no token to another machine unless told to."""
         host = own_address()
         if not host:
             self.skipTest('this machine has no address but that of loopback')
@@ -204,16 +204,16 @@ class TestClients(Secured):
             status.wait()
             thread = threading.Thread(target=lambda: self.assertRaises(OSError, hankel.Client, at, token=token, token_in_clear=True))
             thread.start()
-            self.assertIn(token.encode(), seen())  # and closes, which ends the client
+            self.assertIn(token.encode(), seen())  # the daemon closes the connection, which ends the client
             thread.join(harness.WAIT)
-        d = self.secured(tls=False)  # over loopback there is nobody on the way
+        d = self.secured(tls=False)  # nobody can read loopback on the way
         done = self.hankel('status', '--from', f'localhost:{d.port["binary tcp"]}', *options)
         self.assertEqual((done.returncode, done.stderr), (0, ''))
         with hankel.Client(f'127.0.0.1:{d.port["binary tcp"]}', token=token) as c:
             c.status()
 
     def test_libhankel_comes_back(self):
-        """A feeder over TLS survives a restart of the daemon's side: its connection is cut, and made anew."""
+        """A feeder over TLS survives the loss of its connection: it reconnects."""
         d = self.secured()
         feed = subprocess.Popen([HANKEL, 'feed', '--to', f'127.0.0.1:{d.port["binary tcp"]}', '--ca', self.ca.certificate, '--token-file',
                                  self.token_file('feeder'), '--rate', '200', '-'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Files that hold secrets or say whom to trust: what is no file, too much of one, or a list of what was revoked."""
+"""Files of secrets and certificates: paths that are no regular file, files that are too large, and lists of revoked certificates."""
 import os
 import shutil
 import signal
@@ -11,12 +11,12 @@ import harness
 from harness import HANKEL, until
 from secured import DETECTOR, UNAUTHORIZED, Secured, token_line, token_of
 
-SOON = harness.WAIT / 2  # s that a refusal may take, on a machine that is busy
+SOON = harness.WAIT / 2  # s that a refusal may take on a busy machine
 FILES = ('tls_certificate', 'tls_key', 'tls_client_ca', 'crl', 'tokens')
 
 
 class Bad(Secured):
-    """Each file in turn, as a FIFO that nobody writes to, a device without an end, a directory, a huge file, one that is gone."""
+    """Each file in turn is replaced by a FIFO without a writer, an endless device, a directory, a huge file, or a missing file."""
 
     def setUp(self):
         super().setUp()
@@ -75,7 +75,7 @@ class Bad(Secured):
                 self.mend(key)
 
     def test_at_reload(self):
-        """Told; what was read before stays in force; and the daemon answers all the while."""
+        """The error is reported, the previous file stays in force, and the daemon answers meanwhile."""
         certificate = self.ca.sign('client', file='client-files')
         d = self.daemon(DETECTOR, listeners=self.listener())
         with self.client(d, token_of('all'), self.context(certificate)) as c:
@@ -93,7 +93,7 @@ class Bad(Secured):
             c.ping()
 
     def test_one_that_changes(self):
-        """A token file that is written all the time is read whole, or not at all."""
+        """A token file that is rewritten all the time is read completely or not at all."""
         d = self.daemon(DETECTOR, listeners=self.listener())
         certificate = self.ca.sign('client', file='client-changes')
         with self.client(d, token_of('all'), self.context(certificate)) as c:
@@ -104,10 +104,10 @@ class Bad(Secured):
                         f.flush()
                     if n % 4 == 0:
                         d.process.send_signal(signal.SIGHUP)
-                c.ping()  # nobody who has it in all versions is thrown out
+                c.ping()  # a peer whose token is in all versions of the file is not disconnected
 
             def read_twice():
-                d.process.send_signal(signal.SIGHUP)  # those that come during one are one
+                d.process.send_signal(signal.SIGHUP)  # requests that come during a reload are combined into one
                 now = c.status()['configuration']
                 return now['reloads'] + now['refused'] > 1
 
@@ -124,14 +124,14 @@ class Bad(Secured):
                                   timeout=SOON, check=False)
             self.assertEqual(done.returncode, 1, how)
             self.assertIn(says, done.stderr)
-        # what a shell's <(command) gives is a FIFO, too
+        # a shell's <(command) is a FIFO, too
         done = subprocess.run(['bash', '-c', f'{HANKEL} status --from {to} --token-file <(sleep 0.5; echo {token_of("all")})'],
                               capture_output=True, text=True, timeout=SOON, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class Revoked(Secured):
-    """Certificates that their authority has revoked."""
+    """Certificates that their authority has revoked are refused."""
 
     def start(self, crl, **how):
         self.crl = os.path.join(self.folder.name, f'{self.id()}.crl')
@@ -139,7 +139,7 @@ class Revoked(Secured):
         return self.secured(tokens=False, client_ca=True, extra=f'crl = {self.crl}\nscopes = feed,subscribe,admin\n', **how)
 
     def is_refused(self, d, certificate):
-        """Over TLS 1.3 a client learns of it with the first byte that it reads."""
+        """With TLS 1.3 a client learns of the refusal with the first byte that it reads."""
         with self.assertRaises((ssl.SSLError, ConnectionError, harness.Closed)):
             self.client(d, context=self.context(certificate))
 
@@ -179,14 +179,14 @@ class Revoked(Secured):
         self.is_refused(d, bad)
         says = f'its certificate (CN=press-2, serial {self.serial(bad[0])}) was refused: certificate revoked'
         until(lambda: sum(says in l for l in d.log) >= 3, says)
-        # the one that asks for it is answered first
+        # the client that requests the reload gets its answer first
         shutil.copy(self.ca.revoke('all', good[0], bad[0]), self.crl)
         taken, says = stays.reload()
         self.assertTrue(taken, says)
         self.refused(UNAUTHORIZED, lambda: stays.drain(harness.WAIT))
 
     def test_an_expired_list(self):
-        """It is told, and what it has revoked stays so; others are let in."""
+        """The error is reported, revoked certificates stay revoked, and other clients are accepted."""
         good, bad = self.ca.sign('press-1', file='good-3'), self.ca.sign('press-2', file='bad-3')
         d = self.start(self.ca.revoke('old', bad[0], until='20210101000000Z'))
         until(lambda: any('has expired: certificates revoked since then are accepted' in l for l in d.log), 'the log')
@@ -209,7 +209,7 @@ class Revoked(Secured):
 
 
 class Dropped(Secured):
-    """Handshakes that are broken off cost as much as others, and count as failures of their address."""
+    """An aborted handshake costs as much as a complete one, so it counts as a failure of its address."""
 
     def handshake(self, d, how):
         raw = socket.create_connection(('127.0.0.1', d.port['binary tcp']), harness.WAIT, source_address=('127.0.0.9', 0))
@@ -235,7 +235,7 @@ class Dropped(Secured):
         for how in ('greeting', 'through'):
             d = self.secured(keys='threads = 1\nmax_failures = 4\n')
             with self.client(d, token_of('all')) as watch:
-                for _ in range(8):  # one that only looks whether the port is open has failed at nothing
+                for _ in range(8):  # a peer that only checks whether the port is open does not count as a failure
                     self.handshake(d, 'silent')
                 for _ in range(4):
                     self.handshake(d, how)

@@ -1,4 +1,4 @@
-"""What strangers may cost and do: noise, idle ones, floods from one address; datagrams that are forged or sent again."""
+"""Unauthenticated peers: noise, idle connections, floods from one address, and forged or replayed datagrams."""
 import contextlib
 import hmac
 import os
@@ -32,7 +32,7 @@ class TestNewcomers(Secured):
         return s
 
     def test_fault_30_http_where_a_token_is_asked_for(self):
-        """Over TLS and without; there, too, the answer is HTTP's, and nothing is taken."""
+        """Over TLS and without it: on either, the answer is one of HTTP, and nothing is accepted."""
         for tls in (True, False):
             d = self.secured(tls=tls)
             for listener, answer in (('line tcp', b'HTTP/1.1 400 '), ('text tcp', b'{"error":"this is HTTP')):
@@ -60,12 +60,12 @@ class TestNewcomers(Secured):
                 how = round_ % 5
                 if how == 0:    # from the first byte on
                     data = noise
-                elif how == 1:  # a greeting that breaks off into noise
+                elif how == 1:  # a ClientHello that is cut off and followed by noise
                     data = recorded[:at] + noise
                 elif how == 2:  # one flipped bit
                     data = bytearray(recorded)
                     data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-                elif how == 3:  # a whole greeting, then noise in records
+                elif how == 3:  # a complete ClientHello, then noise in records
                     data = recorded + b''.join(b'%c\x03\x03' % rng.choice((20, 21, 22, 23, 99)) + struct.pack('>H', len(p)) + p
                                                for p in (rng.randbytes(rng.randint(0, 500)) for _ in range(5)))
                 else:           # a record that promises much
@@ -84,7 +84,7 @@ class TestNewcomers(Secured):
             self.assertEqual(honest.status()['connections']['open'], 1)
 
     def through_the_handshake(self, d, rng):
-        """Noise inside of TLS, in place of HELLO or a token."""
+        """Noise inside TLS, in place of HELLO or a token."""
         for i in range(20):
             with contextlib.suppress(OSError, ssl.SSLError):
                 s = self.connect(d, rng.choice(('binary tcp', 'line tcp', 'text tcp')))
@@ -102,8 +102,8 @@ class TestNewcomers(Secured):
         return outgoing.read()
 
     def test_fault_14_idle_and_slow_newcomers(self):
-        """Idle ones and ones that send a byte now and then, from many addresses: honest clients go on, new ones come in, memory
-        stays, and they are gone in time."""
+        """Connections from many addresses that are idle, or send a byte now and then, are closed in time: honest clients continue, new ones are
+        accepted, and memory does not grow."""
         many = int(os.environ.get('HANKEL_NEWCOMERS', 300))
         d = self.secured(keys=f'threads = 1\nmax_connections = {many + 100}\nhandshake = 3s\nmax_failures = off\n')
         hello = self.record(d)
@@ -111,7 +111,7 @@ class TestNewcomers(Secured):
             h, sent = honest.register('s')[0], 0
 
             def feed(seconds, between=lambda: None):
-                """Points sent and confirmed a second, and the longest that one took."""
+                """The number of points sent and confirmed in a second, and the longest time that one took."""
                 nonlocal sent
                 begun, first, worst = time.monotonic(), sent, 0
                 while time.monotonic() < begun + seconds:
@@ -150,7 +150,7 @@ class TestNewcomers(Secured):
             self.assertGreater(honest.status()['connections']['timed_out'], many * 3 // 4)
 
     def test_fault_14_one_address(self):
-        """One address may neither have all connections nor all that wait to show something."""
+        """One address can take neither all connections nor all places for unauthenticated peers."""
         d = self.secured(tls=False, keys='threads = 1\nmax_connections = 100\nmax_connections_per_address = 30\nmax_newcomers = 20\n')
         with self.client(d, token_of('all'), tls=False) as honest:
             attackers = [self.dial(d, 'line tcp', '127.0.7.7') for _ in range(60)]
@@ -166,7 +166,7 @@ class TestNewcomers(Secured):
             self.assertIsNone(getattr(closed.exception, 'error', None))  # not a word
 
     def test_a_newcomer_that_never_ends(self):
-        """Bytes before a peer has shown who it is are limited, whatever they are."""
+        """The bytes that a peer may send before it authenticates are limited, whatever they are."""
         d = self.secured(tls=False)
         with self.client(d, token_of('operator'), tls=False) as honest:
             before = d.rss()
@@ -180,7 +180,7 @@ class TestNewcomers(Secured):
             self.assertEqual(honest.status()['security']['unauthorized'] + honest.status()['input']['bad_frames'], 3)
 
     def test_a_newcomer_whose_bytes_are_many(self):
-        """A HELLO in records of one byte each: it is the bytes on the wire that count."""
+        """A HELLO in TLS records of one byte each: the limit counts bytes on the wire."""
         d = self.secured()
         c = Client(0, False, self.connect(d))
         with contextlib.suppress(OSError):
@@ -191,7 +191,7 @@ class TestNewcomers(Secured):
 
 
 class TestDatagrams(Secured):
-    """Row 17, where somebody sees the datagrams on their way: they can neither be made, changed nor sent again."""
+    """Row 17 of the fault matrix: an attacker who can read the datagrams can neither forge, change nor replay them."""
 
     def setUp(self):
         super().setUp()
@@ -239,7 +239,7 @@ mac = yes
         status = c.status()
         self.assertEqual(status['points']['in'], 2)
         self.assertEqual((status['udp']['repeated'], status['udp']['lost']), (1, 0))
-        self.assertGreaterEqual(status['udp']['forged'], 2 + 16)  # in the rest the checksum or the frame shows it
+        self.assertGreaterEqual(status['udp']['forged'], 2 + 16)  # in the other bytes the checksum or the frame reveals the change
         feeder.bye(2, 2)
         c.ping()
         self.assertTrue(any('keyed checksum does not match' in line for line in self.d.log))

@@ -1,4 +1,4 @@
-"""Who is let in, when the files that say so change; and configurations that let in nobody, or too many."""
+"""Access control when its files change at a reload; and configurations that would admit no peer, or too many."""
 import calendar
 import os
 import re
@@ -49,7 +49,7 @@ class TestReload(Secured):
                     self.reload(d, 'were read again')
                 with self.client(d, token_of('operator')) as c:
                     self.assertNotEqual(c.socket.getpeercert()['serialNumber'], serial)
-                # one token goes, one comes, one changes its scopes
+                # one token is removed, one is added, one has other scopes
                 self.write_tokens([token_line('feeder', 'feed'), token_line('operator', 'subscribe'), token_line('new', 'feed')])
                 self.reload(d, 'were read again')
                 self.refused(UNAUTHORIZED, lambda: viewer.drain(harness.WAIT))
@@ -57,7 +57,7 @@ class TestReload(Secured):
                 operator.subscribe()
                 with self.client(d, token_of('new')) as c:
                     c.register('s')
-                # a file that is wrong changes nothing
+                # an invalid file changes nothing
                 for broken in ('feeder feed\n', 'x feed sha256:12\n', token_line('a', 'feed,fly'), token_line('a', 'feed') * 2):
                     self.write_tokens([broken])
                     self.reload(d, 'stays as it was')
@@ -83,12 +83,12 @@ class TestReload(Secured):
         self.assertEqual(faults, [])
 
     def test_when_it_is_over_none_is_left(self):
-        """Who may not stay is shown out before the reload is said to be over, also by a loop that has much to do just then."""
+        """Peers that lose access are disconnected before the reload is reported as done, also by a busy loop."""
         names = [f'{i:05}' * 12 for i in range(10000)]
         lots = b''.join(frame(REGISTER, struct.pack('<I', 1000) + b''.join(map(text, names[i:i + 1000])), 1)
                         for i in range(0, len(names), 1000))
         slow = ''.join(harness.section(f'd{i}', '*0*1*2*3*4*5*6*7*8*9*x', 'window=8,interval=1s') for i in range(60))
-        for busy in range(4):  # one of them is not on the loop that leads
+        for busy in range(4):  # one of them is not on the first loop
             self.write_tokens()
             d = self.daemon(slow + DETECTOR, keys='threads = 1\nloops = 2\n', listeners=self.listeners(tls=False))
             operator, *there = [self.client(d, token_of(name), tls=False) for name in ('operator', *['feeder'] * 4)]
@@ -102,8 +102,8 @@ class TestReload(Secured):
                     self.assertEqual((kind, struct.unpack_from('<H', payload)[0]), (ERROR, UNAUTHORIZED))
 
     def test_who_takes_away_his_own_token_is_answered(self):
-        """He hears what came of it, and may do nothing any more from when it is in force."""
-        for changed in (False, True):  # the token alone, and with the configuration
+        """The peer that requested the reload gets its result, and has no access once the reload is in force."""
+        for changed in (False, True):  # a reload of the token file alone, and one of the whole configuration
             self.write_tokens()
             d = self.daemon(DETECTOR, listeners=self.listeners(tls=False))
             c, other = (self.client(d, token_of(name), tls=False) for name in ('all', 'operator'))
@@ -122,7 +122,7 @@ class TestReload(Secured):
             self.assertEqual(until(lambda: (s := other.status())['connections']['open'] == 1 and s, 'him to be gone')['subscribers']['count'], 0)
 
     def test_certificates_that_expire_are_told(self):
-        """In the log, to whoever asks for the reload, and in the status; so is a client that does not take the certificate."""
+        """It is reported in the log, in the answer to the reload, and in the status; so is a client that rejects the certificate."""
         good = self.cert, self.key
         self.addCleanup(setattr, type(self), 'cert', good[0])
         self.addCleanup(setattr, type(self), 'key', good[1])
@@ -163,7 +163,7 @@ class TestReload(Secured):
         self.assertEqual(sum('every user' in line for line in other.log), 9)
 
     def test_many_times(self):
-        """Nothing that there are only so many of in a process is used up by it."""
+        """A reload does not use up any limited resource of the process."""
         d = self.secured(keys='threads = 1\nmax_failures = off\nlog_level = warning\n')
         with self.client(d, token_of('operator')) as operator:
             for i in range(60 if harness.SANITIZED else 300):
@@ -175,8 +175,7 @@ class TestReload(Secured):
             c.register('s')
 
     def test_what_is_refused_late_changes_nothing(self):
-        """A backend that cannot learn a new detector refuses the reload when certificates and tokens were read already: these stay
-        what they were, too."""
+        """If a backend refuses a new detector, the reload fails after certificates and tokens were read: the previous ones stay in force, too."""
         d = self.secured(program=FAULTY, backend='auto', environment={'HANKELD_FAULT': 'define'})
         before = self.cert, self.key
         try:
@@ -195,7 +194,7 @@ class TestReload(Secured):
                 with self.client(d, token_of('feeder')) as c:
                     self.assertEqual(c.socket.getpeercert()['serialNumber'], serial)
                 self.refused(UNAUTHORIZED, lambda: self.client(d, token_of('new')))
-                # the same files, without what was refused
+                # the same files, without the refused keys
                 d.configure(DETECTOR, keys)
                 taken, lines = operator.reload()
                 self.assertEqual((taken, lines[0]), (True, 'certificates, keys and tokens were read again'))
@@ -244,12 +243,12 @@ class TestConfiguration(Secured):
             self.assertEqual(self.check(local + keys, says), 1, keys)
 
     def test_files_that_are_roots_own(self):
-        """What the daemon may not read is said with who it is."""
+        """The error for an unreadable file names the user that the daemon runs as."""
         user = os.geteuid() or 65534
         os.chmod(self.tokens, 0)
         environment = dict(os.environ)
         rules = re.search(r'suppressions=([^: ]+)', environment.get('TSAN_OPTIONS', ''))
-        with tempfile.TemporaryDirectory() as folder:  # those of the build and the sources may be closed to that user
+        with tempfile.TemporaryDirectory() as folder:  # that user may have no access to the folders of the build and the sources
             os.chmod(folder, 0o755)
             if rules:
                 environment['TSAN_OPTIONS'] = environment['TSAN_OPTIONS'].replace(rules[1], shutil.copy(rules[1], folder))

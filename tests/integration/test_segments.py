@@ -1,5 +1,5 @@
-"""Alerts of algorithm = graph: corrected when the new segment has grown, and told which earlier segment it is like. What a daemon tells, over kills
-and restarts and by every way out, is what `hankel replay` says of the same points."""
+"""Alerts of algorithm = graph: an alert is corrected when the new segment has grown, and names the earlier segment that it resembles. A daemon
+publishes, over kills and restarts and in every protocol, what `hankel replay` prints for the same points."""
 import json
 import math
 import random
@@ -63,7 +63,7 @@ class Told(Segments):
 
 
 class Kept(Segments):
-    """A restart in the midst."""
+    """A restart in the middle of the recording."""
     mode = 'journal'
 
     def test_restart(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hankel sensors: which sensors there are and how each is, by the SENSORS of the binary protocol, with which HTTP asks, too."""
+"""hankel sensors: the list of sensors and the state of each, by SENSORS of the binary protocol, which HTTP uses, too."""
 import http.client
 import json
 import math
@@ -20,7 +20,7 @@ SPAN = 23  # of that: points until the first score
 
 
 def value(k):
-    """A level that steps at 40."""
+    """A level with a step at point 40."""
     return math.sin(k) + (50 if k >= 40 else 0)
 
 
@@ -30,7 +30,7 @@ class Listing(harness.Case):
                               timeout=harness.WAIT)
 
     def rows(self, daemon, *arguments):
-        """By name: what the daemon says of each."""
+        """The daemon's report on each sensor, by name."""
         run = self.hankel(daemon, '--json', *arguments)
         self.assertEqual((run.returncode, run.stderr), (0, ''))
         rows = [json.loads(line) for line in run.stdout.splitlines()]
@@ -105,7 +105,7 @@ class TestSensors(Listing):
         self.assertEqual((run.returncode, run.stderr), (1, 'hankel sensors: there are no sensors yet: no points have arrived\n'))
 
     def test_more_than_one_answer_holds(self):
-        """By number, and by bytes: names of 512 bytes, each of which takes six in JSON."""
+        """Limits of an answer by number of sensors and by bytes: names of 512 bytes, each of which takes six in JSON."""
         d = self.daemon(DETECTOR, keys='threads = 1\n')
         names = [f's{i}' for i in range(2500)]
         long = ['"\\' * 250 + f'{i:012}' for i in range(1200)]
@@ -143,14 +143,14 @@ class TestSensors(Listing):
                 feeder.join()
 
     def test_a_name_that_comes_again_has_no_score_of_before(self):
-        """The slot of a sensor that was evicted becomes another's."""
+        """Another sensor takes the slot of an evicted one."""
         d = self.daemon(DETECTOR, keys='threads = 1\nmax_sensors = 1\nevict = 1s\n')
         self.feed(d, ['before'], 40)
         self.assertIsNotNone(self.rows(d)['before']['score'])
         until(lambda: d.status()['sensors']['evicted'] == 1, 'the eviction')
         with d.client() as c:
             def again():
-                c.register('after')  # it may be evicted, too, since no point of it comes
+                c.register('after')  # it may be evicted, too, because it sends no points
                 return json.loads(c.request(SENSORS, struct.pack('<QI', 0, 1) + text('after'), REPORT).data)['sensors']
 
             after = until(again, 'room for another sensor')[0]
@@ -176,7 +176,7 @@ class TestSensors(Listing):
 
     def test_a_daemon_of_before_is_told_from_a_broken_one(self):
         def older(listener):
-            """Answers HELLO, and closes upon a frame that it does not know."""
+            """Answers HELLO, and closes the connection at an unknown frame."""
             with listener.accept()[0] as peer:
                 peer.settimeout(harness.WAIT)
                 hello = peer.recv(1 << 16)

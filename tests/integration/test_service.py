@@ -1,5 +1,5 @@
-"""The daemon as a service: sockets that are passed to it and outlive it, so that a restart loses no connection and no datagram; what
-the service manager is told; its limits."""
+"""The daemon as a service: socket activation, by which a restart loses no connection and no datagram; notifications to the service manager; and
+limits."""
 import contextlib
 import os
 import re
@@ -55,7 +55,7 @@ class Notified:
         self.socket.settimeout(harness.WAIT)
 
     def expect(self, word):
-        """What is told, up to a message that has this line."""
+        """The notifications up to one that has this line."""
         told = []
         while True:
             told.append(self.socket.recv(4096).decode())
@@ -64,7 +64,7 @@ class Notified:
 
 
 def quiet(notified, seconds):
-    """No WATCHDOG=1 comes any more."""
+    """Asserts that no further WATCHDOG=1 comes."""
     end = time.monotonic() + harness.WAIT
     while True:
         notified.socket.settimeout(seconds)
@@ -126,7 +126,7 @@ class Service(harness.Case):
         self.reaches_every_loop(d)
 
     def test_a_port_is_one_daemons(self):
-        """The loops' UDP sockets share a port with each other, and with nobody else."""
+        """The loops' UDP sockets share a port with each other, and with no other process."""
         at = lambda port: listener('lines', 'line', 'udp', f'127.0.0.1:{port}')
         d = self.daemon(ANY, keys='threads = 2\nloops = 2\n', listeners=at(0) + listener('points', 'binary', 'tcp', '127.0.0.1:0'))
         for loops in (1, 2):
@@ -149,7 +149,7 @@ class Service(harness.Case):
         self.assertIn('beyond loopback', said)
 
     def test_restart_under_load(self):
-        """Datagrams and connections that come while there is no daemon wait for the next one."""
+        """Datagrams and connections that arrive while no daemon runs wait for the next one."""
         points, lines = self.socket(socket.SOCK_STREAM), self.socket(socket.SOCK_DGRAM)
         listeners = listener('points', 'binary', 'tcp', self.where(points)) + listener('lines', 'line', 'udp', self.where(lines))
         how = {'listeners': listeners, 'passed': [('points', points), ('lines', lines)]}
@@ -169,7 +169,7 @@ class Service(harness.Case):
                     with harness.Client(points.getsockname()[1]):
                         welcomed[0] += 1
                 except harness.Closed as closed:
-                    told[0] += closed.error is not None and closed.error[0] == 13  # it was there when the daemon ended
+                    told[0] += closed.error is not None and closed.error[0] == 13  # it had arrived before the daemon ended
                     if not closed.error or closed.error[0] != 13:
                         faults.append(closed)
                 except (OSError, AssertionError) as fault:
@@ -198,7 +198,7 @@ class Service(harness.Case):
         print(f'{sent[0]} datagrams, {welcomed[0]} connections, {told[0]} told that the daemon ends')
 
     def test_a_feed_over_restarts(self):
-        """Over TCP, with a journal: each point counts once, however often the daemon is restarted meanwhile."""
+        """Over TCP, with a journal, each point counts once, however often the daemon is restarted meanwhile."""
         n, state = 2400, tempfile.mkdtemp(prefix='hankeld-state-')
         self.addCleanup(shutil.rmtree, state)
         points = self.socket(socket.SOCK_STREAM)
