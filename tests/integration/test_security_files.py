@@ -186,7 +186,7 @@ class Revoked(Secured):
         self.refused(UNAUTHORIZED, lambda: stays.drain(harness.WAIT))
 
     def test_an_expired_list(self):
-        """The error is reported, revoked certificates stay revoked, and other clients are accepted."""
+        """The expiry is reported, revoked certificates stay revoked, and other clients are accepted."""
         good, bad = self.ca.sign('press-1', file='good-3'), self.ca.sign('press-2', file='bad-3')
         d = self.start(self.ca.revoke('old', bad[0], until='20210101000000Z'))
         until(lambda: any('has expired: certificates revoked since then are accepted' in l for l in d.log), 'the log')

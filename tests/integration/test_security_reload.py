@@ -194,7 +194,7 @@ class TestReload(Secured):
                 with self.client(d, token_of('feeder')) as c:
                     self.assertEqual(c.socket.getpeercert()['serialNumber'], serial)
                 self.refused(UNAUTHORIZED, lambda: self.client(d, token_of('new')))
-                # the same files, without the refused keys
+                # the same files, with a configuration that is accepted
                 d.configure(DETECTOR, keys)
                 taken, lines = operator.reload()
                 self.assertEqual((taken, lines[0]), (True, 'certificates, keys and tokens were read again'))

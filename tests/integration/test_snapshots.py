@@ -1,6 +1,5 @@
-"""What outlives the daemon in snapshots: after a clean end nothing is missing; after a kill what came since the last good snapshot; and
-what goes on is, bit for bit, what an uninterrupted run says. Files that are damaged, of another version, of other detectors and
-backends."""
+"""Snapshots: after a clean end nothing is missing, and after a kill only what came since the last good snapshot. From there results are, bit for bit,
+those of an uninterrupted run. Files that are damaged, of another version, of other detectors or backends."""
 import contextlib
 import ctypes
 import errno
@@ -22,7 +21,7 @@ from snapshots import DETECTORS, FAULTY, POINTS, SENSORS, Snapshots
 
 class WithoutJournal(Snapshots):
     def test_a_clean_end_loses_nothing(self):
-        """Ended and started again four times: scores, alerts and their numbers go on as if nothing had been."""
+        """The daemon is ended and started again four times: scores, alerts and their numbers continue as in an uninterrupted run."""
         events, cuts = [], [0, 61, 100, 137, POINTS]
         for first, behind in zip(cuts, cuts[1:]):
             daemon = self.start()
@@ -38,7 +37,7 @@ class WithoutJournal(Snapshots):
         self.assertLessEqual(len(self.files()), 2)
 
     def test_killed_under_load(self):
-        """With a snapshot a second: what is missing after a kill is what came since the last one."""
+        """With a snapshot every second, a kill loses only what came since the last one."""
         rng, at = random.Random(3), 0
         for _ in range(2 if self.mode == 'snapshot' else 1):
             daemon = self.start('snapshot = 1s\n', ends=-signal.SIGKILL)
@@ -65,7 +64,7 @@ class WithoutJournal(Snapshots):
                 missing = {r[1] for r in subscriber.results if r[4] != 'late'}
             had = at - len(missing)
             self.assertGreater(len(self.files()), 0)
-            # the snapshot that counts was begun at most a period and what it takes before the kill
+            # the last good snapshot was begun before the kill by at most a period and the time that it takes
             late = [t for k, t in enumerate(fed) if at - len(fed) + k >= had]
             if not harness.SANITIZED:
                 self.assertTrue(all(killed - t < 1 + 1.5 for t in late), [killed - t for t in late])
@@ -77,7 +76,7 @@ class WithoutJournal(Snapshots):
             at = 0
 
     def test_taken_under_load(self):
-        """Many snapshots while points come as fast as they can, also floods of one sensor, which wait in chains."""
+        """Many snapshots while points come at full speed, among them floods of one sensor, which wait in chains."""
         daemon = self.start('snapshot = 1s\n')
         flood = 10000 if harness.SANITIZED else 30000
         with daemon.client() as subscriber, daemon.client() as feeder:
@@ -106,7 +105,7 @@ class WithoutJournal(Snapshots):
             self.assertEqual(c.wait_results(1)[-1][4], 'late')
 
     def test_taken_in_a_flood(self):
-        """However many points wait, a snapshot gets on: more come than are scored, from several connections, all the time."""
+        """A snapshot is completed however many points wait: several connections send more than is scored, all the time."""
         daemon = self.start('snapshot = 1s\nmax_pending = 400000\n', ends=-signal.SIGKILL)
 
         def flood(number):
@@ -127,7 +126,8 @@ class WithoutJournal(Snapshots):
 
     @unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
     def test_a_disk_that_fails(self):
-        """A snapshot that cannot be written is given up and told, the good ones stay, scoring goes on, and the next is taken when it can."""
+        """A snapshot that cannot be written is abandoned and reported. The good ones stay, scoring continues, and the next snapshot succeeds once the
+        disk works."""
         folder = tempfile.mkdtemp(prefix='hankeld-orders-')
         self.addCleanup(shutil.rmtree, folder)
         orders = os.path.join(folder, 'orders')
@@ -147,7 +147,7 @@ class WithoutJournal(Snapshots):
             had = self.files()
             self.assertIn('ok', {r[4] for r in self.run_part(daemon, at, at + 40)[0]})
             harness.until(lambda: shard()['snapshots_failed'] > failed + 1, 'the next one to fail')
-            self.assertEqual(self.files(), had)  # nothing that is not whole, and nothing gone
+            self.assertEqual(self.files(), had)  # no incomplete file, and none is missing
             os.remove(orders)
             made = shard()['snapshots']
             harness.until(lambda: shard()['snapshots'] > made, 'a snapshot to be taken again')
@@ -188,7 +188,7 @@ class WithoutJournal(Snapshots):
         daemon = self.start()
         self.logged(daemon, os.path.basename(new) + ' is damaged: section .*previous snapshot is used')
         results, _ = self.run_part(daemon, 0, 140)
-        # with a journal what is missing comes from there
+        # with a journal the missing points come from there
         missing = {r[1] for r in results if r[4] != 'late'}
         self.assertEqual(len(missing), 40 if self.mode == 'snapshot' else 0)
 
@@ -201,7 +201,7 @@ class WithoutJournal(Snapshots):
         self.run_part(daemon, 0, 20, exact=False)
 
     def test_another_version_is_refused(self):
-        """The daemon does not start, says which file and which version, and leaves it alone."""
+        """The daemon does not start, names the file and its version, and does not change the file."""
         new = self.make_two()[1]
         xxhash = ctypes.CDLL('libxxhash.so.0')
         xxhash.XXH3_64bits.restype, xxhash.XXH3_64bits.argtypes = ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_size_t]
@@ -300,8 +300,8 @@ class WithJournal(WithoutJournal):
     test_inspected = test_taken_in_a_flood = test_a_disk_that_fails = test_another_version_is_refused = test_another_backend = test_other_detectors = None  # as without
 
     def test_killed_in_a_flood(self):
-        """A sensor with more points than batches take of it, a snapshot meanwhile, and a kill: what the snapshot has of it and what the
-        journal has fit together to the point. A device that is slower than the points come sees to it that some wait in its chain."""
+        """A sensor sends more points than batches take of it, a snapshot is taken meanwhile, and the daemon is killed: the snapshot and the journal
+        together have each point once. The device is slower than the sensor, so that points wait in its chain."""
         slow = {'program': FAULTY, 'backend': 'cuda', 'environment': {'HANKELD_FAULT': 'rate 30000'}} if FAULTY else {}
         n, rng = 80000 if FAULTY else 200000, random.Random(9)
         value = [harness.single(rng.gauss(0, 1)) for _ in range(n)]

@@ -1,4 +1,4 @@
-"""Alerts that were told before a kill: they stand, or are told cleared, and none is told twice."""
+"""Alerts that were published before a kill: each still stands, or its end is published, and none is published twice."""
 import signal
 
 import harness
@@ -8,8 +8,8 @@ from snapshots import POINTS, SENSORS, Snapshots
 
 class WithoutJournal(Snapshots):
     def check_told(self, daemon):
-        """No alert is raised or cleared twice, and those that are raised and not cleared are those that stand. Returns what was told: (sensor, number,
-        kind)."""
+        """Asserts that no alert is raised or cleared twice, and that those raised and not cleared are the standing ones. Returns the published
+        events: (sensor, number, kind)."""
         told = [e[:3] for e in daemon.events()]
         ends = [e for e in told if e[2] in ('raised', 'cleared')]
         self.assertEqual(len(ends), len(set(ends)))
@@ -21,8 +21,8 @@ class WithoutJournal(Snapshots):
         return told
 
     def alerts_since_the_snapshot(self, first, second, **how):
-        """Killed with events up to point `second` that were told, and a snapshot of point `first`. Returns what stood when it was killed, and what the
-        next start told."""
+        """Kills the daemon when events up to point `second` are published and the last snapshot is of point `first`. Returns the alerts that stood
+        then, and the events that the next start published."""
         daemon = self.start(**how)
         self.run_part(daemon, 0, first, exact=False)
         before = self.check_told(daemon)
@@ -30,7 +30,7 @@ class WithoutJournal(Snapshots):
         daemon = self.start(ends=-signal.SIGKILL, **how)
         self.run_part(daemon, first, second, exact=False)
         like = next(a['sensor'] for a in daemon.status()['alerts']['first'] if len(a['sensor']) == 3)
-        with daemon.client() as feeder:  # a sensor that no snapshot knows, and that has an alert
+        with daemon.client() as feeder:  # a sensor with an alert that is in no snapshot
             handle = feeder.register('new')
             feeder.send(harness.points(handle * second, [START + k * SECOND for k in range(second)], self.values[like][:second]))
             feeder.ping()
@@ -52,18 +52,18 @@ class WithoutJournal(Snapshots):
         return stood, {e[:2] for e in ended}
 
     def test_alerts_since_the_snapshot(self):
-        """What does not stand any more is told cleared, once; what stands stays; and numbers go on."""
+        """For an alert that no longer stands `cleared` is published, once; the others still stand; and numbers continue."""
         stood, ended = self.alerts_since_the_snapshot(115, 150)
         self.assertLessEqual(ended, stood)
 
     def test_corrected_since_the_snapshot(self):
-        """An alert that is in the snapshot, and was corrected since, stands."""
+        """An alert that is in the snapshot, and was corrected after it, still stands."""
         stood, ended = self.alerts_since_the_snapshot(170, 200, detectors=[('all', '*', 'window=40,rank=3,interval=1s,alert=0.3,cooldown=0')])
         self.assertIn(('s0', 1), stood - ended)
 
     def test_corrected_and_anew(self):
-        """The snapshot has an alert as raised, and it was corrected since; the next start's detector is another: the alert is told cleared, though the
-        correction's number in the sequence is the one that its end would have had."""
+        """The snapshot has a raised alert, which was corrected after it, and the next start has another detector: `cleared` is published, although
+        the correction has taken the sequence number that it would have had."""
         keys = 'window=40,rank=3,interval=1s,alert=0.3,cooldown=0'
         at = {}
         for (identity, kind), (time, _, _) in harness.uninterrupted(self.values, keys)[1].items():

@@ -1,4 +1,4 @@
-"""Snapshots of other numbers of devices, which may be killed before each of the new ones has one."""
+"""Snapshots when the number of devices changes, and the daemon is killed before each new device has one."""
 import os
 import shutil
 import signal
@@ -29,7 +29,7 @@ class WithoutJournal(Snapshots):
 
     @unittest.skipUnless(FAULTY, 'there is no stand-in of devices')
     def test_killed_before_every_shard_has_a_snapshot(self):
-        """There are two devices now, and one of them does not get to its snapshot: those of the run before are the whole ones, and stay."""
+        """There are two devices now, and one of them never completes a snapshot: the complete set is that of the previous run, and is kept."""
         daemon = self.start()
         self.run_part(daemon, 0, 140)
         daemon.stop()
@@ -46,14 +46,14 @@ class WithoutJournal(Snapshots):
 
     @unittest.skipUnless(FAULTY, 'there is no stand-in of devices')
     def test_damaged_after_another_number_of_devices(self):
-        """Once each of the new devices has had a snapshot, what was before them may be gone: then those that are good are taken, though one is not."""
+        """Once each new device has had a snapshot, older ones may be deleted: if one is damaged then, the good ones are used."""
         daemon = self.start(**self.devices(1))
         self.run_part(daemon, 0, 50)
         self.assertEqual(daemon.stop(), 0)
         daemon = self.start(**self.devices(3))
         harness.until(lambda: all(s['snapshots'] >= 1 for s in daemon.status()['durability']['shards']), 'one each')
         self.assertEqual(daemon.stop(), 0)  # with another one each
-        os.remove(self.files(0)[-1])  # the one that needs the others is this shard's newest now
+        os.remove(self.files(0)[-1])  # this shard's newest snapshot now needs those of the others
         for name in self.files(2):
             os.remove(name)
         daemon = self.start(**self.devices(3))
@@ -68,13 +68,13 @@ class WithJournal(WithoutJournal):
     test_killed_before_every_shard_has_a_snapshot = test_damaged_after_another_number_of_devices = None
 
     def fed(self, daemon):
-        """How many points of the feed the daemon says that it has."""
+        """The number of points of the feed that the daemon reports to have."""
         with daemon.client() as c:
             return c.request(FEED, harness.text('f'), FEED_AT).one('Q')
 
     @unittest.skipUnless(FAULTY, 'there is no stand-in of devices')
     def test_snapshots_come_before_points(self):
-        """With another number of devices nobody is served before each of them has a snapshot, however slow it is."""
+        """With another number of devices, the daemon serves no peer before each device has a snapshot, however slow it is."""
         daemon = self.start(**self.devices(1))
         self.run_part(daemon, 0, 50)
         self.assertEqual(daemon.stop(), 0)
@@ -84,7 +84,7 @@ class WithJournal(WithoutJournal):
         self.assertEqual(daemon.stop(), 0)
 
     def killed_between_first_snapshots(self):
-        """A start with two devices, killed when one of them has its first snapshot and the other, whose device gives nothing back, has not."""
+        """Starts with two devices, and kills the daemon when one of them has its first snapshot, and the other, which returns nothing, has none."""
         before = self.files()
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as conf:
             conf.write('[daemon]\nbackend = cuda\nthreads = 2\ndevice_timeout = 600s\ndurability = journal\n'
@@ -100,14 +100,14 @@ class WithJournal(WithoutJournal):
 
     @unittest.skipUnless(FAULTY, 'there is no stand-in of devices')
     def test_killed_between_the_first_snapshots_of_another_number_of_devices(self):
-        """There was no snapshot before: the journals of one device have everything, and one snapshot of two replaces none of it, whatever the
-        next start has."""
+        """There was no snapshot before: the journals of the one device have everything. A snapshot of one of two devices replaces none of them,
+        whatever devices the next start has."""
         sensors = list(self.values)[:3]
         daemon = self.start(**self.devices(1), ends=-signal.SIGKILL)
         with daemon.client() as feeder:
             self.assertEqual(feeder.request(FEED, harness.text('f'), FEED_AT).one('Q'), 0)
             handle = feeder.register(*sensors)
-            for k in range(100):  # the second sensor, which is to be the other device's, has none: it need not replay any
+            for k in range(100):  # the second sensor, which goes to the other device, has no points: that device need not replay any
                 feeder.send(harness.points([handle[0], handle[2]], [START + k * SECOND] * 2, [self.values[s][k] for s in sensors[::2]], before=2 * k))
             harness.until(lambda: daemon.status()['durability']['shards'][0]['committed'] == 200, 'all to be on the disk')
         self.assertEqual(self.fed(daemon), 200)

@@ -1,4 +1,4 @@
-"""A shard never stands still: whatever waits for what, in whatever order it comes."""
+"""A shard never stalls, whatever its operations wait for, and in whatever order these come."""
 import itertools
 import os
 import re
@@ -20,7 +20,7 @@ MEMBERS = ['m0/a', 'm0/b', 'm0/c']
 
 class Stall(harness.Case):
     def ordered(self, detectors=DETECTOR + GROUP, keys=KEYS, environment=None):
-        """A daemon, and a function that gives it an order."""
+        """A daemon, and a function that sends it an order."""
         program = os.environ.get('ORDERED_DAEMON')
         if not program:
             self.skipTest('the ordered daemon is not built')
@@ -40,7 +40,7 @@ class Stall(harness.Case):
             c.send(harness.points(handles, [START + i * SECOND] * len(handles), [float((i * 7 + k) % 5) for k in range(len(handles))]))
 
     def test_fault_28_eviction_while_a_review_waits(self):
-        """A reload waits for the end of a chunk, and sensors have been silent for too long: neither waits for the other for ever."""
+        """A reload that waits for the end of a chunk, and the eviction of silent sensors, do not block each other."""
         d, order = self.ordered()
         with d.client() as c:
             gone, *handles = c.register('gone', *MEMBERS)
@@ -63,7 +63,7 @@ class Stall(harness.Case):
         self.balanced(d.status())
 
     def test_fault_28_a_shard_that_stalls(self):
-        """It says what waits for what, in the log and in the status, and the watchdog is not fed any more."""
+        """The log and the status report what waits for what, and the daemon no longer notifies the watchdog."""
         notified = service.Notified(self, watchdog=3000000)
         d, order = self.ordered(environment=notified.environment)
         notified.ready(self)
@@ -88,7 +88,7 @@ class Stall(harness.Case):
         self.balanced(d.status())
 
     def test_fault_28_a_slow_device_is_no_stall(self):
-        """Batches that take longer than the watchdog's patience with a stall are in flight: nothing stalls."""
+        """Batches in flight that take longer than the watchdog's timeout are no stall."""
         program = os.environ.get('FAULTY_DAEMON')
         if not program:
             self.skipTest('the faulty daemon is not built')
@@ -104,7 +104,7 @@ class Stall(harness.Case):
         self.assertEqual([line for line in d.log if 'no progress' in line], [])
 
     def held_back(self, keys=''):
-        """A daemon whose shard stands still, and clients that it reads nothing more from."""
+        """A daemon whose shard has stalled, and clients from which it reads no more."""
         d, order = self.ordered(keys=f'{KEYS}max_connections = 16\nmax_connections_per_address = 8\nmax_pending = 1024\n{keys}')
         c = d.client()
         self.addCleanup(c.close)
@@ -118,7 +118,7 @@ class Stall(harness.Case):
         return d, order
 
     def writers(self, d, n, lines):
-        """n connections of the line protocol that the daemon has paused; each has sent so many points, of a sensor of its own."""
+        """n connections of the line protocol, which the daemon has paused; each has sent that many points of its own sensor."""
         sockets = []
         for k in range(n):
             s = d.connect('line tcp')
@@ -129,7 +129,7 @@ class Stall(harness.Case):
         return sockets
 
     def test_fault_19_peers_that_are_gone_while_nothing_is_read(self):
-        """Connections that are reset while the daemon pushes back are closed soon, and their address has room again."""
+        """Connections that are reset while the daemon pushes back are closed soon, and no longer count for their address."""
         d, order = self.held_back()
         sockets = self.writers(d, 6, 3000)
         folder = f'/proc/{d.process.pid}/fd'
@@ -148,14 +148,14 @@ class Stall(harness.Case):
         harness.until(lambda: d.status()['points']['pending'] == 0, 'the points')
 
     def test_fault_19_peers_that_ended_and_are_gone(self):
-        """Peers that have only ended their streams, and of which their machine knows nothing any more: keepalive finds out, however long nothing is
-        read. What they had sent is lost with them, and the log says how much."""
+        """Peers that have ended their streams and then vanished: keepalive detects this, however long the daemon reads nothing. Their unread data is
+        lost, and the log reports how much."""
         d, order = self.held_back('keepalive = 1s\n')
         sockets = self.writers(d, 6, 3000)
         folder = f'/proc/{d.process.pid}/fd'
         before = len(os.listdir(folder))
         for s in sockets:
-            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_LINGER2, 1)  # s that the kernel remembers it: 60 where nothing is said
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_LINGER2, 1)  # s for which the kernel remembers the connection; the default is 60
             s.close()
         harness.until(lambda: len(os.listdir(folder)) <= before - 6, 'descriptors of connections that were ended')
         lost = [re.search(r'connection lost while reading was paused: (\d+) bytes that the peer had sent are lost', line) for line in d.log]
@@ -175,7 +175,7 @@ class Stall(harness.Case):
             s.close()
         for s in sockets[2:]:
             s.shutdown(socket.SHUT_WR)  # it still reads, were there anything
-        time.sleep(3)  # several looks at what is paused
+        time.sleep(3)  # several checks of paused connections
         open_ = d.status()['connections']['open']
         order('go on')
         harness.until(lambda: d.status()['lines']['taken'] == 4 * 3000, 'all points')
