@@ -1,6 +1,6 @@
-/* libuv asks for memory in one place where it ends the process when there is none: its table of descriptors, which grows when one
- * with a higher number than ever is watched. So the table gets room for all that there will be at the start, where it may end the
- * daemon, with words. Elsewhere libuv hands on that there is none. */
+/* In one place libuv aborts the process when an allocation fails: its table of descriptors, which grows when a descriptor with a
+ * new highest number is watched. So the table gets its final size at the start, where a failure may end the daemon with a
+ * message. Elsewhere libuv returns an error when an allocation fails. */
 #include "daemon/base/uv_reserve.h"
 
 #include <errno.h>

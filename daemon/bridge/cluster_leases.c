@@ -54,7 +54,7 @@ struct leases {
   uint32_t share, most;          /* maximum number that it may hold; and if none had too few */
   int64_t away[HK_CLUSTER_URLS]; /* ns: until when a broker is not tried for leases */
   int64_t patience;              /* ns: until when more than `share`, and not than `most`, are kept */
-  int64_t told;                  /* ns: when others were last told what it has */
+  int64_t told;                  /* ns: when others were last notified of its partitions */
   uint32_t next;                 /* the next one to connect */
   int64_t spoken;                /* ns: when all feeds last had a sign of life, and members were counted */
   int64_t shed;                  /* ns: since when partitions are being shed; 0: none */
@@ -301,7 +301,7 @@ static int count_members(struct hk_cluster *c)
   uint32_t n = 1, lacking = 0;
   int status = even ? 0 : c->kind->count(c->engine, HK_ENGINE_MEMBERS, !drains, &n);
   if (status == 0 && n == 0 && !drains && s->most > 0)
-    return 0; /* we are one: the broker does not know, and what it said last stands */
+    return 0; /* this one is a scorer, so 0 means that the broker does not know: its last answer stands */
   const uint32_t all = c->rule.partitions, of = n > 0 ? n : 1;
   if (status == 0 && !even)
     status = c->kind->count(c->engine, HK_ENGINE_LACKING, !drains && s->held < all / of, &lacking);
@@ -383,7 +383,7 @@ static void shed(struct hk_cluster *c)
   s->shed = 0;
 }
 
-/* Tells others again what this machine has, since what the log has is not kept for ever. */
+/* Repeats to others what this machine has, because the log does not keep messages for ever. */
 static void tell_others(struct hk_cluster *c)
 {
   struct leases *s = c->state;

@@ -39,7 +39,7 @@ struct mail_job {
 };
 
 struct mail {
-  int wake;                       /* eventfd: somebody asks, or a job may have a result */
+  int wake;                       /* eventfd: there is a new question, or a job may have a result */
   pthread_mutex_t lock;           /* protects the following: */
   struct hk_mail_question *asked; /* list: to be sent */
   bool connected;
@@ -88,7 +88,7 @@ void hk_mail_forget(struct hk_mail_question *q)
   free(q);
 }
 
-/* It is answered, and is not in a list any more. */
+/* The question is answered, and is no longer in a list. */
 static void mail_end(struct hk_mail_question *q, unsigned status)
 {
   atomic_store_explicit(&q->status, status, memory_order_release);
@@ -347,7 +347,7 @@ static int mail_turn(struct hk_cluster *c)
   uint64_t n;
   const ssize_t size = read(m->wake, &n, sizeof n);
   (void)size;
-  if (c->look.blocked) { /* what is sent now would wait until the broker reads again, and this thread with it */
+  if (c->look.blocked) { /* sending now would block this thread until the broker reads again */
     mail_refuse(mail_all_asked(m), "it takes nothing for now");
     while (m->jobs)
       mail_drop_job(c, m->jobs);

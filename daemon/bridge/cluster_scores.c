@@ -5,10 +5,10 @@
  *     others listen -> an inner connection subscribes to all results of this machine -> messages (score_message.h) -> the log
  *     the log -> results that are known already, or are ours, are left out -> loops, for their subscribers
  *
- * While nobody listens nothing is published, if the broker knows. A new owner of a partition computes again what the former one
- * had computed since its last snapshot: of a sensor, results up to the time of the last one are left out, and so are late ones.
- * Messages that the broker has not confirmed are published again after a loss of the connection. While it takes none, the inner
- * connection is not read, and the publisher counts what it drops for it, as for any slow subscriber. */
+ * While no machine listens, nothing is published, if the broker knows that. A new owner of a partition computes again what the
+ * former one had computed since its last snapshot: of a sensor, results up to the time of the last one are left out, and so are
+ * late ones. Messages that the broker has not confirmed are published again after a loss of the connection. While it takes none,
+ * the inner connection is not read, and the publisher counts what it drops for it, as for any slow subscriber. */
 #include "daemon/bridge/cluster_scores_out.h"
 #include "daemon/net/loop.h"
 #include "daemon/publish/shown.h"
@@ -32,7 +32,7 @@
 struct scores_in {
   bool listens, follows;
   uint64_t next;   /* offset of the next message; HK_ENGINE_NEXT: any that came since: */
-  int64_t since;   /* ns, wall clock: when somebody here began to listen */
+  int64_t since;   /* ns, wall clock: when the first subscriber here began to listen */
   bool asked;      /* no message has come since this connection asked for the next one */
   int64_t *last;   /* ns, by slot of the others: time of its last result */
   atomic_uint out; /* messages that loops have not released */
@@ -277,7 +277,7 @@ static bool scores_wanted_here(const struct hk_cluster *c)
   return wanted;
 }
 
-/* Tells others whether this machine listens, and learns how many of them do. */
+/* Informs others whether this machine listens, and counts those that do. */
 static int scores_count(struct hk_cluster *c)
 {
   struct scores *s = c->state;
@@ -289,7 +289,7 @@ static int scores_count(struct hk_cluster *c)
     status = c->kind->follow(c->engine, HK_ENGINE_SCORES, s->in.next, s->in.since);
     s->in.since = s->in.since > 0 ? s->in.since : hk_wall();
   } else if (!s->in.listens && !s->in.follows) {
-    s->in.next = HK_ENGINE_NEXT; /* who comes later wants nothing of before */
+    s->in.next = HK_ENGINE_NEXT; /* a later subscriber wants no earlier results */
     s->in.since = 0;
   }
   if (status == 0 && !c->kind->count)

@@ -72,7 +72,7 @@ bool hk_scores_out_room(const struct hk_scores_out *o);
 int hk_scores_out_publish(struct hk_cluster *c, struct hk_scores_out *o);
 /* The broker has confirmed some. */
 void hk_scores_out_confirm(struct hk_scores_out *o, const struct hk_broker_engine_event *event);
-/* Nobody listens any more: forgets what is not on its way. */
+/* No machine listens any more: forgets the results that are not on their way. */
 void hk_scores_out_discard(struct hk_scores_out *o);
 
 #endif

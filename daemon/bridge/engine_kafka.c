@@ -118,7 +118,7 @@ static int look_at_errors(struct kafka *k, struct hk_kafka_client *client)
   return client->status == 0 ? 0 : kafka_lost(k, "", client->said);
 }
 
-/* Waits until a broker answers: the library would try for ever, and say so in the course of time. */
+/* Waits until a broker answers: the library would retry for ever, and report it only after a while. */
 static int greet(struct kafka *k)
 {
   const int64_t until = hk_now() + HK_ENGINE_WAIT * 1000000000ll;

@@ -24,7 +24,7 @@ int hk_kafka_group_open(struct hk_kafka_group **out, const struct hk_cluster_rul
                         const char *name, const char *topic, uint32_t partitions, char why[HK_ENGINE_WHY]);
 /* Leaves it: its leases are another's at once, unless the broker cannot be reached. NULL is allowed. */
 void hk_kafka_group_close(struct hk_kafka_group *group);
-/* Waits for the lease of a partition, which nobody else here waits for. */
+/* Waits for the lease of a partition, for which no other connection of this machine waits. */
 void hk_kafka_group_wait(struct hk_kafka_group *group, uint32_t partition, struct hk_kafka_lease *lease);
 /* Gives it back, or no longer waits. Returns the number of leases that are still waited for, or held. */
 uint32_t hk_kafka_group_leave(struct hk_kafka_group *group, uint32_t partition);

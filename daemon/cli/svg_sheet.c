@@ -1,5 +1,6 @@
-/* Sheets of plots: see svg_sheet.h. Curves are outlines of the highest and lowest number in each of at most COLUMNS columns, in
- * whole units and told as steps from one to the next: so a sheet of a hundred recordings is small enough to be kept. */
+/* Sheets of plots: see svg_sheet.h. Curves are outlines of the highest and lowest value in each of at most COLUMNS columns, in
+ * whole units, and written as steps from one column to the next: so a sheet of a hundred recordings is small enough to be
+ * kept. */
 #include "daemon/cli/svg_sheet.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #define SCORE 20    /* without it, */
 #define BELOW 12    /* of what is left below a plot, */
 #define LINE 16     /* and of a line of text at the top */
-#define FINE 4      /* units in which heights are told, to a unit of the sheet */
+#define FINE 4      /* units of heights, to a unit of the sheet */
 
 static const char *const colours[HK_SHEET_DETECTORS] = { "#1f77b4", "#d62728", "#9467bd", "#ff7f0e",
                                                          "#17becf", "#8c564b", "#e377c2", "#7f7f7f" };
@@ -80,7 +81,7 @@ static uint32_t svg_sheet_columns_of(uint32_t n)
   return n < COLUMNS ? n : COLUMNS;
 }
 
-/* Steps along a curve, each `way` to the side: those that go neither up nor down are told as one. */
+/* Steps along a curve, each `way` to the side: consecutive steps that go neither up nor down are written as one. */
 static void svg_sheet_steps(FILE *file, const int *curve, uint32_t from, uint32_t to)
 {
   const int way = to > from ? 1 : -1;

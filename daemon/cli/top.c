@@ -1,6 +1,6 @@
-/* See top.h. Where standard output is no terminal it is printed once, plain.
+/* See top.h. If standard output is no terminal, the report is printed once, as plain text.
  *
- * The report is asked for each second. A connection that breaks is made again by the library; until then the last report stands,
+ * The report is requested every second. The library reconnects after a lost connection; until then the last report is shown,
  * under a line that says so. */
 #include "daemon/cli/top.h"
 
@@ -33,7 +33,7 @@ static const char help_text[] =
     "  hankel top\n"
     "  hankel top | head -3\n";
 
-/* A signal handler can reach nothing else. */
+/* A signal handler can reach globals only. */
 static volatile sig_atomic_t interrupted;
 
 static void top_on_signal(int signal)
@@ -83,7 +83,7 @@ static void measure(struct hk_top_frame *f)
   f->now = (int64_t)time(NULL);
 }
 
-/* Whether it is to end: q, or Ctrl-C where keys come one by one. Waits for the next look, a key or a signal. */
+/* Whether the program is to end: q, or Ctrl-C if keys are read one by one. Waits for the next report, a key or a signal. */
 static bool wait_key(bool keys)
 {
   struct pollfd in = { .fd = keys ? STDIN_FILENO : -1, .events = POLLIN };
@@ -103,7 +103,7 @@ static int live(hankel *h, struct top *top)
   if (keys) {
     raw = before;
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    (void)tcsetattr(STDIN_FILENO, TCSANOW, &raw); /* then keys are shown as they are typed, and Enter goes behind q */
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &raw); /* else typed keys are shown, and q needs Enter */
   }
   fputs("\033[?1049h\033[?25l\033[2J", stdout);
   bool over = false;
@@ -118,7 +118,7 @@ static int live(hankel *h, struct top *top)
   fputs("\033[?25h\033[?1049l", stdout);
   (void)fflush(stdout); /* hk_finish_output looks */
   if (keys)
-    (void)tcsetattr(STDIN_FILENO, TCSANOW, &before); /* there is nothing to be done about it */
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &before); /* nothing can be done about a failure */
   return HK_EXIT_DONE;
 }
 

@@ -1,6 +1,6 @@
 /* Fuzz target: libhankel with an arbitrary server. The input is a row of frames (type, tag, length as two bytes, payload), which
- * get a good header and go to a connected client over a socket; the last one may be cut. The client must neither crash nor lose
- * its balance, and must call back nothing but what is valid. */
+ * get a valid header and go to a connected client over a socket; the last one may be cut. The client must not crash, its counters
+ * must balance, and its callbacks must get valid data only. */
 #include "proto/client/client.h"
 #include "proto/client/client_receive.h"
 #include "proto/client/client_send.h"

@@ -1,6 +1,6 @@
 /* Fuzz target: datagrams of a feed, counted. The input is a list of orders of three bytes: which datagram comes next, how far
- * ahead or back, how many points. A plain set knows what has come: lost, repeated and reordered must be what it says. And the
- * bytes as they are are read as one datagram. */
+ * ahead or back, and its number of points. The numbers of lost, repeated and reordered datagrams must be those of a plain set of
+ * the received ones. The unchanged bytes are also read as one datagram. */
 #include "proto/wire/columns.h"
 #include "proto/wire/message.h"
 #include "proto/wire/udp_feed.h"

@@ -1,11 +1,12 @@
-/* Fields from arbitrary bytes. The first byte says which of their readers gets the others:
+/* Fields from arbitrary bytes. The first byte selects the reader of the others:
  *
- *   0  the state of a field. One that is taken is written again as it was, and goes on with points, members that come and members
- *      that go.
- *   1  edges, 2  places: who is whose neighbour, with 2 + the second byte % 15 neighbours. What is taken is looked through, and
- *      bound to a field whose members come and go.
- *   3  the state of a line of four sensors, of a focus; its mark is put right. What is taken is written again as it was, and goes
- * on. 4  positions on a line, of which a line is made. */
+ *   0  the state of a field. An accepted one is written again with the same bytes, and continues with points while members come
+ *      and go.
+ *   1  edges, 2  places: the neighbours of each node, 2 + the second byte % 15 of them. An accepted graph is examined, and bound
+ *      to a field whose members come and go.
+ *   3  the state of a line of four sensors, of a focus; its mark is corrected. An accepted one is written again with the same
+ *      bytes, and continues.
+ *   4  positions on a line, from which a line is made. */
 #include "cpu/field/binding.h"
 #include "cpu/field/state.h"
 

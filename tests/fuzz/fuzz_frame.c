@@ -1,6 +1,6 @@
-/* Fuzz target: the binary protocol. The first byte of the input says how the rest is used: even, a stream of bytes put into an
- * inbox in pieces; odd, the second byte is a frame's type and the rest its payload, with a good checksum, so that the
- * readers of payloads are reached. What has been read is written again and must be the same bytes. */
+/* Fuzz target: the binary protocol. The first byte of the input selects the use of the rest: if even, a stream of bytes that goes
+ * into an inbox in pieces; if odd, the second byte is a frame's type and the rest its payload, with a good checksum, so that the
+ * readers of payloads are reached. A frame that was read is written again, and must have the same bytes. */
 #include "daemon/intake/decode_points.h"
 #include "proto/wire/columns.h"
 #include "proto/wire/event_message.h"

@@ -1,9 +1,9 @@
 /* Saved states of incidents, from arbitrary bytes: the first byte selects the part. Each gets a header with the right checksum,
  * because hardly any input would have one.
  *
- *   0  the incidents, 1  ticks that wait, 2  what people said
+ *   0  the incidents, 1  waiting ticks, 2  operators' verdicts
  *
- * One that is taken is written again as it was, and goes on with events. */
+ * An accepted state is written again with the same bytes, and continues with events. */
 #include "daemon/incidents/feedback.h"
 #include "daemon/incidents/incidents_image.h"
 #include "daemon/incidents/ticks.h"

@@ -1,5 +1,6 @@
-/* Fuzz target: a segment of a journal. The first byte of the input: odd, and heads and checksums are made good first, so that
- * what lies behind them is reached. What is read of a segment and what is told as damage is all of it, and in order. */
+/* Fuzz target: a segment of a journal. If the first byte of the input is odd, heads and checksums are corrected first, so that
+ * the code after them is reached. What is read of a segment and what is reported as damage together are the whole segment, in
+ * order. */
 #include "daemon/durable/journal_format.h"
 #include "daemon/durable/journal_read.h"
 #include "daemon/durable/journal_records.h"

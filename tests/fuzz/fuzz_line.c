@@ -1,6 +1,5 @@
-/* Fuzz target: line protocol. The first byte of the input says in what pieces the rest goes through the splitter; the lines that
- * come out must not depend on it, what the parser makes of each must keep its promises, and the quick reader must agree with it.
- */
+/* Fuzz target: line protocol. The first byte of the input selects the pieces in which the rest goes through the splitter, and the
+ * lines must not depend on it. The parser must keep its promises for each line, and the quick reader must agree. */
 #include "proto/line/line.h"
 #include "proto/line/line_quick.h"
 #include "proto/line/split.h"

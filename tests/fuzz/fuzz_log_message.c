@@ -1,6 +1,6 @@
-/* Fuzz target: messages of a cluster's logs, of points and of scores. Checksums are set right first, so that what stands behind
- * them is reached. What was read has handles that count its names, at most so many points, and, written again, is read as the
- * same. */
+/* Fuzz target: messages of a cluster's logs, of points and of scores. Checksums are corrected first, so that the code after them
+ * is reached. A message that was read has handles below its number of names, no more points than allowed, and is the same when it
+ * is written and read again. */
 #include "proto/wire/columns.h"
 #include "proto/wire/log_message.h"
 #include "proto/wire/score_message.h"

@@ -1,5 +1,5 @@
-/* Matrix Market files from arbitrary bytes. A matrix that is taken is looked through; a small square one is that of a process,
- * which is steady and goes a few steps. */
+/* Matrix Market files from arbitrary bytes. An accepted matrix is examined; a small square one becomes that of a process, which
+ * is solved for its steady state and advanced by a few steps. */
 #include "cpu/model/matrix_shape.h"
 
 #include <math.h>

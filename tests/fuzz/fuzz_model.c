@@ -1,5 +1,5 @@
-/* Model files from arbitrary bytes. One that is taken is looked through, found by name, and its line goes a few steps. Files of
- * matrices are there under the names a.mtx, m.mtx, b.mtx and h.mtx. */
+/* Model files from arbitrary bytes. An accepted model is examined, found by name, and its line is advanced by a few steps. There
+ * are files of matrices with the names a.mtx, m.mtx, b.mtx and h.mtx. */
 #include "cpu/model/model_plan.h"
 
 #include <math.h>

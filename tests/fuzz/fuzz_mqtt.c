@@ -1,5 +1,5 @@
-/* Fuzz target: what a broker sends. The input is the keys `topics`, `sensor`, `values` and `time`, the topic and the payload,
- * with a 0 behind each but the last. Whatever is in it, names and values make lines that say what was read, or lines that are
+/* Fuzz target: messages of an MQTT broker. The input is the keys `topics`, `sensor`, `values` and `time`, the topic and the
+ * payload, with a 0 after each but the last. Names and values make lines that are parsed into the same names and values, or are
  * refused. */
 #include "daemon/bridge/mqtt_names.h"
 #include "daemon/bridge/mqtt_payload.h"

@@ -1,5 +1,5 @@
-/* Fuzz target: OTLP's metrics. The first byte of the input says in which format the rest is: j, JSON; else protobuf. Whatever is
- * in it, what becomes of it are lines, one for each data point. */
+/* Fuzz target: OTLP's metrics. The first byte of the input selects the format of the rest: j for JSON, else protobuf. Any message
+ * becomes lines, one for each data point. */
 #include "daemon/web/decode_otlp.h"
 #include "daemon/web/decode_otlp_json.h"
 #include "tests/fuzz/lines.h"

@@ -1,7 +1,7 @@
-/* Fuzz target: what a peer that has shown nothing can send. The first byte says what: a token file; a key and value of a [listen]
- * section; a token against a table; or, with OpenSSL, bytes for a server's handshake of TLS, cut into pieces: from the start, or
- * (the second byte) in place of the client's n-th flight in a handshake that was good until then, or behind it. Whatever comes,
- * it ends in a fault in words, or needs more; memory is bounded, and what is written is valid records. */
+/* Fuzz target: access control. The first byte selects the meaning of the rest: a token file; a key and value of a [listen]
+ * section; a token to look up in a table; or, with OpenSSL, bytes for a server's TLS handshake, cut into pieces. By the second
+ * byte, these come at the start, in place of the client's n-th flight of a handshake that was valid until then, or after it. Any
+ * input ends with an error message, or needs more bytes; memory is bounded, and the server writes valid records only. */
 #include "daemon/config/listener_rules.h"
 #include "daemon/config/tokens.h"
 #include "daemon/net/tls.h"

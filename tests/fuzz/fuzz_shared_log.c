@@ -1,6 +1,6 @@
-/* Fuzz target: messages of the log of events that the machines of a cluster share. Each has a right head and checksum, so that
- * what stands behind them is reached; then the same bytes are a message as they are. Every message has a position, whatever is in
- * it, and what is known of holders can be shown to people. */
+/* Fuzz target: messages of the log of events that the machines of a cluster share. Each gets a valid head and checksum, so that
+ * the code after them is reached; then the unchanged bytes are a message, too. Every message has a position, whatever is in it,
+ * and known holders have printable names. */
 #include "daemon/durable/event_copy.h"
 #include "daemon/durable/event_shared.h"
 

@@ -1,6 +1,6 @@
-/* A snapshot from arbitrary bytes: as they are, and once more with all its checksums mended, since hardly any input gets past
- * those. It is read to its end or refused with words, and so is each state in it; a state that is taken is written again as it
- * was, and so are the rows of a machine, which go on. */
+/* A snapshot from arbitrary bytes: unchanged, and once more with all its checksums corrected, because hardly any input passes
+ * them. It is read to its end or refused with a reason, and so is each state in it. An accepted state is written again with the
+ * same bytes; so are the rows of a machine, which continues. */
 #include "cpu/group/group.h"
 #include "cpu/group/state.h"
 #include "cpu/rules/state.h"

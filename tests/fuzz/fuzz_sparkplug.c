@@ -1,6 +1,5 @@
-/* Fuzz target: Sparkplug B. The input is messages one behind the other: a byte that says of which topic, one with the bytes of
- * the payload, and the payload. Whatever is in them, numbers are finite, names are no empty ones, and a rebirth is asked for
- * once. */
+/* Fuzz target: Sparkplug B. The input is a sequence of messages: a byte that selects the topic, one with the length of the
+ * payload, and the payload. Whatever is in them, numbers are finite, names are not empty, and a rebirth is requested once. */
 #include "daemon/bridge/sparkplug.h"
 
 #include <math.h>
