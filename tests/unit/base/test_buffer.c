@@ -36,7 +36,7 @@ static void test_print(void **state)
   hk_buffer_free(&b);
 }
 
-/* As it is defined: the 15 digits if these read back, else 17. */
+/* The definition: 15 digits if these are read back as the same number, else 17. */
 static void check(double x)
 {
   struct hk_buffer b = { 0 };

@@ -1,4 +1,4 @@
-/* Globs against a plain recursive matcher on random patterns, and the cases people think of. */
+/* Globs: compared with a plain recursive matcher on random patterns, and well-known cases. */
 #include "daemon/base/glob.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ static void test_cases(void **state)
       fail_msg("`%s` on `%s` is not %d", cases[i].pattern, cases[i].name, cases[i].result);
 }
 
-/* The meaning, of ASCII names, in as few words as possible. */
+/* The definition of a match, for ASCII names, as short as possible. */
 static bool plain(const char *pattern, const char *name)
 {
   if (*pattern == 0)

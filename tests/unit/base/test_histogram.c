@@ -1,4 +1,4 @@
-/* Histograms against the times themselves, sorted. */
+/* Histograms: compared with the sorted times. */
 #include "daemon/base/histogram.h"
 
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static uint64_t one(int64_t ns)
   return hk_histogram_quantile(&h, 0.5);
 }
 
-/* A bucket ends at or after the time, by a part in 32 at most. */
+/* A bucket ends at the time or later, by 1/32 of it at most. */
 static void test_width(void **state)
 {
   (void)state;

@@ -1,4 +1,5 @@
-/* Letters between machines of a cluster: each comes back as it was written, in whole alone; and the table that notices make. */
+/* Letters between machines of a cluster: each is read as it was written, but only if it is complete; and the table made of
+ * notices. */
 #include "daemon/bridge/letter.h"
 #include "daemon/bridge/machine_table.h"
 
@@ -91,7 +92,7 @@ static void tell(struct hk_machine_table *t, const char *machine, const char *re
   hk_machine_table_take(t, &l);
 }
 
-/* Of two that say that they have a partition, one does not know yet that it has lost it. */
+/* If two machines report the same partition, one of them does not know yet that it has lost it. */
 static void the_later_epoch_has_it(void **state)
 {
   (void)state;

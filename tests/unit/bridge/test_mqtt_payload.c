@@ -1,4 +1,4 @@
-/* Payloads and topics of MQTT: values by their paths, times, names; and all that is wrong in one. */
+/* Payloads and topics of MQTT: values by their paths, times, names; and invalid payloads. */
 #include "daemon/bridge/mqtt_names.h"
 #include "daemon/bridge/mqtt_payload.h"
 
@@ -47,7 +47,7 @@ static void test_values(void **state)
   assert_string_equal(of("[4,5]", "1", "", false, &at), "1=5 ");
   assert_string_equal(of("{\"a\":{\"x\":1},\"b\":{\"x\":2,\"y\":3},\"x\":4}", "*.x, c", "", false, &at), "a.x=1 b.x=2 ");
   assert_string_equal(of("{\"\":5,\"a\":{\"\":6,\"b\":[[7]]}}", "", "", false, &at), "=5 a.=6 a.b.0.0=7 ");
-  /* text is a number where it is asked for, and never else */
+  /* text is read as a number only where a number is requested */
   assert_string_equal(of("{\"a\":\"-2.5\",\"b\":\"ON\",\"c\":\"4 bar\",\"d\":\"5\"}", "a, b, c", "", false, &at), "a=-2.5 b=1 ");
   assert_string_equal(of("{\"a\":\"-2.5\",\"d\":5}", "", "", false, &at), "d=5 ");
   assert_string_equal(of("{\"a\":1e999,\"b\":2}", "", "", false, &at), "b=2 ");

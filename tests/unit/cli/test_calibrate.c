@@ -1,4 +1,4 @@
-/* Severities compared with alerts: blocks apart from labels, alerts in them, and the verdict, by numbers worked out by hand. */
+/* Severities compared with alerts: blocks outside labels, alerts in them, and the verdict, against numbers worked out by hand. */
 #include "daemon/cli/calibrate.h"
 
 #include <math.h>
@@ -8,14 +8,14 @@
 
 #include <cmocka.h>
 
-/* 4,000 points from 100 on: 97 blocks. The label, 1000..1009, and 250 points about it take the blocks from 740 on to the one with
- * 1259. */
+/* 4,000 points from 100 on: 97 blocks. The label, 1000..1009, and the 250 points on either side exclude the blocks from point 740
+ * to the one with point 1259. */
 static void blocks_apart_from_labels_are_counted(void **state)
 {
   (void)state;
   struct hk_found found[] = {
-    { 1005, 1005, 6.0f },                       /* right, and in no block that counts */
-    { 1200, 1200, 6.0f },                       /* false, but so near that it does not count against the promise */
+    { 1005, 1005, 6.0f },                       /* a hit, and in no block that counts */
+    { 1200, 1200, 6.0f },                       /* false, but so near to the label that it does not count against the promise */
     { 2000, 2010, 2.6f }, { 2001, 2011, 2.1f }, /* of one block, 1980..2019 */
     { 2020, 2020, 1.6f },                       /* of the next */
     { 3999, 3999, 3.5f },                       /* behind the last whole block */

@@ -1,4 +1,5 @@
-/* The reader of recordings: what it takes, what it refuses with which errors, however the bytes arrive. */
+/* The reader of recordings: files that it accepts, and the errors of those that it refuses, in whatever pieces the bytes
+ * arrive. */
 #include "daemon/base/timestamp.h"
 #include "daemon/cli/csv.h"
 

@@ -17,7 +17,7 @@ static void hits_and_misses(void **state)
 {
   (void)state;
   static const struct hk_marked marked[] = { { 100, 120 }, { 500, 500 }, { 800, 900 } };
-  /* on the first label's widened edge; in it again; on neither side of the second by one; nowhere */
+  /* at the edge of the first label with its margin; again within it; one point before the second and one after it; nowhere */
   static const struct hk_found found[] = { { 90, 130, 0 }, { 130, 160, 0 }, { 489, 520, 0 }, { 511, 540, 0 }, { 0, 700, 0 } };
   double delay[3];
   const struct hk_verdict v = hk_judge(1000, 0, 10, found, 5, marked, 3, delay);

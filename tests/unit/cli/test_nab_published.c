@@ -192,7 +192,7 @@ static void relative_entropy(void **state)
     assert_int_equal(right, published[which].right);
     assert_int_equal(wrong, published[which].wrong);
   }
-  assert_int_equal(hk_nab_score(&set, all, result), 0); /* together, and with the threshold that is best: they are worth it */
+  assert_int_equal(hk_nab_score(&set, all, result), 0); /* together, at the best threshold, the alerts are worth it */
   for (int profile = 0; profile < EVERY_PROFILE; profile++) {
     assert_true(fabs(sum_of(result[profile].as_is, 9, profile) - sum[profile]) < 1e-9);
     assert_true(result[profile].score == result[profile].as_is && result[profile].threshold == 1);

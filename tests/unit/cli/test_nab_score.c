@@ -48,8 +48,8 @@ static void nothing_is_worth_0_and_all_at_once_100(void **state)
   assert_true(near(r[0].score, 100 / 3.0));
 }
 
-/* One window seen twice, the better time later by threshold; one missed; a false alert before any window, one shortly behind one.
- */
+/* One window with two alerts, the better of which has the lower score; one without any; false alerts before all windows and
+ * shortly after one. */
 static void an_example(void **state)
 {
   (void)state;
@@ -65,7 +65,7 @@ static void an_example(void **state)
   assert_true(near(r[0].threshold, (double)0.6f)); /* the alert before any window stays out */
   assert_true(near(r[HK_NAB_STANDARD].as_is, 100 * (standard - 0.11 + 3) / 6));
   assert_true(near(r[HK_NAB_FEW_FALSE].as_is, 100 * (standard + 0.11 * behind - 0.22 + 3) / 6));
-  second[0].raised = 2999; /* as good as false: then only the first window's is worth its cost */
+  second[0].raised = 2999; /* almost the same as a false alert: so only the alert in the first window is worth its cost */
   score[1][2999] = 0.6f;
   run(first, 4, second, 1, r);
   assert_true(near(r[0].score, 100 * (inside - 2 + 3) / 6) && near(r[0].threshold, (double)0.8f));

@@ -83,7 +83,7 @@ static void results_are_called_back(void **state)
   assert_int_equal(hankel_subscribe(h, "*", 0.25f, HANKEL_SCORES | HANKEL_VALUES), 0);
   until(s->subscriptions == 1);
   assert_true(s->subscription.what == (HANKEL_SCORES | HANKEL_VALUES) && s->subscription.min_score == 0.25f);
-  const uint32_t handles[2] = { 9, 73 }; /* collide in a table of 64 or not: either must do */
+  const uint32_t handles[2] = { 9, 73 }; /* these may collide in a table of 64: both cases must work */
   const struct hk_string first[2] = { hk_string("old"), hk_string("valve") }, renamed[1] = { hk_string("pump") };
   const int64_t time[2] = { 5, 6 };
   const double value[2] = { 1.5, 2.5 };

@@ -1,5 +1,4 @@
-/* libhankel where the server is away, silent, slow or wrong: the connection is made again, and every call that waits ends in
- * time. */
+/* libhankel with a server that is away, silent, slow or faulty: it reconnects, and every waiting call ends in time. */
 #include "proto/wire/event_message.h"
 #include "proto/wire/scores.h"
 #include "tests/unit/support/client_server.h"
@@ -40,7 +39,7 @@ static void a_broken_connection_is_made_again(void **state)
   server_free(s);
 }
 
-/* Each of these ends the connection, with words; nothing is believed. */
+/* Each of these answers closes the connection with a reason, and none is used. */
 static void a_server_that_misbehaves_is_left(void **state)
 {
   (void)state;
@@ -102,8 +101,7 @@ static void a_server_that_misbehaves_is_left(void **state)
   }
 }
 
-/* The waiting calls, with the server in a process of its own. A call that waits for something that has happened already hangs
- * here. */
+/* The waiting calls, with the server in its own process. A call that waits for an event of the past would hang here. */
 static void the_waiting_calls(void **state)
 {
   (void)state;

@@ -274,7 +274,7 @@ static void test_long_lines(void **state)
 static void test_nul_bytes(void **state)
 {
   (void)state;
-  /* as left by a disk that lost a block: the line that closes a listener is all NUL, its LF, too */
+  /* a disk has lost a block: the line that limits access to a listener is all NUL, also its LF */
   static const char rules[] = "[listen one]\nprotocol = line\naddress = 127.0.0.1:0\n";
   static const struct {
     size_t at, length;
@@ -298,7 +298,7 @@ static void test_nul_bytes(void **state)
   }
 }
 
-/* The example claims to have each key with its default: it must have it, commented out or not. */
+/* The example promises to have each key with its default, commented out or not. */
 static void test_example(void **state)
 {
   (void)state;

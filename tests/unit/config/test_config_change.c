@@ -63,7 +63,7 @@ static void test_change(void **state)
   hk_buffer_free(&told);
 }
 
-/* Values that follow from keys that need a restart stay as they are, unless they are given. */
+/* Values that derive from keys that need a restart stay the same, unless they are set. */
 static void test_change_of_defaults(void **state)
 {
   (void)state;

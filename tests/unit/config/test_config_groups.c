@@ -89,7 +89,7 @@ static void test_long_names(void **state)
   hk_config_free(&c);
 }
 
-/* statistic = both makes a second group of the same machines, which finds its shard where the first one does. */
+/* statistic = both makes a second group of the same machines, on the same shard as the first one. */
 static void test_both(void **state)
 {
   (void)state;

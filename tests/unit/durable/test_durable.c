@@ -1,5 +1,5 @@
-/* The order in which things are written or read, where a crash at the wrong moment would show a mistake: each order is forced by
- * a call on a file that does something meanwhile, or by holding a lock. */
+/* The order of writes and reads, wherever a crash at the wrong moment would reveal a wrong one: the test forces each order by a
+ * file call that does something meanwhile, or by holding a lock. */
 #include "daemon/durable/commit_thread.h"
 #include "daemon/durable/disk_health.h"
 #include "daemon/durable/durable.h"
@@ -145,7 +145,7 @@ static void test_an_event_comes_behind_its_point(void **state)
   for (int i = 0; i < PATIENCE && hk_eventlog_shown(w.durable.events) == 0; i++)
     rest();
   assert_int_equal(hk_eventlog_shown(w.durable.events), 1);
-  point(&w, 0); /* anything that is published too early is noticed at one of its calls */
+  point(&w, 0); /* one of its calls detects anything that is published too early */
   await_committed(&w, 0, 3);
   assert_true(w.failed);
   assert_false(w.wrong);
@@ -272,7 +272,8 @@ static void test_a_replay_is_no_slow_disk(void **state)
   assert_true(told);
 }
 
-/* Until every shard has a snapshot of this run only those of the run before are whole: nothing that they need goes. */
+/* Until every shard has a snapshot of this run, only those of the previous run are complete: nothing that they need is
+ * removed. */
 static void test_files_of_the_run_before(void **state)
 {
   static struct world w; /* a test that fails leaves a thread with it */

@@ -280,7 +280,7 @@ static void test_who_has_a_partition(void **state)
   tear_down(&b);
 }
 
-/* Machines are counted that have a partition, each once. */
+/* The number of machines that have a partition, each counted once. */
 static void test_how_many_have_partitions(void **state)
 {
   static const struct {
@@ -309,7 +309,7 @@ static void test_who_is_to_have_a_partition(void **state)
   struct broker b;
   (void)state;
   set_up(&b);
-  say_holder(&b, 1, 0, NULL); /* they have not read all that there was */
+  say_holder(&b, 1, 0, NULL); /* they have not read all earlier messages */
   assert_true(wish_of(&b, 0, 0) == HK_WISH_NONE && wish_of(&b, 1, 0) == HK_WISH_NONE);
   say_holder(&b, 0, 3, "a:7410");
   say_holder(&b, 1, 0, NULL);
@@ -318,7 +318,7 @@ static void test_who_is_to_have_a_partition(void **state)
   assert_true(wish_of(&b, 0, HK_HOLDERS_WISH) == HK_WISH_NONE);
   say_holder(&b, 0, 3, "a:7410"); /* again, as every few hours */
   assert_int_equal(wish_of(&b, 0, 0), HK_WISH_OTHERS);
-  say_holder(&b, 0, 4, "a:7410"); /* had taken it before the wish, and says so behind it */
+  say_holder(&b, 0, 4, "a:7410"); /* had taken it before the request, and reports it after it */
   assert_int_equal(wish_of(&b, 0, 0), HK_WISH_OTHERS);
   assert_int_equal(wish_of(&b, 1, 0), HK_WISH_OURS);
   say_holder(&b, 1, 5, "b:7410");

@@ -96,8 +96,8 @@ static void letters(char name[8], uint32_t number)
   memcpy(name, &spread, sizeof spread);
 }
 
-/* CPU seconds that it takes to open a log with an event of each of n sensors; collide: their names are chosen so that a hash
- * without a key puts all into one place. */
+/* CPU seconds for opening a log with an event of each of n sensors; collide: a hash without a key would put all their names into
+ * one place. */
 static double open_seconds(uint32_t n, uint64_t mask, bool collide)
 {
   struct place p;
@@ -214,7 +214,7 @@ static void test_bounded(void **state)
   tear_down(&p);
 }
 
-/* However often the log is opened and continued, no event is lost or there twice. */
+/* However often the log is opened and continued, no event is lost or repeated. */
 static void test_restarts(void **state)
 {
   struct place p;

@@ -73,15 +73,15 @@ static void test_cuts(void **state)
   tear_down(&p);
 }
 
-/* All of them take long, with a sanitizer half a minute: that gets a bit of each byte, another one each time, and others two or
- * three. */
+/* To flip all bits takes long, with a sanitizer half a minute: so a sanitizer's build flips one bit of each byte, another one
+ * each time, and other builds two or three. */
 #ifdef HK_SANITIZED
 #define NEXT_FLIP 9
 #else
 #define NEXT_FLIP 3
 #endif
 
-/* Bits of every byte, turned one at a time: all events but that one are there, and nothing wrong is ever read. */
+/* Bits of every byte are flipped one at a time: all other events are found, and no wrong one is ever read. */
 static void test_flips(void **state)
 {
   enum { N = 20, PADDING = 1 }; /* padding after a name */

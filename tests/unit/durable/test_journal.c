@@ -46,7 +46,7 @@ static void test_there_and_back(void **state)
   end(&w);
 }
 
-/* Segments follow each other, and go when they are not needed any more. */
+/* Segments follow each other, and are removed when they are no longer needed. */
 static void test_segments(void **state)
 {
   (void)state;
@@ -85,7 +85,7 @@ static void test_segments(void **state)
   end(&w);
 }
 
-/* Every call fails once, at every place: the commit fails, the next one has everything all the same. */
+/* Every call fails once, at every place: the commit fails, and the next one commits everything. */
 static void test_disk_fails(void **state)
 {
   (void)state;

@@ -171,9 +171,9 @@ static void set_aside_again(struct world *w)
   }
 }
 
-/* A journal of three segments with 400 records each, the second of which is damaged at its record `bad` (-1: in its head), is
- * ended there. Call number `at` on the disk fails, which is what a crash before it leaves; then it is done again. Returns false
- * when there were fewer calls. */
+/* Ends a journal of three segments with 400 records each, the second of which is damaged at its record `bad` (-1: in its head),
+ * at the damage. Call number `at` on the disk fails, as if the daemon had crashed before it; then everything is repeated. Returns
+ * false when there were fewer calls. */
 static bool set_aside(int bad, uint64_t at)
 {
   static const char *const names[] = { "journal-000000000001.hkj", "journal-000000000002.hkj", "journal-000000000003.hkj" };
@@ -285,7 +285,7 @@ static void test_chain(void **state)
   assert_int_equal(misses(&w, 15), 3);
   assert_int_equal(misses(&w, 21), 0); /* all from there on is in the third */
   assert_int_equal(hk_disk_create(&w.disk, w.folder, second, &file), 0);
-  was[40] ^= 1; /* another salt: nothing in it is a record then, but its head is good */
+  was[40] ^= 1; /* another salt: then it has no valid record, but a valid head */
   memcpy(was + HK_JOURNAL_HEADER - 8, (uint64_t[]){ XXH3_64bits(was, HK_JOURNAL_HEADER - 8) }, 8);
   assert_int_equal(hk_disk_write(&w.disk, file, was, HK_JOURNAL_HEADER), 0);
   close(file);
@@ -307,7 +307,7 @@ static void test_chain(void **state)
   end(&w);
 }
 
-/* Files that were removed under a journal, and that it knows to be gone, are no one's before. */
+/* A segment does not count a removed file as its predecessor if the journal knows of the removal. */
 static void test_chain_goes_on(void **state)
 {
   (void)state;

@@ -46,7 +46,7 @@ static void put(struct hk_marks *m, uint32_t index, uint64_t position)
   assert_int_equal(hk_marks_put(m, index, &mark), 0);
 }
 
-/* The last one that was put is there; where its place is torn, the one before; and a reservation is never taken back. */
+/* The last written mark is found, or the previous one if its place is torn; and a reservation is never reverted. */
 static void test_put(void **state)
 {
   (void)state;

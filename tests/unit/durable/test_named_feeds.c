@@ -123,7 +123,7 @@ static int take(struct hk_feeds *feeds, const char *stem, uint32_t i, uint64_t o
   return hk_feeds_take(feeds, hk_string(name), owner, NULL, feed, turn);
 }
 
-/* A feed that has points, all of them committed, or but for some shard. */
+/* A feed with points, all of them committed, or all except those of one shard. */
 static void fill(struct hk_feed *feed, uint64_t received, uint64_t committed)
 {
   pthread_mutex_lock(&feed->lock);
@@ -135,7 +135,7 @@ static void fill(struct hk_feed *feed, uint64_t received, uint64_t committed)
   }
 }
 
-/* An owner that has as many as it may gets no more, and takes nothing from another one. */
+/* An owner at its quota gets no further feed, and takes no feed from another owner. */
 static void test_owners(void **state)
 {
   (void)state;
@@ -170,14 +170,14 @@ static void test_empty_feeds_go(void **state)
   assert_int_equal(hk_feeds_new(&feeds, SHARDS), 0);
   hk_feeds_limit(feeds, 3, 0);
   assert_int_equal(take(feeds, "kept", 0, 1, &kept, &keep), 0);
-  for (uint32_t i = 0; i < 100; i++) { /* room comes by itself, but no oftener than once a second */
+  for (uint32_t i = 0; i < 100; i++) { /* room is made without a request, at most once a second */
     assert_int_equal(take(feeds, "idle", i, 1, &feed, &turn), 0);
     hk_feed_give_up(feed, turn);
     (void)hk_feeds_expire(feeds, hk_wall());
   }
   assert_int_equal(hk_feeds_survey(feeds).n, 1);
-  assert_int_equal(hk_feeds_survey(feeds).expired, 0); /* no connection notices that they are gone */
-  /* A connection that lost it to another one has it still. */
+  assert_int_equal(hk_feeds_survey(feeds).expired, 0); /* no connection notices their removal */
+  /* A connection that lost the feed to another one still holds it. */
   assert_int_equal(take(feeds, "idle", 0, 1, &stale, &old), 0);
   assert_int_equal(take(feeds, "idle", 0, 1, &feed, &turn), 0);
   hk_feed_give_up(feed, turn);
@@ -190,7 +190,7 @@ static void test_empty_feeds_go(void **state)
   hk_feeds_free(feeds);
 }
 
-/* One that has points stays while anything may be needed of it, and for long. */
+/* A feed with points is kept as long as any of them may be needed, and for long afterwards. */
 static void test_expiry(void **state)
 {
   (void)state;
@@ -250,7 +250,7 @@ static void test_restore_gone(void **state)
     uint64_t turn;
     assert_int_equal(hk_feeds_new(&feeds, SHARDS), 0);
     for (uint32_t k = 0; k < SHARDS; k++) {
-      const bool snapshot = k == order; /* of after that; the other journal has it all */
+      const bool snapshot = k == order; /* later points; the other journal has all of them */
       if (!snapshot) {
         assert_int_equal(hk_feeds_restore(feeds, &first), 0);
         hk_feeds_restore_part(feeds, 1, k, 100);
@@ -363,8 +363,8 @@ static bool send_points(struct road *r, struct hk_feeding *feeding, uint64_t fir
   return hk_intake_feed(&r->intake, r->source, feeding, &read, &unknown);
 }
 
-/* Checks a shard's open chunk: it has every point of the shard up to `upto`, once, except for those before `had` of the shard
- * that the sensor was on. */
+/* Checks that a shard's open chunk has every point of the shard up to `upto`, once, except for those before `had` of the sensor's
+ * former shard. */
 static void expect(const struct road *r, uint32_t shard, const uint64_t *had, uint32_t of, uint64_t from, uint64_t upto)
 {
   const struct hk_chunk *c = r->pool.filling.chunk[shard];
@@ -461,7 +461,7 @@ static void test_points_after_restart_with_others(void **state)
   road_free(r);
 }
 
-/* A chunk without room for another mark lets no points in, until it has gone. */
+/* A chunk without room for another mark accepts no points until it is handed over. */
 static void test_many_feeds(void **state)
 {
   (void)state;
@@ -474,7 +474,7 @@ static void test_many_feeds(void **state)
     assert_true(send_points(r, &feeding, 0, 1));
   }
   assert_false(hk_intake_open(&r->intake, r->source, 1));
-  assert_true(hk_chunk_pool_seal(&r->pool)); /* the second shard's has marks and no points */
+  assert_true(hk_chunk_pool_seal(&r->pool)); /* the second shard's chunk has marks and no points */
   assert_int_equal(hk_ring_count(&r->lanes[1].sealed), 1);
   assert_true(hk_intake_open(&r->intake, r->source, 1));
   road_free(r);

@@ -17,7 +17,7 @@
 #define MEMBERS 20
 
 static double value[ROWS][MEMBERS];
-/* Two weathers, of the even and of the odd members. */
+/* Two common signals, one of the even and one of the odd members. */
 static void weathers(void)
 {
   double front[2] = { 0 };
@@ -100,7 +100,7 @@ static struct hk_field *over(struct hk_field *f)
   return again;
 }
 
-/* Members come in any order within `wait` rows: the same comes out. */
+/* Points of members may come in any order within `wait` rows: the output is the same. */
 static void order_of_points(void **state)
 {
   (void)state;
@@ -124,7 +124,7 @@ static void order_of_points(void **state)
   }
 }
 
-/* A member that is silent holds rows up for `wait` of them; a hole is no row; late and odd values count for nothing. */
+/* A silent member delays rows by `wait` of them; a hole makes no row; late values and those that are not finite are ignored. */
 static void silence(void **state)
 {
   (void)state;
@@ -160,7 +160,7 @@ static void silence(void **state)
   hk_field_free(f);
 }
 
-/* The neighbours that a field finds are those of the same weather. */
+/* The neighbours that a field finds are members with the same common signal. */
 static void finds_neighbours(void **state)
 {
   (void)state;
@@ -294,7 +294,7 @@ static void odd_states(void **state)
   assert_int_equal(hk_field_read(&read, NULL, words, size), -EINVAL); /* another layout, whatever else is in it */
   assert_int_equal(hk_field_read(&read, NULL, words, 80), -EINVAL);
   words[0] = good[0];
-  for (size_t i = 0; i < size / 8; i++) /* odd numbers in place of each word: refused, or a field that can continue */
+  for (size_t i = 0; i < size / 8; i++) /* extreme words are refused, or the field can continue */
     for (uint32_t k = 0; k < 7; k++) {
       static const uint64_t odd[] = { 0, UINT64_MAX, (uint64_t)1 << 63, 0x7ff0000000000000, 0x7fffffffffffffff, 1, 0x100000001 };
       words[i] = odd[k];

@@ -85,7 +85,7 @@ static void test_definition(void **state)
     }
 }
 
-/* A spike of one to three samples goes, a step of four stays and is late by three; of a median of 5 by two. */
+/* A spike of one to three samples is removed, a step of four stays and is delayed by three; with a median of 5 by two. */
 static void test_spike_and_step(void **state)
 {
   (void)state;

@@ -220,7 +220,7 @@ static void test_onward(void **state)
   }
 }
 
-/* One sensor alone, however wild, is no change that travels; nor is one that all have at once. */
+/* A change of one sensor, however large, is no travelling change; nor is one that all have at once. */
 static void test_what_does_not_travel(void **state)
 {
   (void)state;

@@ -239,7 +239,7 @@ static void go(struct bound *b, uint32_t i)
   b->member[i] = NONE;
 }
 
-/* A member has those of its neighbours that are members, each in its place; one that left is nobody's neighbour. */
+/* A member's neighbours are the neighbouring nodes that are members, each in its place; a member that left is no neighbour. */
 static void look(const struct bound *b)
 {
   for (uint32_t i = 0; i < NODES; i++) {
@@ -312,7 +312,7 @@ static void members_come_and_go(void **state)
   hk_field_graph_release(b.graph);
 }
 
-/* Of a field that finds its neighbours itself it is nothing, and everybody has some. */
+/* A field that finds its neighbours itself has no graph, and every member has neighbours. */
 static void no_graph(void **state)
 {
   (void)state;

@@ -112,7 +112,7 @@ static int device_correlate(const struct hk_correlate_task *task, uint32_t numbe
   assert_int_equal(number, 3);
   if (device.chose++ > 0)
     return hk_correlate(task);
-  snprintf(error, size, "no room for that"); /* the host does it, without a report */
+  snprintf(error, size, "no room for that"); /* the host computes it, without a report */
   return -ENOMEM;
 }
 

@@ -20,7 +20,7 @@ static const struct hk_residual_rule rule = {
 };
 static double value[ROWS][ROOM], said[ROWS][ROOM];
 static uint32_t out[ROWS]; /* nodes beyond their bound */
-/* Sensors that share their weather, each with a zero, a scale and a noise of its own. */
+/* Sensors with a common signal, each with its own zero, scale and noise. */
 static void weather(double zero, double missing)
 {
   double front = 0;
@@ -123,7 +123,7 @@ static void learn(struct plain *all, uint32_t i, const double c[NODES])
   n->learned++;
 }
 
-/* Gauss and Jordan, of the neighbours that are ripe. */
+/* Gauss-Jordan elimination for the ripe neighbours. */
 static void refit(struct plain *n)
 {
   double m[Q + 1][Q + 2] = { { 0 } };
@@ -310,7 +310,7 @@ static void blames(void **state)
   assert_true(fabs(hk_residual_tag(-1.25, 31) + 1.25) < 1e-14);
 }
 
-/* Bytes of a state; more room; another neighbour; a node that is another sensor's. */
+/* The bytes of a state; more room; another neighbour; a node that another sensor takes. */
 static void goes_on(void **state)
 {
   (void)state;

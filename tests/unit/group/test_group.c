@@ -1,5 +1,5 @@
 /* Groups: the statistic compared with a plain recomputation of its definition, rows (order, silence, holes, joining and leaving),
- * values that must not matter, changes that are found and that are not, keys. */
+ * values that must not matter, changes that must be found or must not, keys. */
 #include "tests/unit/support/group.h"
 
 #include <errno.h>
@@ -99,7 +99,7 @@ static void same_as_defined(const struct heard *h, uint32_t from, uint32_t membe
       continue;
     }
     if (able == 0) {
-      assert_true(since <= 2 * rule->shortest); /* a change leaves members enough in all that is tested */
+      assert_true(since <= 2 * rule->shortest); /* in every tested change enough members stay */
       assert_true(isnan(t->statistic) && isnan(t->score) && t->change == HK_GROUP_SAME);
       continue;
     }
@@ -151,12 +151,12 @@ static void is_what_it_is_defined_as(void **state)
   for (uint32_t i = 0; i < 400; i++)
     value[i][2] = uniform() < 0.3 && i % 4 ? NAN : value[i][2]; /* one with holes, */
   for (uint32_t i = 200; i < 211; i++)
-    value[i][1] = NAN; /* and one that is away and comes again */
+    value[i][1] = NAN; /* and one that leaves and returns */
   struct heard *h = run("resident=120", 400, 4);
   assert_true(h->changes >= 2);
   assert_int_equal(h->n, 400 - rule.wait);
   for (uint32_t i = 211; i < 211 + rule.wait; i++)
-    value[i][1] = NAN; /* from behind these on it takes part */
+    value[i][1] = NAN; /* it takes part after these rows */
   same_as_defined(h, rule.wait, 4, &rule);
   free(h);
 }
@@ -182,7 +182,7 @@ static void order_does_not_matter(void **state)
     uint32_t number[M], at[M] = { 0 };
     struct hk_group *g = group_of("wait=6", M, number);
     memset(&other, 0, sizeof other);
-    for (uint32_t fed = 0; fed < N * M;) { /* any member, so that none is WAIT rows ahead of the last one */
+    for (uint32_t fed = 0; fed < N * M;) { /* any member, but none gets WAIT rows ahead of the last one */
       uint32_t last = N;
       const uint32_t j = (uint32_t)(uniform() * M);
       for (uint32_t k = 0; k < M; k++)
@@ -210,7 +210,8 @@ static void order_does_not_matter(void **state)
   free(h);
 }
 
-/* Rows come out as soon as all that take part are there; for one that is silent they wait `wait` rows, and then no more. */
+/* A row comes out as soon as all participating members have sent their points; for a silent member rows wait for `wait` rows, and
+ * no longer. */
 static void nobody_waits_for_ever(void **state)
 {
   (void)state;
@@ -273,7 +274,7 @@ static void holes_late_points_and_odd_times(void **state)
   static struct heard h;
   memset(&h, 0, sizeof h);
   const int64_t starts[] = { -40 * SECOND, 5 * SECOND, (int64_t)1 << 61, INT64_MAX - 30 * SECOND };
-  for (uint32_t k = 0; k < 4; k++) { /* before 1970, and years apart: at once */
+  for (uint32_t k = 0; k < 4; k++) { /* before 1970, and years apart: rows come out at once */
     for (int i = 0; i < 20; i++) {
       for (uint32_t j = 0; j < 2; j++) {
         hk_group_put(g, number[j], starts[k] + i * SECOND + j * 1000, i);

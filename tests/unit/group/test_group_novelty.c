@@ -117,9 +117,9 @@ static void is_what_it_is_defined_as(void **state)
   seed = 3;
   machine(N, M);
   for (uint32_t i = 500; i < 530; i++)
-    value[i][2] -= 7; /* values that each of the others has had, but not while that one was so low */
+    value[i][2] -= 7; /* values that each member has had before, but not in this combination */
   for (uint32_t i = 0; i < N; i++)
-    value[i][3] = i > 0 && uniform() < 0.2 ? NAN : 42; /* one that stands still and has holes, */
+    value[i][3] = i > 0 && uniform() < 0.2 ? NAN : 42; /* one member is constant and has holes, */
   for (uint32_t i = 300; i < 303; i++)
     value[i][1] = NAN; /* and one that is away */
   struct heard *h = run("statistic=novelty,novelty.resident=200,wait=6", N, M);
@@ -162,7 +162,7 @@ static const struct hk_group_tick *find(const struct heard *h, enum hk_group_cha
   return NULL;
 }
 
-/* A state that never was raises an alert, becomes graver, and is settled; when it comes again, it is known. */
+/* A new state raises an alert, becomes more severe, and is settled; when it returns, it is known. */
 static void what_has_been_is_not_new(void **state)
 {
   (void)state;
@@ -183,8 +183,8 @@ static void what_has_been_is_not_new(void **state)
   free(h);
 }
 
-/* A change of one member beyond all it has done lasts, and the alert is settled after 100 rows; members that stand still or are
- * silent are no news. */
+/* A member changes beyond its range so far, and stays there: the alert is settled after 100 rows. Constant and silent members are
+ * no novelty. */
 static void an_alert_ends(void **state)
 {
   (void)state;
@@ -288,7 +288,7 @@ static void what_is_no_state_is_refused(void **state)
   assert_int_equal(hk_group_read(&again, &joint, bytes, size), -EINVAL); /* another statistic */
   assert_int_equal(hk_group_read(&again, NULL, bytes, size - 8), -EBADMSG);
   uint32_t refused = 0;
-  for (size_t at = 0; at < size; at += at < 800 ? 1 : 41) { /* any byte: refused, or the group can continue */
+  for (size_t at = 0; at < size; at += at < 800 ? 1 : 41) { /* any byte is refused, or the group can continue */
     for (int bit = 0; bit < 8; bit += 3) {
       memcpy(wrong, bytes, size);
       wrong[at] ^= (uint8_t)(1u << bit);

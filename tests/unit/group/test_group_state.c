@@ -24,7 +24,7 @@ static void goes_on_from_its_state(void **state)
         value[i][j] = NAN;
     }
   struct heard *h = NULL;
-  for (int turn = 0; turn < 2; turn++) { /* the second one is written and read all the time */
+  for (int turn = 0; turn < 2; turn++) { /* the second group is written and read all the time */
     uint32_t number[M];
     struct hk_group *g = group_of("wait=6,resident=100", M, number);
     memset(&other, 0, sizeof other);
@@ -98,7 +98,7 @@ static void odd_states(void **state)
   for (size_t cut = 0; cut < size; cut += 8)
     assert_int_equal(hk_group_read(&read, NULL, words, cut), -EBADMSG);
   assert_int_equal(hk_group_read(&read, NULL, words, size + 8), -EBADMSG);
-  for (size_t i = 0; i < size / 8; i++) /* odd numbers in place of each word: refused, or a group that can continue */
+  for (size_t i = 0; i < size / 8; i++) /* extreme words are refused, or the group can continue */
     for (uint32_t k = 0; k < 6; k++) {
       static const uint64_t odd[] = { 0, UINT64_MAX, (uint64_t)1 << 63, 0x7ff0000000000000, 0x7fffffffffffffff, 1 };
       memcpy(words, good, size);

@@ -96,7 +96,7 @@ static void learn(struct heard *h, char *line)
   assert_int_equal(hk_incidents_learn(h->all, words[0], words + 1, n - 1), 0);
 }
 
-/* The model's fleet, with a restart after every that many events (0: none). All decisions are the model's, in its order. */
+/* The model's fleet, with a restart every `restarts` events (0: none). All decisions are those of the model, in its order. */
 static void run_model(uint32_t restarts)
 {
   const char *path = getenv("INCIDENTS");
@@ -157,8 +157,8 @@ static void test_model_restarted(void **state)
 
 /* --- invariants --------------------------------------------------------------------------------------------------------- */
 
-/* Each member is in the incident that it is listed in, sensors that say they are in one are listed, and the tail has each once.
- */
+/* Members refer to the incident that lists them, sensors that refer to an incident are in its list, and the tail has each
+ * once. */
 static void look(const struct hk_incidents *all)
 {
   uint32_t members = 0, open = 0, said = 0;
@@ -285,7 +285,7 @@ static void test_reach(void **state)
   end(h);
 }
 
-/* The weights of a tail start over before they are too large, and its answers stay. */
+/* The weights of a tail are rescaled before they are too large, and its answers stay the same. */
 static void test_long_life(void **state)
 {
   (void)state;
@@ -305,7 +305,7 @@ static void test_long_life(void **state)
   assert_true(before > 2);
 }
 
-/* An image of before, in which members say nothing: only its magic number tells. */
+/* An image of an earlier version, whose members have no details: only its magic number differs. */
 static void test_old_image(void **state)
 {
   (void)state;

@@ -37,7 +37,7 @@ static struct heard *begin(void)
   struct heard *h = calloc(1, sizeof *h);
   assert_non_null(h);
   assert_int_equal(hk_incidents_new(&h->all, &(struct hk_incidents_rules){ .a_day = 10, .interval = MINUTE }, decided, h), 0);
-  for (int i = 0; i < 300; i++) { /* a fleet in which two alerts at one time are nothing */
+  for (int i = 0; i < 300; i++) { /* a fleet in which two alerts at one time mean nothing */
     char name[16];
     (void)snprintf(name, sizeof name, "other %d", i);
     assert_int_equal(hk_incidents_learn(h->all, hk_string(name), NULL, 0), 0);
@@ -101,7 +101,7 @@ static const char *said(const struct heard *h, const char *name)
   return hk_incident_strongest(i)->what;
 }
 
-/* An incident knows what its gravest alert said, also what waited in an image meanwhile. */
+/* An incident has the details of its most severe alert, also if this waited in an image meanwhile. */
 static void test_said(void **state)
 {
   (void)state;
@@ -126,7 +126,7 @@ static void test_said(void **state)
   end(h);
 }
 
-/* The end of an alert belongs to the incident of its beginning, whatever came since. */
+/* The end of an alert belongs to the incident of its beginning, whatever events came since. */
 static void test_ends(void **state)
 {
   (void)state;

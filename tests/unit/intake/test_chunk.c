@@ -92,7 +92,8 @@ static void *settle(void *arg)
   return NULL;
 }
 
-/* Counted down by another thread, closed by this one: freed once, by the last of them (a sanitizer notices otherwise). */
+/* Another thread counts a source down while this one closes it: the last of them frees it, once (a sanitizer detects anything
+ * else). */
 static void test_last_one_frees(void **state)
 {
   (void)state;

@@ -63,7 +63,7 @@ static void expect(struct road *r, const struct point *p)
   r->expected[shard][r->n_expected[shard]++] = *p;
 }
 
-/* A frame of n points; some of their handles are no good. */
+/* A frame of n points, some with invalid handles. */
 static void put_frame(struct road *r, const struct hk_decoder *d, uint32_t source, uint32_t n)
 {
   static uint32_t handle[MOST];
@@ -165,7 +165,7 @@ static void test_several_shards(void **state)
     fill(shards[i]);
 }
 
-/* The last slot there can be, where a rounded reciprocal would show first. */
+/* The highest slot, where a rounded reciprocal would be wrong first. */
 static void test_far_slots(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
-/* Decoding, beside a plain reading of the same points one at a time: random frames of every kind, with handles that are no good
- * and times that are too late anywhere, at any address, in pieces cut anywhere. */
+/* Decoding, compared with a plain reading of the points one at a time: random frames of every kind, with invalid handles and
+ * times too far ahead at any place, at any address, and cut into any pieces. */
 #include "daemon/intake/decode_points.h"
 #include "proto/wire/columns.h"
 

@@ -82,7 +82,7 @@ static void hashes_are_keyed(void **state)
   hk_line_cache_free(b);
 }
 
-/* How many names it grows with, and how many of those that came last are used. */
+/* The number of names with which the cache grows, and how many of the latest are used. */
 #ifdef HK_SANITIZED
 enum { NAMES = 20000, LATE = 10000 };
 #else
@@ -117,7 +117,7 @@ static void fields_of_one_key_are_told_apart(void **state)
     assert_true(handle[i] == i || handle[i] == HK_NO_HANDLE);
     found += handle[i] == i;
   }
-  assert_in_range(found, 100, 1000); /* those that were put in before it grew are forgotten */
+  assert_in_range(found, 100, 1000); /* names that were added before it grew are forgotten */
   hk_line_cache_free(s);
 }
 
@@ -135,14 +135,14 @@ static uint32_t found_of(struct hk_line_cache *s, uint32_t first, uint32_t n)
   return found;
 }
 
-/* Names as good as any: numbers mixed. */
+/* Random names: mixed numbers. */
 static struct hk_line_key any_mark(uint64_t i)
 {
   const uint64_t x = (i + 1) * 0x9e3779b97f4a7c15, y = (x ^ x >> 32) * 0xd6e8feb86659fd93;
   return (struct hk_line_key){ y ^ y >> 32, (x ^ y) | 1 };
 }
 
-/* As names come: each is looked for, and put in when it is not found. Returns how many were. */
+/* As with peers' names: each is looked up, and added if it is not found. Returns the number of those found. */
 static uint32_t come_round(struct hk_line_cache *s, uint32_t first, uint32_t behind)
 {
   uint32_t found = 0;
@@ -212,7 +212,7 @@ static void it_is_bounded(void **state)
     hk_line_cache_put(s, &m, i);
   }
   assert_int_equal(hk_line_cache_room(s), 5u << 19);
-  for (int round = 0; round < 100; round++) /* those that are used take the places of those that are not */
+  for (int round = 0; round < 100; round++) /* names in use take the places of unused ones */
     found = come_round(s, MANY - LATE, MANY);
   assert_in_range(found, LATE * 95 / 100, LATE);
   hk_line_cache_free(s);
@@ -357,13 +357,13 @@ static void a_sensor_that_was_evicted_is_a_new_one(void **state)
   assert_string_equal(handed_over(f), "1=6@6 0=7@7");
 }
 
-/* After 256 sensors in its slot a handle is good again. The series must have been forgotten by then. */
+/* After 256 sensors in its slot a handle is valid again. The cache must have forgotten the series by then. */
 static void a_handle_that_comes_round_again_does_not_mislead(void **state)
 {
   struct fixture *f = *state;
   char text[64];
   hk_lines_free(f->lines);
-  assert_int_equal(hk_lines_new(&f->lines, &f->intake, 1), 0); /* a nanosecond of silence, and they go */
+  assert_int_equal(hk_lines_new(&f->lines, &f->intake, 1), 0); /* after a nanosecond of silence they are evicted */
   read_lines(f, "p_first value=1 1\n", 64);
   for (int i = 0; i < 255; i++) {
     evict(f->registry, 0);

@@ -1,5 +1,5 @@
-/* The rules of algorithm = limit, one sensor at a time. Whole recordings are held against an independent program in
- * test_limit_recordings.py. */
+/* The rules of algorithm = limit, one sensor at a time. test_limit_recordings.py compares whole recordings with an independent
+ * program. */
 #include "cpu/backend/state_size.h"
 #include "cpu/limit/state.h"
 
@@ -46,7 +46,7 @@ static struct sensor *sensor_new(const char *keys)
   s->detector = parsed(keys);
   void *memory = malloc(hk_limit_bytes(sizeof(float)));
   assert_non_null(memory);
-  memset(memory, 0x55, hk_limit_bytes(sizeof(float))); /* nothing that was not written may show */
+  memset(memory, 0x55, hk_limit_bytes(sizeof(float))); /* memory that was not written must have no effect */
   s->view = hk_limit_view(memory, &s->detector);
   return s;
 }
@@ -220,7 +220,7 @@ static void holes(void **state)
   line(s, 73, 74, 73, 1, 0);
   assert_int_equal(s->view.limit->there, 18);
   assert_int_equal(s->step.state, HK_STATE_OK);
-  take(s, 76 * BLOCK, 76); /* two without any, and the one before */
+  take(s, 76 * BLOCK, 76); /* two blocks without any, and the one before */
   assert_int_equal(s->step.state, HK_STATE_GAP);
   assert_false(s->step.score);
   take(s, 500 * BLOCK, 0);
@@ -277,7 +277,7 @@ static void medians_of_blocks(void **state)
   }
 }
 
-/* Values by hand: z of 5 that only rise is 9 / sqrt(5 * 4 * 15 / 18); ties take their part away. */
+/* Values worked out by hand: z of five ascending values is 9 / sqrt(5 * 4 * 15 / 18); ties reduce the variance. */
 static void z_of_a_few(void **state)
 {
   (void)state;
@@ -353,7 +353,7 @@ static void states(void **state)
   uint8_t bytes[2][2048];
   float ring[HK_LIMIT_RING];
   hk_limit_reset(&s->view);
-  for (uint32_t i = 0; i < 12 * 170; i++) { /* an alert, which ends for want of a trend, and a fall */
+  for (uint32_t i = 0; i < 12 * 170; i++) { /* an alert, which ends because the trend does, and a fall */
     const double value = i < 12 * 90 ? i / 12.0 + noise(i) : i < 12 * 150 ? 88 + noise(i) : 30;
     const int64_t size = hk_limit_export(&s->window, &s->alert, &s->view, s->ring, bytes[0], sizeof bytes[0]);
     assert_in_range(size, 1, hk_state_most(&s->detector));

@@ -171,7 +171,8 @@ enum { ROUNDS = 100000 };
 enum { ROUNDS = 400000 };
 #endif
 
-/* Good lines of many shapes, then damaged, then at random places of the windows of 64 bytes in which the quick reader looks. */
+/* Valid lines of many shapes, then damaged ones, then lines at random places of the windows of 64 bytes that the quick reader
+ * examines. */
 static void the_quick_reader_agrees(void **state)
 {
   (void)state;
@@ -193,7 +194,7 @@ static void the_quick_reader_agrees(void **state)
   uint64_t took = 0, left = 0;
   srandom(3);
   for (size_t i = 0; i < LINES; i++)
-    assert_int_equal(line_same(lines[i], strlen(lines[i]), 1, 0, &plain), i != 5); /* its time is below 0, which is left */
+    assert_int_equal(line_same(lines[i], strlen(lines[i]), 1, 0, &plain), i != 5); /* its time is below 0: left to the parser */
   for (int round = 0; round < ROUNDS; round++) {
     const char *line = lines[random() % LINES];
     const size_t shift = (size_t)(random() % 70); /* a longer measurement */
@@ -415,7 +416,7 @@ static void lines_of_http(void **state)
   (void)state;
   static const struct {
     const char *line;
-    bool whole, cut; /* whether it is HTTP's, and whether it would be if this were the beginning of one that is too long */
+    bool whole, cut; /* whether it is a line of HTTP, and whether it would be as the beginning of a line that is too long */
   } cases[] = {
     { "GET / HTTP/1.1", true, true },
     { "GET / HTTP/1.1\r", true, true },
