@@ -74,7 +74,7 @@ static void rate(const struct bench *b, double flow, const double *more, double 
   memset(by_ground, 0, POINTS * sizeof *by_ground);
   for (uint32_t k = 0; k < POINTS - 1; k++) { /* the face in the middle of cell k */
     const double carried = flow / 2, mixed = HK_HEAT_SMOOTH * flow, lost = (loss * b->cell[k].loss + (more ? more[k] : 0)) / 2;
-    const double through[2] = { carried + mixed, carried - mixed }; /* by the temperatures at k and k + 1 */
+    const double through[2] = { carried + mixed, carried - mixed }; /* weights of the temperatures at k and k + 1 */
     for (uint32_t side = 0; side < 2; side++) {
       m[k][k + side] -= through[side];
       m[k + 1][k + side] += through[side];
@@ -217,7 +217,7 @@ static void model(void **state)
     }
   }
   assert_true(isnan(nu[0]) && isnan(nu[1]));
-  assert_true(fabs(nu[2]) < 0.25 * fabs(nu[3])); /* the loss that is learned follows slowly */
+  assert_true(fabs(nu[2]) < 0.25 * fabs(nu[3])); /* the learned loss follows slowly */
   assert_true(nu[3] < -0.4);
   /* water that runs back stops it */
   y[1] = -1;

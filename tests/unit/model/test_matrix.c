@@ -97,7 +97,7 @@ static void solve_dense(uint32_t n, const double *a, const double *b, double *x)
 
 enum kind { RANDOM, WEAK, SCALED, SINGULAR, SYMMETRIC, INDEFINITE, KINDS };
 
-/* A matrix with a few numbers a row, in an order of its own. */
+/* A sparse matrix with scattered columns. */
 static void make(enum kind kind, double a[N * N], double m[N * N])
 {
   memset(a, 0, N * N * sizeof *a);
@@ -121,7 +121,7 @@ static void make(enum kind kind, double a[N * N], double m[N * N])
   for (uint32_t i = 0; i < N && kind == SCALED; i++)
     for (uint32_t j = 0; j < N; j++)
       a[i * N + j] *= ldexp(1, (int)(i % 5) * 20 - 40);
-  for (uint32_t i = 1; i < N && kind == SINGULAR; i++) /* a leading part without a diagonal: nothing to begin with */
+  for (uint32_t i = 1; i < N && kind == SINGULAR; i++) /* a leading part with a zero diagonal: no pivot at the beginning */
     a[i * N + i] = 0;
 }
 
@@ -239,7 +239,7 @@ static void test_rod(void **state)
   assert_int_equal(hk_matrix_steady(&w, (double[]){ 20, 20, 2 }, 1), 0);
   hk_matrix_read(&w, plan->where, 5, value);
   assert_near(value[3], 20 + 2 * 5, 1e-9);
-  /* it cools by the slowest of its exponentials: (5 / 4 sin^2 of pi / 40) s */
+  /* it cools with its slowest time constant: (5 / 4 sin^2 of pi / 40) s */
   double before = value[3];
   for (uint32_t k = 0; k < 400; k++) {
     assert_int_equal(hk_matrix_step(&w, (double[]){ 20, 20, 0 }, NULL, 1, 1), 0);
@@ -262,7 +262,7 @@ static void test_singular(void **state)
   (void)state;
   make(RANDOM, a, m);
   for (uint32_t j = 0; j < N; j++)
-    a[17 * N + j] = 0; /* no equation determines unknown 18 in the steady state, but it stores */
+    a[17 * N + j] = 0; /* no equation determines unknown 18 in the steady state, but it stores heat */
   write_matrix("a.mtx", N, a);
   write_matrix("m.mtx", N, m);
   const struct hk_model_plan *plan =

@@ -1,7 +1,6 @@
-/* A line of pipes against what is known of pipes without computing: the time that a wave takes, the surge of a flow that is
- * stopped (Joukowsky), the drop that friction takes (Darcy and Weisbach), a column at rest; and against its own promises: the
- * backward error, singular equations told with their place, the same bits twice. line_oracle.py compares it with other methods.
- */
+/* A line of pipes, compared with known formulas: the travel time of a wave, the surge when a flow is stopped (Joukowsky), the
+ * pressure drop by friction (Darcy and Weisbach), a column at rest; and with its own promises: the backward error, singular
+ * equations reported with their place, the same bits each time. line_oracle.py compares it with other methods. */
 #include "cpu/model/pipeline.h"
 
 #include <errno.h>
@@ -55,8 +54,8 @@ static void step(struct hk_pipeline *line, struct hk_pipeline_end first, struct 
   assert_true(line->error <= HK_BAND_ERROR);
 }
 
-/* The flow at the last end stops at once: the surge there is rho a v, half of it is in the middle when half of the line is
- * passed, and the reservoir at the first end sends it back. */
+/* The flow at the last end stops at once: the surge there is rho a v, it is in the middle when half the travel time has passed,
+ * and the reservoir at the first end reflects it. */
 static void surge(void **state)
 {
   (void)state;
@@ -107,7 +106,7 @@ static void steady(void **state)
   }
 }
 
-/* Backward flow, and more friction than that of the cells. */
+/* Backward flow, and a further factor of friction. */
 static void steady_otherwise(void **state)
 {
   (void)state;
@@ -126,7 +125,7 @@ static void steady_otherwise(void **state)
   hk_pipeline_close(&line);
 }
 
-/* An outflow on the way: once it has settled, the flows at the ends differ by it. */
+/* An outflow within the line: in the steady state, the flows at the ends differ by it. */
 static void sink(void **state)
 {
   (void)state;
@@ -153,7 +152,7 @@ static double uniform_number(void)
   return (double)(seed >> 11) / 9007199254740992.0;
 }
 
-/* Cells and steps of all sizes, ends that jump: the backward error stays, and the same numbers give the same bits. */
+/* Cells and steps of all sizes, and boundaries that jump: the backward error stays small, and equal inputs give equal bits. */
 static void wild(void **state)
 {
   (void)state;
@@ -179,8 +178,8 @@ static void wild(void **state)
   }
 }
 
-/* Ends that say nothing, cells that let nothing through, numbers that are none: told, with the place, and the state is as it was.
- */
+/* Ends without a boundary value, cells without flow, and numbers that are not finite are reported with their place, and the state
+ * does not change. */
 static void singular(void **state)
 {
   (void)state;

@@ -184,7 +184,7 @@ static void held(void **state)
   stop(&told);
 }
 
-/* Boundaries that no pipe has are rows without output, and the third loses the line, but not what was learned. */
+/* Impossible boundaries make rows without output, and the third of these loses the line, but not what it has learned. */
 static void unsolved(void **state)
 {
   (void)state;
@@ -261,7 +261,7 @@ static void states(void **state)
   }
 }
 
-/* So does one that is read as it was written before means of friction were: 24 bytes less behind the first 32 of the line. */
+/* So does a state of an earlier version, without means of friction: 24 bytes less after the first 32 of the line. */
 static void old_states(void **state)
 {
   (void)state;
@@ -283,7 +283,7 @@ static void old_states(void **state)
   stop(&other);
 }
 
-/* A file of so many lines of this kind, each a little longer than the one before. */
+/* A file with this number of lines, each a little longer than the previous one. */
 static char *many_lines(uint32_t lines)
 {
   char *text = malloc(lines * 256);
@@ -362,7 +362,8 @@ static int get_until(struct hk_pipelines *p, double *to)
   return failing_from < 0 ? -EIO : hk_pipelines_host.get(p, to);
 }
 
-/* A device that fails loses all lines, which begin again on the host; a state that cannot be had from it is one of lost lines. */
+/* If a device fails, all lines are lost, and begin again on the host; if it does not return a state, the state is one of lost
+ * lines. */
 static void device(void **state)
 {
   (void)state;

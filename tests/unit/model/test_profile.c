@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #define CELLS 20u
-#define BEFORE 2000u /* rows before something is the matter */
+#define BEFORE 2000u /* rows before the fault */
 #define SPREAD 1e-4  /* of noise, as a share */
 
 enum { P_A, P_B, P_C, Q_A, Q_C, SENSORS };
@@ -63,7 +63,7 @@ static void stop(struct bench *b)
   hk_model_plan_release(b->plan);
 }
 
-/* Rows while the line does not change; its ends hold their pressures. */
+/* Rows of a line that does not change, whose ends hold their pressures. */
 static void run(struct bench *b, uint32_t rows)
 {
   const struct hk_pipeline_end end[2] = { { 1, 0, 0, 3e6 }, { 1, 0, 0, 2.5e6 } };

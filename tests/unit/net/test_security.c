@@ -94,7 +94,7 @@ static void tokens_are_found_by_all_of_their_bytes(void **state)
   assert_non_null(certificate);
   assert_int_equal(certificate->scopes, HK_SCOPE_FEED | HK_SCOPE_ADMIN);
   assert_ptr_equal(hk_tokens_again(t, certificate), certificate);
-  assert_null(hk_tokens_certificate(t, "a")); /* a token's name is no certificate's */
+  assert_null(hk_tokens_certificate(t, "a")); /* the name of a token does not apply to a certificate */
   hk_tokens_free(t);
 }
 
@@ -271,7 +271,7 @@ static void failures_are_forgotten_after_a_minute(void **state)
   hk_address_limits_free(l);
 }
 
-/* Addresses that fail and go cannot make the table grow, nor push out those that have connections. */
+/* Addresses that fail and disconnect cannot make the table grow, nor evict those that have connections. */
 static void the_table_stays_as_it_is(void **state)
 {
   const struct hk_address_limits_most most = { .newcomers = 2, .failures = 1 };
@@ -348,7 +348,7 @@ static void make_certificate(char path[32])
   EVP_PKEY_free(key);
 }
 
-/* Root may read everything, so it is somebody else meanwhile. */
+/* Root may read everything, so the test runs as another user meanwhile. */
 static void a_file_that_may_not_be_read_is_said_to_be_so(void **state)
 {
   struct hk_rules rules = { 0 };

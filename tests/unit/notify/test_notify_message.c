@@ -252,7 +252,7 @@ static void test_pagerduty(void **state)
   hk_message_free(&m);
 }
 
-/* Of a change on a line: place, time and speed, and where it points to. */
+/* For a change on a line: place, time, speed and direction. */
 static void test_change_that_travels(void **state)
 {
   (void)state;

@@ -46,7 +46,7 @@ static struct sensor sensor_new(const struct hk_detector *d)
   struct sensor s = { .ring = calloc(hk_detector_span(d), sizeof(float)) };
   void *memory = malloc(hk_novelty_bytes(d, sizeof(float)));
   assert_true(s.ring && memory);
-  memset(memory, 0x55, hk_novelty_bytes(d, sizeof(float))); /* nothing that was not written may show */
+  memset(memory, 0x55, hk_novelty_bytes(d, sizeof(float))); /* memory that was not written must have no effect */
   s.view = hk_novelty_view(memory, d);
   return s;
 }
@@ -64,8 +64,7 @@ static void sensor_take(struct sensor *s, int64_t second, double value)
   s->n++;
 }
 
-/* A series with everything in it: noise, exact repeats, a level far away, values without spread, huge and tiny ones, a long hole.
- */
+/* A series of many kinds of values: noise, exact repeats, a far level, constant, huge and tiny values, a long hole. */
 static double series_value(uint32_t i, uint64_t *random)
 {
   const double noise = random_real(random);
@@ -296,8 +295,8 @@ static void block_take(struct hk_novelty_tail *t, float q, uint32_t drop)
     hk_novelty_tail_take(t, q, HK_NOVELTY_BLOCK, drop);
 }
 
-/* Of maxima 1, 2, ... the 60 largest before the last block are 1023 .. 964; every second of them goes, and then comes the last.
- */
+/* Of maxima 1, 2, ... the 60 largest before the last block are 1023 .. 964; every second of them is removed, and then the last
+ * one is added. */
 static void every_second_maximum_is_forgotten(void **state)
 {
   (void)state;
@@ -367,7 +366,7 @@ static void a_wild_time_is_forgotten(void **state)
   assert_true(rare[1] > 3);
 }
 
-/* A list from before lists forgot has ever rarer blocks: it begins anew. */
+/* A list of an earlier version, without forgetting, has ever rarer blocks: it begins anew. */
 static void lists_of_before_they_forgot_begin_anew(void **state)
 {
   (void)state;
@@ -392,8 +391,8 @@ static void lists_of_before_they_forgot_begin_anew(void **state)
   sensor_free(&back);
 }
 
-/* Sensors of every age: memory that was not written yet is in no state, and where it holds what is no number, the state is still
- * taken back. */
+/* Sensors of every age: states contain no memory that was not written yet, and if such memory holds NaN, the state is still
+ * accepted. */
 static void states_hold_only_what_was_written(void **state)
 {
   (void)state;
@@ -430,7 +429,7 @@ static void states_hold_only_what_was_written(void **state)
   sensor_free(&back);
 }
 
-/* The kinds of events as S goes through these values, a point each, none missing but before the last. */
+/* The kinds of events as S takes these values, one a point, with a hole only before the last point. */
 static void alerts_are_raised_escalated_and_cleared(void **state)
 {
   (void)state;
@@ -443,11 +442,11 @@ static void alerts_are_raised_escalated_and_cleared(void **state)
   assert_int_equal(hk_novelty_judge(&a, &d, &p, gap, 9, 9 * 0.5, &tells), 0); /* after a long hole no alert is raised */
   assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.01, 2.01 * 0.5, &tells), HK_EVENT_RAISED);
   assert_int_equal(a.number, 1);
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 3.5, 1.2, &tells), 0); /* not far enough over the peak, but the peak now */
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 3.5, 1.2, &tells), 0); /* not far enough over the old peak, but the new one */
   assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 4.99, 1.24, &tells), 0);
   assert_false(tells);
-  /* Another quarter of severity, while S stays; the same quarter, and a lesser one, tell nothing, and behind a hole nothing does.
-   */
+  /* A higher quarter of severity, while S stays, makes an event; the same quarter, or a lower one, makes none, and none is made
+   * after a hole. */
   assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 4.99, 1.25, &tells), HK_EVENT_CORRECTED);
   assert_true(tells && a.mean == 1.25 && a.since == 3);
   assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 4.99, 1.49, &tells), 0);

@@ -22,7 +22,7 @@ static float pixel(uint32_t kind, uint32_t r, uint32_t i)
     return (float)floor(30000 + 20 * scene);
   case 1: /* nothing but one value */
     return 273.15f;
-  case 2: /* noise with dead pixels, also in clumps */
+  case 2: /* noise with dead pixels, some of them in clusters */
     return uniform() < 0.02 || (r % 17 < 4 && i % 23 < 5) ? NAN : (float)scene;
   case 3: /* a large offset */
     return (float)(1e6 + scene);
@@ -132,7 +132,7 @@ static void compute(const char *isa, const struct hk_picture_rule *rule, const s
   struct hk_picture *m;
   assert_int_equal(setenv("HANKELD_KERNELS", isa, 1), 0);
   assert_int_equal(hk_picture_new(&m, rule, p->h, p->w), 0);
-  for (uint32_t again = 0; again < 2; again++) { /* nothing of a picture is left in the next */
+  for (uint32_t again = 0; again < 2; again++) { /* a picture has no effect on the next one */
     for (uint32_t r = 0; r < p->h; r++)
       for (uint32_t i = 0; i < p->w; i++)
         hk_picture_row(m, r)[i] = again ? x[(size_t)r * p->w + i] : NAN;

@@ -102,7 +102,7 @@ static void run(struct bench *b, struct results *out, uint32_t first, uint32_t b
       struct hk_event e = batch->event[i];
       assert_true(i == 0 || e.index >= batch->event[i - 1].index);
       assert_true(e.slot == batch->slot[e.index] && e.time == batch->time[e.index]);
-      e.index = 0; /* the only thing that the batch decides */
+      e.index = 0; /* the only value that depends on the batch */
       assert_true(out->n_events < sizeof out->event / sizeof *out->event);
       out->event[out->n_events++] = e;
     }

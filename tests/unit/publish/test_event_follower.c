@@ -25,7 +25,7 @@ struct peer {
   struct hk_wanted wanted;
   bool reads;
   char name[256][32];      /* by number of the handle */
-  uint64_t last, due, gap; /* position of the last event that came; of those that are due, how many are left to come */
+  uint64_t last, due, gap; /* position of the last received event; number of due events that have not come yet */
   uint64_t holes;
 };
 
@@ -166,7 +166,7 @@ static void take_events(struct peer *p, const struct hk_frame *frame)
     assert_int_equal(e.handle & 0xffffff, 0xffffff);
     assert_string_equal(p->name[e.handle >> 24], name);
     assert_true(i > p->last && matches(p, i));
-    for (uint64_t missing = p->last + 1; missing < i; missing++) /* a gap has counted those that are missing */
+    for (uint64_t missing = p->last + 1; missing < i; missing++) /* a gap has counted the missing ones */
       p->holes += matches(p, missing);
     assert_true(e.number == i && e.time == (int64_t)i * 10 && e.after == (double)i && e.kind == 1 + i % 3 &&
                 e.sequence == i / SENSORS + 1);

@@ -33,7 +33,7 @@ enum { ROUNDS = 60, ROUNDS_SLOW = 100 };
 /* Nanoseconds after which the test gives up waiting: even a starved program takes less. */
 static const int64_t PATIENCE = 600000000000;
 
-/* One end is the publisher's, the other is read here: the results that came are compared with those that were due. */
+/* One end is the publisher's; the test reads the other, and compares the received results with the due ones. */
 struct peer {
   struct hk_subscriber subscriber;
   uv_tcp_t tcp;
@@ -349,7 +349,7 @@ static void everyone_gets_what_is_due(void **state)
       }
     for (uint32_t more = number(f, 3) ? 0 : number(f, 60); more > 0 && hk_registry_count(f->registry) < SENSORS - 100; more--)
       add(f, sensors++);
-    /* Sensors go; others take their slots, some under a name that was there before. */
+    /* Sensors are evicted; others take their slots, some under an earlier name. */
     for (uint32_t less = number(f, 4) ? 0 : number(f, 40); less > 0; less--) {
       const uint32_t slot = number(f, hk_registry_slots(f->registry));
       if (!hk_registry_holds(f->registry, slot) || hk_registry_count(f->registry) < 50)
@@ -389,7 +389,7 @@ static void who_reads_slowly_is_told_what_it_missed(void **state)
       note_due(f, f->peer[i]);
     hk_publish(f->publisher, f->batch, NULL, hk_string(""));
     uv_run(&f->loop, UV_RUN_NOWAIT);
-    /* The first two read all, the next two now and then a piece, the last not at all. */
+    /* The first two subscribers read everything, the next two now and then a piece, the last one nothing. */
     for (int i = 0; i < 2; i++)
       for (const int64_t deadline = hk_now() + PATIENCE; f->peer[i]->got < f->peer[i]->due && hk_now() < deadline;) {
         take(f->peer[i], SIZE_MAX);

@@ -222,7 +222,7 @@ static void chosen_as_by_looking_at_everything(void **state)
   const int rounds = 300;
 #endif
   for (int round = 0; round < rounds; round++) {
-    /* Views come and go; sensors come, and go, and other ones take their slots. */
+    /* Views are opened and closed; sensors come and are evicted, and others take their slots. */
     if (n_open < VIEWS && number(f, 3) == 0)
       open[n_open++] = view(f, globs[number(f, 20)], 1 + number(f, 31), least[number(f, 5)]);
     if (n_open > 0 && number(f, 6) == 0) {
@@ -326,7 +326,7 @@ static void few_and_many(void **state)
   }
   struct hk_view *two[] = { few, many };
   check(f, two, 2, false);
-  /* matches none at first, then very many */
+  /* matches no sensor at first, then very many */
   struct hk_view *grows = view(f, "n*", HANKEL_SCORES, 0);
   for (int i = 0; i < 200; i++)
     hk_views_tend(f->views);
@@ -378,7 +378,7 @@ static void limits(void **state)
   hk_views_free(two);
 }
 
-/* When the memory is out between the two that hk_views_grow makes larger, a sensor can still go. */
+/* If memory runs out between the two arrays that hk_views_grow enlarges, a sensor can still be evicted. */
 static void a_sensor_goes_while_there_is_no_memory(void **state)
 {
   struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /* The alert rule: scores are made up, windows and rings are real. Fixed threshold, hysteresis, hold, cool-down, gaps and
- * restarts; what is learned, against the formulas of cpu/rules/alert.h over all maxima; change instants on steps and on changes
- * of frequency. */
+ * restarts; learned values, compared with the formulas of cpu/rules/alert.h over all maxima; change instants on steps and on
+ * changes of frequency. */
 #include "cpu/rules/alert.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ static double noise(struct sensor *s)
   return sum;
 }
 
-/* Takes one regular point, `skip` samples left out before it, with a score made up for when one is due. The kind of event. */
+/* Processes one regular point, after `skip` missing samples, with a made-up score if one is due. Returns the kind of event. */
 static int point_after(struct sensor *s, int64_t skip, double value, double z, double share)
 {
   const int64_t time = s->w.started ? s->w.last_time + (1 + skip) * SECOND : START;
@@ -172,7 +172,7 @@ static void test_floors(void **state)
   free(s);
 }
 
-/* No alert while over a tenth of the span is filled in; one that is raised may be cleared. */
+/* No alert is raised while over a tenth of the span is filled; a raised one may be cleared. */
 static void test_gap(void **state)
 {
   (void)state;
@@ -254,7 +254,7 @@ static void check_learning(const char *detector, uint32_t block, double p)
     assert_float_equal(s->a.learned, threshold, 1e-9);
     assert_int_equal(s->a.blocks, n);
   }
-  assert_true(s->a.number > 0); /* the rate is high here: some alerts came */
+  assert_true(s->a.number > 0); /* the rate is high here: there were some alerts */
   free(s);
 }
 
@@ -386,7 +386,7 @@ static void test_instants(void **state)
   static const struct {
     const char *detector;
     enum change change;
-    double early; /* the earliest alert tried, in windows after the change */
+    double early; /* the earliest tested alert, in windows after the change */
   } cases[] = {
     { "alert=1,interval=1s", STEP, 0.2 },
     { "alert=1,interval=1s", STEP_ON_SINE, 0.2 },
@@ -410,7 +410,7 @@ static void test_instants(void **state)
   }
 }
 
-/* Raised in the first samples of a change, while its instant cannot be estimated yet; estimated w points later. */
+/* An alert in the first samples of a change, whose instant cannot be estimated yet: it is estimated w points later. */
 static void test_corrected(void **state)
 {
   (void)state;

@@ -2,7 +2,7 @@
  * and the centre and scale of a span. */
 #include "tests/unit/support/sensor.h"
 
-/* A sensor that starts at 0 and then lives at 1e6 +- 0.1 keeps its digits once the reference has followed. */
+/* A sensor that starts at 0 and then stays at 1e6 +- 0.1 has its full precision once the reference has followed. */
 static void rebase_keeps_digits(void **state)
 {
   (void)state;

@@ -19,7 +19,7 @@ static struct hk_detector parsed(const char *text)
   return d;
 }
 
-/* Refused, and every word of `says` (divided by |) stands in the message. */
+/* Asserts that it is refused, with every part of `says` (divided by |) in the message. */
 static void refused(const char *text, const char *says)
 {
   struct hk_detector d;
@@ -120,7 +120,7 @@ static void whole_ranges(void **state)
   static const struct {
     const char *key;
     long min, max;
-    const char *with; /* other keys that make both ends fit */
+    const char *with; /* other keys for which both limits are valid */
   } keys[] = {
     { "window", HK_WINDOW_MIN, HK_WINDOW_MAX, "" },
     { "gap", 1, HK_GAP_MAX, "" },
@@ -189,7 +189,7 @@ static void messages(void **state)
   refused("interval=5parsecs", "interval|5parsecs|auto");
   refused("silent=often", "silent|often|off");
   refused("alert=2", "alert|2|adaptive");
-  refused("rank=5,krylov=5", "krylov|5|6|20"); /* k = r would give a score of 0 always */
+  refused("rank=5,krylov=5", "krylov|5|6|20"); /* with k = r every score would be 0 */
   refused("window=8,rank=8", "rank|8");
   refused("window=6,krylov=7", "krylov|7|6");
   refused("present=power,products=5", "products|5|even");
@@ -451,7 +451,7 @@ static void limit(void **state)
   refused("algorithm=novelty,confidence=4", "confidence|algorithm = novelty");
 }
 
-/* Beside others: a window of samples is theirs, one that is a duration its own. */
+/* Beside other algorithms: a window in samples is theirs, a window that is a duration is its own. */
 static void limit_beside_others(void **state)
 {
   (void)state;

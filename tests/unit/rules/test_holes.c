@@ -2,8 +2,8 @@
 #include "cpu/novelty/novelty.h"
 #include "tests/unit/support/sensor.h"
 
-/* Of holes that are too long and follow each other within HK_HOLE_MEMORY spans the first alone makes the window start anew, and
- * not even that one soon after the beginning. While one lies in the window there is no alert. */
+/* Of too long holes that follow each other within HK_HOLE_MEMORY spans, only the first one restarts the window, and soon after
+ * the beginning not even that. While the window contains a hole, there is no alert. */
 static void windows_go_on_where_holes_are_frequent(void **state)
 {
   (void)state;
@@ -35,7 +35,7 @@ static void windows_go_on_where_holes_are_frequent(void **state)
   }
 }
 
-/* If holes never leave the window, samples count and not their times, until there was no hole for long. */
+/* If the window always contains holes, samples count instead of their times, until there has been no hole for long. */
 static void samples_count_where_holes_are_many(void **state)
 {
   (void)state;
@@ -89,7 +89,7 @@ static void holes_cost_a_twentieth(void **state)
   }
 }
 
-/* Exactly the value that decides, and only with rate = auto. */
+/* Only the value that decides restarts the window, and only with rate = auto. */
 static void anew(void **state)
 {
   (void)state;
@@ -101,7 +101,7 @@ static void anew(void **state)
     struct sensor *s = sensor_new(automatic ? "window=8,rate=auto" : "window=8,rate=yes");
     assert_int_equal(take(s, s->next, value).state, HK_STATE_REJECTED);
     feed(s, 1);
-    assert_int_equal(s->w.anew, 0); /* nothing is there that it could end */
+    assert_int_equal(s->w.anew, 0); /* there is no alert that it could end */
     feed(s, 40);
     assert_int_equal(take(s, s->next, value).state, HK_STATE_REJECTED);
     s->next += SECOND;

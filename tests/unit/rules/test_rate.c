@@ -25,8 +25,8 @@ static void differences_a_second(void **state)
   assert_true(isnan(hk_rate_next(&r, HK_RATE_YES, 25 * S, -1)));
 }
 
-/* How many values it takes to say what a sensor is; 0: it is undecided after all. *kind: what it is. Whatever is decided, what
- * stands in the window is of one kind: behind the value that makes it start anew come rates or values, and none before. */
+/* The number of values until a sensor's kind is decided; 0: it is not. *kind: its kind. In any case the window contains one kind
+ * only: after the value that restarts it come rates or values, and none before. */
 static uint32_t decided(const double *values, uint32_t n, uint8_t *kind)
 {
   struct hk_rate r = { 0 };
@@ -71,7 +71,7 @@ static void counters_are_recognised(void **state)
   assert_int_equal(decided(v, 20 + HK_RATE_RISES, &kind), HK_RATE_RISES + 2);
   assert_int_equal(kind, HK_RATE_COUNTER);
   assert_int_equal(decided(v, 300, &kind), HK_RATE_RISES + 2);
-  assert_int_equal(kind, HK_RATE_COUNTER); /* after the decision, this no longer counts against a counter */
+  assert_int_equal(kind, HK_RATE_COUNTER); /* after the decision, this is no evidence against a counter */
   for (int i = 0; i < 300; i++)
     v[i] = i % 2 * 7; /* spikes of a gauge */
   assert_int_equal(decided(v, 300, &kind), 5);
@@ -96,7 +96,7 @@ static void gauges_stay_what_they_are(void **state)
   assert_int_equal(kind, HK_RATE_GAUGE);
 }
 
-/* Values of peers do not make a window start anew, and rejected values are not judged. */
+/* Values of peers do not restart a window, and rejected values are ignored. */
 static void what_does_not_count(void **state)
 {
   (void)state;

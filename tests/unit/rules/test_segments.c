@@ -63,7 +63,7 @@ static void sketches_are_as_defined(void **state)
   assert_true(saw.sketch.of[11] < -15 && saw.sketch.of[11] == -mirrored.sketch.of[11]); /* it rises slowly and falls at once */
 }
 
-/* Neither unit nor place in the ring shows, and a still segment has one, too. */
+/* A sketch does not depend on the unit or the place in the ring, and a constant segment has one, too. */
 static void sketches_are_of_the_shape(void **state)
 {
   (void)state;
@@ -111,7 +111,7 @@ static void what_comes_back_is_known(void **state)
     struct hk_event e = alert(kinds, n, 0);
     assert_true(hk_segments_concerns(&e));
     hk_segments_take(&s, &e);
-    uint32_t same = UINT32_MAX; /* the last of its kind among those that are kept, but for the one that has just ended */
+    uint32_t same = UINT32_MAX; /* the last kept one of its kind, except the one that has just ended */
     for (uint32_t i = n > HK_SEGMENTS ? n - HK_SEGMENTS : 0; i + 1 < n; i++)
       same = kinds[i] == kinds[n] ? i : same;
     if (same == UINT32_MAX || kinds[n - 1] == kinds[n]) {

@@ -1,5 +1,4 @@
-/* States as bytes: nothing is lost on the way, and one that was made up (with a right checksum, which no damage has) is
- * refused or harmless. */
+/* States as bytes: nothing is lost, and a forged state (with a valid checksum, unlike a damaged one) is refused or harmless. */
 #include "cpu/backend.h"
 #include "cpu/rules/state.h"
 
@@ -28,7 +27,8 @@ static uint64_t random_number(uint64_t *state)
   return *state >> 16;
 }
 
-/* Every byte of both structs that is not named unused goes through: a new field that is not in the tables is found here. */
+/* Every byte of both structs is written and read back, except fields named unused: this finds a new field that is not in the
+ * tables. */
 static void every_field_goes_through(void **state)
 {
   (void)state;
@@ -81,7 +81,7 @@ static void every_field_goes_through(void **state)
     assert_memory_equal(&ring2[i], &ring[(3 + i) % span], sizeof *ring);
 }
 
-/* A state of version 2 lacks the last fields of the window; all else stands as it does now. */
+/* A state of version 2 lacks the last fields of the window, and is otherwise the same as now. */
 static void a_state_of_before_is_read(void **state)
 {
   (void)state;
@@ -123,7 +123,7 @@ static void a_state_of_before_is_read(void **state)
   }
 }
 
-/* Writes garbage over a few bytes and puts the checksum right. */
+/* Overwrites a few bytes with garbage, and corrects the checksum. */
 static void make_up(uint8_t *bytes, size_t size, uint64_t *random)
 {
   static const uint8_t telling[] = { 0x00, 0x01, 0x7f, 0x80, 0xff, 0x3f, 0x7e };
@@ -159,7 +159,7 @@ static void fill(struct hk_batch *batch, uint32_t slot, int64_t second)
   }
 }
 
-/* Sensor 1 gets made-up states and goes on; sensor 0 beside it gives what it gives without. */
+/* Sensor 1 gets forged states and continues; sensor 0 beside it has the same results as without it. */
 static void made_up_states_harm_nobody(void **state)
 {
   (void)state;

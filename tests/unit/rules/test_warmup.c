@@ -25,7 +25,7 @@ static double noise(uint32_t i)
   return x / 4294967296.0 - 0.5;
 }
 
-static double slow(uint32_t i) /* pulses, twice the widest window that is found with the default `resident` apart */
+static double slow(uint32_t i) /* pulses; their distance is twice the widest window that is found with the default `resident` */
 {
   return i % 248 < 4;
 }
@@ -99,7 +99,7 @@ static void is_what_backends_do(void **state)
   }
 }
 
-/* Where the window is found both ends are reached, and nothing beyond them. */
+/* If the window is learned, both limits are reached, and none is exceeded. */
 static void where_the_window_is_found(void **state)
 {
   static const struct {
@@ -128,7 +128,7 @@ static void where_the_window_is_found(void **state)
   }
 }
 
-/* Blocks begin with the clock, so a window is full with one of as many points as a block has. */
+/* Blocks begin by the clock, so a window is full at one of as many points as a block has. */
 static void where_time_counts(void **state)
 {
   (void)state;

@@ -20,7 +20,7 @@ static void first_score_and_stride(void **state)
   }
 }
 
-/* With a stride, a due score that falls on a filled sample is given on the next point that arrives. */
+/* With a stride, a score that is due at a filled sample is given at the next point that arrives. */
 static void score_never_on_a_filled_sample(void **state)
 {
   (void)state;
@@ -129,7 +129,7 @@ static void jitter_is_no_hole(void **state)
   assert_int_equal(s->w.filled, 0);
   assert_int_equal(take(s, s->w.last_time + SECOND * 3 / 2 - 1, 2).restarted, 0);
   assert_int_equal(s->w.filled, 0);
-  (void)take(s, s->w.last_time + SECOND * 3 / 2, 2); /* from half an interval on it is one */
+  (void)take(s, s->w.last_time + SECOND * 3 / 2, 2); /* from half an interval on it is a hole */
   assert_int_equal(s->w.filled, 1);
   free(s);
 }
@@ -224,7 +224,7 @@ static void time_at_the_end_of_its_range(void **state)
   free(s);
 }
 
-/* Everything the naive model knows: the samples since the last restart. */
+/* The state of the naive model: the samples since the last restart. */
 struct naive {
   double value[20000];
   bool filled[20000];
@@ -234,7 +234,7 @@ struct naive {
   bool started;
 };
 
-/* The rules for a given interval of one second, said as plainly as possible. */
+/* The rules for a given interval of one second, as plainly as possible. */
 static struct hk_step naive_take(struct naive *m, const struct hk_detector *d, int64_t time, double value)
 {
   struct hk_step step = { HK_STATE_WARMING, 0, 0 };
