@@ -46,7 +46,7 @@ SENSORS, FRAME = 500, 5000
 
 
 class Ports:
-    """What attackers know of a daemon; their processes get it."""
+    """What attackers know of a daemon; it is passed to their processes."""
 
     def __init__(self, daemon, authority):
         self.port, self.authority = dict(daemon.port), authority
@@ -220,7 +220,7 @@ class Honest(threading.Thread):
 
 
 def burn(share, stop, ready):
-    """Uses that share of a core."""
+    """Uses this share of a core."""
     ready.set()
     begin = time.monotonic()
     while not stop.is_set():

@@ -36,8 +36,8 @@ class Brokers:
         run('nft', 'add', 'set', 'ip', 'rig', 'cut', '{ type gid; }')
         run('nft', 'add', 'chain', 'ip', 'rig', 'out', '{ type filter hook output priority 0; }')
         run('nft', 'add', 'rule', 'ip', 'rig', 'out', 'oifname', 'br0', 'meta', 'skgid', '@cut', 'drop')
-        self.restarts = 0  # of brokers that did not find the others again
-        self.healed = 0  # of brokers that went on as if cut off from others
+        self.restarts = 0  # restarts of brokers that did not find the others again
+        self.healed = 0  # restarts of brokers that still reported a partition
         self.places = [self._place(i) for i in range(n)]
         keys = KEYS + [f'cluster_formation.classic_config.nodes.{i + 1} = hankeld@{NET}.{11 + i}' for i in range(n)]
         self.nodes = [rabbit.Broker(address=f'{NET}.{11 + i}', within=self._within(i), keys=keys, erlang='-kernel net_ticktime 8') for i in range(n)]
@@ -86,7 +86,7 @@ class Brokers:
             now = time.monotonic()
             if now > begin + 900:
                 raise AssertionError('the brokers do not find each other again: ' + '\n'.join(b.log[-2000:] for b in self.nodes))
-            if now > restarted + PATIENCE:  # as an operator would, one after the other
+            if now > restarted + PATIENCE:  # one after the other, as an operator would
                 self.restarts += 1
                 blind[self.restarts % len(blind)].stop()
                 blind[self.restarts % len(blind)].start()
@@ -94,8 +94,8 @@ class Brokers:
             time.sleep(1)
 
     def heal(self):
-        """Restarts brokers that found the others again, and still count them as cut off, for 'Network Partitions' in rabbitmqctl cluster_status: an
-        operator must do so (RabbitMQ 3.10 with pause_minority, after a broker was stopped or killed)."""
+        """Restarts brokers that are connected again and still report the others under 'Network Partitions' in rabbitmqctl cluster_status: an operator
+        must do so, too (RabbitMQ 3.10 with pause_minority, after a broker was stopped or killed)."""
         for b in self.nodes:
             if b.control('eval', 'rabbit_node_monitor:partitions().', check=False).stdout.strip() not in ('[]', ''):
                 self.healed += 1

@@ -5,14 +5,14 @@ Checks that no point was lost, and that scores and events are those of a run wit
 
     tests/faults/cluster.py SECONDS [--seed SEED] [--scorers N] [--sensors COUNT] [--rate POINTS] [--broker | --three] [--all] [--only KIND,...]
 
-One RabbitMQ, or three in network namespaces of their own (--three, as root), a gateway that is fed, another one that would lead in its place, N scorers (with --all, N machines with role = all, of which one
-is fed), and a feeder with a named feed that sends again what was not acknowledged. A fault every few seconds: a scorer gets SIGKILL and
-another one is started, or SIGSTOP, for seconds or until others have what it had, or is ended in good order, or drained and brought back, or
-joined by one more, or has a partition moved to it; the gateway gets SIGKILL, or SIGSTOP; so does the machine that leads; with --broker the
-broker is stopped with SIGSTOP, killed, and short of memory and of disk; with --three one of three brokers is killed, among them the one that
-the gateway has, or stopped, links are cut between one broker and all others, between two brokers (RabbitMQ pauses then), and between a scorer or a
-gateway and all brokers, for seconds or until others have what it had. A subscriber at each machine takes results and events. In the end
-everything is held against `hankel replay` of the same points:
+Runs one RabbitMQ, or three in network namespaces of their own (--three, as root), a gateway that is fed, another one that can lead in its place, N
+scorers (with --all, N machines with role = all, of which one is fed), and a feeder with a named feed, which repeats unacknowledged points. A fault
+comes every few seconds: a scorer gets SIGKILL and another one is started, or SIGSTOP, for seconds or until others have what it had, or is ended in
+good order, or drained and brought back, or joined by one more, or has a partition moved to it; the gateway gets SIGKILL, or SIGSTOP; so does the
+machine that leads; with --broker the broker is stopped with SIGSTOP, killed, and short of memory and of disk; with --three one of three brokers is
+killed, among them the one that the gateway has, or stopped, links are cut between one broker and all others, between two brokers (RabbitMQ pauses
+then), and between a scorer or a gateway and all brokers, for seconds or until others have what it had. A subscriber at each machine takes results and
+events. In the end everything is held against `hankel replay` of the same points:
 
     - every acknowledged point was scored: all sensors' last scores are there, and each score that was seen is that of the run without
       faults, bit for bit, as is what was said twice;
@@ -49,7 +49,7 @@ DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
 INCIDENTS = '[incidents]\ninterval = 1s\n'  # so that there is a leader
 KEYS = 'threads = 1\nloops = 1\nmax_ahead = off\nsnapshot = 2s\n'
 PATIENCE = 240  # s for a recovery
-ALONE = 30  # s that two of three brokers are given to take over from the third
+ALONE = 30  # s within which two of three brokers must take over from the third
 GROUPS = 61000  # groups of processes, by which links are cut
 
 
@@ -187,7 +187,7 @@ class Rig:
         self.cluster('drain', '--undo', self.address(d))
 
     def scorer_added(self):
-        """Adds a scorer, and ends a random one later."""
+        """Adds a scorer, and later ends a random one."""
         self.scorers.append(self.scorer())
         took = self.recovered(self.feeder.row + 1, time.monotonic())
         time.sleep(self.random.uniform(0, 5))
@@ -204,7 +204,7 @@ class Rig:
         return f"127.0.0.1:{d.port['binary tcp']}"
 
     def leader(self):
-        """The leader, which sends alerts and makes incidents; None: there is none now."""
+        """The leader, which sends alerts and makes incidents; None if there is none now."""
         return next((d for d in self.daemons if d.status()['cluster'].get('leads')), None)
 
     def leader_killed(self):
@@ -257,8 +257,8 @@ class Rig:
         return next((b for b in self.brokers.nodes if b.address == at), self.brokers.nodes[0])
 
     def one_killed(self, b):
-        """Kills a broker, and starts it again once the others have all it had, or after half a minute, because RabbitMQ 3.10's coordinator of streams
-    may wait for it."""
+        """Kills a broker, and restarts it once the others have all its partitions, or after half a minute, because RabbitMQ 3.10's coordinator of
+            streams may wait for it."""
         begin = time.monotonic()
         b.stop()
         took = self.recovered(self.feeder.row + 1, begin, ALONE)
@@ -276,7 +276,7 @@ class Rig:
         return self.one_killed(self.broker_of(self.gateway or self.scorers[0]))
 
     def one_of_three_stopped(self):
-        """Stops a broker, long enough for the others to take it for dead, or shorter."""
+        """Stops a broker, for long enough that the others take it for dead, or for less."""
         b = self.random.choice(self.brokers.nodes)
         b.send(signal.SIGSTOP)
         time.sleep(self.random.uniform(1, 20))
@@ -361,14 +361,14 @@ class Rig:
         self.log = self.shared_log()
 
     def shared_log(self):
-        """The events that a new subscriber gets that asks for all."""
+        """The events that a new subscriber to all of them gets."""
         with self.daemons[0].client() as c:
             c.request(harness.SUBSCRIBE, struct.pack('<If', harness.ALERTS | harness.POSITIONS, 0) + harness.text('') + struct.pack('<Q', 0), harness.DONE)
             c.drain(2)
             return [(f'{e[0]}:{e[1]}', e[2]) for _, _, e in c.placed if e[2] != 'acknowledged']
 
     def judge(self):
-        """The faults found."""
+        """The mismatches that were found."""
         rows = self.feeder.row
         expected, events = harness.uninterrupted({s: v[:rows] for s, v in self.values.items()}, DETECTOR)
         with self.watch.lock:  # subscribers still listen
@@ -397,7 +397,7 @@ class Rig:
         return bool(wrong)
 
     def tell(self, expected, seen):
-        """What helps to find out why: which points nobody saw, whether the broker has them, and what all daemons have logged."""
+        """Prints data for the diagnosis: points that no subscriber saw, whether the broker has them, and the logs of all daemons."""
         lacking = {}
         for sensor, t in sorted(expected.keys() - seen.keys(), key=lambda k: k[1]):
             lacking.setdefault((rabbit.partition(sensor, 8), sensor), []).append((t - START) // SECOND)

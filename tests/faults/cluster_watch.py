@@ -1,4 +1,4 @@
-"""What subscribers of a cluster's machines were shown, for cluster.py."""
+"""The results and events that subscribers of a cluster's machines got, for cluster.py."""
 import contextlib
 import threading
 
@@ -8,7 +8,7 @@ from harness import SECOND, START
 
 
 class Watch:
-    """Results of all scorers of the run, also ended ones."""
+    """Results of all scorers of the run, including ended ones."""
 
     def __init__(self):
         self.lock, self.scores, self.events, self.wrong = threading.Lock(), {}, {}, []

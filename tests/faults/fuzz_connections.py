@@ -29,7 +29,7 @@ from harness import (BYE, DONE, ERROR, FAREWELL, GAP, HELLO, NAMES, PING, PONG, 
 KEYS = 'threads = 1\nloops = 2\nmax_sensors = 400\nevict = 2s\nmax_frame = 128KiB\nbacklog = 32770\nmax_pending = 4096\nqueue = 64KiB\nstuck = 3s\nlog_level = error\nhandshake = 30s\n'
 DETECTORS = '[detector a]\nmatch = a*\nwindow = 8\ninterval = 1s\nalert = 0.6\n[detector rest]\nmatch = ?*\nwindow = 8\ninterval = 1s\n'
 UNASKED = {NAMES, SCORES, EVENTS, GAP}
-CLOSES = {1, 2, 3, 4, 5, 6, 7}  # codes of ERROR that a frame that is not good may bring
+CLOSES = {1, 2, 3, 4, 5, 6, 7}  # codes of ERROR with which an invalid frame may be answered
 
 
 class Wrong(Exception):
@@ -43,7 +43,7 @@ class Peer:
         self.rng, self.socket = rng, daemon.connect('binary tcp')
         self.socket.setblocking(False)
         self.out, self.come = bytearray(), bytearray()
-        self.owed, self.tag = [], 0  # (reply, tag): what good frames are owed still
+        self.owed, self.tag = [], 0  # (reply, tag): due replies to valid frames
         self.handles = []
         self.greeted = self.bad = self.leaving = self.over = self.farewell = False
         self.good = self.sent = 0  # points in good frames: all; those that the daemon must have taken
@@ -200,7 +200,7 @@ class Peer:
             pass
 
     def ended(self):
-        """The daemon has closed."""
+        """The daemon has closed the connection."""
         self.over = True
         self.socket.close()
         if self.farewell and self.owed:
@@ -209,7 +209,7 @@ class Peer:
             raise Wrong('closed though all was good')  # a subscriber may have been cut off as stuck
 
     def abandon(self):
-        """Ends without BYE."""
+        """Closes the connection without BYE."""
         if self.over:
             return
         how = self.rng.random()

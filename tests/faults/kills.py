@@ -4,9 +4,9 @@
     tests/faults/kills.py N [--durability journal|snapshot] [--seed SEED] [--rate POINTS] [--sensors COUNT] [--devices N [--vary]]
                             [--groups]
 
-A feeder sends points of a named feed and, when the daemon is back, goes on with those that were not acknowledged. A subscriber takes
-results and events, and comes back with the position of the last event that it has. The daemon gets SIGKILL at random instants: while
-it starts, while it replays, while it serves; and now and then both break their connections themselves. In the end everything is held against `hankel replay` of the same points:
+A feeder sends points of a named feed and, when the daemon is back, continues with the unacknowledged ones. A subscriber takes results and events, and
+comes back with the position of the last event that it has. The daemon gets SIGKILL at random instants: while it starts, while it replays, while it
+serves; and now and then both break their connections themselves. In the end everything is held against `hankel replay` of the same points:
 
     - no acknowledged point is lost: the feed never falls back behind an acknowledgement, and the sequence of every result says that
       it is the sensor's n-th point, no more and no less;
@@ -60,7 +60,7 @@ def value(sensor, n):
 
 
 def together(sensor, n):
-    """The same of a machine's sensor: noise, whose level is another one every now and then, for all of them at once."""
+    """Likewise for a machine's sensor: noise, whose level changes now and then, for all sensors of the machine at once."""
     machine = sensor // MEMBERS
     x = (sensor * 2654435761 + n * 40503 + 7) & 0xFFFFFFFF
     x = ((x ^ x >> 15) * 2246822519) & 0xFFFFFFFF
@@ -165,7 +165,7 @@ class Subscriber(Peer):
         self.scores, self.seen = [array.array('I') for _ in s], [bytearray() for _ in s]
         self.events, self.position, self.gaps, self.results = [], 0, 0, 0
         self.series = {}  # of machines: (time, score) by name and sequence
-        self.stays = False  # does not break its connection any more
+        self.stays = False  # it no longer breaks its connection
 
     def serve(self, c):
         what = SCORED | UNSCORED | ALERTS | POSITIONS | SEQUENCES
@@ -274,7 +274,7 @@ class Run:
         daemon.process.send_signal(signal.SIGHUP)
 
     def start_and_kill_early(self):
-        """A daemon that is killed while it starts."""
+        """Starts a daemon and kills it during its start."""
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, 'conf')
             with open(path, 'w') as f:

@@ -183,7 +183,7 @@ class Soak:
         threads += [threading.Thread(target=read, args=(what,)) for what in (b'results *\n', b'events *\n')]
         slow = [threading.Thread(target=read, args=(b'results ?%s\n' % (b'*' * (i + 1)), 0.5)) for i in range(60)]
         slow += [threading.Thread(target=trickle)]
-        for some in (threads, slow):  # at first as fast as it goes: as many full batches at once as there can be
+        for some in (threads, slow):  # at first at full speed: as many full batches at once as possible
             for t in some:
                 t.start()
             time.sleep(seconds / 2)
@@ -206,9 +206,9 @@ class Soak:
             try:
                 kind(rng, number)
                 self.done[kind.__name__] = self.done.get(kind.__name__, 0) + 1
-            except (harness.Closed, OSError) as fault:  # cut off as stuck, or refused as one too many: both are allowed
+            except (harness.Closed, OSError) as fault:  # disconnected as stuck, or refused at the limit: both are allowed
                 self.done[f'{kind.__name__}: {type(fault).__name__}'] = self.done.get(f'{kind.__name__}: {type(fault).__name__}', 0) + 1
-            except Exception as fault:  # noqa: BLE001: told at the end
+            except Exception as fault:  # noqa: BLE001: reported at the end
                 self.faults.append(f'{kind.__name__}: {type(fault).__name__}: {fault}')
             finally:
                 with self.lock:
@@ -216,7 +216,7 @@ class Soak:
             time.sleep(0.05)
 
     def reload(self):
-        """Another threshold, and now and then a file that is not valid."""
+        """Another threshold, and now and then an invalid file."""
         self.tick += 1
         path = os.path.join(self.daemon.directory.name, 'hankeld.conf')
         with open(path, encoding='utf-8') as f:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Starves the daemon of memory: in each life another allocation fails, counted from the start. A life has connections of all kinds,
-registrations, subscriptions, points, feeds, lines, datagrams, status, a reload and the end. Whichever allocation fails, the daemon either does not
-start and says why (exit code 1), or refuses the request and continues: afterwards everything is served as before, the counters balance, and it ends
-with 0. A sanitizer's build shows leaks, too.
+"""Starves the daemon of memory: in each life another allocation fails, counted from the start. A life has connections of all kinds, registrations,
+subscriptions, points, feeds, lines, datagrams, status, a reload and the end. Whichever allocation fails, the daemon either does not start and reports
+the reason (exit code 1), or refuses the request and continues: afterwards it serves everything as before, its counters balance, and its exit code is
+0. A sanitizer's build shows leaks, too.
 
 With --disk a call on a file fails, in a daemon with durability = journal: it still serves, its disk counts as good
 once it works again, and another daemon starts from the files.
@@ -210,7 +210,7 @@ def attempt(start, n, more, keys, environment=None, counted='allocations', round
                        environment=environment or {'HANKELD_STARVE': str(n), 'HANKELD_STARVE_MORE': str(more)})
     except harness.NotReady as end:
         said = [line for line in end.log if not line.startswith(('starved', 'faulted', 'listening', 'allocations', 'calls'))]
-        # The last line, apart from those of the test, has the reason.
+        # The daemon's last line has the reason; other lines are the test's.
         return (None if end.code == 1 and said and 'Sanitizer' not in str(end) else f'{end}'), None
     fault = None
     life = Life(daemon, keys)

@@ -229,7 +229,7 @@ struct naive {
   double value[20000];
   bool filled[20000];
   uint32_t n, due;
-  uint32_t points, hole, holes; /* accepted; how many when the last long hole came; how many such are remembered */
+  uint32_t points, hole, holes; /* accepted; how many before the last long hole; how many of these are known */
   int64_t last;
   bool started;
 };

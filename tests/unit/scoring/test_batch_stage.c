@@ -155,8 +155,9 @@ static void test_chains_full(void **state)
   fixture_free(f);
 }
 
-/* Random points and batches against counts: each sensor's points come out in order and from their source, none is lost, no batch
- * has too many of one. More rounds than a count can tell apart, with sensors that pause for about as long. */
+/* Random points and batches, compared with counts: each sensor's points come out in order and from their source, none is lost,
+ * and no batch has too many of one. There are more rounds than a count can distinguish, and sensors that pause for about as
+ * long. */
 static void test_random(void **state)
 {
   (void)state;
@@ -203,7 +204,7 @@ static void test_random(void **state)
   fixture_free(f);
 }
 
-/* Points of barred sensors go, out of chains and as they come; the others keep their order. */
+/* Points of barred sensors are dropped, from chains and as they come; the others keep their order. */
 static void test_barred(void **state)
 {
   (void)state;
@@ -247,7 +248,7 @@ static void test_barred(void **state)
   fixture_free(f);
 }
 
-/* A batch has the stamps of its oldest point, wherever that has waited: in a chunk of which a part was taken, or in a chain. */
+/* A batch has the stamps of its oldest point, wherever it has waited: in a partly taken chunk, or in a chain. */
 static void test_stamps(void **state)
 {
   (void)state;

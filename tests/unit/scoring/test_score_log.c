@@ -75,7 +75,7 @@ static void the_newest_in_order(void **state)
   hk_score_log_free(NULL);
 }
 
-/* Rounds of N over many times as much as there is room for: one block less than all is always there. */
+/* Rounds of N scores that exceed the room many times: all but one block of it always has scores. */
 static void old_ones_go(void **state)
 {
   (void)state;
@@ -165,7 +165,7 @@ static void read_while_it_is_appended_to(void **state)
   }
   put(g[0].log, N, 20000);
   struct hk_scored last;
-  assert_int_equal(hk_score_log_read(g[0].log, 5, &last, 1), 1); /* appending continues, whatever was left out meanwhile */
+  assert_int_equal(hk_score_log_read(g[0].log, 5, &last, 1), 1); /* appending continues, whatever reading has skipped meanwhile */
   assert_int_equal(last.time, 20000);
   hk_score_log_free(g[0].log);
 }

@@ -1,4 +1,4 @@
-/* The memory of alerts: standing ones, and numbers. */
+/* The memory of alerts: standing alerts, and their numbers. */
 #include "daemon/sensors/alert_memory.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static void test_one(void **state)
   assert_int_equal(hk_alerts_note(a, &late), 0);
   note(a, 3, 2, HK_EVENT_CORRECTED, 0.5f);
   note(a, 3, 2, HK_EVENT_CLEARED, 0.5f);
-  assert_int_equal(hk_alerts_changed(a, 3), 77); /* as it was raised, also when it is over */
+  assert_int_equal(hk_alerts_changed(a, 3), 77); /* as it was raised, also after its end */
   hk_alerts_standing(a, &n);
   assert_int_equal(n, 0);
   assert_int_equal(hk_alerts_number(a, 3), 2);
@@ -148,7 +148,7 @@ static void test_random(void **state)
   hk_alerts_free(a);
 }
 
-/* Passes an event of slot 2 on, with a limit of three alerts in a hundred; `kind`: what is told, 0: nothing. */
+/* Passes on an event of slot 2, with a limit of three alerts in a hundred; `kind`: the published event, 0: none. */
 static struct hk_event pass(struct hk_alerts *a, uint32_t number, enum hk_event_kind kind, int64_t time, int told)
 {
   struct hk_event e = { .slot = 2, .number = number, .kind = (uint8_t)kind, .time = time };
@@ -180,7 +180,7 @@ static void test_flapping(void **state)
   one_alert(a, 5, 140, HK_EVENT_FLAPPING);
   assert_int_equal(hk_alerts_number(a, 2), 5);
   assert_int_equal(hk_alerts_sequence(a, 2), 4 * 3 + 1);
-  one_alert(a, 6, 240, 0); /* as long as none keeps quiet for more than a hundred */
+  one_alert(a, 6, 240, 0); /* as long as there is no pause of more than a hundred */
   one_alert(a, 7, 340, 0);
   hk_alerts_get(a, 2, &m);
   assert_int_equal(m.held, 3);
@@ -252,7 +252,7 @@ static void test_acknowledged(void **state)
   hk_alerts_free(b);
 }
 
-/* Of many those are shown that people should look at first. */
+/* Of many alerts, those are shown that operators should look at first. */
 static void test_gravest_first(void **state)
 {
   struct hk_alerts *a;
@@ -280,7 +280,7 @@ static void test_gravest_first(void **state)
   hk_alerts_free(a);
 }
 
-/* An alert of the channel change: a new segment of one kind behind one of another. */
+/* An alert of the channel change: a new segment of one kind after one of another. */
 static struct hk_event change(uint32_t number, uint8_t before, uint8_t after, enum hk_event_kind kind)
 {
   struct hk_event e = {
@@ -311,7 +311,7 @@ static void test_segments(void **state)
     e = change(2, 90, 40, HK_EVENT_RAISED); /* like nothing */
     assert_true(hk_alerts_pass(both[i], &e, 0, 0) && e.likeness == 0);
     assert_int_equal(hk_alerts_note(both[i], &e), 0);
-    e = change(2, 90, 10, HK_EVENT_CORRECTED); /* like the first, now that more is known of it */
+    e = change(2, 90, 10, HK_EVENT_CORRECTED); /* like the first segment, now that this one is longer */
     assert_true(hk_alerts_pass(both[i], &e, 0, 0) && e.likeness > 0.9f && e.similar == 0);
     assert_int_equal(hk_alerts_note(both[i], &e), 0);
     e = (struct hk_event){ .slot = 4, .number = 2, .kind = HK_EVENT_CLEARED, .channel = HK_CHANNEL_CHANGE };

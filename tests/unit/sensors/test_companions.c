@@ -102,7 +102,7 @@ static void test_companions(void **state)
   assert_int_equal(hk_registry_handles(r)[slot], handle);
   assert_int_equal(hk_registry_resolve(r, handle, &resolved), HK_UNKNOWN);
   assert_int_equal(hk_registry_resolve(r, 0xfeffffff, &resolved), HK_UNKNOWN);
-  /* one goes alone, and then the sensor is completed again */
+  /* one companion is evicted alone, and then the sensor gets it again */
   const uint32_t of = taken(r, "pump 3");
   evict(r, slot);
   assert_true(has_companions(r, of, 3, "pump 3", 1, both + 1));
@@ -110,7 +110,7 @@ static void test_companions(void **state)
   assert_int_equal(hk_registry_complete(r, of, &added), 0);
   assert_int_equal(added, 1);
   assert_true(has_companions(r, of, 3, "pump 3", 2, both));
-  /* all go, and the slots are used again */
+  /* all are evicted, and their slots are used again */
   while ((slot = hk_registry_next_companion(r, of)) != of)
     evict(r, slot);
   evict(r, of);
@@ -125,8 +125,8 @@ static void test_companions(void **state)
     hk_device_close(devices[i]);
 }
 
-/* No peer takes a companion's name, also before its sensor is there. A companion whose name is taken, by a peer's series of a
- * state from before its algorithm was wanted, or too long, is not made; the sensor is. */
+/* No peer can take a companion's name, even before its sensor exists. If the name is too long, or taken by a peer's series of a
+ * state from before its algorithm was configured, the companion is not made; the sensor is. */
 static void test_companions_that_cannot_be(void **state)
 {
   struct fixture *f = *state;
@@ -153,7 +153,7 @@ static void test_companions_that_cannot_be(void **state)
   hk_device_close(device);
 }
 
-/* A machine's series: on its members' shard, once, kept at a start, without companions, and with a reserved name. */
+/* A machine's series is on its members' shard, exists once, is kept at a start, and has a reserved name and no companions. */
 static void test_series_of_machines(void **state)
 {
   struct fixture *f = *state;

@@ -86,7 +86,7 @@ static void test_asked(void **state)
                    -EEXIST); /* as a log that is read again has it */
   assert_int_equal(hk_maintenance_begin(m, b, TODAY + 1, TODAY + HOUR, who), -ENOSPC);
   assert_int_equal(hk_maintenance_end(m, c, TODAY + 3 * HOUR / 4), 1);
-  /* Where all places are taken the one that has been over for longest goes, one at a time. */
+  /* If all places are taken, the window that ended first is removed, one at a time. */
   assert_int_equal(hk_maintenance_begin(m, b, TODAY + 3 * HOUR / 4, TODAY + 2 * HOUR, who), 0);
   assert_true(hk_maintenance_covers(m, c, TODAY)); /* points of that time may still come */
   assert_int_equal(hk_maintenance_begin(m, b, TODAY + 3 * HOUR / 4 + 1, TODAY + 2 * HOUR, who), 0);
@@ -128,7 +128,7 @@ static void test_shown(void **state)
   hk_maintenance_free(m);
 }
 
-/* Written and read again; damaged lines are left out, and the others are there. */
+/* The file is written and read again; damaged lines are skipped, and the others are kept. */
 static void test_kept(void **state)
 {
   char path[] = "/tmp/hankeld-maintenance-XXXXXX";

@@ -120,10 +120,10 @@ static void note(void *arg, uint32_t slot)
   r->slots[r->n++] = slot;
 }
 
-/* Another device takes over what it has room for, the first ones; handles hold, and so does the detector. */
+/* Another device takes over the first sensors, as many as it has room for; handles and detectors stay the same. */
 enum { MANY = 1000 };
 
-/* Names of every kind among each other, some twice: as if they had been taken one by one. */
+/* Names of all kinds in one call, some of them twice: the result is as if they had been registered one by one. */
 static void *take_many(void *arg)
 {
   struct fixture *f = arg;
@@ -159,7 +159,7 @@ static void test_many_at_once(void **state)
   assert_int_equal(hk_registry_count(f->registry), 200);
 }
 
-/* Thread's time, ns, that it takes to register names: 32 characters, of which the second eight are numbers. */
+/* The thread's time, ns, for registering names: 32 characters, of which the second eight are numbers. */
 static double time_of_names(struct fixture *f, uint32_t n, const char *front, const char *back)
 {
   struct timespec before, after;
@@ -174,8 +174,8 @@ static double time_of_names(struct fixture *f, uint32_t n, const char *front, co
   return (double)(after.tv_sec - before.tv_sec) * 1e9 + (double)(after.tv_nsec - before.tv_nsec);
 }
 
-/* Fault matrix row 13. Where two strings of eight differ from the key in the second only, XXH3 multiplies by 0: under a key of
- * nothing but k these names would all meet in one place. Nobody outside knows the key, so they cost what any others do. */
+/* Fault matrix row 13. If the second of two strings of eight equals the key, XXH3 multiplies by 0: under a key of nothing but k
+ * these names would all collide. No peer knows the key, so they cost as much as any others. */
 static void test_names_that_collide_under_a_known_key(void **state)
 {
   struct fixture *f = *state;
@@ -202,7 +202,7 @@ static void test_move(void **state)
   hk_registry_move(f->registry, 0, NULL, note, &refusals);
   assert_int_equal(take(f, "pump new", &slot), HANKEL_FULL);
   assert_non_null(strstr(full(f), "lost"));
-  assert_int_equal(take(f, "pump 7", &slot), 0); /* known names are found all the same */
+  assert_int_equal(take(f, "pump 7", &slot), 0); /* known names are still found */
   evict(f->registry, 7);
 
   struct hk_device *other, *first = f->device;
@@ -233,7 +233,7 @@ static int take_for(struct fixture *f, uint64_t owner, const char *name, uint32_
   return hk_registry_take_valid(f->registry, owner, name, strlen(name), slot);
 }
 
-/* One owner may have that many sensors, whatever others have; a forgotten sensor makes room. */
+/* An owner may have its quota of sensors, whatever others have; a forgotten sensor makes room. */
 static void test_quota(void **state)
 {
   struct fixture *f = *state;
@@ -306,23 +306,23 @@ static void test_restore(void **state)
   uint8_t generation;
   uint32_t slot;
   assert_int_equal(restore(f, 5, 3, "pump 5", "pumps"), 0);
-  assert_int_equal(restore(f, 2, 0, "pump 2", "rest"), 0); /* the detector that it had, whatever its name says */
+  assert_int_equal(restore(f, 2, 0, "pump 2", "rest"), 0); /* its previous detector, whatever its name matches */
   assert_int_equal(hk_registry_detector(r, 2), 1);
   assert_int_equal(restore(f, 2, 0, "pump 2", "rest"), 0); /* may be told twice */
   assert_int_equal(hk_registry_count(r), 2);
   assert_int_equal(hk_registry_handle(r, 5), 5 | 3u << 24);
-  assert_int_equal(restore(f, 0, 0, "foxx", "gone"), 0); /* that detector is gone: the one that it would get now */
+  assert_int_equal(restore(f, 0, 0, "foxx", "gone"), 0); /* that detector no longer exists: the one that it would get now */
   assert_int_equal(hk_registry_detector(r, 0), 1);
   assert_int_equal(restore(f, 1, 0, "dog", "gone"), HANKEL_NO_DETECTOR);
   assert_int_equal(restore(f, 3000, 0, "pump", "pumps"), HANKEL_FULL);
   assert_int_equal(restore(f, 1, 0, "", "pumps"), HANKEL_BAD_NAME);
-  assert_int_equal(restore(f, 5, 4, "pump later", "pumps"), 0); /* takes the slot from the one before */
+  assert_int_equal(restore(f, 5, 4, "pump later", "pumps"), 0); /* takes the slot from the previous sensor */
   assert_int_equal(hk_registry_find(r, "pump 5", 6, &slot), HK_UNKNOWN);
   assert_int_equal(restore(f, 7, 0, "pump later", "pumps"), 0); /* the name has gone to another slot */
   assert_false(hk_registry_holds(r, 5));
   assert_true(hk_registry_generation(r, 7, &generation));
   assert_false(hk_registry_generation(r, 5, &generation));
-  hk_registry_retire(r, 2); /* and not released: a crash came between */
+  hk_registry_retire(r, 2); /* and not released because of a crash */
   assert_true(hk_registry_generation(r, 2, &generation));
   hk_registry_restored(r);
   assert_false(hk_registry_generation(r, 2, &generation));

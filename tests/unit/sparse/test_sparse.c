@@ -147,7 +147,7 @@ static void test_faults(void **state)
   }
 }
 
-/* A long ladder whose equations come in a random order: the band's order finds that it is narrow. */
+/* A long ladder with its equations in random order: the ordering of the band makes it narrow. */
 static void test_order(void **state)
 {
   enum { RUNGS = 500, ALL = 2 * RUNGS };

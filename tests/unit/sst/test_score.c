@@ -61,7 +61,7 @@ static double series(enum kind kind, uint64_t seed, uint32_t t, uint32_t change)
   }
 }
 
-/* A sensor that has seen `points` points, a change at the middle of its last span. */
+/* A sensor with `points` points so far, and a change in the middle of its last span. */
 static struct sensor sensor_new(const struct hk_detector *d, enum kind kind, uint64_t seed, uint32_t points)
 {
   const uint32_t span = hk_detector_span(d);
@@ -382,8 +382,8 @@ static void svd_matches_lapack(void **state)
     check_scores(detectors[i], 1e-4, 1e-5);
 }
 
-/* A past of rank below r spans no more than its rank, though rounding gives it more; and an eigenvalue that is there twice counts
- * twice, though a Krylov space has it once. */
+/* A past of a rank below r spans only its rank, although rounding adds to it; and a double eigenvalue counts twice, although a
+ * Krylov space has it once. */
 static void pasts_of_low_rank(void **state)
 {
   (void)state;
@@ -440,7 +440,7 @@ static void neighbours_change_nothing(void **state)
       for (uint32_t tick = 0; tick < 4; tick++) {
         for (uint32_t l = 0; l < HK_GROUP; l++)
           hk_score(scorer, &d, alone + l, 1);
-        /* the others: turned round, in groups of 16, 11 + 5, 1 + 15, 3 + 13 */
+        /* the other orders: reversed, in groups of 16, 11 + 5, 1 + 15, 3 + 13 */
         static const uint32_t first[] = { 16, 11, 1, 3 };
         for (uint32_t l = 0; l < HK_GROUP; l++)
           task[l] = task_of(other + (l + 5 * tick) % HK_GROUP);

@@ -1,5 +1,5 @@
 /* A small server for tests of libhankel, in the same thread, over real sockets on loopback. It answers according to PROTOCOL.md,
- * remembers every point, and can be told to misbehave. */
+ * remembers every point, and misbehaves on request. */
 #ifndef HK_TEST_CLIENT_SERVER_H
 #define HK_TEST_CLIENT_SERVER_H
 
@@ -256,7 +256,7 @@ static inline hankel *client(const struct server *s, struct heard *heard, bool u
   return h;
 }
 
-/* Both take turns until the condition holds. */
+/* Runs client and server in turn until the condition holds. */
 #define until(condition)                                                                                                         \
   do {                                                                                                                           \
     int turns = 0;                                                                                                               \

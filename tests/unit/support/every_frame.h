@@ -71,7 +71,7 @@ static inline void check_points(size_t number, const struct hk_frame *f)
   assert_int_equal(p.feed, number == 2 ? 9 : 0);
   assert_int_equal(p.sequence, number == 2 ? 8 : 0);
   assert_int_equal(p.before, number == 2 ? 7 : 0);
-  /* whole, and point by point: the same */
+  /* read as a whole and point by point: the same */
   hk_points_handles(&p, 0, 3, handle);
   hk_points_times(&p, 0, 3, 1234, time);
   hk_points_values(&p, 0, 3, value);

@@ -1,4 +1,4 @@
-/* Whether the quick reader of lines and the one that knows the whole grammar agree, for the tests of both. */
+/* Whether the quick reader of lines and the full parser agree, for the tests of both. */
 #ifndef HK_TESTS_LINE_SAME_H
 #define HK_TESTS_LINE_SAME_H
 
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads text[0..length-1], which has no LF, in both ways; `behind` fills the bytes behind the LF. -1: they differ; 1: both took
- * it; 0: the quick one left it to the other. *plain is what the other made of it, pointing into text. */
+/* Reads text[0..length-1], which has no LF, with both; `behind` fills the bytes after the LF. -1: they differ; 1: both accepted
+ * it; 0: the quick reader left it to the parser. *plain is the parser's result, which points into text. */
 static int line_same(const char *text, size_t length, int64_t unit, char behind, struct hk_line *plain)
 {
   static struct hk_line quick;

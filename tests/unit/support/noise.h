@@ -1,4 +1,4 @@
-/* Numbers by chance, the same ones for the same seed. */
+/* Random numbers, the same ones for the same seed. */
 #ifndef HK_TESTS_NOISE_H
 #define HK_TESTS_NOISE_H
 

@@ -1,4 +1,4 @@
-/* Frames: every cut, every flipped bit, every type there and back, wrong lengths. */
+/* Frames: every cut, every flipped bit, every type written and read back, wrong lengths. */
 #include "proto/wire/columns.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/scores.h"
@@ -139,7 +139,8 @@ static int read_payload(const struct hk_frame *f)
   }
 }
 
-/* Every payload cut short or made longer, with a good checksum: a bad payload, never a read past the end (ASan looks). */
+/* Every payload cut short or made longer, with a good checksum, is a bad payload, and never read past its end (ASan detects
+ * it). */
 static void every_wrong_length_is_a_bad_payload(void **state)
 {
   (void)state;

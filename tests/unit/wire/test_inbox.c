@@ -42,7 +42,7 @@ static void small_frames_in_a_full_inbox_all_come_out(void **state)
   uint8_t data[ROOM];
   const size_t size = write_all(data, sizeof data);
   size_t frames = 0, done = 0;
-  for (size_t turn = 0; turn < 3000; turn++) { /* odd pieces, so that every remainder is moved about */
+  for (size_t turn = 0; turn < 3000; turn++) { /* pieces of odd sizes, so that every remainder is moved */
     size_t room;
     uint8_t *space = hk_inbox_space(&in, &room);
     for (size_t i = 0; i < room; i++)
@@ -99,7 +99,7 @@ static uint32_t take_frames(struct hk_inbox *in, int inbox, bool later, uint32_t
 }
 
 /* One buffer for three inboxes, whose streams are cut anywhere: frames of all lengths come out whole, whether they fit into the
- * buffer or not, and what is kept is no more than a rest. */
+ * buffer or not, and only incomplete frames are kept. */
 static void inboxes_share_a_buffer(void **state)
 {
   (void)state;

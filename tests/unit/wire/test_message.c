@@ -173,7 +173,7 @@ static void names_follow_the_rule(void **state)
       fail_msg("name %zu", i);
   }
   assert_false(hk_name_valid("a\0b", 3));
-  /* every byte in every place of eight, beside the plain ones */
+  /* every byte at every one of eight places, beside plain ones */
   for (unsigned byte = 0; byte < 128; byte++) {
     for (size_t place = 0; place < 9; place++) {
       char name[] = "abcdefghi";

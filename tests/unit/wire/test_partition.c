@@ -28,7 +28,8 @@ static void test_vectors(void **state)
   cJSON_Delete(json);
 }
 
-/* Of 64 partitions with 1,000 sensors each none is off by more than 5 standard deviations, whichever way names are numbered. */
+/* None of 64 partitions with 1,000 sensors each deviates by more than 5 standard deviations, in whatever way names are
+ * numbered. */
 static void test_spread(void **state)
 {
   (void)state;

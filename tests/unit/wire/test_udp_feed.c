@@ -45,7 +45,7 @@ static void the_edge_of_the_reach(void **state)
   assert_int_equal(hk_udp_feed_take(&f, 1, 0, 1), HK_FEED_TOO_LATE);
   assert_int_equal(hk_udp_feed_take(&f, 2, 1, 1), HK_FEED_TAKE);
   assert_int_equal(hk_udp_feed_take(&f, 2, 1, 1), HK_FEED_REPEATED);
-  /* a jump of just the reach, and of more: the old bits must not be taken for the new numbers */
+  /* a jump by exactly the reach, and by more: old bits must not count for new numbers */
   hk_udp_feed_take(&f, 2 * HK_FEED_REACH + 1, 2 * HK_FEED_REACH, 1);
   assert_int_equal(hk_udp_feed_take(&f, HK_FEED_REACH + 2, HK_FEED_REACH + 1, 1), HK_FEED_TAKE);
   hk_udp_feed_take(&f, 9 * HK_FEED_REACH, 9 * HK_FEED_REACH - 1, 1);
@@ -72,7 +72,7 @@ static void nonsense_is_malformed_and_changes_nothing(void **state)
   assert_int_equal(hk_udp_feed_lost_points(&f), 0);
 }
 
-/* Random loss, repeats and shuffling within the reach: the figures must be those of a model that knows all. */
+/* Random loss, repeats and shuffling within the reach: the counts must be those of a model that remembers everything. */
 static void against_a_model_that_remembers_all(void **state)
 {
   (void)state;

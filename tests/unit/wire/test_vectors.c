@@ -1,6 +1,6 @@
-/* Golden bytes of every message: each frame of proto/vectors/frames.json is what the writer makes of its fields, and what the
- * writer makes of what the reader takes from the frame. So neither can put or take a field elsewhere, or in another byte order,
- * not even both. */
+/* Golden bytes of every message: the writer makes each frame of proto/vectors/frames.json from its fields, and also from the
+ * fields that the reader gets from the frame. So an error in the place or the byte order of a field is found, even if writer and
+ * reader agree on it. */
 #include "proto/wire/columns.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/incident_message.h"
@@ -281,7 +281,7 @@ static int write_fields(struct hk_writer *w, uint8_t type, uint32_t tag, const c
   }
 }
 
-/* The lists of a frame, taken and written again. */
+/* Reads the lists of a frame, and writes them again. */
 static int list_again(struct hk_writer *w, const struct hk_frame *f)
 {
   struct columns c = { 0 };
