@@ -27,7 +27,7 @@ DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
 
 
 class Feeder:
-    """A client with a feed that outlives its connections. It keeps unacknowledged points, as PROTOCOL.md requires."""
+    """A client whose feed outlives its connections. It keeps unacknowledged points, as PROTOCOL.md requires."""
 
     def __init__(self, name, values):
         self.name, self.sent, self.acknowledged = name, 0, 0
@@ -109,7 +109,7 @@ class Cluster(harness.Case):
         return d.status()['cluster']
 
     def asked(self, d, path):
-        """What the API of a machine answers: its status, and the object."""
+        """The answer of a machine's API: its status, and the object."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{d.port['http tcp']}/api/v1/{path}", timeout=harness.WAIT) as answer:
                 return answer.status, json.load(answer)
@@ -118,7 +118,7 @@ class Cluster(harness.Case):
                 return e.code, json.load(e)
 
     def everywhere(self, nodes, sensor):
-        """Every machine answers for every sensor: with what its scorer has, in whole and in parts."""
+        """Every machine answers requests about every sensor with the data of its scorer, in whole and in parts."""
         machines = [self.of(d)['machine'] for d in nodes]
         known = [(m, PARTITIONS // 2, False) for m in sorted(machines)]
         until(lambda: all([(m['name'], m['has'], m['away']) for m in self.asked(d, 'cluster')[1]['machines']] == known for d in nodes), 'the machines to know of each other')
@@ -147,7 +147,8 @@ class Cluster(harness.Case):
         self.assertEqual((out.returncode, [r['name'] for r in rows], {r['machine'] for r in rows}), (0, sorted(self.values), set(machines)), out)
 
     def who_has_what(self, *daemons):
-        """`hankel cluster status` lists each partition once. Any machine knows all; without letters, the partitions are listed that none of the asked ones has."""
+        """`hankel cluster status` lists each partition once. Any machine knows all of them; without letters, it lists the partitions that none of the
+        asked machines has."""
         def ask(*some):
             out = subprocess.run([harness.HANKEL, 'cluster', 'status', '--from', ','.join(self.address(d) for d in some)], check=False, capture_output=True, text=True, timeout=harness.WAIT)
             return out, re.findall(r'^(\d+) +(\S+) +(\d+) +\S+ +(\d+) +(\d+) s$', out.stdout, re.M)
@@ -201,7 +202,7 @@ class Cluster(harness.Case):
         return d, f
 
     def one_message_of_a_log_at_a_time(self):
-        """While the broker confirms nothing, no second message of a log is on its way, which could come to be in it without the first."""
+        """While the broker confirms nothing, no second message of a log is on its way, because the log could get it without the first."""
         gateway = self.start('gateway')
         self.connected(gateway)
         with gateway.client() as c:
@@ -234,7 +235,7 @@ class Cluster(harness.Case):
         return seen
 
     def scored(self, d, n):
-        """Waits until a machine has dealt with that many points, each once."""
+        """Waits until a machine has processed that many points, each once."""
         def dealt_with():
             p = d.status()['points']
             return p['scored'] + p['unscored'] >= n and p['pending'] == 0

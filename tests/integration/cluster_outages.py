@@ -1,5 +1,5 @@
-"""Brokers that fail in part, for test_cluster.py: they give leases and lack logs, or send nothing more of a log. A program between the daemon and
-a real broker passes frames on, and brings the faults that brokers of several were seen to have."""
+"""Brokers that fail in part, for test_cluster.py: they give leases and lack logs, or send nothing more of a log. A proxy between the daemon and a
+real broker passes frames on, and causes faults that were seen with several brokers."""
 import contextlib
 import socket
 import struct
@@ -13,9 +13,8 @@ CONSUME, PUBLISH, DELIVER = (60, 20), (60, 40), (60, 60)
 
 
 class Between:
-    """lacks: closes each connection that asks for a log of points. stall(): nothing comes any more to consumers that there are. free: unless it is set
-    the broker's answers wait for connections that publish scores or events. events: published ones,
-    by connection."""
+    """lacks: closes each connection that requests a log of points. stall(): present consumers get nothing more. free: unless it is set, the broker's
+    answers to connections that publish scores or events are delayed. events: published ones, by connection."""
 
     def __init__(self, broker, lacks=False):
         self.broker, self.lacks, self.refused = broker, lacks, 0
@@ -37,7 +36,7 @@ class Between:
                     threading.Thread(target=self.carry, args=(a, b, frame, number), daemon=True).start()
 
     def carry(self, a, b, frame, number):
-        """Passes on what `frame` says yes to, frame by frame; a protocol header has the length of one without content."""
+        """Passes on the frames that `frame` accepts, one by one; a protocol header has the length of a frame without content."""
         with contextlib.suppress(OSError, EOFError), a.makefile('rb') as f:
             while True:
                 head = f.read(7)
@@ -88,7 +87,7 @@ class TestOutages(Cluster):
         return b
 
     def test_a_broker_that_lacks_logs(self):
-        """Leases come over it, and the logs of their partitions do not: the scorer reads them over the next broker."""
+        """The proxy passes on leases, but not the logs of their partitions: the scorer reads these from the next broker."""
         bad = self.between(lacks=True)
         gateway, scorer = self.start('gateway'), self.start('scorer', f'state = shared:{self.folder}\n', url=f'amqp://{bad.address}, {self.broker.url}')
         until(lambda: self.of(scorer)['partitions'] == PARTITIONS, 'the partitions', rabbit.START)
@@ -101,7 +100,8 @@ class TestOutages(Cluster):
         f.client.close()
 
     def test_scores_of_a_sensor_are_on_their_way_once(self):
-        """While the broker has not confirmed scores, no later ones of their sensors are published: they would be shown without those that were lost."""
+        """While scores are unconfirmed, no later ones of the same sensors are published: if the first were lost, only the later ones would be
+        shown."""
         bad = self.between()
         gateway, scorer = self.start('gateway'), self.start('scorer', f'state = shared:{self.folder}\n', url=f'amqp://{bad.address}')
         with gateway.client() as c:
@@ -126,7 +126,7 @@ class TestOutages(Cluster):
             f.client.close()
 
     def test_events_of_a_sensor_are_on_their_way_once(self):
-        """As scores: two events of a sensor, of which the first could be lost and come behind the second, which would be taken for a repeated one."""
+        """Likewise for events of a sensor: the first could be lost and come after the second, and would then be taken for a repeated one."""
         bad = self.between()
         scorer = self.start('scorer', f'state = shared:{self.folder}\n', url=f'amqp://{bad.address}')
         until(lambda: self.of(scorer)['partitions'] == PARTITIONS, 'the partitions', rabbit.START)
@@ -150,7 +150,7 @@ class TestOutages(Cluster):
         f.client.close()
 
     def test_a_broker_that_sends_nothing_more(self):
-        """A log that falls silent is asked for again: each point is scored once, and a gateway shows each score once."""
+        """A log that falls silent is requested again: each point is scored once, and a gateway shows each score once."""
         bad = self.between()
         gateway, scorer = (self.start(role, keys, url=f'amqp://{bad.address}') for role, keys in (('gateway', ''), ('scorer', f'state = shared:{self.folder}\n')))
         until(lambda: self.of(scorer)['partitions'] == PARTITIONS, 'the partitions', rabbit.START)

@@ -41,8 +41,8 @@ START = 1_600_000_000 * SECOND
 
 
 def until(condition, what, wait=WAIT):
-    """Polls until the condition returns something true, and returns that. It polls a hundred times a second at first, later ten times, because
-    polling takes processor time from the program that is waited for."""
+    """Polls until the condition returns a true value, and returns that. It polls a hundred times a second at first, later ten times, because polling
+    takes processor time from the tested program."""
     begin = time.monotonic()
     while True:
         got = condition()
@@ -55,7 +55,7 @@ def until(condition, what, wait=WAIT):
 
 
 def free_port():
-    """A port outside the range from which the kernel takes local ports of connections: a daemon that is restarted finds it free."""
+    """A port outside the range from which the kernel takes local ports of connections, so that a restarted daemon finds it free."""
     with open('/proc/sys/net/ipv4/ip_local_port_range') as f:
         given = int(f.read().split()[0])
     while True:
@@ -194,7 +194,7 @@ class Daemon:
             return c.status()
 
     def events(self):
-        """All events of the daemon's event log, as a subscriber gets them that asks for them from the beginning."""
+        """All events of the daemon's event log, as a subscriber gets them from the beginning on."""
         with self.client() as c:
             last = self.status()['durability']['events_last']
             c.request(SUBSCRIBE, struct.pack('<If', ALERTS | POSITIONS, 0) + text('') + struct.pack('<Q', 0), DONE)
@@ -224,7 +224,8 @@ class Daemon:
         return code
 
     def clean(self):
-        """Ends the daemon as an operator would, and frees what the test holds of it. Returns the exit code; a sanitizer that found something makes it not 0."""
+        """Ends the daemon as an operator would, and frees the test's resources. Returns the exit code, which is not 0 if a sanitizer found an
+        error."""
         try:
             return self.stop()
         finally:
@@ -237,7 +238,7 @@ class Daemon:
 
 class Case(stalls.Case):
     def daemon(self, detectors='[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n', ends=0, **how):
-        """A daemon that is ended after the test. The test fails if the exit code is not `ends`."""
+        """Starts a daemon, and ends it after the test, which fails if the exit code is not `ends`."""
         d = Daemon(detectors, **how)
         self.addCleanup(lambda: self.assertEqual(d.clean(), ends, 'the end of the log:\n' + '\n'.join(d.log[-60:])))
         return d

@@ -1,7 +1,8 @@
 """A broker with streams, RabbitMQ, on loopback and in a folder of its own, whose streams and queues survive a restart; and the rule that maps
 sensors to partitions, written from PROTOCOL.md alone.
 
-RABBITMQ_ROOT in the environment names the folder of another system, whose RabbitMQ is tried instead of this one's: it must have /proc, /dev and /tmp of this one."""
+RABBITMQ_ROOT in the environment names the root folder of another system, whose RabbitMQ is used instead: it must have this system's /proc, /dev and
+/tmp."""
 import os
 import shutil
 import signal
@@ -30,8 +31,8 @@ def partition(key, partitions):
 
 class Broker:
     """`port` and, with tls = (ca, certificate, key), `tls_port` stay the same over restarts. For one of several brokers in network namespaces:
-    address, its own; within, the command that runs a program in its namespace; keys, further lines of its configuration; erlang, arguments.
-    schedulers: threads that do its work. cores: the processors that it may use, as taskset names them; None: all."""
+    address: its own; within: the command that runs a program in its namespace; keys: further lines of its configuration; erlang: its arguments.
+    schedulers: its number of working threads. cores: the processors that it may use, as taskset names them; None: all."""
 
     def __init__(self, tls=None, address='127.0.0.1', within=(), keys=(), erlang='', schedulers=1, cores=None):
         self.folder = tempfile.mkdtemp(prefix='hankeld-rabbit-')
@@ -91,7 +92,7 @@ class Broker:
         return subprocess.run([program, '-u', f'amqp://guest:guest@{self.address}:{self.port}', *arguments], input=data, capture_output=True, timeout=WAIT, check=check)
 
     def put(self, cluster, partition, text):
-        """Publishes a message that hankeld did not make to a log of a cluster."""
+        """Publishes a message of another program to a log of a cluster."""
         self.tool('amqp-publish', '-r', f'{cluster}.points.{partition}', '-p', data=text.encode())
 
     def control(self, *arguments, check=True):

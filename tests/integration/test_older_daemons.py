@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hankel and libhankel with an older daemon: they do without the requests that it does not know, and report that."""
+"""hankel and libhankel with an older daemon: they work without the requests that it does not know, and report that."""
 import contextlib
 import socket
 import struct
@@ -13,7 +13,7 @@ BAD_PAYLOAD, WANTS_KEY = 6, 1
 
 
 class Older:
-    """A proxy of a daemon that answers HELLO like a version that knew only keys."""
+    """A proxy in front of a daemon; of the wishes in HELLO it accepts only WANTS_KEY, as an old version does."""
 
     def __init__(self, port):
         self.port, self.hellos = port, []

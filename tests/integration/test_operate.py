@@ -30,7 +30,7 @@ def value(n):
 
 
 def spikes(n, quiet=False):
-    """Three high points every 45, each time one or two alerts."""
+    """Three high points every 45 points; each time they raise one or two alerts."""
     return (20.0 if n % 45 in (20, 21, 22) and not quiet else 0) + (n * 7) % 5 * 0.125
 
 
@@ -82,7 +82,7 @@ class Operate(harness.Case):
         return event
 
     def raise_one(self, sensor):
-        """Feeds up to an alert and no further; returns the event."""
+        """Feeds until the first alert; returns the event."""
         for _ in range(200):
             self.feed(sensor, 1)
             if self.standing(sensor):
@@ -191,7 +191,7 @@ class Operate(harness.Case):
         if self.mode == 'none':
             self.command('maintenance', '--by', 'otto', 'begin', 'pre*', '2h')
         for sensor, marked in (('press', True), ('saw', False)):
-            self.feed(sensor, 80, at)  # the alert comes behind the first 100 s, by the points' times
+            self.feed(sensor, 80, at)  # the alert comes after the first 100 s, by the points' times
             self.sent[sensor] = 0
             events = self.told()
             self.assertGreater(len(events), 1)
@@ -252,7 +252,7 @@ class Operate(harness.Case):
         self.assertEqual(self.command('ack', 'twin a')[0], 0)
 
     def test_flapping(self):
-        """Alerts beyond three in five minutes are held back until there was none for five minutes."""
+        """Alerts beyond three in five minutes are suppressed until there has been none for five minutes."""
         keys = 'flap_limit = 3\nflap_within = 5m\n'
         self.start(keys)
         self.feed('valve', 400, value=spikes)

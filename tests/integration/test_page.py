@@ -1,4 +1,4 @@
-"""The page in a real Chromium: every view, live, in both themes, with the keyboard, on a phone; very many sensors.
+"""The page in a real Chromium: every view, live updates, both themes, the keyboard, a phone's screen, and very many sensors.
 
 HANKEL_PICTURES=FOLDER keeps a picture of each view, light, dark and as wide as a phone."""
 import contextlib
@@ -155,7 +155,7 @@ class Views(Page):
         p = self.page('#sensor/pump')
         p.until("document.querySelector('canvas')?.dataset.points === '200'")  # none has come since
         past = int(p.run("document.querySelector('canvas').dataset.scores"))
-        self.assertGreater(past, 178)  # those of ika, and of the graph
+        self.assertGreater(past, 178)  # alerts of ika, and of the graph
         text = p.text()
         for part in 'alerts from a score of 0.6 on', 'is its last value', 'level ':
             self.assertIn(part, text)
@@ -413,7 +413,7 @@ class Large(Page):
             p = self.page('#wall')
             p.until(f"document.querySelector('.tip').textContent.startsWith('{self.SENSORS:,} sensors')")
             until(lambda: c.status()['subscribers']['count'] == 1, 'the wall to listen')
-            for first in 30, 36, 42:  # a busy machine gets another chance
+            for first in 30, 36, 42:  # a busy machine gets another attempt
                 took, drawn = self.frames_while_fed(p, c, self.rounds(handles, first, 6))
                 mean = sum(took) / len(took)
                 print(f'{self.SENSORS} cells, {drawn} changed: {len(took)} frames, mean {mean:.1f} ms, median {took[len(took) // 2]:.1f} ms, '

@@ -27,7 +27,7 @@ WALL = [[random.Random(W * r + i).gauss(20 + r / 8, 0.2) for i in range(W)] for 
 
 
 def picture(warm):
-    """The wall, always the same, with a joint of 3 x 3 pixels."""
+    """The picture of a wall, always the same, with a joint of 3 x 3 pixels."""
     return [[30 + warm if [r // 3, i // 3] == JOINT else x for i, x in enumerate(row)] for r, row in enumerate(WALL)]
 
 
@@ -59,7 +59,7 @@ class Cameras(test_page.Page):
             p.until(f"{ALERTS} === '1'")
         side = p.run("document.querySelector('canvas.picture').width") / W
         spot = [int((JOINT[k] * 3 + 1.5) * side) for k in (1, 0)]
-        self.assertGreater(p.run(PIXEL % f'{spot[0]}, {spot[1]}, 1, 1')[0], 200)  # the joint is the hottest there,
+        self.assertGreater(p.run(PIXEL % f'{spot[0]}, {spot[1]}, 1, 1')[0], 200)  # the joint is the hottest part of it,
         self.assertLess(sum(p.run(PIXEL % f'{int(4.5 * side)}, {int(4.5 * side)}, 1, 1')), 300)  # and the wall is cold
         p.run("document.querySelector('canvas.picture').focus()")
         for _ in range(HOT[1] + 1):

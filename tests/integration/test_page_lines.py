@@ -60,7 +60,7 @@ class Lines(test_model.Case, test_page.Page):
         p.until(f"{HEADING} === 't/b/p#model'")
 
     def test_a_network_and_its_leak(self):
-        """No places to draw along: the sensors, those that depart most first, and the nodes where a leak may be."""
+        """Without positions there is no profile: the page lists the sensors, largest departure first, and the nodes where a leak may be."""
         self.file('t.model', test_model.NETWORK + 'sensor t/m1/p p m1 check\nsensor t/m4/p p m4 check\n')
         d = self.web(test_model.sections('town', self.model, 'adapt = 0\n'), durability='none', keys='max_ahead = off\n')
         names, rows = self.recording('--unmetered', '0', '--friction', '1', '--leak', f'{LEAK}s,0.1,m2')

@@ -85,11 +85,11 @@ class Pictures(harness.Case):
             said = subprocess.run([harness.HANKEL, 'status', '--from', f'127.0.0.1:{d.port["binary tcp"]}'], capture_output=True, text=True, timeout=harness.WAIT).stdout
             self.assertIn(f'\npictures  3 taken; {len(wrong) - 1} dropped, whose senders were told why\n', said)
             self.assertNotIn('\nfields', said)
-            self.assertEqual(d.status()['input']['bad_pictures'], len(wrong) - 1)  # of the last one the tiles have no detector
+            self.assertEqual(d.status()['input']['bad_pictures'], len(wrong) - 1)  # the tiles of the last picture have no detector
             self.assertEqual(d.status()['points']['in'], 6)
 
     def test_check(self):
-        """What is made of pictures, and tiles that would have no detector."""
+        """The sensors that pictures make, and tiles without a detector."""
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
             f.write('[daemon]\nbackend = cpu\n' + DETECTORS + '[pictures walls]\nmatch = wall ?\nmedian = off\nsubtract = off\n')
             f.flush()
@@ -101,7 +101,7 @@ class Pictures(harness.Case):
         self.assertEqual([line for line in run.stdout.splitlines() if 'no [detector' in line], ['pictures walls: no [detector NAME] matches a tile such as wall x/0,0/max: it will not be scored'])
 
     def test_a_feed_goes_on(self):
-        """Pictures and points of a feed, in a daemon that is killed: all count once, each picture as one point."""
+        """Pictures and points of a feed, in a daemon that is killed: each counts once, a picture as one point."""
         folder = tempfile.mkdtemp(prefix='hankel-pictures-')
         self.addCleanup(shutil.rmtree, folder)
         keys = f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {folder}/state\n'

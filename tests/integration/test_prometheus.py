@@ -1,5 +1,4 @@
-"""For Prometheus and Grafana: the rules, the example of a configuration and the dashboards name metrics that there are, and Prometheus can
-read them."""
+"""Prometheus and Grafana: the rules, the example of a configuration and the dashboards name existing metrics only, and Prometheus can read them."""
 import contextlib
 import glob
 import http.client

@@ -1,5 +1,5 @@
-"""Provisional scores (provisional = yes): a daemon's results for young sensors, however it is fed and whenever it is ended or killed, are those of a
-replay, bit for bit; clients get the state and the mark; receivers get no such alert."""
+"""Provisional scores (provisional = yes): a daemon's results for young sensors are those of a replay, bit for bit, however it is fed, and whenever it
+is ended or killed. Clients get the state and the mark of provisional scores; receivers get no provisional alerts."""
 import json
 import math
 import random
@@ -61,7 +61,7 @@ class WithJournal(WithoutJournal):
 
 
 class Shown(Recording):
-    """Values of a sensor whose small window and whose whole one both raise alerts."""
+    """Values of a sensor whose small window raises an alert, and whose whole window does, too."""
     mode = 'journal'
     keys = KEYS
 

@@ -1,4 +1,4 @@
-"""The pure-Python client against the daemon: points over TCP and UDP, results, refusals, errors, and the counts afterwards."""
+"""The pure-Python client with the daemon: points over TCP and UDP, results, refusals, errors, and the final counts."""
 import os
 import sys
 

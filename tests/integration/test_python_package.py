@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python package against the daemon: details as they come, asyncio, columns of numpy, frames of pandas, and its types."""
+"""The Python package with the daemon: details of results, asyncio, columns of numpy, frames of pandas, and its types."""
 import asyncio
 import importlib.util
 import math

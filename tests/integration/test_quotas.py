@@ -112,7 +112,7 @@ class Feeds(Peers):
         d.process.wait()
         kept.socket.close()
         c.socket.close()
-        d = self.start(keys.replace('1s', 'off'))  # expired feeds stay so, and a feed that was used again is there
+        d = self.start(keys.replace('1s', 'off'))  # expired feeds stay expired, and a feed that was used again exists
         self.assertEqual(self.durability(d)['feeds'], 2)
         for name, there in (('greedy-1', 2), ('greedy-kept', 5), ('greedy-0', 0)):
             c, at = self.feed(d, 'greedy', name)
@@ -158,7 +158,7 @@ class Sensors(Peers):
         d.stop()
         d = self.start(keys, ends=-signal.SIGKILL)  # from a snapshot
         self.assertEqual(self.register(d, 'greedy', 'greedy-another', 'greedy-9'), [QUOTA, 0])
-        c, _ = self.feed(d, 'honest', 'a feed', n=1)  # makes a sensor, which is then on the disk
+        c, _ = self.feed(d, 'honest', 'a feed', n=1)  # makes a sensor and writes it to the disk
         c.socket.close()
         d.process.kill()
         d.process.wait()

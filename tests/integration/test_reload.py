@@ -39,7 +39,7 @@ class Reload(harness.Case):
             c.send(harness.points(handles, [START + i * SECOND] * len(handles), [value(k, i) for k in range(len(handles))]))
 
     def run_steady(self, reloads, loops):
-        """Results and events of forty sensors, and the number of reloads meanwhile, under the load of other sensors."""
+        """Returns results and events of forty sensors under the load of other sensors, and the number of reloads meanwhile."""
         d = self.daemon(STEADY + ANY, keys=f'threads = 2\nloops = {loops}\n')
         names = [f'a{i}' for i in range(40)]
         rng, stop, n = random.Random(5), threading.Event(), [0]
@@ -62,7 +62,7 @@ class Reload(harness.Case):
                 sections += [detector('coming', 'c*', 9)] if k % 2 else []
                 sections += [detector('wide', '?[0-9]*', 10), detector('narrow', 'd*', 10)][:: 1 if k % 3 else -1]
                 if k % 2:
-                    sections.reverse()  # what matches a* first stays the same
+                    sections.reverse()  # sensors that a* matches first keep their detector
                 self.reload(d, ''.join(sections) + ANY, f'threads = 2\nloops = {loops}\nqueue = {64 + k % 2} MiB\n')
                 n[0] += 1
 

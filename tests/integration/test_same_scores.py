@@ -1,5 +1,5 @@
-"""Scores do not depend on how points come: replay of a recording, the daemon fed over binary TCP, UDP and line protocol, and the client
-`hankel feed` give the same scores, states and events bit for bit, however the points were cut into frames."""
+"""Scores do not depend on the protocol: replay of a recording, the daemon fed over binary TCP, UDP and line protocol, and the client `hankel feed`
+give the same scores, states and events, bit for bit, however the points are cut into frames."""
 import os
 import random
 import subprocess

@@ -1,5 +1,5 @@
-"""Many loops, and several devices: points that come in on any of them are scored in order, and results are delivered to all subscribers. Counts
-are exact, no connection starves, and sensors that come and go, or a device that fails under load, mix up nothing.
+"""Many loops, and several devices: points from any loop are scored in order, and results are delivered to all subscribers. Counts are exact, no
+connection starves, and no results are mixed up when sensors come and are evicted, or a device fails under load.
 
 Every value encodes its sensor, so that results under a wrong name are noticed."""
 import os
@@ -177,7 +177,7 @@ class Threads(harness.Case):
             self.assertEqual(p['late'], 0, 'a window that belonged to another sensor')
 
     def lose(self, d, fault, loops=4):
-        """A device fails while all loops feed it: results that subscribers got and those that gap notices count add up."""
+        """A device fails while all loops feed it: received results and those that gap notices count add up to all."""
         watchers, stop = [d.client() for _ in range(loops)], threading.Event()
         for w in watchers:
             self.addCleanup(w.close)

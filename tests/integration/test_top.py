@@ -34,7 +34,7 @@ class Screen:
             self.all += os.read(self.main, 1 << 16)
 
     def shown(self):
-        """Lines of the last complete frame."""
+        """The lines of the last complete frame."""
         self.take()
         frames = self.all.decode(errors='replace').split('\033[H')
         whole = [f for f in frames if f.endswith('\033[J')]

@@ -1,4 +1,4 @@
-"""HTTP: answers, access control, and slow or greedy peers, which hold up nothing."""
+"""HTTP: answers, access control, and slow or greedy peers, which do not delay others."""
 import contextlib
 import hashlib
 import http.client

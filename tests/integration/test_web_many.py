@@ -1,4 +1,4 @@
-"""A thousand open pages and streams: all of them get an alert, a slow one is bounded, and a scrape is answered meanwhile.
+"""A thousand open pages and streams: all of them get an alert, the memory of a slow one is bounded, and a scrape is answered meanwhile.
 
 Run by hand it prints its measurements; PAGES is the number of pages: PAGES=100 HANKELD=... HANKEL=... python3 test_web_many.py"""
 import os

@@ -119,7 +119,7 @@ class Sensors(web.Api):
                 c.send(harness.points(handles, [START + k * 10**9], [web.value(k)]))
             c.ping()
             until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
-        until(lambda: self.listed(d, 'state=ok')[0], 'a sensor that is ok')  # what is listed comes a moment after results
+        until(lambda: self.listed(d, 'state=ok')[0], 'a sensor that is ok')  # the list is updated a moment after results
         for query in 'state=ok', 'state=ok&limit=1':
             found, parts = self.listed(d, query)
             self.assertEqual(([s['name'] for s in found], parts), (['last'], 2))

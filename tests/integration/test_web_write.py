@@ -29,7 +29,7 @@ class Case(web.Described):
         return status, json.loads(body) if body else None
 
     def sent(self, daemon, data):
-        """The whole answer to these bytes, or to one piece after the other, until the daemon closes the connection."""
+        """Sends these bytes, or pieces one after the other, and returns the whole answer until the daemon closes the connection."""
         s = self.raw(daemon)
         s.settimeout(WAIT)
         for piece in data if isinstance(data, list) else [data]:
@@ -275,7 +275,7 @@ class Clients(Case):
                 self.assertEqual(self.ask(d, f'/query?{credentials}&q=SHOW%20DATABASES')[0], 200)
             for credentials in 'u=anybody&p=wrong', 'u=anybody&p=', f'u={token}', f'xp={token}':
                 self.assertEqual(self.ask(d, f'/write?{credentials}', line)[0], 401, credentials)
-            self.assertEqual(self.ask(d, '/api/v1/status?p=hkt_all')[0], 401)  # nothing but points is brought by it
+            self.assertEqual(self.ask(d, '/api/v1/status?p=hkt_all')[0], 401)  # it contains points only
         d = self.web()
         form = {'Content_Type': 'application/x-www-form-urlencoded'}
         for path, body in [('/query?q=CREATE%20DATABASE%20%22telegraf%22', None), ('/query?q=create+database+x', b''), ('/query', b'db=&q=CREATE+DATABASE+%22telegraf%22'),
@@ -298,7 +298,7 @@ class Clients(Case):
     @unittest.skipUnless(shutil.which('curl'), 'curl is not here')
     def test_curl(self):
         d = self.web()
-        lines = ''.join(f's{i % 100},host=a value={i} {START + i}\n' for i in range(60000)).encode()  # over 1 MiB: curl waits for 100
+        lines = ''.join(f's{i % 100},host=a value={i} {START + i}\n' for i in range(60000)).encode()  # over 1 MiB, so curl waits for status 100
         url = f"http://localhost:{d.port['http tcp']}/api/v2/write?bucket=x"
         for how, body in [([], lines), (['-H', 'Transfer-Encoding: chunked'], lines), (['--http1.0'], lines),
                           (['-H', 'Content-Encoding: gzip'], gzip.compress(lines)),

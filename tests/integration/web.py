@@ -20,7 +20,7 @@ def value(n):
 
 
 def matches(schema, value, all_schemas, where='answer'):
-    """Fails if a value does not fit a schema; has the part of JSON Schema that openapi.json uses."""
+    """Fails if a value does not fit a schema; implements the part of JSON Schema that openapi.json uses."""
     if '$ref' in schema:
         return matches(all_schemas[schema['$ref'].rsplit('/', 1)[1]], value, all_schemas, where)
     kinds = {'object': dict, 'array': list, 'string': str, 'integer': int, 'number': (int, float), 'boolean': bool, 'null': type(None)}
