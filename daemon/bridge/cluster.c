@@ -214,7 +214,7 @@ static int cluster_start(struct hk_cluster **out, struct hk_net *net, const stru
   struct hk_cluster *c = calloc(1, sizeof *c);
   if (!c)
     return -ENOMEM;
-  *out = c; /* the caller frees it in each case; before the thread is there, which may look at it */
+  *out = c; /* the caller frees it in each case; before the thread starts, which may use it */
   c->net = net;
   c->rule = *rule;
   c->kind = kinds[rule->engine];

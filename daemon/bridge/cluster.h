@@ -34,7 +34,7 @@ struct hk_cluster_look {
   uint32_t partitions; /* number of partitions that it writes to, or reads */
   uint32_t members;    /* scorer with `state`: number of scorers that share the partitions; scores: other machines that listen */
   uint64_t moves;      /* scorer with `state`: number of partitions that have come to this one */
-  uint32_t waiting;    /* gateway: messages that the broker has not confirmed; events: what it has not */
+  uint32_t waiting;    /* gateway: messages that the broker has not confirmed; events: likewise */
   bool leads;          /* events: this machine does */
   uint64_t shown;      /* scores: results of other machines that were shown here, */
   uint64_t repeated;   /* and those that were known already */
@@ -67,13 +67,13 @@ bool hk_cluster_ended(const struct hk_cluster *cluster); /* whether a scorer no 
 /* Stops the thread. False: it hangs. May be called again. */
 bool hk_cluster_stop(struct hk_cluster *cluster);
 void hk_cluster_free(struct hk_cluster *cluster); /* once stopped, and when all connections are closed */
-/* From now on gives its partitions away, each behind a snapshot, and takes none; or, with false, takes its share again. Returns
- * 0, or -ENOTSUP: it has no leases. Thread: any, also of the next one. */
+/* From now on gives its partitions away, each after a snapshot, and takes none; or, with false, takes its share again. Returns 0,
+ * or -ENOTSUP: it has no leases. Thread: any, also of the next one. */
 int hk_cluster_drain(struct hk_cluster *cluster, bool drains);
 /* Has the partition moved to this machine: its holder gives it up. Returns 0; -ENOTSUP: it has no leases; -EPERM: the broker
  * alone decides; -EALREADY: it has this one; -EINVAL: there is no such partition; -EBUSY: it is draining; -ENOMEM. */
 int hk_cluster_want(struct hk_cluster *cluster, uint32_t partition);
-/* The machine that has a partition, HOST:PORT, as far as the shared log says. False: none is known. Thread: any. */
+/* The machine that has a partition, HOST:PORT, by the shared log. False: none is known. Thread: any. */
 bool hk_cluster_machine(struct hk_cluster *cluster, uint32_t partition, struct hk_holder *out);
 /* The partition of a sensor of such a name, fed or derived, by the groups and fields of the start. UINT32_MAX: there is no
  * cluster. Thread: any.

@@ -40,7 +40,7 @@ struct events {
   int epoll;                      /* for outgoing messages, and the lease */
   struct hk_broker_engine *lease; /* NULL: none is waited for */
   bool leased, leads;
-  uint64_t mark; /* while leased: number of the mark that says so; 0: still to be appended */
+  uint64_t mark; /* while leased: number of the mark of the lease; 0: still to be appended */
   int64_t retry; /* ns: when to wait for the lease again */
 };
 
@@ -170,7 +170,7 @@ static void events_confirm(struct events *s, const struct hk_broker_engine_event
   if (!hk_confirms_take(&s->confirms, e, NULL, NULL))
     return;
   if (hk_confirms_open(&s->confirms) == 0)
-    s->out = NULL; /* the next one is the first of what is left */
+    s->out = NULL; /* the next one is the first of the remaining ones */
   hk_shared_confirmed(s->shared, s->base + s->confirms.low - 1);
   s->fresh++;
 }
@@ -204,8 +204,9 @@ static int events_came(struct hk_cluster *c, const struct hk_broker_engine_event
   return e->what == HK_ENGINE_MESSAGE && e->partition == HK_ENGINE_EVENTS ? events_take(c, e) : 0;
 }
 
-/* Whether a message may be on its way beside those that are. One that is lost between brokers and published again must not come
- * behind a later one of its sensor, after which it would be taken for a repeated one; others keep their order, too. */
+/* Whether a message may be published while others are unconfirmed. A message that is lost between brokers and published again
+ * must not come after a later one of its sensor, because it would then be taken for a repeated one; others keep their order,
+ * too. */
 static bool events_may_go(struct events *s, const struct hk_shared_message *m)
 {
   if (hk_confirms_open(&s->confirms) == 0) {
@@ -219,7 +220,7 @@ static bool events_may_go(struct events *s, const struct hk_shared_message *m)
   return true;
 }
 
-/* Publishes what is appended, as far as the broker accepts it. */
+/* Publishes appended messages, as far as the broker accepts them. */
 static int events_publish(struct hk_cluster *c)
 {
   struct events *s = c->state;

@@ -2,8 +2,8 @@
  * messages of it and of earlier ones. A round stays here until then: after a loss of the connection all rounds are published
  * again. So a message may be in its log twice; its points are late the second time, and change nothing.
  *
- * Of each log one message at a time is on its way: a message that was lost between brokers, and came behind a later one the
- * second time, would be late, too, and its points would be left out. */
+ * One message of each log at a time is on its way: a message that was lost between brokers, and came after a later one the second
+ * time, would be late, too, and its points would be dropped. */
 #include "daemon/bridge/cluster_internal.h"
 #include "daemon/bridge/confirms.h"
 #include "daemon/scoring/relay.h"

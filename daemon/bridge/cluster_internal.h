@@ -12,7 +12,7 @@ struct pollfd;
 /* Functions of a role. Statuses: 0, or a negative errno: the connection is given up; engine->why if the engine did not fail. */
 struct hk_cluster_work {
   const char *thread;                 /* its name */
-  const char *as;                     /* what it is to the broker, for the log */
+  const char *as;                     /* its role towards the broker, for the log */
   bool leases;                        /* it shares partitions with others */
   bool scores;                        /* points come from it; so it ends before the loops do */
   int (*begin)(struct hk_cluster *c); /* once; 0 or -ENOMEM */

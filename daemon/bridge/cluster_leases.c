@@ -42,7 +42,7 @@ struct lease {
   bool recalled;   /* the broker wants it back */
   bool moved;      /* here by an operator: it is the last one to be shed for a fair share */
   uint32_t broker; /* that it waits over */
-  uint32_t after;  /* it waits over the broker that is so many behind the connected one in turn */
+  uint32_t after;  /* it waits over the broker that follows the connected one by this number in turn */
   uint64_t epoch;  /* while held */
 };
 

@@ -35,7 +35,7 @@ struct hk_mail_answers {
 
 struct hk_mail_question;
 
-/* A machine, as its last notice says. */
+/* A machine, by its last notice. */
 struct hk_mail_machine {
   char name[HK_MACHINE_MAX + 1];
   int64_t silent;      /* ns since that notice */

@@ -296,7 +296,7 @@ static int feed(struct hk_cluster *c, struct hk_part *part, const struct hk_poin
   return status;
 }
 
-/* The log was made anew: it begins at 0, whatever was asked for. */
+/* The log was deleted and made again: it begins at 0, whatever offset was requested. */
 static int begin_anew(struct hk_cluster *c, struct hk_part *part)
 {
   hk_log(c->net->log, HK_LOG_WARNING,

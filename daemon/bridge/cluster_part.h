@@ -66,8 +66,8 @@ static inline uint64_t hk_part_offset(uint64_t at)
 int hk_part_follow(struct hk_cluster *c, struct hk_part *part, uint64_t at);
 /* A message of the partition has come. */
 int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_broker_engine_event *event);
-/* While too many of our events wait for the broker, which may take nothing and send all the same, messages are not acknowledged
- * to it: so it stops sending, and what waits is bounded. Acknowledges what is owed once that is over. */
+/* While too many of our events wait for the broker, which may accept nothing and still send, messages are not acknowledged to it:
+ * so it stops sending, and the number of waiting events is bounded. Sends overdue acknowledgements once that is over. */
 int hk_part_settle(struct hk_cluster *c, struct hk_part *part);
 /* No message of the partition waits. */
 void hk_part_rests(struct hk_cluster *c, struct hk_part *part);

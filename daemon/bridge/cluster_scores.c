@@ -195,7 +195,7 @@ static void scores_take(struct hk_cluster *c, const struct hk_broker_engine_even
     scores_hand_over(c, shown);
 }
 
-/* Lets the broker send more once the loops have published what it sent. */
+/* Lets the broker send more once the loops have published the previous results. */
 static int scores_settle(struct hk_cluster *c)
 {
   struct scores *s = c->state;
@@ -358,7 +358,7 @@ static void scores_lost(struct hk_cluster *c)
 {
   struct scores *s = c->state;
   if (hk_cluster_stops(c))
-    hk_scores_out_close(&s->out); /* else it stays, and what it has is published with the next connection */
+    hk_scores_out_close(&s->out); /* else it stays, and its results are published over the next connection */
 }
 
 /* While its messages have no room the inner connection stays readable. */

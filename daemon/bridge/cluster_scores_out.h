@@ -38,7 +38,7 @@ struct hk_scores_place {
 
 /* What this machine shares. */
 struct hk_scores_out {
-  int epoll;     /* the caller's: says when the inner connection is readable */
+  int epoll;     /* the caller's: is notified when the inner connection is readable */
   int fd;        /* the inner connection; -1: none */
   int64_t retry; /* ns: when to open it again */
   struct hk_inbox inbox;

@@ -218,7 +218,7 @@ static int kafka_fd(const struct hk_broker_engine *e)
 
 /* --- topics ---------------------------------------------------------------------------------------------------------------- */
 
-/* Waits for the answer to a request for a topic. An answer that it is there already is fine. */
+/* Waits for the answer to a request for a topic. The answer that it exists already is fine. */
 static int wait_for_topic(struct kafka *k, const char *name, rd_kafka_queue_t *queue)
 {
   size_t n = 0;
@@ -261,7 +261,7 @@ static int make_topic(struct kafka *k, enum topic t, const char *name, int parti
   return status;
 }
 
-/* What the broker says of a topic: its partitions, 0: it is not ready; -ENOENT: there is none; -EPIPE. */
+/* Asks the broker about a topic: the number of its partitions; 0: it is not ready; -ENOENT: there is none; -EPIPE. */
 static int look_at_topic(struct kafka *k, enum topic t, const char *name)
 {
   const struct rd_kafka_metadata *m;

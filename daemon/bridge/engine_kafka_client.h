@@ -8,7 +8,7 @@
 #include <librdkafka/rdkafka.h>
 
 enum hk_kafka_what {
-  HK_KAFKA_WRITER, /* publishes; what is confirmed comes over its queue */
+  HK_KAFKA_WRITER, /* publishes; confirmations come over its queue */
   HK_KAFKA_READER, /* reads partitions of topics, each from an offset of ours */
   HK_KAFKA_MEMBER  /* of a group, which shares partitions out */
 };
@@ -35,7 +35,7 @@ struct hk_kafka_setup {
 
 /* Makes a client, which connects by itself. Returns 0, or a negative errno with the reason in `said`. */
 int hk_kafka_client_open(struct hk_kafka_client *out, const struct hk_kafka_setup *setup);
-/* Drops what is not sent or not read. Waits for the library's threads. */
+/* Drops messages that were not sent or not read. Waits for the library's threads. */
 void hk_kafka_client_close(struct hk_kafka_client *client);
 /* Takes an error of the library; returns the client's status. */
 int hk_kafka_client_error(struct hk_kafka_client *client, rd_kafka_resp_err_t error, const char *text);

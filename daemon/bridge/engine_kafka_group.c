@@ -17,7 +17,7 @@ struct place {
 
 struct hk_kafka_group {
   struct hk_kafka_client client;             /* must be first: the library's callbacks get it */
-  rd_kafka_topic_partition_list_t *recalled; /* what is to be given back, all at once; NULL: nothing is */
+  rd_kafka_topic_partition_list_t *recalled; /* partitions to be given back, all at once; NULL: none */
   uint32_t waiting;                          /* leases that are waited for, or held */
   uint32_t partitions;
   struct place place[];

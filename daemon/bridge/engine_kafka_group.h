@@ -28,7 +28,7 @@ void hk_kafka_group_close(struct hk_kafka_group *group);
 void hk_kafka_group_wait(struct hk_kafka_group *group, uint32_t partition, struct hk_kafka_lease *lease);
 /* Gives it back, or no longer waits. Returns the number of leases that are still waited for, or held. */
 uint32_t hk_kafka_group_leave(struct hk_kafka_group *group, uint32_t partition);
-/* Takes what the broker has said; to call every few seconds. Returns 0, or -EPIPE with why. */
+/* Processes the broker's messages; to call every few seconds. Returns 0, or -EPIPE with why. */
 int hk_kafka_group_serve(struct hk_kafka_group *group, char why[HK_ENGINE_WHY]);
 
 #endif

@@ -27,7 +27,7 @@ struct hk_letter {
 
 /* Reads a letter; its body lies in data. False: it is none, or of another version. */
 bool hk_letter_read(const void *data, size_t size, struct hk_letter *out);
-/* Appends the line of a letter, behind which its body is to be appended. */
+/* Appends the line of a letter, after which its body is to be appended. */
 void hk_letter_begin(struct hk_buffer *out, const struct hk_letter *letter);
 
 #endif

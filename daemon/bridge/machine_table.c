@@ -29,7 +29,7 @@ void hk_machine_table_free(struct hk_machine_table *t)
   pthread_mutex_destroy(&t->lock);
 }
 
-/* The partitions that a report says its machine has. NULL: it is no object of JSON, or there is no memory. */
+/* The partitions of a machine, by its report. NULL: the report is no object of JSON, or there is no memory. */
 static struct hk_machine_holding *machine_table_held(const char *report, uint32_t *n)
 {
   cJSON *json = cJSON_ParseWithOpts(report, NULL, true);
@@ -86,7 +86,7 @@ void hk_machine_table_forget(struct hk_machine_table *t)
   pthread_mutex_unlock(&t->lock);
 }
 
-/* The machine that has a partition, of the latest epoch; NULL: none says so. Under the lock. */
+/* The machine that reports to have a partition with the latest epoch; NULL: none does. Under the lock. */
 static const struct hk_machine_row *machine_table_holder_of(const struct hk_machine_table *t, uint32_t partition, uint64_t *epoch)
 {
   const struct hk_machine_row *found = NULL;

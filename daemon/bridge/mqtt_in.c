@@ -78,7 +78,7 @@ static void tell_payload(struct hk_mqtt_in *in, const struct mosquitto_message *
   hk_buffer_free(&text);
 }
 
-/* Makes the names of its values. shown: the value of {topic}. Returns NULL, or what is wrong. */
+/* Makes the names of its values. shown: the value of {topic}. Returns NULL, or the error. */
 static const char *mqtt_in_begin_message(struct hk_mqtt_in *in, const struct hk_mqtt_topic *of, const struct mosquitto_message *m,
                                          const char *shown)
 {

@@ -30,7 +30,7 @@ static void take_rows(struct hk_field *f)
     check(row.n <= hk_field_top(f) && row.said <= row.n && row.out <= row.said);
 }
 
-/* Points of all members, behind all that it has by what it says itself. */
+/* Points of all members, later than all that the field reports to have. */
 static void feed(struct hk_field *f, int64_t interval, int64_t from)
 {
   for (int64_t t = 0; t < 4; t++)
@@ -143,7 +143,7 @@ static void look_at_binding(const struct hk_field_binding *b, const struct hk_fi
     }
 }
 
-/* The words of the text, which may be names, come as members; every third goes again and comes back. */
+/* The words of the text, which may be names, join as members; every third leaves and joins again. */
 static void try_binding(struct hk_field_graph *g, uint32_t kind, uint32_t q, const char *text, size_t length)
 {
   struct hk_field_rule rule = hk_field_default();

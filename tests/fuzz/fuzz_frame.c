@@ -289,7 +289,7 @@ static void read_payload(const struct hk_frame *f, struct hk_writer *w)
   }
 }
 
-/* Bytes in pieces through an inbox of its own memory, or one that reads into a buffer that is somebody else's in between. */
+/* Puts bytes in pieces into an inbox with its own memory, or one whose buffer others use in between. */
 static void stream(const uint8_t *data, size_t size, struct hk_writer *w, bool lend)
 {
   struct hk_inbox in = { .max_length = 4096 };

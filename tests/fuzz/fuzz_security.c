@@ -104,8 +104,8 @@ static void make_context(void)
   EVP_PKEY_free(key);
 }
 
-/* What the server has said must be whole records. Only a refusal (an alert) may carry another version than TLS's: OpenSSL repeats
- * in it what the peer claimed. */
+/* The server's output must be whole records. Only a refusal (an alert) may carry another version than TLS's: OpenSSL repeats in
+ * it what the peer claimed. */
 static void check_records(struct hk_buffer *out)
 {
   size_t at = 0;
@@ -139,7 +139,7 @@ static int give(struct hk_tls *t, const uint8_t *data, size_t size, BIO *to)
   return (int)status;
 }
 
-/* A good client that goes on for so many flights. False: the server has had enough. */
+/* A valid client for this number of flights. False: the server has refused one. */
 static bool go_on(struct hk_tls *t, SSL *client, BIO *in, BIO *out, unsigned flights)
 {
   uint8_t bytes[8192];

@@ -49,7 +49,7 @@ class Pixels:
 
 
 class Peer:
-    """The other end of a client's connection: reads frames, and answers each as it is told."""
+    """The other end of a client's connection: reads frames, and answers each as the test requests."""
 
     def __init__(self, *script):
         self.listener = socket.create_server(('127.0.0.1', 0))

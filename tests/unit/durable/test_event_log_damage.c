@@ -127,7 +127,7 @@ static void test_version(void **state)
 }
 
 /* The disk fails permanently at every call in turn; then it works again. No event is published that is not on the disk, and in
- * the end all are there, once. */
+ * the end the log has each once. */
 static void test_faults(void **state)
 {
   (void)state;

@@ -118,7 +118,7 @@ static void order_of_points(void **state)
         listen(&heard[turn], f);
       }
     hk_field_free(f);
-    assert_int_equal(heard[turn].rows, ROWS - 4); /* members take part from `wait` rows behind their first point on */
+    assert_int_equal(heard[turn].rows, ROWS - 4); /* members take part from `wait` rows after their first point on */
     assert_int_equal(heard[turn].values, MEMBERS * (ROWS - 4 - 192));
     assert_true(heard[turn].hash == heard[0].hash);
   }
@@ -153,7 +153,7 @@ static void silence(void **state)
   hk_field_put(f, 0, 2000 * SECOND, 1);
   hk_field_put(f, 0, 2004 * SECOND, 1);
   listen(&h, f);
-  assert_int_equal(h.rows, 307); /* it takes part again from `wait` rows behind its first point on */
+  assert_int_equal(h.rows, 307); /* it takes part again from `wait` rows after its first point on */
   hk_field_put(f, 0, 2005 * SECOND, 1);
   listen(&h, f);
   assert_int_equal(h.rows, 308);
@@ -220,7 +220,7 @@ static void go_on(struct hk_field *read)
 }
 
 /* With holes, silence, members that come and go, before 1970: a field that is written and read between any two points gives the
- * same⏎* bits. */
+ * same bits. */
 static void goes_on_from_its_state(void **state)
 {
   (void)state;

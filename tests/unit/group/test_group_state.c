@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* With holes, silence, members that come and go, before 1970: a group that is written and read between any two points gives the
- * same⏎* bits. */
+ * same bits. */
 static void goes_on_from_its_state(void **state)
 {
   (void)state;

@@ -299,7 +299,7 @@ static void the_table_stays_as_it_is(void **state)
   hk_address_limits_free(l);
 }
 
-/* RFC 4231, test case 1 has a key of 20 bytes; with zeros behind it is the same key, for a block is 64. */
+/* RFC 4231, test case 1 has a key of 20 bytes; with zeros appended it is the same key, because a block is 64. */
 static void a_keyed_checksum_is_that_of_the_standard(void **state)
 {
   static const uint8_t expected[HK_MAC_BYTES] = { 0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53,

@@ -105,7 +105,7 @@ static void test_flood_delays_nobody(void **state)
     put(f, 7, i, 0);
   put(f, 8, 0, 0);
   assert_true(fill(f, CAPACITY));
-  assert_int_equal(f->batch.n, HK_BATCH_PER_SENSOR + 1); /* sensor 8 is in the first batch, behind 1,000 points of sensor 7 */
+  assert_int_equal(f->batch.n, HK_BATCH_PER_SENSOR + 1); /* sensor 8 is in the first batch, after 1,000 points of sensor 7 */
   assert_int_equal(f->batch.slot[f->batch.n - 1], 8);
   settle(f);
   int64_t next = HK_BATCH_PER_SENSOR;
