@@ -10,7 +10,7 @@
  *    (x-single-active-consumer): the holder never acknowledges it, and when the holder's connection is closed it goes to the
  *    consumer that has waited for longest. With several leases on a connection that takes some 20 s, with one some 10 ms. Each
  *    waiting consumer publishes the message, of which the queue keeps one; a holder acknowledges further ones.
- *   - A consumer of a queue that is deleted, or whose broker is lost, is notified only if the client has declared support for
+ *  - A consumer of a queue that is deleted, or whose broker is lost, is notified only if the client has declared support for
  *    that (consumer_cancel_notify); else it waits for ever.
  *  - The broker says that a quorum queue has no consumers when its leader is missing, or does not answer within 250 ms.
  *  - When a stream's leader changes, the broker gives the unconfirmed messages of a channel to the new one again, under the

@@ -9,7 +9,7 @@
 
 #define SECOND 1000000000ll
 #define SKEW (2 * SECOND)   /* times have seconds only */
-#define AT_ONCE SECOND      /* within it comes what a stream's end has at first */
+#define AT_ONCE SECOND      /* the first messages from the end of a stream come within this time */
 #define SILENT (3 * SECOND) /* before a stream is asked for again */
 
 static struct hk_rabbitmq_followed *followed_of(const struct hk_rabbitmq *r, uint32_t partition)

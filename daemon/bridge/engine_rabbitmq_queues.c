@@ -1,13 +1,13 @@
 /* See engine_rabbitmq_queues.h. A lease is the only message of a queue; a group is the consumers of a queue without messages; a
- * mailbox is a queue that only its machine's connection may use, and that goes with it, bound to the exchange NAME.machines, by
- * which all get what is for all. What is for nobody is returned. */
+ * mailbox is a queue that only its machine's connection may use, and that is deleted with it. It is bound to the exchange
+ * NAME.machines, which passes messages for all machines on to each. A message without a receiver is returned. */
 #include "daemon/bridge/engine_rabbitmq_queues.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define LETTERS 1000    /* of a mailbox that is not read, the oldest of which go */
-#define EXPIRES 10000   /* ms: so old they are of no use any more */
+#define EXPIRES 10000   /* ms: older messages are of no use */
 #define NAME_LIMIT 255u /* bytes of a name that the broker takes */
 
 int hk_rabbitmq_lease(struct hk_broker_engine *e, uint32_t partition)

@@ -8,7 +8,7 @@
 
 static const char *const kinds[] = { "notice", "question", "answer" };
 
-/* A machine's name is shown to people, and is part of a queue's name. */
+/* Operators see a machine's name, and it is part of a queue's name. */
 static bool letter_machine_valid(const char *name)
 {
   for (const char *p = name; *p; p++)

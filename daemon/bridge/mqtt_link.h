@@ -2,7 +2,7 @@
  * growing intervals. libmosquitto implements MQTT; this file drives it.
  *
  * Acknowledgements: libmosquitto has its PUBACK for a message ready when it delivers the message, but writes nothing until
- * mosquitto_loop_write, as its user claims to be threaded (mosquitto_threaded_set). So messages are acknowledged only when
+ * mosquitto_loop_write, because this file claims to use threads (mosquitto_threaded_set). So messages are acknowledged only when
  * `settle` allows it.
  *
  * Thread: the bridge's. */

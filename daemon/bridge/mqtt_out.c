@@ -17,7 +17,7 @@
 
 #define SECOND 1000000000ll
 #define READ 65536u          /* bytes read at a time */
-#define LINE_MOST (1u << 20) /* bytes of a line: more than any has */
+#define LINE_MOST (1u << 20) /* bytes of a line: more than the longest one has */
 #define EVENT 4u             /* maximum messages of an event, with some reserve */
 
 static struct hk_mqtt_out *out_of(struct hk_mqtt_link *link)

@@ -19,7 +19,7 @@ struct hk_mqtt_out {
   struct hk_buffer lines;          /* received bytes that are not processed */
   struct hk_buffer topic, payload; /* of the current message */
   bool logged;                     /* the daemon keeps an event log */
-  struct hk_place place;           /* in the event log: what the broker has taken */
+  struct hk_place place;           /* in the event log: position up to which the broker has taken events */
   uint64_t read;                   /* position up to which the log was read, */
   uint64_t quiet;                  /* and up to which only states are published */
   uint64_t written;                /* place on the disk */

@@ -87,8 +87,8 @@ static bool plain(const char *text, size_t size, double *value)
   return false;
 }
 
-/* Appends a key, or an index if there is none, to the path of length bytes. Returns the new length; SIZE_MAX: it does not fit.
- * Without printf, which took half of the time of a JSON message. */
+/* Appends a key, or an index if there is none, to the path of length bytes. Returns the new length; SIZE_MAX: it does not fit. It
+ * does not use printf, which took half of the time of a JSON message. */
 static size_t add_key(struct walk *w, size_t length, const char *key, uint32_t place)
 {
   char number[16];

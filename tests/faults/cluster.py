@@ -14,10 +14,10 @@ killed, among them the one that the gateway has, or stopped, links are cut betwe
 then), and between a scorer or a gateway and all brokers, for seconds or until others have what it had. A subscriber at each machine takes results and
 events. In the end everything is held against `hankel replay` of the same points:
 
-        - every acknowledged point was scored: all sensors' last scores are there, and each score that was seen is that of the run without faults, bit
-      for bit, also if it was published twice;
+    - every acknowledged point was scored: all sensors' last scores are there, and each score that was seen is that of the run without
+      faults, bit for bit, also if it was published twice;
     - the events that were seen are those of that run, with the same numbers, and none is missing;
-        - a subscriber that connects in the end gets the whole shared log: each event once, none missing;
+    - a subscriber that connects in the end gets the whole shared log: each event once, none missing;
     - a gateway shows no result twice.
 
 A result that a scorer had not written to its subscriber when it was killed, and that is in its last snapshot, reaches no subscriber: such results

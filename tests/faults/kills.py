@@ -13,10 +13,10 @@ serves; and now and then both break their connections themselves. In the end eve
     - every result that the subscriber saw has the score and state, bit for bit, of the run that was never killed;
     - the events that it saw are those of that run, each once, with sequences 1, 2, 3 of each sensor and positions that only grow.
 
-With --devices the daemon has that many of them, each with its own shard and journal: it is $FAULTY_DAEMON, whose devices use
-the CPU and do not fail here. With --vary each start has a random number of them from 1 to N. Which of the repeated points of a feed a
-device had is then known for the previous run only: if that run, too, had begun with another number, and was killed before all points had
-come again, some are late, and counted, but none may be missing.
+With --devices the daemon has that many of them, each with its own shard and journal: it is $FAULTY_DAEMON, whose devices use the CPU and do not fail
+here. With --vary each start has a random number of them from 1 to N. It is then known for the previous run only which of the repeated points of a
+feed a device had: if that run, too, had begun with another number, and was killed before all points were repeated, some are late, and counted, but
+none may be missing.
 
 With --groups the sensors are those of machines, eight each, that change together now and then: results and events of their series, too, must be
 those of a daemon that is not killed, each once, also if a reload adds other groups.

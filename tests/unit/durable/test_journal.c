@@ -1,4 +1,4 @@
-/* Journals: committed records are read back; segments come and go; disks that fail, and pauses. */
+/* Journals: committed records are read back; segments are made and removed; disks that fail, and pauses. */
 #include "daemon/durable/journal.h"
 #include "daemon/durable/journal_read.h"
 #include "daemon/durable/journal_segments.h"

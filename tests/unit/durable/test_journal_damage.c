@@ -72,7 +72,7 @@ static void test_torn(void **state)
   end(&w);
 }
 
-/* Every byte flipped: a record is left out or unchanged, never another one, and those after it are there. */
+/* Every byte is flipped: a record is skipped or unchanged, never a different one, and later ones are read. */
 static void test_flipped(void **state)
 {
   (void)state;

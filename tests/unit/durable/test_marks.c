@@ -1,4 +1,4 @@
-/* Marks: a written mark is there after any end, and a damaged one does not count. */
+/* Marks: a written mark survives any end of the daemon, and a damaged one does not count. */
 #include "daemon/durable/marks.h"
 
 #include <errno.h>

@@ -254,7 +254,7 @@ static void test_missing(void **state)
   const struct heard h = run(line, 0, ROWS);
   assert_int_equal(h.changes, 1);
   assert_true(fabs(h.last.position - 1300) < 80);
-  for (uint32_t t = ROWS; t < ROWS + 2000; t += 1000) { /* rows without any value: all must begin anew */
+  for (uint32_t t = ROWS; t < ROWS + 2000; t += 1000) { /* rows without any value: all sensors must start again */
     hk_focus_row(line, t + 1000, value[0]);
     for (uint32_t j = 0; j < SENSORS; j++)
       assert_true(isnan(line->f.now.value[j]));

@@ -1,5 +1,5 @@
-/* The cache of series alone, and with the lines that use it: sensors that go and come back in other slots, names that are
- * refused, more names than it has room for. */
+/* The cache of series alone, and with the lines that use it: sensors that are evicted and return in other slots, refused names,
+ * and more names than it has room for. */
 #include "daemon/intake/decode_lines.h"
 #include "daemon/intake/line_cache.h"
 #include "daemon/scoring/device.h"
@@ -158,8 +158,8 @@ static uint32_t come_round(struct hk_line_cache *s, uint32_t first, uint32_t beh
   return found;
 }
 
-/* Always the same marks: how many of some hundred names meet in a bucket is a matter of luck, and which round the table grows in,
- * too. */
+/* The marks are always the same ones, because it depends on chance how many of some hundred names share a bucket, and in which
+ * round the table grows. */
 static void it_grows_with_its_names_and_forgets_few(void **state)
 {
   (void)state;
@@ -176,8 +176,8 @@ static void it_grows_with_its_names_and_forgets_few(void **state)
   }
 }
 
-/* Names of lines, with keys that are other ones every time, are spread as evenly. So many that luck has no part in it: they have
- * room for 163,840 in the third round, where 5 % find no place, and in twice that 0.3 % do not. */
+/* Names of lines, whose keys differ each time, are spread as evenly. There are so many that chance has no influence: in the third
+ * round, with room for 163,840, 5 % find no place, and with twice the room 0.3 %. */
 static void names_of_lines_spread_as_evenly(void **state)
 {
   enum { N = 100000 };

@@ -1,4 +1,4 @@
-/* Model files: their plans, and the errors of wrong ones, with line and column. */
+/* Model files: their plans, and the errors of invalid files, with line and column. */
 #include "cpu/model/model_plan.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* The process model: the departures of checks, without and with a leak; how it begins, holds, is lost and begins again; friction
+/* The process model: departures of checks, without and with a leak; its beginning, held values, loss and new beginning; friction
  * that adapts; and a state that continues with the same bits. */
 #include "cpu/model/model_internal.h"
 #include "cpu/model/model_state.h"

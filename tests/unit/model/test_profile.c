@@ -1,6 +1,6 @@
-/* Profiles of lines: pressure and flow along them, and the cause of what checks depart by: a leak, with its place, or one sensor;
- * for lines that are driven by two pressures, and by a flow and a pressure. The truth is a line that is stepped until it is
- * steady, so the derivatives of profile.c are compared with the equations of pipeline.c. */
+/* Profiles of lines: pressure and flow along them, and the cause of the departures of checks: a leak, with its place, or one
+ * sensor; for lines that are driven by two pressures, and by a flow and a pressure. The truth is a line that is stepped until it
+ * is steady, so the derivatives of profile.c are compared with the equations of pipeline.c. */
 #include "cpu/model/profile.h"
 
 #include <math.h>

@@ -270,7 +270,7 @@ static void ten_thousand_views_of_one_sensor(void **state)
   enum { MANY = 10000 };
   static struct hk_view *open[MANY];
   char name[32];
-  /* Half of the sensors are there before the view is opened, half come later, and as many again match no view. */
+  /* Half of the sensors exist before the view is opened, half come later, and the same number match no view. */
   for (uint32_t i = 0; i < MANY / 2; i++)
     add(f, i);
   for (uint32_t i = 0; i < MANY; i++) {

@@ -1,4 +1,4 @@
-/* The alert rule: scores are made up, windows and rings are real. Fixed threshold, hysteresis, hold, cool-down, gaps and
+/* The alert rule, with made-up scores, and real windows and rings. Fixed threshold, hysteresis, hold, cool-down, gaps and
  * restarts; learned values, compared with the formulas of cpu/rules/alert.h over all maxima; change instants on steps and on
  * changes of frequency. */
 #include "cpu/rules/alert.h"

@@ -1,4 +1,4 @@
-/* Holes longer than max_fill: when the window starts anew, when it continues, and the cost of that. */
+/* Holes longer than max_fill: when the window restarts, when it continues, and the cost of that. */
 #include "cpu/novelty/novelty.h"
 #include "tests/unit/support/sensor.h"
 
@@ -117,7 +117,7 @@ static void anew(void **state)
 }
 
 /* Novelty: of holes that follow each other within HK_HOLE_MEMORY probations, the third and later ones change nothing; a hole
- * after a longer time without one makes means and lags begin anew. */
+ * after a longer time without one restarts means and lags. */
 static void novelty_goes_on_over_usual_holes(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
-/* Window rules: what is rejected, late, filled or restarted; warm-up and stride; learned interval; silence. Random sequences are
- * compared with a naive model that keeps every sample. */
+/* Window rules: rejected and late points, filled samples, restarts; warm-up and stride; learned interval; silence. Random
+ * sequences are compared with a naive model that keeps every sample. */
 #include "tests/unit/support/sensor.h"
 
 static void first_score_and_stride(void **state)

@@ -1,4 +1,4 @@
-/* The stage: order, the limit of one sensor in a batch, fairness, sources, and sensors that are barred. */
+/* The stage: order, the limit of points of one sensor in a batch, fairness, sources, and barred sensors. */
 #include "daemon/scoring/batch_stage.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Scoring on the CPU: every instruction set that this processor has, against plain loops and LAPACK in double. */
+/* Scoring on the CPU: every instruction set of this processor, compared with plain loops and LAPACK in double. */
 #include "cpu/sst/kernels.h"
 #include "cpu/sst/reference.h"
 #include "cpu/sst/score.h"
