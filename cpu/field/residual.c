@@ -191,7 +191,8 @@ void hk_residual_write(const struct hk_residual *f, uint32_t n, void *state)
 static bool residual_is_sound(const struct hk_residual *f, uint32_t i, uint32_t n)
 {
   bool sound = f->settled[i] <= HK_RESIDUAL_SETTLE && f->made[i] <= 1 && isfinite(f->mean[i]) && isfinite(f->spread[i]) &&
-               f->spread[i] >= 0 && (f->settled[i] < HK_RESIDUAL_SETTLE || f->spread[i] > 0) && !isinf(f->last[i]);
+               f->spread[i] >= 0 && (f->settled[i] < HK_RESIDUAL_SETTLE || f->spread[i] > 0) && !isinf(f->last[i]) &&
+               !isnan(f->error[i]) && !isnan(f->fast[i]) && !isnan(f->slow[i]) && !isnan(f->loud[i]);
   for (uint32_t k = 0; k < f->rule.neighbours; k++) {
     const uint32_t j = f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
     sound = sound && (j == HK_RESIDUAL_NONE ? f->weight[hk_residual_at(f->rule.neighbours + 1, k, i)] == 0 : j < n) &&

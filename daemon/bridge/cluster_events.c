@@ -22,7 +22,7 @@
 
 #define SECOND 1000000000ll
 #define WINDOW 1024u         /* maximum number of unconfirmed messages */
-#define HASHES 4096u         /* a message whose sensor has the hash of another one's, modulo this, waits, too */
+#define HASHES (1u << 18)    /* a message whose sensor has the hash of another one's, modulo this, waits, too */
 #define TROUBLE (5 * SECOND) /* before waiting for the lease again, after a failure */
 #define TOGETHER 256u        /* messages that are read before subscribers hear of them */
 

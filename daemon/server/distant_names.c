@@ -25,6 +25,9 @@ struct teller {
   bool more;            /* behind it there are others */
   uint64_t added;       /* sensors that it had added when that reading began */
   uint32_t sensors;     /* that it has */
+  struct share {        /* of a reading from slot 0 on: names that came, and of them those of sensors that belong to incidents */
+    uint32_t names, taken;
+  } now, last; /* the current reading, and the last whole one */
 };
 
 struct hk_distant_names {
@@ -40,11 +43,11 @@ struct hk_distant_names {
 void hk_distant_tell(struct hk_registry *r, uint32_t from, struct hk_buffer *out)
 {
   const uint64_t added = hk_registry_added(r); /* before the slots: what comes meanwhile is asked for again */
-  const uint32_t slots = hk_registry_slots(r), upto = from >= slots ? slots : slots - from < PAGE ? slots : from + PAGE;
   const char *comma = "";
-  hk_registry_read(r); /* the two numbers are of one moment */
-  const uint32_t sensors = hk_registry_count(r) - hk_registry_count_derived(r);
+  hk_registry_read(r); /* the numbers are of one moment */
+  const uint32_t sensors = hk_registry_count(r) - hk_registry_count_derived(r), slots = hk_registry_slots(r);
   hk_registry_read_end(r);
+  const uint32_t upto = from >= slots ? slots : slots - from < PAGE ? slots : from + PAGE;
   hk_buffer_print(out, "{\"added\":%" PRIu64 ",\"sensors\":%" PRIu32 ",\"slots\":%" PRIu32 ",\"next\":%" PRIu32 ",\"names\":[",
                   added, sensors, slots, upto);
   for (uint32_t slot = from; slot < upto;) {
@@ -89,8 +92,11 @@ static void teller_begin(struct teller *t)
 
 void hk_distant_again(struct hk_distant_names *d)
 {
-  for (uint32_t i = 0; i < d->n; i++)
+  for (uint32_t i = 0; i < d->n; i++) {
+    hk_mail_forget(d->teller[i].question); /* its answer is about slots that are to be asked for again */
+    d->teller[i].question = NULL;
     teller_begin(&d->teller[i]);
+  }
 }
 
 /* Takes over what an answer says. Returns whether there were names. */
@@ -104,11 +110,14 @@ static bool teller_take(struct hk_distant_names *d, struct teller *t, const stru
   const double sensors = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(json, "sensors"));
   uint32_t n = 0;
   t->more = false;
-  if (cJSON_IsArray(names) && added >= 0 && slots >= 0 && slots <= SLOTS_MOST && next >= 0 && next <= slots && sensors >= 0 &&
-      sensors <= slots) {
+  if (cJSON_IsArray(names) && added >= 0 && added < 9e15 && slots >= 0 && slots <= SLOTS_MOST && next >= 0 && next <= slots &&
+      sensors >= 0 && sensors <= slots) {
+    if (t->next == 0)
+      t->now = (struct share){ 0 };
     cJSON_ArrayForEach(name, names) if (cJSON_IsString(name) && name->valuestring[0])
     {
-      d->hooks.learn(d->hooks.arg, (struct hk_string){ name->valuestring, strlen(name->valuestring) });
+      t->now.taken += d->hooks.learn(d->hooks.arg, (struct hk_string){ name->valuestring, strlen(name->valuestring) });
+      t->now.names++;
       n++;
     }
     if (t->next == 0)
@@ -116,6 +125,8 @@ static bool teller_take(struct hk_distant_names *d, struct teller *t, const stru
     t->sensors = (uint32_t)sensors;
     t->next = (uint32_t)next;
     t->more = next < slots;
+    if (!t->more)
+      t->last = t->now;
     if (!t->more && (uint64_t)added != t->added && hk_now() - t->began >= AGAIN)
       teller_begin(t);
   }
@@ -189,10 +200,16 @@ bool hk_distant_turn(struct hk_distant_names *d, struct hk_cluster *mail)
   return names;
 }
 
+/* A machine's sensors that belong to incidents: their share of the names that it told. Before a whole reading: all. */
+static uint32_t teller_count(const struct teller *t)
+{
+  return t->last.names > 0 ? (uint32_t)((uint64_t)t->sensors * t->last.taken / t->last.names) : t->sensors;
+}
+
 uint32_t hk_distant_count(const struct hk_distant_names *d)
 {
   uint32_t count = 0;
   for (uint32_t i = 0; i < d->n; i++)
-    count += d->teller[i].there ? d->teller[i].sensors : 0;
+    count += d->teller[i].there ? teller_count(&d->teller[i]) : 0;
   return count;
 }

@@ -16,7 +16,8 @@
 struct hk_distant_names;
 
 struct hk_distant_hooks {
-  void (*learn)(void *arg, struct hk_string name); /* a sensor's name, which may be known; valid until it returns */
+  /* Takes a sensor's name, which may be known, and is valid until it returns. Returns whether the sensor belongs to incidents. */
+  bool (*learn)(void *arg, struct hk_string name);
   void (*ready)(void *arg); /* there may be an answer. Thread: any, until the mail is stopped, also behind hk_distant_free */
   void *arg;
 };
@@ -30,7 +31,7 @@ void hk_distant_free(struct hk_distant_names *names);                          /
 void hk_distant_again(struct hk_distant_names *names);
 /* Returns whether there were names. mail: NULL is allowed. */
 bool hk_distant_turn(struct hk_distant_names *names, struct hk_cluster *mail);
-/* The number of sensors that the other machines score, as far as they have told. */
+/* The number of sensors that the other machines score and that belong to incidents, as far as they have told. */
 uint32_t hk_distant_count(const struct hk_distant_names *names);
 
 #endif

@@ -210,13 +210,14 @@ static uint32_t maker_sensors(const struct hk_incident_maker *m)
   return m->counted ? most : m->sensors + m->distant;
 }
 
-void hk_maker_learn_distant(struct hk_incident_maker *m, struct hk_string name)
+bool hk_maker_learn_distant(struct hk_incident_maker *m, struct hk_string name)
 {
   if (name.length == 0 || name.length > HK_NAME_MAX)
-    return;
+    return false;
   hk_registry_read(m->parts.registry);
-  (void)hk_fleet_know(m->incidents, m->parts.registry, m->match, name);
+  const bool belongs = hk_fleet_know(m->incidents, m->parts.registry, m->match, name);
   hk_registry_read_end(m->parts.registry);
+  return belongs;
 }
 
 void hk_maker_count_distant(struct hk_incident_maker *m, uint32_t sensors, bool here)

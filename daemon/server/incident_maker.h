@@ -47,7 +47,7 @@ void hk_maker_budget(struct hk_incident_maker *maker, double a_day);
 uint64_t hk_maker_learn(struct hk_incident_maker *maker, uint32_t shards);
 /* Of other machines of a cluster: learns a sensor's name; sets the number of sensors that they score. here: whether this one
  * scores its sensors, and does not merely know them. */
-void hk_maker_learn_distant(struct hk_incident_maker *maker, struct hk_string name);
+bool hk_maker_learn_distant(struct hk_incident_maker *maker, struct hk_string name);
 void hk_maker_count_distant(struct hk_incident_maker *maker, uint32_t sensors, bool here);
 /* Reads published events. Returns whether there were events, or earlier decisions. */
 bool hk_maker_read(struct hk_incident_maker *maker);

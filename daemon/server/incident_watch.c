@@ -339,10 +339,10 @@ static int watch_make(struct hk_incident_watch *w)
   return hk_maker_new(&w->maker, &w->rule, &parts);
 }
 
-static void watch_learn(void *arg, struct hk_string name)
+static bool watch_learn(void *arg, struct hk_string name)
 {
   struct hk_incident_watch *w = arg;
-  hk_maker_learn_distant(w->maker, name);
+  return hk_maker_learn_distant(w->maker, name);
 }
 
 static void watch_wake(void *arg)

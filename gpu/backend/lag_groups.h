@@ -36,11 +36,16 @@ HK_INLINE void hk_lag_groups_bring(const struct hk_novelty_view *v, struct hk_la
   const struct hk_detector *d = v->detector;
   const uint32_t span = hk_detector_span(d), lags = hk_novelty_lags(d), longest = hk_novelty_lag_max(d);
   for (uint32_t g = 0; g < hk_lag_groups(d); g++) {
-    const uint32_t end = (g + 1) * HK_LAG_GROUP < lags ? (g + 1) * HK_LAG_GROUP : lags;
-    for (uint32_t late = hk_lag_group_late(&group[g], at, span); late > 0; late--)
-      for (uint32_t place = g * HK_LAG_GROUP; place < end; place++)
-        (void)hk_novelty_lag_take(v, place,
-                                  ring[(at + span - late) % span] - ring[(at + 2 * span - late - longest + place) % span]);
+    const uint32_t begin = g * HK_LAG_GROUP, end = begin + HK_LAG_GROUP < lags ? begin + HK_LAG_GROUP : lags;
+    for (uint32_t late = hk_lag_group_late(&group[g], at, span); late > 0; late--) {
+      const hk_real sample = ring[(at + span - late) % span];
+      uint32_t from = (at + 2 * span - late - longest + begin) % span;
+      for (uint32_t place = begin, piece; place < end; place += piece, from = 0) { /* up to the ring's end, and from its begin */
+        piece = end - place < span - from ? end - place : span - from;
+        for (uint32_t i = 0; i < piece; i++)
+          (void)hk_novelty_lag_take(v, place + i, sample - ring[from + i]);
+      }
+    }
     group[g].place = at;
     group[g].least = 0;
   }
