@@ -119,10 +119,9 @@ class Sensors(web.Api):
                 c.send(harness.points(handles, [START + k * 10**9], [web.value(k)]))
             c.ping()
             until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
-        until(lambda: self.listed(d, 'state=ok')[0], 'a sensor that is ok')  # the list is updated a moment after results
         for query in 'state=ok', 'state=ok&limit=1':
-            found, parts = self.listed(d, query)
-            self.assertEqual(([s['name'] for s in found], parts), (['last'], 2))
+            listed = until(lambda q=query: (lambda got: got[0] and got)(self.listed(d, q)), 'a sensor that is ok')  # each loop's list is updated a moment after results
+            self.assertEqual(([s['name'] for s in listed[0]], listed[1]), (['last'], 2))
         self.assertEqual(len({s['name'] for s in self.listed(d, 'state=waiting&glob=s*9')[0]}), 1650)
 
     def test_groups_and_fields(self):
