@@ -33,8 +33,9 @@ struct events {
   const struct hk_shared_message *out; /* the last one published on this connection; NULL: none */
   uint64_t base;                       /* number of the outgoing before this connection's first */
   struct hk_confirms confirms;
-  bool about[HASHES];             /* sensors of unconfirmed messages, by their hash; */
-  bool about_all;                 /* one of them is none of a sensor */
+  uint32_t round;                 /* of messages: one begins when none is unconfirmed */
+  uint32_t about[HASHES];         /* by the hash of a sensor: the last round with a message of it */
+  bool about_all;                 /* the round has a message that is none of a sensor */
   uint64_t greeting;              /* number of our mark at the begin of the connection; 0: it is still to be appended */
   uint32_t fresh;                 /* messages read since subscribers heard of any */
   int epoll;                      /* for outgoing messages, and the lease */
@@ -210,13 +211,13 @@ static int events_came(struct hk_cluster *c, const struct hk_broker_engine_event
 static bool events_may_go(struct events *s, const struct hk_shared_message *m)
 {
   if (hk_confirms_open(&s->confirms) == 0) {
-    memset(s->about, 0, sizeof s->about);
+    s->round++;
     s->about_all = false;
-  } else if (m->about == 0 || s->about_all || s->about[m->about / 2 % HASHES]) {
+  } else if (m->about == 0 || s->about_all || s->about[m->about / 2 % HASHES] == s->round) {
     return false;
   }
   s->about_all = m->about == 0;
-  s->about[m->about / 2 % HASHES] = true;
+  s->about[m->about / 2 % HASHES] = s->round;
   return true;
 }
 
