@@ -397,6 +397,12 @@ static bool is_nameless(const struct hk_feed *feed)
   return feed->name.length == 0;
 }
 
+/* A file has this number, which is not given again. */
+static void feeds_saw(struct hk_feeds *f, uint32_t number)
+{
+  f->last = f->last < number ? number : f->last;
+}
+
 /* Makes the feed of a record. so_far: its nameless form, whose positions it takes over; NULL: none was read. */
 static int feeds_make_again(struct hk_feeds *f, const struct hk_record_feed *record, struct hk_feed *so_far)
 {
@@ -419,7 +425,7 @@ int hk_feeds_restore(struct hk_feeds *f, const struct hk_record_feed *record)
   int status = 0;
   pthread_rwlock_wrlock(&f->lock);
   struct hk_feed *there = feeds_get(f, record->number), *same = feeds_find(f, record->name);
-  f->last = f->last < record->number ? record->number : f->last;
+  feeds_saw(f, record->number);
   if (there && !is_nameless(there)) {
     status = there == same ? 0 : -EBADMSG;
     if (status == 0 && there->used < record->used)
@@ -437,7 +443,7 @@ void hk_feeds_restore_gone(struct hk_feeds *f, uint32_t number)
 {
   pthread_rwlock_wrlock(&f->lock);
   struct hk_feed *feed = feeds_get(f, number);
-  f->last = f->last < number ? number : f->last;
+  feeds_saw(f, number);
   if (feed)
     feeds_drop(f, feed);
   pthread_rwlock_unlock(&f->lock);
@@ -454,7 +460,7 @@ void hk_feeds_restore_part(struct hk_feeds *f, uint32_t number, uint32_t shard, 
 {
   struct hk_feed *feed = feeds_get(f, number);
   if (!feed && number > 0) {
-    f->last = f->last < number ? number : f->last;
+    feeds_saw(f, number);
     feed = feeds_make(f, &(struct hk_record_feed){ .number = number, .name = { "", 0 } }); /* no memory: the feed starts over */
   }
   if (feed && shard < HK_SHARDS_MAX && feed->part[shard].committed < upto)
