@@ -86,6 +86,17 @@ class TestOutages(Cluster):
         self.addCleanup(b.listener.close)
         return b
 
+    def first_scores(self, client, gateway, scorer):
+        """A feeder at the gateway with 600 points, whose scores the client there has received."""
+        client.subscribe()
+        self.heard(scorer)
+        f = Feeder('f', self.values)
+        f.connect(gateway)
+        f.send(600)
+        f.wait(600)
+        until(lambda: client.drain(0.05) or len(client.results) == 600, 'the first scores', rabbit.START)
+        return f
+
     def test_a_broker_that_lacks_logs(self):
         """The proxy passes on leases, but not the logs of their partitions: the scorer reads these from the next broker."""
         bad = self.between(lacks=True)
@@ -105,13 +116,7 @@ class TestOutages(Cluster):
         bad = self.between()
         gateway, scorer = self.start('gateway'), self.start('scorer', f'state = shared:{self.folder}\n', url=f'amqp://{bad.address}')
         with gateway.client() as c:
-            c.subscribe()
-            self.heard(scorer)
-            f = Feeder('f', self.values)
-            f.connect(gateway)
-            f.send(600)
-            f.wait(600)
-            until(lambda: c.drain(0.05) or len(c.results) == 600, 'the first scores', rabbit.START)
+            f = self.first_scores(c, gateway, scorer)
             bad.free.clear()
             for n in range(612, 720, 12):
                 f.send(n)
@@ -155,13 +160,7 @@ class TestOutages(Cluster):
         gateway, scorer = (self.start(role, keys, url=f'amqp://{bad.address}') for role, keys in (('gateway', ''), ('scorer', f'state = shared:{self.folder}\n')))
         until(lambda: self.of(scorer)['partitions'] == PARTITIONS, 'the partitions', rabbit.START)
         with gateway.client() as c:
-            c.subscribe()
-            self.heard(scorer)
-            f = Feeder('f', self.values)
-            f.connect(gateway)
-            f.send(600)
-            f.wait(600)
-            until(lambda: c.drain(0.05) or len(c.results) == 600, 'the first scores', rabbit.START)
+            f = self.first_scores(c, gateway, scorer)
             bad.stall([b'scores', *(b'%d' % i for i in range(PARTITIONS))])
             f.send(1200)
             f.wait(1200)
