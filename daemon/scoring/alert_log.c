@@ -32,8 +32,8 @@ static bool of_field(const struct hk_registry *registry, uint32_t slot, struct h
   return true;
 }
 
-/* Whether an event is that of a change that a focus has found. */
-static bool alert_log_travels(const struct hk_event *e)
+/* Whether an event raises the alert of a change that a focus has found. */
+static bool raises_focus(const struct hk_event *e)
 {
   return e->kind == HK_EVENT_RAISED && (e->marks & HANKEL_TRAVELS);
 }
@@ -43,7 +43,7 @@ static bool alert_log_travels(const struct hk_event *e)
 static struct hk_string blamed(const struct hk_shard *s, const struct hk_delivery *p, const struct hk_event *e,
                                char name[HK_NAME_MAX])
 {
-  const bool focus = alert_log_travels(e), secondary = (e->marks & HANKEL_SECONDARY) && e->kind == HK_EVENT_RAISED && p->batch;
+  const bool focus = raises_focus(e), secondary = (e->marks & HANKEL_SECONDARY) && e->kind == HK_EVENT_RAISED && p->batch;
   if (!focus && !secondary)
     return (struct hk_string){ "", 0 };
   struct hk_string of = focus ? hk_fields_nearest(s->machines.fields, e->slot, e->after, name)
@@ -100,20 +100,25 @@ static void say(struct hk_shard *s, const struct hk_event *e, struct hk_string b
   const bool raised = e->kind == HK_EVENT_RAISED;
   const struct hankel_limit limit = hk_limit_shown(e);
   if (limit.blocks > 0) {
-    char reached[HK_TIME_TEXT_MAX];
+    char reached[HK_TIME_TEXT_MAX], said[160];
     hk_time_text(limit.reached / 1000000000, reached);
+    if (e->kind == HK_EVENT_CLEARED)
+      snprintf(said, sizeof said, "the limit %.6g is no longer near", limit.limit);
+    else
+      snprintf(said, sizeof said, "now %.6g, reaches the limit %.6g at about %s", e->after, limit.limit, reached);
     hk_log_some(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE, "alerts",
-                "alert %.300s:%" PRIu32 " %s (limit): now %.6g, reaches the limit %.6g at about %s%s%s%.*s", name, e->number,
-                kinds[e->kind], e->after, limit.limit, reached, e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "",
-                by.length > 0 ? ", by " : "", (int)by.length, by.data);
+                "alert %.300s:%" PRIu32 " %s (limit): %s%s%s%.*s", name, e->number, kinds[e->kind], said,
+                e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "", by.length > 0 ? ", by " : "", (int)by.length, by.data);
     return;
   }
-  if (alert_log_travels(e)) {
+  if (e->marks & HANKEL_TRAVELS) { /* `by`: of a raised one the nearest sensor, of an acknowledged one the person */
     hk_log_some(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE, "alerts",
-                "alert %.300s:%" PRIu32 " raised (focus): a change began at %s at position %.6g, near %.*s, and travels at %.6g; "
-                "%.2f times its threshold%s",
-                name, e->number, instant, e->after, (int)by.length, by.data, (double)e->spread_after, (double)e->margin,
-                e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "");
+                "alert %.300s:%" PRIu32 " %s (focus): a change began at %s at position %.6g%s%.*s, and travels at %.6g; "
+                "%s%.2f times its threshold%s%s%.*s",
+                name, e->number, kinds[e->kind], instant, e->after, raised ? ", near " : "", raised ? (int)by.length : 0, by.data,
+                (double)e->spread_after, raised ? "" : "at most ", (double)e->margin,
+                e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "", !raised && by.length > 0 ? ", by " : "",
+                raised ? 0 : (int)by.length, by.data);
     return;
   }
   char severity[48] = "";
