@@ -20,6 +20,7 @@
 
 #define HK_NOVELTY_STATE_STEPS 16 /* bytes of last value and quantum, */
 #define HK_NOVELTY_STATE_FORM 4   /* and of the form */
+#define HK_NOVELTY_STATE_FAR (4 * HK_NOVELTY_FAR)
 #define HK_NOVELTY_STATE_FIXED (24 * HK_NOVELTY_FEATURES + 12 + 4 * HK_NOVELTY_CHANNELS + 8)
 
 /* Number of lags with points. */
@@ -111,6 +112,14 @@ HK_INLINE int64_t hk_novelty_export(const struct hk_window *window, const struct
   return (int64_t)bytes;
 }
 
+/* Whether points can leave such a number, or (square) a variance or mean square: values are within HK_NOVELTY_FAR of the
+ * reference, so no difference and no mean is further than HK_NOVELTY_STATE_FAR. From further away variances may become infinite,
+ * and of those none is the least. False: also of NaN. */
+HK_INLINE bool hk_novelty_near(double x, bool square)
+{
+  return fabs(x) <= (square ? HK_NOVELTY_STATE_FAR * HK_NOVELTY_STATE_FAR : HK_NOVELTY_STATE_FAR);
+}
+
 /* Reads a tail and returns the address after it; NULL: not valid. `end`: end of the numbers. */
 HK_INLINE const uint8_t *hk_novelty_get_tail(const uint8_t *at, const uint8_t *end, struct hk_novelty_tail *t)
 {
@@ -146,7 +155,8 @@ HK_INLINE const uint8_t *hk_novelty_get_numbers(const uint8_t *at, const uint8_t
   for (int c = 0; c < HK_NOVELTY_CHANNELS; c++)
     at = hk_state_take(at, &s->seen[c], 4);
   for (int k = 0; k < HK_NOVELTY_FEATURES; k++)
-    if (!isfinite(s->feature[k]) || !isfinite(s->mean[k]) || !(s->variance[k] >= 0) || !isfinite(s->variance[k]))
+    if (!hk_novelty_near(s->feature[k], false) || !hk_novelty_near(s->mean[k], false) || !(s->variance[k] >= 0) ||
+        !hk_novelty_near(s->variance[k], true))
       return NULL;
   for (int c = 0; at && c < 2 * HK_NOVELTY_CHANNELS; c++)
     at = hk_novelty_get_tail(at, end, &s->tail[c / 2][c % 2]);
@@ -169,7 +179,7 @@ HK_INLINE bool hk_novelty_get_steps(const uint8_t *at, const uint8_t *end, struc
   at = hk_state_take(hk_state_take(at, &s->last, 8), &s->quantum, 8);
   if (at < end)
     (void)hk_state_take(at, form, 4);
-  return isfinite(s->last) && s->quantum >= 0 && isfinite(s->quantum) && (at == end || *form == 1);
+  return hk_novelty_near(s->last, false) && s->quantum >= 0 && hk_novelty_near(s->quantum, false) && (at == end || *form == 1);
 }
 
 /* Makes V of lags of which the mean square was stored. */
@@ -179,6 +189,20 @@ HK_INLINE void hk_novelty_lags_convert(const struct hk_novelty_view *v)
     const hk_real variance = v->variance[i] - v->mean[i] * v->mean[i];
     v->variance[i] = variance > 0 ? variance : 0;
   }
+}
+
+/* Whether points can leave the numbers of a state's columns. row: the first one; number: after the number of lags. */
+HK_INLINE bool hk_novelty_columns_sound(const uint8_t *row, const uint8_t *number, uint32_t lags, uint32_t form)
+{
+  const uint8_t *const mean = number + 4 * (size_t)lags, *const end = mean + 4 * (size_t)lags;
+  for (const uint8_t *at = row; at < end; at += 4) {
+    const bool square = at >= number && at < mean;
+    float x;
+    (void)hk_state_take(at, &x, sizeof x);
+    if (at + 4 != number && (!hk_novelty_near((double)x, square) || (square && form == 1 && x < 0)))
+      return false;
+  }
+  return true;
 }
 
 /* As import_. ring: room for hk_detector_span(d) float32, receives the samples, oldest first. After an error the sensor is
@@ -209,13 +233,11 @@ HK_INLINE int hk_novelty_import(struct hk_window *window, struct hk_alert *alert
   if (lags != hk_novelty_lags_begun(d, w.count) || end - numbers < 8 * (ptrdiff_t)lags ||
       !hk_novelty_get_steps(numbers + 8 * (size_t)lags, end, &s, &form))
     return -EINVAL;
-  for (at = rows; at < numbers + 8 * (size_t)lags; at += 4) {
-    float number;
-    (void)hk_state_take(at, &number, sizeof number);
-    const bool variance = form == 1 && at >= numbers && at < numbers + 4 * (size_t)lags;
-    if ((!isfinite(number) && at + 4 != numbers) || (variance && number < 0))
+  if (!hk_novelty_columns_sound(rows, numbers, lags, form))
+    return -EINVAL;
+  for (uint32_t i = 0; i < w.count; i++)
+    if (!hk_novelty_near((double)ring[i], false))
       return -EINVAL;
-  }
   s.row = s.rows > 0 ? s.rows % hk_novelty_rows_room(d) : 0;
   at = rows;
   for (int k = 0; k < HK_NOVELTY_MEANS; k++)

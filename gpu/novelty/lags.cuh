@@ -15,15 +15,16 @@ static __device__ __forceinline__ float lags_least(float least, uint32_t points)
   return least > 1e-30f ? 0.9999f * least * exp2f(-0.0291464f * (float)points) : 0;
 }
 
-/* Notes the variances of point k if one is at most the least so far. Of equal ones the shortest lag counts, which stands last. */
+/* Notes the variances of point k if one is at most the least so far. Of equal ones the shortest lag counts, which stands last;
+ * infinite ones are not noted, which also stand behind the last lag. */
 static __device__ __forceinline__ void lags_note(struct station *station, int32_t *shape, uint32_t k, uint32_t place,
                                                  float4 variance)
 {
   const int32_t mine = least_variance(variance.x, variance.y, variance.z, variance.w);
   const int32_t least = (int32_t)__reduce_min_sync(HK_ALL, (uint32_t)mine), before = shape[k];
-  if (least > before)
-    return;
   const float bound = __int_as_float(least);
+  if (least > before || !(bound <= FLT_MAX))
+    return;
   uint32_t at = 0;
   if (mine == least)
     at = place + 1 + (variance.w <= bound ? 3 : variance.z <= bound ? 2 : variance.y <= bound ? 1 : 0);
@@ -213,7 +214,7 @@ static __device__ __noinline__ void lags_groups(struct station *station, uint32_
     if (g < groups) {
       late[half] = hk_lag_group_late(&w.group[g], w.at, w.room);
       least[half] = w.group[g].least;
-      low[half] = lags_least(least[half], late[half] + w.n);
+      low[half] = fminf(lags_least(least[half], late[half] + w.n), FLT_MAX); /* less than of a lane without a group */
     }
   }
   /* First the group that promises most, so that the others are measured by it; of equal ones the last, for the shortest lag. */

@@ -6,6 +6,7 @@
  * To another backend of the same kind the scores are the same bit for bit (but for the reference backend, whose states are
  * rounded to float32); to another kind they are as near as both are to each other anyhow. */
 #include "cpu/backend/state_size.h"
+#include "cpu/novelty/state.h"
 #include "cpu/rules/state.h"
 #include "gpu/cuda.h"
 #include "tests/backend/harness.h"
@@ -447,6 +448,41 @@ static void bad_exports_are_refused(void **state)
   states_free(&states);
 }
 
+/* A state whose variances no points can leave: on a GPU the place of a least one would be looked for in vain. The sensor goes on
+ * as if it had not been offered. */
+static void crafted_states_are_refused(void **state)
+{
+  const struct road *r = *state;
+  struct hk_backend *b = road_open(r, kind);
+  struct results results = results_new(r->points.n);
+  struct states states = { { NULL }, { 0 } };
+  uint32_t crafted = 0;
+  feed(b, &r->points, 0, middle_of(r), 1000, 0, &results);
+  export_all(b, r, &states);
+  for (uint32_t i = 0; i < sensors; i++) {
+    const struct hk_detector *d = &r->detector[detector_of(i)];
+    struct hk_state_about about;
+    assert_int_equal(hk_state_look(states.bytes[i], states.size[i], &about), 0);
+    const uint32_t lags = d->algorithm == HK_ALGORITHM_NOVELTY ? hk_novelty_lags_begun(d, about.count) : 0;
+    uint8_t *const bytes = malloc(states.size[i]);
+    assert_non_null(bytes);
+    memcpy(bytes, states.bytes[i], states.size[i]);
+    uint8_t *const end = bytes + states.size[i] - HK_STATE_CHECKSUM;
+    const size_t back = HK_NOVELTY_STATE_FORM + HK_NOVELTY_STATE_STEPS + 8 * (size_t)lags;
+    for (uint32_t l = 0; l < lags; l++)
+      (void)hk_state_put(end - back + 4 * (size_t)l, &(float){ 3e38f }, sizeof(float));
+    hk_state_seal(bytes, end);
+    assert_int_equal(b->ops->import_(b, i, bytes, states.size[i]), lags > 0 ? -EINVAL : 0);
+    crafted += lags > 0;
+    free(bytes);
+  }
+  check_states(b, &states);
+  assert_true(crafted > 0);
+  b->ops->close(b);
+  states_free(&states);
+  results_free(&results);
+}
+
 int main(int argc, char **argv)
 {
   int code;
@@ -458,6 +494,7 @@ int main(int argc, char **argv)
     cmocka_unit_test(sensors_move),
     cmocka_unit_test(alerts_stood),
     cmocka_unit_test(bad_exports_are_refused),
+    cmocka_unit_test(crafted_states_are_refused),
   };
   return cmocka_run_group_tests_name("images", tests, set_up, tear_down);
 }

@@ -173,15 +173,46 @@ void largest_ring(void **)
   passes_match("algorithm=novelty,interval=1s", 0, 12000);
 }
 
+/* Lags all of whose variances are infinite, which no points leave and no state has that is taken: not even of these is one looked
+ * for where there is none. */
+void infinite_variances(void **)
+{
+  hk_detector d;
+  char error[200];
+  assert_int_equal(hk_detector_parse("algorithm=novelty,interval=1s,resident=1000", &d, error, sizeof error), 0);
+  sensor s(d);
+  const size_t bytes = hk_cuda_record_bytes(&d);
+  s.memory.resize(s.memory.size() + 100, float4{ -1, -1, -1, -1 });
+  s.record = (hk_cuda_record *)s.memory.data();
+  memset((char *)s.record + bytes, 0x5a, s.memory.size() * sizeof(float4) - bytes);
+  const std::vector<unsigned char> behind(s.memory.size() * sizeof(float4) - bytes, 0x5a);
+  signal from = { 7 };
+  static station station;
+  for (uint32_t done = 0; done < 1200; done += station.n) {
+    station.task.record = s.record;
+    station.view = hk_cuda_novelty(s.record, &s.detector);
+    station.n = take(s, from, done % 3 == 0 ? 1 : HK_FEW, station.point);
+    if (done > 1100) {
+      for (uint32_t i = 0; i < hk_novelty_lags(&d); i++)
+        station.view.variance[i] = INFINITY;
+      for (uint32_t g = 0; g < hk_lag_groups(&d); g++)
+        hk_cuda_lag_groups(s.record, &d)[g].least = INFINITY;
+    }
+    emulated_warp::run([&] { turn(&station); });
+    assert_memory_equal((char *)s.record + bytes, behind.data(), behind.size());
+    for (uint32_t k = 0; k < station.n; k++)
+      assert_true(!station.point[k].has[HK_NOVELTY_SHAPE] ||
+                  (station.point[k].lag >= HK_NOVELTY_LAG_MIN && station.point[k].lag <= hk_novelty_lag_max(&d)));
+  }
+}
+
 } // namespace
 
 int main()
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(lone_points),
-    cmocka_unit_test(runs_of_points),
-    cmocka_unit_test(values_alone),
-    cmocka_unit_test(largest_ring),
+    cmocka_unit_test(lone_points),  cmocka_unit_test(runs_of_points),     cmocka_unit_test(values_alone),
+    cmocka_unit_test(largest_ring), cmocka_unit_test(infinite_variances),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

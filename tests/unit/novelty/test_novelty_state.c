@@ -1,4 +1,5 @@
-/* States of algorithm = novelty from before the variances of lags were kept: their mean squares are read as variances. */
+/* States of algorithm = novelty: those from before the variances of lags were kept, whose mean squares are read as variances; and
+ * crafted ones, with numbers that no points can leave. */
 #include "cpu/novelty/distances.h"
 #include "cpu/novelty/state.h"
 
@@ -32,11 +33,12 @@ static void series_free(struct series *s)
   free(s->view.novelty);
 }
 
-static void series_fill(struct series *s)
+/* level: the largest distance from the first value. */
+static void series_fill(struct series *s, double level)
 {
   for (uint32_t i = 0; i < POINTS; i++) {
     struct hk_novelty_point p;
-    const double value = 3 + (i * 2654435761u >> 8) % 1000 * 1e-3;
+    const double value = i % 7 == 3 ? -level : i % 7 == 5 ? level : 3 + (i * 2654435761u >> 8) % 1000 * 1e-3;
     const struct hk_step step = hk_novelty_take(&s->view, &s->window, s->ring, (i + 1) * INT64_C(1000000000), value, 0, &p);
     assert_true(step.state == HK_STATE_WARMING || step.state == HK_STATE_OK);
     hk_novelty_pass_plain(&s->view, s->ring, &p, 1);
@@ -55,7 +57,7 @@ static void mean_squares_become_variances(void **state)
   char error[256];
   assert_int_equal(hk_detector_parse("algorithm=novelty,resident=1000,interval=1s", &d, error, sizeof error), 0);
   struct series one = series_new(&d), back = series_new(&d);
-  series_fill(&one);
+  series_fill(&one, 0);
   static uint8_t bytes[1 << 14];
   const size_t n = (size_t)hk_novelty_export(&one.window, &one.alert, &one.view, one.ring, bytes, sizeof bytes);
   assert_true(n <= sizeof bytes);
@@ -85,8 +87,65 @@ static void mean_squares_become_variances(void **state)
   series_free(&back);
 }
 
+/* Whether a state with another float at a place is taken. It is as it was afterwards. */
+static int series_crafted(struct series *s, uint8_t *bytes, size_t n, size_t at, float number)
+{
+  uint8_t before[sizeof number];
+  memcpy(before, bytes + at, sizeof before);
+  (void)hk_state_put(bytes + at, &number, sizeof number);
+  hk_state_seal(bytes, bytes + n - HK_STATE_CHECKSUM);
+  const int status = series_read(s, bytes, n);
+  memcpy(bytes + at, before, sizeof before);
+  hk_state_seal(bytes, bytes + n - HK_STATE_CHECKSUM);
+  return status;
+}
+
+/* The largest values that a sensor takes give a state that is read; samples, rows, V and M that are larger than any of theirs are
+ * refused, as their squares would be infinite. */
+static void numbers_no_points_leave(void **state)
+{
+  (void)state;
+  struct hk_detector d;
+  char error[256];
+  assert_int_equal(hk_detector_parse("algorithm=novelty,resident=1000,interval=1s", &d, error, sizeof error), 0);
+  struct series one = series_new(&d), back = series_new(&d);
+  series_fill(&one, 1e25);
+  static uint8_t bytes[1 << 14];
+  const size_t n = (size_t)hk_novelty_export(&one.window, &one.alert, &one.view, one.ring, bytes, sizeof bytes);
+  assert_true(n <= sizeof bytes);
+  assert_int_equal(series_read(&back, bytes, n), 0);
+  const uint32_t lags = hk_novelty_lags(&d);
+  uint32_t large = 0;
+  for (uint32_t i = 0; i < lags; i++)
+    large += back.view.variance[i] > 1e35f;
+  assert_true(large > lags / 2);
+  const size_t means = n - HK_STATE_CHECKSUM - HK_NOVELTY_STATE_FORM - HK_NOVELTY_STATE_STEPS - 4 * (size_t)lags,
+               variances = means - 4 * (size_t)lags, row = variances - 8, sample = hk_state_head_size(one.window.count) - 4;
+  const float larger = 1e19f, square = 1e38f, infinite = INFINITY;
+  const struct {
+    size_t at;
+    float number;
+  } crafted[] = {
+    { sample, larger },      { sample, -larger },
+    { row, larger },         { row, -larger },
+    { means, larger },       { n - HK_STATE_CHECKSUM - HK_NOVELTY_STATE_FORM - HK_NOVELTY_STATE_STEPS - 4, -larger },
+    { variances, square },   { means - 4, square },
+    { variances, -1 },       { row, infinite },
+    { variances, infinite }, { means, (float)NAN }
+  };
+  for (size_t i = 0; i < sizeof crafted / sizeof *crafted; i++)
+    if (series_crafted(&back, bytes, n, crafted[i].at, crafted[i].number) != -EINVAL)
+      fail_msg("number %zu: %g is taken", i, (double)crafted[i].number);
+  assert_int_equal(series_crafted(&back, bytes, n, variances, 1e36f), 0); /* which the means of such values can be */
+  series_free(&one);
+  series_free(&back);
+}
+
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(mean_squares_become_variances) };
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(mean_squares_become_variances),
+    cmocka_unit_test(numbers_no_points_leave),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
