@@ -1,11 +1,12 @@
-/* A build without nvcc: there is no GPU. */
+/* A build without nvcc: there is no GPU, neither for lines nor for matrices. */
 #include "gpu/model/matrix_gpu.h"
 #include "gpu/model/pipelines_gpu.h"
 #include "gpu/no_cuda.h"
 
 #include <errno.h>
 
-static int stub_open_none(struct hk_pipelines **out, const struct hk_model_plan *plan, uint32_t number, char *error, size_t size)
+static int pipelines_open_none(struct hk_pipelines **out, const struct hk_model_plan *plan, uint32_t number, char *error,
+                               size_t size)
 {
   (void)plan, (void)number;
   *out = NULL;
@@ -41,8 +42,8 @@ uint64_t hk_pipelines_gpu_bytes(const struct hk_model_plan *plan)
   return 0;
 }
 
-const struct hk_pipelines_kind hk_pipelines_gpu = { stub_open_none, close_none, step_none, put_none, get_none, NULL, true };
-const struct hk_pipelines_kind hk_matrix_gpu = { stub_open_none, close_none, step_none, put_none, get_none, NULL, true };
+const struct hk_pipelines_kind hk_pipelines_gpu = { pipelines_open_none, close_none, step_none, put_none, get_none, NULL, true };
+const struct hk_pipelines_kind hk_matrix_gpu = { pipelines_open_none, close_none, step_none, put_none, get_none, NULL, true };
 
 uint64_t hk_matrix_gpu_bytes(const struct hk_model_plan *plan)
 {

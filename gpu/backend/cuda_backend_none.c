@@ -1,4 +1,4 @@
-/* Replaces the CUDA backend in a build without nvcc. */
+/* A build without nvcc: there is no GPU. */
 #include "gpu/cuda.h"
 
 #include <errno.h>

@@ -53,7 +53,7 @@ const struct hk_picture_tile *hk_pictures_gpu_tiles(const struct hk_pictures_gpu
   return NULL;
 }
 
-static int stub_pictures_open(void **out, const struct hk_picture_rule *rule, uint32_t height, uint32_t width, uint32_t number,
+static int pictures_open_none(void **out, const struct hk_picture_rule *rule, uint32_t height, uint32_t width, uint32_t number,
                               char *error, size_t room)
 {
   const struct hk_pictures_size size = { *rule, height, width, 1, 1, sizeof(float) };
@@ -63,4 +63,4 @@ static int stub_pictures_open(void **out, const struct hk_picture_rule *rule, ui
 }
 
 /* And nothing more, where that always fails. */
-const struct hk_picture_device hk_cuda_pictures = { .open = stub_pictures_open };
+const struct hk_picture_device hk_cuda_pictures = { .open = pictures_open_none };
