@@ -13,9 +13,11 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define SLAB_BYTES (256 * 1024u)
 #define ALIGNMENT 16u
@@ -96,11 +98,22 @@ int hk_sensors_open(struct hk_sensors *s, const struct hk_backend_config *config
   return 0;
 }
 
-static uint64_t slabs_free(struct hk_pool *pool)
+/* Gives the pages of a slab back. free() would keep them resident, and the next slab, which begins elsewhere, touches others. */
+static void slab_give_back(struct slab *slab, size_t bytes)
+{
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  const uintptr_t first = ((uintptr_t)slab + page - 1) & -page, end = ((uintptr_t)slab + bytes) & -page;
+  if (first < end)
+    (void)madvise((void *)first, end - first, MADV_DONTNEED); /* if it fails, they stay resident */
+}
+
+/* Frees the slabs of a detector, of `bytes` each; returns their number. */
+static uint64_t slabs_free(struct hk_pool *pool, size_t bytes)
 {
   uint64_t n = 0;
   for (struct slab *slab = pool->slabs, *next; slab; slab = next, n++) {
     next = slab->next;
+    slab_give_back(slab, bytes);
     free(slab);
   }
   *pool = (struct hk_pool){ 0 };
@@ -110,7 +123,7 @@ static uint64_t slabs_free(struct hk_pool *pool)
 void hk_sensors_close(struct hk_sensors *s)
 {
   for (uint32_t i = 0; s->pools && i < s->n_detectors; i++)
-    (void)slabs_free(&s->pools[i]);
+    (void)slabs_free(&s->pools[i], 0);
   if (s->slots)
     munmap(s->slots, s->max * sizeof *s->slots);
   free(s->touched);
@@ -123,8 +136,10 @@ void hk_sensors_define(struct hk_sensors *s, uint32_t number, const struct hk_de
 {
   if (number >= s->n_detectors)
     s->n_detectors = number + 1;
-  if (s->detectors[number].window > 0)
-    s->memory -= slabs_free(&s->pools[number]) * slab_size(s, number);
+  if (s->detectors[number].window > 0) {
+    const size_t bytes = slab_size(s, number);
+    s->memory -= slabs_free(&s->pools[number], bytes) * bytes;
+  }
   s->detectors[number] = d ? *d : (struct hk_detector){ 0 };
 }
 
