@@ -20,8 +20,7 @@
 #define HK_BLOCKS 8 /* of a processor, for the passes that read of neighbours: 64 registers a thread */
 #define HK_GATHER 8 /* records of neighbours that are loaded at once */
 #define HK_HOT_THREADS 1024u
-#define HK_SUM_THREADS 64u
-#define HK_AHEAD 3           /* rows of sums that are on their way */
+#define HK_SUM_WARPS 4       /* that share the sums of 32 nodes */
 #define HK_REFIT_THREADS 32u /* so that their numbers with 16 neighbours fit into 48 KB */
 
 static __global__ void __launch_bounds__(HK_THREADS)
@@ -281,62 +280,93 @@ static __device__ __forceinline__ void load_sums(const struct hk_residual &f, ui
   sum[Q + 1] = __ldcs(&f.target[hk_residual_at(f.rule.neighbours + 1, a, i)]);
 }
 
-template <int Q>
-static __device__ __forceinline__ void store_sums(const struct hk_residual &f, uint32_t i, int a, const double (&sum)[Q + 2])
+/* Whether row a of the sums is one of those of a warp: rows are dealt to and fro, the longest first, so that all warps have about
+ * as many numbers. */
+template <int Q> static __device__ __forceinline__ constexpr bool sum_has(int warp, int a)
 {
-#pragma unroll
-  for (int b = 0; b <= Q; b++)
-    if (b <= a)
-      __stcs(&f.product[hk_residual_at(hk_residual_products(&f.rule), hk_residual_packed((uint32_t)a, (uint32_t)b), i)], sum[b]);
-  __stcs(&f.target[hk_residual_at(f.rule.neighbours + 1, a, i)], sum[Q + 1]);
+  const int turn = (Q - a) % (2 * HK_SUM_WARPS);
+  return turn == warp || turn == 2 * HK_SUM_WARPS - 1 - warp;
 }
 
-/* What a block heard in the waiting rows: of each number one for each thread, which reads only its own. */
+/* What 32 nodes heard in the waiting rows: u of the neighbours, from number q on 1, and z'. */
 template <int Q> struct hk_residual_heard {
-  float u[HK_RESIDUAL_WAITING][Q + 2][HK_SUM_THREADS]; /* u of the neighbours, from number q on 1, and z' */
+  float u[HK_RESIDUAL_WAITING][Q + 2][HK_RESIDUAL_LANES];
 };
 
-/* hk_residual_add for each of the waiting rows, with the loads of the next rows of sums begun before one is stored. */
-template <int Q>
-static __global__ void __launch_bounds__(HK_SUM_THREADS) sum(const __grid_constant__ struct hk_residual_resident t)
+/* hk_residual_add for each of the waiting rows, of a warp's rows of sums. All of these are loaded before anything is computed,
+ * and remain in registers until they are stored; meanwhile other blocks load or store. */
+template <int Q, int WARP>
+static __device__ __forceinline__ void sum_rows(const struct hk_residual_resident &t, uint32_t i, uint32_t learns,
+                                                const struct hk_residual_heard<Q> &heard)
 {
-  extern __shared__ char shared[];
-  struct hk_residual_heard<Q> *heard = (struct hk_residual_heard<Q> *)shared;
   const struct hk_residual &f = t.of;
-  const uint32_t me = threadIdx.x, i = blockIdx.x * HK_SUM_THREADS + me, q = f.rule.neighbours;
-  if (i >= f.room)
-    return;
-  const uint32_t learns = t.learns[i];
-  double sums[HK_AHEAD + 1][Q + 2];
+  const uint32_t lane = i % HK_RESIDUAL_LANES, q = f.rule.neighbours, products = hk_residual_products(&f.rule);
+  double product[(Q + 1) * (Q + 2) / 2], target[Q + 1];
 #pragma unroll
-  for (int a = 0; a < HK_AHEAD; a++)
-    load_sums<Q>(f, i, a, sums[a]);
+  for (int a = Q; a >= 0; a--) {
+    if (!sum_has<Q>(WARP, a) || (uint32_t)a > q)
+      continue;
+#pragma unroll
+    for (int b = 0; b <= Q; b++)
+      if (b <= a)
+        product[hk_residual_packed(a, b)] = __ldcs(&f.product[hk_residual_at(products, hk_residual_packed(a, b), i)]);
+    target[a] = __ldcs(&f.target[hk_residual_at(q + 1, a, i)]);
+  }
+  __syncthreads(); /* all warps have written what was heard: each comes here by its own rows */
   for (uint32_t row = 0; row < t.waiting; row++) {
+    if (!(learns >> row & 1))
+      continue;
+    float u[Q + 2];
 #pragma unroll
-    for (int k = 0; k <= Q; k++)
-      heard->u[row][k][me] = (uint32_t)k < q ? __ldcs(heard_at(t, row, (uint32_t)k, i)) : 1;
-    heard->u[row][Q + 1][me] = __ldcs(heard_at(t, row, q, i));
+    for (int k = 0; k < Q + 2; k++)
+      u[k] = heard.u[row][k][lane];
+#pragma unroll
+    for (int a = Q; a >= 0; a--) {
+      if (!sum_has<Q>(WARP, a) || (uint32_t)a > q)
+        continue;
+#pragma unroll
+      for (int b = 0; b <= Q; b++)
+        if (b <= a)
+          product[hk_residual_packed(a, b)] = hk_residual_sum(&f, product[hk_residual_packed(a, b)], u[a], u[b]);
+      target[a] = hk_residual_sum(&f, target[a], u[a], u[Q + 1]);
+    }
   }
   if (!learns)
     return;
 #pragma unroll
   for (int a = 0; a <= Q; a++) {
-    if (a + HK_AHEAD <= Q)
-      load_sums<Q>(f, i, a + HK_AHEAD, sums[(a + HK_AHEAD) % (HK_AHEAD + 1)]);
-    if ((uint32_t)a > q)
+    if (!sum_has<Q>(WARP, a) || (uint32_t)a > q)
       continue;
-    for (uint32_t row = 0; row < t.waiting; row++) {
-      if (!(learns >> row & 1))
-        continue;
-      const float u = heard->u[row][a][me];
 #pragma unroll
-      for (int b = 0; b <= Q; b++)
-        if (b <= a)
-          sums[a % (HK_AHEAD + 1)][b] = hk_residual_sum(&f, sums[a % (HK_AHEAD + 1)][b], u, heard->u[row][b][me]);
-      sums[a % (HK_AHEAD + 1)][Q + 1] = hk_residual_sum(&f, sums[a % (HK_AHEAD + 1)][Q + 1], u, heard->u[row][Q + 1][me]);
-    }
-    store_sums<Q>(f, i, a, sums[a % (HK_AHEAD + 1)]);
+    for (int b = 0; b <= Q; b++)
+      if (b <= a)
+        __stcs(&f.product[hk_residual_at(products, hk_residual_packed(a, b), i)], product[hk_residual_packed(a, b)]);
+    __stcs(&f.target[hk_residual_at(q + 1, a, i)], target[a]);
   }
+}
+
+/* A block adds the waiting rows of 32 nodes. */
+template <int Q>
+static __global__ void __launch_bounds__(HK_SUM_WARPS *HK_RESIDUAL_LANES)
+    sum(const __grid_constant__ struct hk_residual_resident t)
+{
+  __shared__ struct hk_residual_heard<Q> heard;
+  const uint32_t warp = threadIdx.x / HK_RESIDUAL_LANES, lane = threadIdx.x % HK_RESIDUAL_LANES, q = t.of.rule.neighbours;
+  const uint32_t i = blockIdx.x * HK_RESIDUAL_LANES + lane, learns = t.learns[i];
+  for (uint32_t row = warp; row < t.waiting; row += HK_SUM_WARPS) {
+#pragma unroll
+    for (int k = 0; k <= Q; k++)
+      heard.u[row][k][lane] = (uint32_t)k < q ? __ldcs(heard_at(t, row, (uint32_t)k, i)) : 1;
+    heard.u[row][Q + 1][lane] = __ldcs(heard_at(t, row, q, i));
+  }
+  if (warp == 0)
+    sum_rows<Q, 0>(t, i, learns, heard);
+  else if (warp == 1)
+    sum_rows<Q, 1>(t, i, learns, heard);
+  else if (warp == 2)
+    sum_rows<Q, 2>(t, i, learns, heard);
+  else
+    sum_rows<Q, 3>(t, i, learns, heard);
 }
 
 /* hk_residual_refit: a thread solves in shared memory, its numbers as far apart as there are threads. */
@@ -431,23 +461,18 @@ extern "C" int hk_residual_launch_learn(const struct hk_residual_resident *t, co
   return (int)cudaGetLastError();
 }
 
-template <int Q> static int launch_sum(const struct hk_residual_resident *t, struct CUstream_st *stream)
-{
-  const int bytes = sizeof(struct hk_residual_heard<Q>);
-  const cudaError_t failed = cudaFuncSetAttribute(sum<Q>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (failed)
-    return (int)failed;
-  sum<Q><<<blocks_of(t, HK_SUM_THREADS), HK_SUM_THREADS, bytes, stream>>>(*t);
-  return (int)cudaGetLastError();
-}
-
 extern "C" int hk_residual_launch_sum(const struct hk_residual_resident *t, const double *, double *, struct CUstream_st *stream)
 {
-  const uint32_t q = t->of.rule.neighbours;
-  return q <= 4    ? launch_sum<4>(t, stream)
-         : q <= 8  ? launch_sum<8>(t, stream)
-         : q <= 12 ? launch_sum<12>(t, stream)
-                   : launch_sum<16>(t, stream);
+  const uint32_t q = t->of.rule.neighbours, slices = t->of.room / HK_RESIDUAL_LANES, threads = HK_SUM_WARPS * HK_RESIDUAL_LANES;
+  if (q <= 4)
+    sum<4><<<slices, threads, 0, stream>>>(*t);
+  else if (q <= 8)
+    sum<8><<<slices, threads, 0, stream>>>(*t);
+  else if (q <= 12)
+    sum<12><<<slices, threads, 0, stream>>>(*t);
+  else
+    sum<16><<<slices, threads, 0, stream>>>(*t);
+  return (int)cudaGetLastError();
 }
 
 extern "C" int hk_residual_launch_refit(const struct hk_residual_resident *t, const double *, double *,
