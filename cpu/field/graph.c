@@ -197,14 +197,15 @@ static int take_names(struct reading *r)
     memcpy(g->name, r->named, r->n_named * sizeof *g->name);
   qsort(g->name, r->n_named, sizeof *g->name, compare_words);
   for (size_t i = 0; i < r->n_named; i++) {
-    if (n > 0 && compare_words(&g->name[n - 1], &g->name[i]) == 0)
-      continue;
+    if (n > 0 && compare_words(&g->name[n - 1], &g->name[i]) == 0) {
+      if (r->kind == HK_FIELD_GRAPH)
+        continue;
+      snprintf(r->error, r->size, "%.*s has two positions", (int)(g->name[i].length < 200 ? g->name[i].length : 200),
+               g->name[i].text);
+      return -EINVAL;
+    }
     g->name[n++] = g->name[i];
     bytes += g->name[n - 1].length;
-  }
-  if (r->kind != HK_FIELD_GRAPH && n < r->n_named) {
-    snprintf(r->error, r->size, "a sensor has two places");
-    return -EINVAL;
   }
   if (n > HK_FIELD_MEMBERS_MAX) {
     snprintf(r->error, r->size, "over %d sensors", HK_FIELD_MEMBERS_MAX);

@@ -152,7 +152,20 @@ static void print_line(const struct hk_config_field *f)
          f->name, f->line.delay * (double)f->rule.interval / 1e9);
 }
 
-/* Prints the memory of each field, and which sensors lack neighbours in its file. */
+/* Prints how many sensors the file of neighbours names, and how many of them lack neighbours. */
+static void print_neighbours(const struct hk_config_field *f)
+{
+  const uint32_t n = hk_field_graph_nodes(f->file.graph), lonely = hk_field_graph_lonely(f->file.graph);
+  if (n == 0)
+    printf("field %s: %s names no sensors, so none has a residual\n", f->name, f->rule.file);
+  else if (lonely == 0)
+    printf("field %s: %s names %u sensors, each with 2 neighbours or more\n", f->name, f->rule.file, n);
+  else
+    printf("field %s: %s names %u sensors; %u of them with fewer than 2 neighbours, which have no residual\n", f->name,
+           f->rule.file, n, lonely);
+}
+
+/* Prints the memory of each field, and what its file says. */
 static void print_fields(const struct hk_config *config)
 {
   for (uint32_t i = 0; i < config->n_fields; i++) {
@@ -172,8 +185,7 @@ static void print_fields(const struct hk_config *config)
     if (f->rule.kind == HK_FIELD_FOCUS)
       print_line(f);
     else if (f->file.graph)
-      printf("field %s: %s names %u sensors; %u of them have fewer than 2 neighbours, and get no residual\n", f->name,
-             f->rule.file, hk_field_graph_nodes(f->file.graph), hk_field_graph_lonely(f->file.graph));
+      print_neighbours(f);
     if (f->file.plan)
       (f->file.plan->matrix    ? print_process
        : f->file.plan->network ? print_network

@@ -143,7 +143,7 @@ class Daemon(Case):
             self.assertEqual((code, named in said), (1, True), said)
         code, said = self.check(DETECTORS + FIELD + f'neighbours = {f.name}\n')
         self.assertEqual(code, 0, said)
-        self.assertIn('names 4 sensors; 1 of them have fewer than 2 neighbours', said)
+        self.assertIn('names 4 sensors; 1 of them with fewer than 2 neighbours, which have no residual', said)
         self.assertIn('field roofs: 1 series a member', said)
 
     def check(self, text):

@@ -154,7 +154,7 @@ static void errors(void **state)
     { HK_FIELD_NEAREST, "a 1 2 3 4\n", "line 1: not NAME X Y, or NAME X Y Z" },
     { HK_FIELD_NEAREST, "a 1 y\n", "line 1: a coordinate is not a number" },
     { HK_FIELD_NEAREST, "a 1 1e101\n", "line 1: a coordinate is not a number" },
-    { HK_FIELD_NEAREST, "a 1 2\nb 1 2\na 3 4\n", "a sensor has two places" },
+    { HK_FIELD_NEAREST, "a1 1 2\nb 1 2\na1 3 4\n", "a1 has two positions" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct hk_field_graph *g;
