@@ -7,9 +7,11 @@
  *    that, and the connection counts as lost: the next one makes the queue again.
  *  - A stream whose arguments differ from the requested ones is refused (406), and the answer names the argument.
  *  - The lease of a partition is the only message of a queue, NAME.lease.PARTITION, of which one consumer at a time gets messages
- *    (x-single-active-consumer): the holder never acknowledges it, and when the holder's connection is closed it goes to the
+ *    (x-single-active-consumer): the holder keeps it unacknowledged, and when the holder's connection is closed it goes to the
  *    consumer that has waited for longest. With several leases on a connection that takes some 20 s, with one some 10 ms. Each
- *    waiting consumer publishes the message, of which the queue keeps one; a holder acknowledges further ones.
+ *    waiting consumer publishes the message, of which the queue keeps one.
+ *  - A channel with a message that nobody acknowledges for consumer_timeout, by default half an hour, is closed. So the holder of
+ * a lease publishes its message again every HK_RABBITMQ_RENEWAL, and acknowledges the one that it had when the next one comes.
  *  - A consumer of a queue that is deleted, or whose broker is lost, is notified only if the client has declared support for
  *    that (consumer_cancel_notify); else it waits for ever.
  *  - The broker says that a quorum queue has no consumers when its leader is missing, or does not answer within 250 ms.
@@ -280,7 +282,7 @@ static int take_body(struct hk_rabbitmq *r, const amqp_bytes_t *part)
   return 0;
 }
 
-/* The message is complete. If we hold the lease already it is its queue's second one, and is acknowledged. */
+/* The message is complete. */
 static int end_message(struct hk_rabbitmq *r, struct hk_broker_engine_event *out)
 {
   static const enum hk_engine_what what[] = { [HK_RABBITMQ_OF_LOG] = HK_ENGINE_MESSAGE,
@@ -293,8 +295,8 @@ static int end_message(struct hk_rabbitmq *r, struct hk_broker_engine_event *out
   out->partition = m->partition;
   if (m->kind == HK_RABBITMQ_WATCHED)
     return hk_rabbitmq_watched(r, m);
-  if (m->kind == HK_RABBITMQ_TOKEN && r->leased)
-    return hk_rabbitmq_status(r, "", amqp_basic_ack(r->amqp, HK_RABBITMQ_CHANNEL, m->tag, 0));
+  if (m->kind == HK_RABBITMQ_TOKEN && (status = hk_rabbitmq_lease_came(r, m->tag)) != 0)
+    return status > 0 ? 0 : status;
   if (m->kind == HK_RABBITMQ_OF_LOG && hk_rabbitmq_repeats(r, m))
     return hk_rabbitmq_status(r, "", amqp_basic_ack(r->amqp, HK_RABBITMQ_CHANNEL, m->tag, 0));
   out->what = what[m->kind];
@@ -307,7 +309,6 @@ static int end_message(struct hk_rabbitmq *r, struct hk_broker_engine_event *out
   out->sent = m->sent;
   out->data = m->body;
   out->size = m->size;
-  r->leased |= m->kind == HK_RABBITMQ_TOKEN;
   return status;
 }
 
@@ -349,8 +350,10 @@ static int rabbitmq_next(struct hk_broker_engine *e, struct hk_broker_engine_eve
     amqp_frame_t f;
     amqp_maybe_release_buffers(r->amqp);
     int status = amqp_simple_wait_frame_noblock(r->amqp, &f, &now);
+    if (status == AMQP_STATUS_TIMEOUT)
+      return (status = hk_rabbitmq_lease_renew(r)) == 0 ? hk_rabbitmq_ask_again(r) : status;
     if (status != AMQP_STATUS_OK)
-      return status == AMQP_STATUS_TIMEOUT ? hk_rabbitmq_ask_again(r) : hk_rabbitmq_status(r, "", status);
+      return hk_rabbitmq_status(r, "", status);
     if (f.frame_type == AMQP_FRAME_METHOD)
       status = method_came(r, f.channel, &f.payload.method, out);
     else if (f.frame_type == AMQP_FRAME_HEADER && r->message.delivers)

@@ -66,8 +66,10 @@ struct hk_rabbitmq {
   uint64_t sent;                         /* published messages */
   uint32_t lease;                        /* partition whose lease is waited for, if `waits` */
   bool waits;
-  bool leased; /* we hold the lease */
-  bool mail;   /* it has a mailbox */
+  bool leased;     /* we hold the lease */
+  uint64_t token;  /* delivery tag of its message, if so, */
+  int64_t renewed; /* and when that came or was published again: ns, hk_now */
+  bool mail;       /* it has a mailbox */
   bool in[HK_ENGINE_GROUPS];
   uint64_t owed[HK_RABBITMQ_AHEAD]; /* tags of messages that are not acknowledged, except the token's */
   uint32_t n_owed;

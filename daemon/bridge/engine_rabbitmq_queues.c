@@ -1,7 +1,9 @@
-/* See engine_rabbitmq_queues.h. A lease is the only message of a queue; a group is the consumers of a queue without messages; a
+/* See engine_rabbitmq_queues.h. A lease is the message of a queue; a group is the consumers of a queue without messages; a
  * mailbox is a queue that only its machine's connection may use, and that is deleted with it. It is bound to the exchange
  * NAME.machines, which passes messages for all machines on to each. A message without a receiver is returned. */
 #include "daemon/bridge/engine_rabbitmq_queues.h"
+
+#include "daemon/base/log.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,22 +12,55 @@
 #define EXPIRES 10000   /* ms: older messages are of no use */
 #define NAME_LIMIT 255u /* bytes of a name that the broker takes */
 
+static amqp_bytes_t lease_of(const struct hk_rabbitmq *r, char name[HK_RABBITMQ_NAME])
+{
+  char tag[16];
+  snprintf(name, HK_RABBITMQ_NAME, "%s.lease.%s", r->rule->name, hk_rabbitmq_tag(r->lease, tag));
+  return amqp_cstring_bytes(name);
+}
+
+static int lease_publish(struct hk_rabbitmq *r)
+{
+  char name[HK_RABBITMQ_NAME];
+  return hk_rabbitmq_send(r, HK_RABBITMQ_CHANNEL, lease_of(r, name), amqp_cstring_bytes(HK_RABBITMQ_LEASE));
+}
+
 int hk_rabbitmq_lease(struct hk_broker_engine *e, uint32_t partition)
 {
   struct hk_rabbitmq *r = hk_rabbitmq_of(e);
-  char name[HK_RABBITMQ_NAME], tag[16];
+  char name[HK_RABBITMQ_NAME];
   amqp_table_entry_t entries[] = { hk_rabbitmq_word("x-queue-type", "quorum"),
                                    hk_rabbitmq_number("x-max-length", 1),
                                    { amqp_cstring_bytes("x-single-active-consumer"),
                                      { .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 } } };
-  snprintf(name, sizeof name, "%s.lease.%s", r->rule->name, hk_rabbitmq_tag(partition, tag));
-  const amqp_bytes_t queue = amqp_cstring_bytes(name), lease = amqp_cstring_bytes(HK_RABBITMQ_LEASE);
   r->waits = true;
   r->lease = partition;
+  const amqp_bytes_t queue = lease_of(r, name), lease = amqp_cstring_bytes(HK_RABBITMQ_LEASE);
   if (hk_rabbitmq_declare(r, queue, entries, 3) == NULL ||
       amqp_basic_consume(r->amqp, HK_RABBITMQ_CHANNEL, queue, lease, 0, 0, 0, amqp_empty_table) == NULL)
     return hk_rabbitmq_reply(r, name, amqp_get_rpc_reply(r->amqp));
-  return hk_rabbitmq_send(r, HK_RABBITMQ_CHANNEL, queue, lease);
+  return lease_publish(r);
+}
+
+int hk_rabbitmq_lease_came(struct hk_rabbitmq *r, uint64_t tag)
+{
+  const uint64_t before = r->token;
+  const bool held = r->leased;
+  r->leased = true;
+  r->token = tag;
+  r->renewed = hk_now();
+  const int status = held ? hk_rabbitmq_status(r, "", amqp_basic_ack(r->amqp, HK_RABBITMQ_CHANNEL, before, 0)) : 0;
+  return status == 0 ? held : status;
+}
+
+/* Once a HK_RABBITMQ_RENEWAL, whether or not the last one has come: the queue keeps one. */
+int hk_rabbitmq_lease_renew(struct hk_rabbitmq *r)
+{
+  const int64_t now = hk_now();
+  if (!r->leased || now - r->renewed < HK_RABBITMQ_RENEWAL * 1000000000ll)
+    return 0;
+  r->renewed = now;
+  return lease_publish(r);
 }
 
 int hk_rabbitmq_count(struct hk_broker_engine *e, enum hk_engine_group group, bool in, uint32_t *out)

@@ -4,6 +4,7 @@ import contextlib
 import socket
 import struct
 import threading
+import time
 
 import rabbit
 from cluster_machines import PARTITIONS, Cluster, Feeder
@@ -169,3 +170,18 @@ class TestOutages(Cluster):
             self.once(c)
             f.client.close()
         self.scored(scorer, 1200)
+
+    def test_leases_outlast_the_time_for_acknowledgements(self):
+        """RabbitMQ closes a channel with a message that is not acknowledged for half an hour, here for 30 s: leases last for months."""
+        def limit(timeout, look):
+            self.broker.control('eval', f'application:set_env(rabbit, consumer_timeout, {timeout}), application:set_env(rabbit, channel_tick_interval, {look}).')
+        limit(30000, 1000)
+        self.addCleanup(limit, 1800000, 60000)
+        before = len(self.broker.log)
+        gateway, scorer = self.start('gateway'), self.start('scorer', f'state = shared:{self.folder}\n', url=self.broker.url)
+        until(lambda: self.of(scorer)['partitions'] == PARTITIONS, 'the partitions', rabbit.START)
+        held = time.monotonic()
+        until(lambda: time.monotonic() > held + 35, 'a lease that would be lost', 2 * rabbit.START)
+        self.assertNotIn('timed out waiting for delivery acknowledgement', self.broker.log[before:])
+        self.assertEqual([(h['partition'], h['epoch']) for h in self.of(scorer)['held']], [(i, 1) for i in range(PARTITIONS)])
+        self.connected(gateway)

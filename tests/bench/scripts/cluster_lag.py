@@ -6,7 +6,7 @@ that it can score.
 
 First the script feeds the gateway for 20 s as fast as it takes points. The scorer's rate in the second half of these is its limit. Once the
 scorer has caught up, the script feeds the gateway at a share of this limit, or at --rate, and counts twice a second the points that the
-gateway has taken and the scorer has not scored. Everything runs on one machine, so the script prints its load, too."""
+gateway has taken and the scorer has not scored; this is true as long as it has lost no lease, since then points are scored again. Everything runs on one machine, so the script prints its load, too."""
 import argparse
 import os
 import statistics
@@ -85,10 +85,11 @@ def main():
         while time.monotonic() < minute:
             taken = gateway.status()['points']['in']
             behind.append(max(0, taken - dealt_with(scorer)) / rate)
-            lag.append(max((h['lag_seconds'] for h in scorer.status()['cluster']['held']), default=0))
+            held = scorer.status()['cluster']['held']
+            lag.append(max((h['lag_seconds'] for h in held), default=0))
             time.sleep(0.5)
         all_of_it += behind
-        print(f'minute {round((time.monotonic() - begin) / 60)}: behind by {statistics.median(behind):.3f} s of points (median), {max(behind):.3f} s (worst); lag_seconds at most {max(lag)}; load {os.getloadavg()[0]:.1f}', flush=True)
+        print(f'minute {round((time.monotonic() - begin) / 60)}: behind by {statistics.median(behind):.3f} s of points (median), {max(behind):.3f} s (worst); lag_seconds at most {max(lag)}; leases lost: {sum(h["epoch"] - 1 for h in held)}; load {os.getloadavg()[0]:.1f}', flush=True)
     fed = feeder.row * o.sensors
     feeder.end = True
     harness.until(lambda: dealt_with(scorer) >= fed, 'the rest', 600)
