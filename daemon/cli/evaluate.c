@@ -397,7 +397,7 @@ static int check_together(struct evaluation *e)
   if (e->calibrate && e->tuning.n > 0)
     return hk_usage(e->trial.argv, "--calibrate: not with --tune");
   if (e->field && (any_group || e->tuning.n > 0 || e->calibrate || e->plots || e->starts > 0))
-    return hk_usage(e->trial.argv, "--field: not with --group, --tune, --calibrate, --plots or --starts");
+    return hk_usage(e->trial.argv, "--field: not with --group, --tune (repeat --detector), --calibrate, --plots or --starts");
   return 0;
 }
 
