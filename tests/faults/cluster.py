@@ -18,7 +18,7 @@ events. In the end everything is held against `hankel replay` of the same points
       faults, bit for bit, also if it was published twice;
     - the events that were seen are those of that run, with the same numbers, and none is missing;
     - a subscriber that connects in the end gets the whole shared log: each event once, none missing;
-    - a gateway shows no result twice.
+    - a gateway shows no result twice, and each one from the first one of its sensor on that it has shown.
 
 A result that a scorer had not written to its subscriber when it was killed, and that is in its last snapshot, reaches no subscriber: such results
 are counted, as `unseen`. Later points have the right scores, which they would not have without the unseen ones.
@@ -50,7 +50,20 @@ INCIDENTS = '[incidents]\ninterval = 1s\n'  # so that there is a leader
 KEYS = 'threads = 1\nloops = 1\nmax_ahead = off\nsnapshot = 2s\n'
 PATIENCE = 240  # s for a recovery
 ALONE = 30  # s within which two of three brokers must take over from the third
+CATCH_UP = 60  # s in which gateways must have got all results, after the last fault
 GROUPS = 61000  # groups of processes, by which links are cut
+
+
+class Machine(harness.Daemon):
+    """A daemon whose lines keep the time at which they came, in `stamped`."""
+
+    def __init__(self, *arguments, **named):
+        self.stamped = []
+        super().__init__(*arguments, **named)
+
+    def _line(self, line):
+        self.stamped.append(f'{time.strftime("%H:%M:%S")} {line}')
+        super()._line(line)
 
 
 class Feeder(threading.Thread):
@@ -116,14 +129,14 @@ class Rig:
         self.started += 1
         group = GROUPS + self.started
         url = self.brokers.urls(self.started) if self.brokers else self.broker.url
-        d = harness.Daemon(harness.section('all', '*', DETECTOR) + f'[cluster]\nurl = {url}\nname = rig\npartitions = 8\nrole = {role}\n{keys}', keys=daemon_keys,
+        d = Machine(harness.section('all', '*', DETECTOR) + f'[cluster]\nurl = {url}\nname = rig\npartitions = 8\nrole = {role}\n{keys}', keys=daemon_keys,
                            limits=(lambda: os.setgid(group)) if self.brokers else None)
         d.group = group
         d.name = f'{role} {self.started}'
         if role == 'gateway':
             self.watch.follow(d, d.name)
         self.daemons.append(d)
-        self.logs.append((d.name, d.lines))
+        self.logs.append((d.name, d.stamped))
         return d
 
     def scorer(self):
@@ -388,13 +401,19 @@ class Rig:
                   f'{self.brokers.healed} times since it said that it was cut off from them')
         for w in wrong[:10] + missing[:5]:
             print('WRONG' if w in wrong else 'unseen event', w)
-        for d in self.daemons:
-            if d.name in self.watch.shown:
-                self.watch.tell_lacking(d.name, expected)
-                print('   ', d.status()['cluster']['scores'])
+        lacking = self.lacking(expected)
         if wrong:
             self.tell(expected, seen)
-        return bool(wrong)
+        if wrong or lacking:
+            self.keep_logs()
+        return bool(wrong or lacking)
+
+    def lacking(self, expected):
+        """How many results the gateways have not shown after CATCH_UP s without a fault; prints them."""
+        gateways, until = [d for d in self.daemons if d.name in self.watch.shown], time.monotonic() + CATCH_UP
+        while time.monotonic() < until and any(self.watch.lacking(d.name, expected) for d in gateways):
+            time.sleep(1)
+        return sum(self.watch.tell_lacking(d.name, expected) for d in gateways)
 
     def tell(self, expected, seen):
         """Prints data for the diagnosis: points that no subscriber saw, whether the broker has them, and the logs of all daemons."""
@@ -410,10 +429,21 @@ class Rig:
             time.sleep(ALONE)
             points = reader.status()['points']
         print(f'from its beginning on the broker has {points["scored"] + points["unscored"]} of {len(expected)} points, {points["late"]} of them twice')
-        with tempfile.NamedTemporaryFile('w', prefix='hankeld-rig-', suffix='.log', delete=False) as f:
+
+    def keep_logs(self):
+        """Keeps what all daemons and brokers have written, and what they say of themselves now."""
+        folder = tempfile.mkdtemp(prefix='hankeld-rig-logs-')
+        with open(os.path.join(folder, 'daemons'), 'w', encoding='utf-8') as f:
             for name, lines in self.logs:
                 f.writelines(f'{name} {line}\n' for line in lines)
-            print(f'logs of all daemons: {f.name}')
+            for d in self.daemons:
+                print(d.name, d.status()['cluster'], file=f)
+        for i, b in enumerate(self.brokers.nodes if self.brokers else [self.broker]):
+            with open(os.path.join(folder, f'broker {i}'), 'w', encoding='utf-8') as f:
+                f.write(b.log)
+                for what in (('list_consumers',), ('list_queues', 'name', 'type', 'messages', 'leader', 'online'), ('list_connections', 'peer_port', 'client_properties', 'send_pend', 'state')):
+                    f.write(b.control(*what, check=False).stdout)
+        print(f'logs of all daemons and brokers: {folder}')
 
     def clean(self):
         for d in self.daemons:

@@ -54,16 +54,25 @@ class Watch:
         with self.lock:
             return dict(self.last)
 
-    def tell_lacking(self, gateway, expected):
-        """Prints what a gateway has not shown of the results from the first one of each sensor on that it has shown."""
-        shown, first, lacking = self.shown[gateway], {}, {}
+    def lacking(self, gateway, expected):
+        """By partition, (sensor, row) of what a gateway has not shown of the results from the first one of each sensor on that it has shown."""
+        with self.lock:
+            shown = set(self.shown[gateway])
+        first, lacking = {}, {}
         for sensor, t in shown:
             first[sensor] = min(t, first.get(sensor, t))
         for sensor, t in expected:
             if t >= first.get(sensor, START) and (sensor, t) not in shown:
                 lacking.setdefault(rabbit.partition(sensor, 8), set()).add((sensor, (t - START) // SECOND))
-        print(f'{gateway} has shown {len(shown)} results, and not {sum(map(len, lacking.values()))} that came after the first one of their sensor')
+        return lacking
+
+    def tell_lacking(self, gateway, expected):
+        """Prints what `lacking` finds, and returns how many results."""
+        lacking = self.lacking(gateway, expected)
+        total = sum(map(len, lacking.values()))
+        print(f'{gateway} has shown {len(self.shown[gateway])} results, and not {total} that came after the first one of their sensor')
         for partition, some in sorted(lacking.items()):
             rows = {row for _, row in some}
             ends = [r for r in sorted(rows) if r - 1 not in rows], [r for r in sorted(rows) if r + 1 not in rows]
             print(f'    of partition {partition} {len(some)}: rows', ', '.join(f'{a}-{b}' for a, b in list(zip(*ends))[:20]))
+        return total
