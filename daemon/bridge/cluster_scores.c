@@ -7,7 +7,8 @@
  *
  * While no machine listens, nothing is published, if the broker knows that. A new owner of a partition computes again what the
  * former one had computed since its last snapshot: of a sensor, results up to the time of the last one are left out, and so are
- * late ones. Messages that the broker has not confirmed are published again after a loss of the connection. While it takes none,
+ * late ones. A snapshot counts once the broker has confirmed the results that it includes, so none of those before it is missing.
+ * Messages that the broker has not confirmed are published again after a loss of the connection. While it takes none,
  * the inner connection is not read, and the publisher counts what it drops for it, as for any slow subscriber. */
 #include "daemon/bridge/cluster_scores_out.h"
 #include "daemon/net/loop.h"
@@ -234,7 +235,8 @@ static int scores_begin(struct hk_cluster *c)
     s->in.last[i] = INT64_MIN;
   s->until = hk_now() + EARLY; /* perhaps some listen: so nothing is missed until they are counted */
   struct epoll_event event = { .events = EPOLLIN };
-  if (s->epoll < 0 || s->in.back < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->in.back, &event) != 0)
+  if (s->epoll < 0 || s->in.back < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->in.back, &event) != 0 ||
+      epoll_ctl(s->epoll, EPOLL_CTL_ADD, c->net->shards->scores.fd, &event) != 0)
     return -errno;
   if (scores_shares(c))
     hk_scores_out_open(c, &s->out);
@@ -320,6 +322,19 @@ static void scores_note(struct hk_cluster *c)
   atomic_store(&c->self.unsent, s->out.fd >= 0 || s->out.n + s->out.n_waiting > 0);
 }
 
+/* Lets snapshots pass that include what the broker has confirmed (score_gate.h). */
+static void scores_pass(struct hk_cluster *c)
+{
+  struct hk_scores_out *o = &((struct scores *)c->state)->out;
+  struct hk_score_gate *gate = &c->net->shards->scores;
+  for (uint64_t asked, passed; (asked = hk_score_gate_asked(gate)) != 0;) {
+    hk_scores_out_mark(o, asked);
+    if ((passed = hk_scores_out_marked(o)) == 0)
+      break;
+    hk_score_gate_pass(gate, passed);
+  }
+}
+
 static int scores_turn(struct hk_cluster *c)
 {
   struct scores *s = c->state;
@@ -339,6 +354,7 @@ static int scores_turn(struct hk_cluster *c)
     status = hk_cluster_pump(c);
   if (status == 0)
     status = scores_settle(c);
+  scores_pass(c);
   c->more |= s->out.n == 0 && s->out.n_waiting > 0 && !c->look.blocked; /* the last round was confirmed just now */
   scores_note(c);
   return status == 0 ? hk_confirms_check(&s->out.confirms, c->look.blocked, c->engine->why) : status;

@@ -45,8 +45,19 @@ void hk_scores_out_finish(struct hk_scores_out *o)
   free(o->room);
 }
 
+/* All results before the mark have come. */
+static void scores_heard(struct hk_scores_out *o)
+{
+  if (o->mark.heard)
+    return;
+  o->mark.heard = true;
+  o->mark.waiting = o->n_waiting;
+  o->mark.round = o->round;
+}
+
 void hk_scores_out_close(struct hk_scores_out *o)
 {
+  scores_heard(o);
   if (o->fd >= 0)
     close(o->fd);
   o->fd = -1;
@@ -158,8 +169,9 @@ static void scores_forget_names(struct hk_scores_out *o)
 static void scores_make_round(struct hk_scores_out *o)
 {
   const uint32_t all = (o->n_waiting + HK_SCORE_MESSAGE_MAX - 1) / HK_SCORE_MESSAGE_MAX, n = all < WINDOW ? all : WINDOW;
-  uint32_t(*chosen)[HK_SCORE_MESSAGE_MAX] = malloc(n * sizeof *chosen), many[WINDOW] = { 0 }, left = 0;
+  uint32_t(*chosen)[HK_SCORE_MESSAGE_MAX] = malloc(n * sizeof *chosen), many[WINDOW] = { 0 }, left = 0, marked = 0;
   struct scores_piece *piece = malloc(sizeof *piece);
+  o->round++;
   if (chosen && piece) {
     for (uint32_t i = 0; i < o->n_waiting; i++) {
       const uint32_t at = (o->waiting[i].handle & SLOT) % n;
@@ -174,10 +186,14 @@ static void scores_make_round(struct hk_scores_out *o)
         --*more;
       else
         o->waiting[left++] = o->waiting[i];
+      marked = i < o->mark.waiting ? left : marked;
     }
   } else {
     o->lost += o->n_waiting;
   }
+  if (o->mark.waiting > 0)
+    o->mark.round = o->round;
+  o->mark.waiting = marked;
   o->n_waiting = left;
   if (left == 0)
     scores_forget_names(o);
@@ -271,13 +287,15 @@ bool hk_scores_out_hear(struct hk_cluster *c, struct hk_scores_out *o)
     int code;
     while (hk_scores_out_room(o) && (code = hk_inbox_next(&o->inbox, &f)) != HK_FRAME_PART) {
       struct hk_scores results;
-      uint64_t dropped, events;
+      uint64_t dropped, events, token;
       if (code != HK_FRAME_WHOLE)
         return false;
       if (f.type == HK_SCORES && hk_scores_read(&f, &results) == 0)
         scores_keep(c, o, &results);
       else if (f.type == HK_GAP && hk_gap_read(&f, &dropped, &events) == 0)
         o->lost += dropped;
+      else if (f.type == HK_PONG && hk_ping_read(&f, &token) == 0 && token == o->mark.number)
+        scores_heard(o);
     }
     if (!hk_scores_out_room(o))
       return true;
@@ -303,11 +321,35 @@ int hk_scores_out_publish(struct hk_cluster *c, struct hk_scores_out *o)
   return status;
 }
 
+void hk_scores_out_mark(struct hk_scores_out *o, uint64_t number)
+{
+  uint8_t bytes[HK_FRAME_HEADER + 8];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (o->mark.number != 0)
+    return;
+  o->mark = (struct hk_scores_mark){ .number = number };
+  if (o->fd < 0)
+    scores_heard(o);
+  else if (hk_ping_write(&w, HK_PING, 0, number) != 0 ||
+           send(o->fd, w.data, w.size, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)w.size)
+    hk_scores_out_close(o); /* it has ended */
+}
+
+uint64_t hk_scores_out_marked(struct hk_scores_out *o)
+{
+  const struct hk_scores_mark *m = &o->mark;
+  const uint64_t number = m->number;
+  if (number == 0 || !m->heard || m->waiting > 0 || (o->n > 0 && o->round <= m->round))
+    return 0;
+  o->mark.number = 0;
+  return number;
+}
+
 void hk_scores_out_discard(struct hk_scores_out *o)
 {
   while (o->n > hk_confirms_open(&o->confirms))
     free(o->window[(o->first + --o->n) % WINDOW].data);
-  o->n_waiting = 0;
+  o->n_waiting = o->mark.waiting = 0;
   scores_forget_names(o);
 }
 

@@ -30,6 +30,14 @@ struct hk_scores_result {
   bool sequenced;
 };
 
+/* Results that the broker is to have confirmed: those that were published to the inner connection before the mark was made. */
+struct hk_scores_mark {
+  uint64_t number;  /* 0: none */
+  bool heard;       /* the inner connection has brought them, or has ended */
+  uint32_t waiting; /* then: how many of the waiting results they are, the first ones */
+  uint64_t round;   /* number of the last round that may have some of them */
+};
+
 /* A sensor of this machine, by slot. */
 struct hk_scores_place {
   uint32_t message, number, of; /* the last message that it was put into, and its number and name there */
@@ -48,7 +56,9 @@ struct hk_scores_out {
   uint32_t kept;                                     /* how often these were forgotten, from 1 */
   struct hk_scores_message window[HK_SCORES_WINDOW]; /* the round: n from `first` on, as a ring */
   uint32_t first, n;
+  uint64_t round; /* its number */
   struct hk_confirms confirms;
+  struct hk_scores_mark mark;
   uint64_t writer;               /* number of this process */
   struct hk_scores_place *place; /* sensors of them */
   uint32_t sensors;
@@ -72,6 +82,11 @@ bool hk_scores_out_room(const struct hk_scores_out *o);
 int hk_scores_out_publish(struct hk_cluster *c, struct hk_scores_out *o);
 /* The broker has confirmed some. */
 void hk_scores_out_confirm(struct hk_scores_out *o, const struct hk_broker_engine_event *event);
+/* Makes a mark, unless there is one. */
+void hk_scores_out_mark(struct hk_scores_out *o, uint64_t number);
+/* The number of the mark, if the broker has confirmed all results before it, or they are given up; the mark is gone then. 0: not
+ * yet. */
+uint64_t hk_scores_out_marked(struct hk_scores_out *o);
 /* No machine listens any more: forgets the results that are not on their way. */
 void hk_scores_out_discard(struct hk_scores_out *o);
 

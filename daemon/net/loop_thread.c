@@ -60,7 +60,7 @@ static void take_delivery(struct hk_loop *l, struct hk_chunk_pool *pool, uint32_
     loop_tell(l, p->words);
     break;
   case HK_DELIVERY_EXPORT:
-    break; /* the delivery goes to the saver only */
+    break; /* it is here to show that the earlier ones were published */
   }
   hk_delivery_release(p, &l->counters);
 }

@@ -104,6 +104,14 @@ static inline struct hk_delivery *hk_queue_free_export(const struct hk_device_qu
 {
   return q->exports;
 }
+/* Whether no export is in use. */
+static inline bool hk_queue_exports_home(const struct hk_device_queue *q)
+{
+  uint32_t n = 0;
+  for (const struct hk_delivery *p = q->exports; p; p = p->next)
+    n++;
+  return n == HK_EXPORTS;
+}
 static inline bool hk_queue_exporting(const struct hk_device_queue *q)
 {
   return q->exporting;

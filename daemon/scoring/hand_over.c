@@ -53,6 +53,17 @@ void hk_shard_hand_over(struct hk_shard *s, struct hk_delivery *p, bool all)
   hk_delivery_release(p, &s->counters);
 }
 
+void hk_shard_send_after(struct hk_shard *s, struct hk_delivery *p)
+{
+  atomic_fetch_add_explicit(&p->holders, s->all->n_loops, memory_order_relaxed);
+  for (uint32_t i = 0; i < s->all->n_loops; i++) {
+    if (hk_ring_put(&s->lanes[i].deliveries, p))
+      hk_wake_up(s->lanes[i].loop, HK_WAKE_WORK);
+    else
+      hk_delivery_release(p, &s->counters); /* cannot happen, as above */
+  }
+}
+
 static void hand_over_take_back(struct hk_shard *s, struct hk_delivery *p)
 {
   struct hk_device *d = p->device;

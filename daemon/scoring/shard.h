@@ -25,6 +25,7 @@
 #include "daemon/scoring/device_queue.h"
 #include "daemon/scoring/progress.h"
 #include "daemon/scoring/rates.h"
+#include "daemon/scoring/score_gate.h"
 #include "daemon/scoring/shard_parts.h"
 #include "daemon/sensors/alert_memory.h"
 #include "daemon/sensors/registry.h"
@@ -43,7 +44,8 @@ struct hk_shards {
   struct hk_log *log;
   struct hk_registry *registry;
   struct hk_durable *durable;
-  struct hk_eventlog *events; /* NULL: none; events are published with their batches */
+  struct hk_eventlog *events;  /* NULL: none; events are published with their batches */
+  struct hk_score_gate scores; /* what snapshots of shared partitions wait for */
   struct hk_maintenance *maintenance;
   bool relays;            /* to a broker: the one shard scores nothing */
   struct hk_relay *relay; /* if so; else NULL */

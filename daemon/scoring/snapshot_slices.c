@@ -6,6 +6,7 @@
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/groups.h"
+#include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/snapshot_slice.h"
 #include "daemon/scoring/snapshot_thread.h"
 #include "daemon/scoring/turn.h"
@@ -354,6 +355,8 @@ void hk_saver_back(struct hk_saver *v, struct hk_delivery *p)
   p->shard = s;
   atomic_store_explicit(&p->holders, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&p->device->lent, 1, memory_order_relaxed);
+  if (v->place.shared)
+    hk_shard_send_after(s, p);
   hk_saver_send(v, &slice->order);
 }
 
@@ -368,6 +371,12 @@ void hk_saver_dropped(struct hk_saver *v, struct hk_delivery *p, const char *why
   v->progress.stuck = false;
   hk_saver_fail(v, why);
   hk_queue_give_export(&s->queue, p);
+}
+
+/* Whether all slices are back; shared: from loops, too, so they have published all results that the snapshot includes. */
+static bool all_back(const struct hk_saver *v)
+{
+  return !v->progress.exporting && (v->failed || !v->place.shared || hk_queue_exports_home(&v->place.shard->queue));
 }
 
 bool hk_saver_due(const struct hk_saver *v)
@@ -405,7 +414,7 @@ void hk_saver_turn(struct hk_saver *v)
   if (v->progress.state == SLICING && (v->failed || !s->device || slice(v))) {
     if (!s->device)
       hk_saver_fail(v, "the device was lost");
-    if (!v->progress.exporting)
+    if (all_back(v))
       end(v);
   }
   if (v->progress.state == ENDING && atomic_load_explicit(&v->over, memory_order_acquire)) {

@@ -16,7 +16,8 @@
 
 #define END 2 /* s that the thread gets to end */
 #define KEEP 2
-#define PATIENCE 60000000000 /* ns within which the journal must be written */
+#define PATIENCE 60000000000 /* ns within which the journal must be written, and the broker have confirmed */
+#define WITHOUT 600000000000 /* ns without a confirmation of scores, after which snapshots wait for them no longer */
 
 void hk_saver_send(struct hk_saver *v, struct hk_save_order *order)
 {
@@ -275,23 +276,58 @@ static void remove_old(struct hk_saver *v, int folder)
   free(numbers);
 }
 
-/* Whether the journal has all points that the sensors have seen, and the log their events. */
-static bool covered(const struct hk_saver *v)
+/* Whether a partition of the snapshot is still held; true if it is of no partitions. */
+static bool counts(const struct hk_saver *v)
 {
-  const struct hk_shard *s = v->place.shard;
-  return hk_durable_covers(v->place.durable, s->number, v->output.last) &&
-         (!s->all->events || hk_eventlog_safe(s->all->events, v->output.events));
+  bool any = !v->place.shared;
+  for (uint32_t i = 0; i < v->output.n && !any; i++)
+    any = hk_partitions_hold(v->place.shard->requests.partitions, v->output.file[i].held);
+  return any;
 }
 
-/* Waits until points and events are on the disk, which must precede the sensors: until then a crash undoes both. False:
- * abandoned. */
-static bool await_journal(struct hk_saver *v)
+/* Whether the log of scores has the results up to a number of its gate. After WITHOUT the snapshot counts all the same, since it
+ * also limits how much of the log of points, which is not kept for ever, the next scorer has to read again. */
+static bool scores_shared(struct hk_saver *v, uint64_t asked)
+{
+  struct hk_save_output *o = &v->output;
+  if (!v->place.shared || hk_score_gate_passed(&v->place.shard->all->scores, asked)) {
+    o->unshared = 0;
+    return true;
+  }
+  if (o->unshared == 0)
+    o->unshared = hk_now();
+  if (o->unshared > 0 && hk_now() - o->unshared < WITHOUT)
+    return false;
+  if (o->unshared > 0)
+    hk_log(
+        v->place.shard->all->log, HK_LOG_WARNING,
+        "[cluster] snapshots no longer wait for the broker to confirm scores: if this scorer dies now, other machines lack some");
+  o->unshared = -1;
+  return true;
+}
+
+/* What is to be on the disk, or at the broker, and is not, in words; NULL: nothing. scores: number of the gate. */
+static const char *lacks(struct hk_saver *v, uint64_t scores)
+{
+  const struct hk_shard *s = v->place.shard;
+  if (!hk_durable_covers(v->place.durable, s->number, v->output.last))
+    return "the journal is not written";
+  if (s->all->events && !hk_eventlog_safe(s->all->events, v->output.events))
+    return v->place.shared ? "the broker has not confirmed its events" : "the log of events is not written";
+  return scores_shared(v, scores) ? NULL : "the broker has not confirmed its scores";
+}
+
+/* Waits until points, events and shared scores are where they survive us, which must precede the sensors: until then a crash
+ * undoes both. False: abandoned. */
+static bool await_others(struct hk_saver *v)
 {
   const struct timespec moment = { 0, 1000000 };
   const int64_t until = hk_now() + PATIENCE;
-  while (!v->failed && !covered(v)) {
+  const uint64_t scores = v->place.shared ? hk_score_gate_ask(&v->place.shard->all->scores) : 0;
+  const char *why;
+  while (!v->failed && counts(v) && (why = lacks(v, scores)) != NULL) {
     if (hk_now() > until)
-      hk_saver_fail(v, "the journal is not written");
+      hk_saver_fail(v, why);
     (void)nanosleep(&moment, NULL);
   }
   return !v->failed;
@@ -330,7 +366,7 @@ static void finish(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
   uint64_t bytes = 0;
-  const bool whole = !v->failed && await_journal(v);
+  const bool whole = !v->failed && await_others(v);
   const int status = whole ? finish_files(v, &bytes) : 0;
   if (status != 0)
     fail(v, "finishing the file", status);

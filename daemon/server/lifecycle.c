@@ -288,6 +288,8 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
     hk_copy_on_operation(s->shards.events, hk_operate_take, s);
   if (status == 0 && hk_cluster_shares_events(&config->cluster) && (status = hk_others_new(&s->net.others, config)) != 0)
     snprintf(error, size, "sensors of other machines: %s", strerror(-status));
+  if (status == 0 && s->net.others && (status = hk_score_gate_open(&s->shards.scores)) != 0)
+    snprintf(error, size, "scores of other machines: %s", strerror(-status));
   s->durable.loops = s->net.n_loops;
   for (uint32_t i = 0; i < s->net.n_loops; i++)
     s->durable.loop_wake[i] = &s->net.loops[i].wake;
@@ -466,6 +468,7 @@ bool hk_server_close(struct hk_server *s)
   hk_registry_free(s->shards.registry);
   hk_registry_free(s->entry.registry);
   hk_others_free(s->net.others);
+  hk_score_gate_close(&s->shards.scores);
   hk_peer_feeds_close(&s->net.peer_feeds);
   hk_gates_close(&s->net.gates);
   hk_picture_board_free(s->net.board);

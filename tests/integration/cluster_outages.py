@@ -1,11 +1,13 @@
 """Brokers that fail in part, for test_cluster.py: they give leases and lack logs, or send nothing more of a log. A proxy between the daemon and a
 real broker passes frames on, and causes faults that were seen with several brokers."""
 import contextlib
+import signal
 import socket
 import struct
 import threading
 import time
 
+import harness
 import rabbit
 from cluster_machines import PARTITIONS, Cluster, Feeder
 from harness import until
@@ -15,10 +17,10 @@ CONSUME, PUBLISH, DELIVER = (60, 20), (60, 40), (60, 60)
 
 class Between:
     """lacks: closes each connection that requests a log of points. stall(): present consumers get nothing more. free: unless it is set, the broker's
-    answers to connections that publish scores or events are delayed. events: published ones, by connection."""
+    answers to connections that publish to `logs` are delayed. events: published ones, by connection."""
 
-    def __init__(self, broker, lacks=False):
-        self.broker, self.lacks, self.refused = broker, lacks, 0
+    def __init__(self, broker, lacks=False, logs=(b'.scores', b'.events')):
+        self.broker, self.lacks, self.refused, self.logs = broker, lacks, 0, logs
         self.stalled, self.consumers, self.lock = set(), set(), threading.Lock()  # (connection, tag)
         self.leaves_out = set()  # connections whose last message is left out
         self.free, self.publishers, self.events = threading.Event(), set(), {}
@@ -52,7 +54,7 @@ class Between:
                 s.shutdown(socket.SHUT_RDWR)
 
     def asked(self, number, kind, payload):
-        if kind == 1 and struct.unpack_from('>HH', payload) == PUBLISH and (b'.scores' in payload or b'.events' in payload):
+        if kind == 1 and struct.unpack_from('>HH', payload) == PUBLISH and any(log in payload for log in self.logs):
             self.publishers.add(number)
             self.events[number] = self.events.get(number, 0) + (b'.events' in payload)
         if kind != 1 or struct.unpack_from('>HH', payload) != CONSUME:
@@ -128,6 +130,27 @@ class TestOutages(Cluster):
             bad.free.set()
             until(lambda: c.drain(0.05) or len(c.results) >= f.sent, 'the scores', rabbit.START)
             self.assertEqual((waiting, self.of(scorer)['scores']['lost']), (1, 0))
+            self.once(c)
+            f.client.close()
+
+    def test_a_scorer_is_killed_with_unconfirmed_scores(self):
+        """A snapshot counts only once the broker has confirmed the scores that it includes: the next scorer computes the others again."""
+        bad, sharing = self.between(logs=(b'.scores',)), f'state = shared:{self.folder}\n'
+        gateway, scorer = self.start('gateway'), self.start('scorer', sharing, daemon_keys='snapshot = 1s\n', ends=-signal.SIGKILL, url=f'amqp://{bad.address}')
+        with gateway.client() as c:
+            f = self.first_scores(c, gateway, scorer)
+            bad.free.clear()
+            for n in (612, 1200):  # the first are on their way, all others wait for them
+                f.send(n)
+                f.wait(n)
+                self.scored(scorer, n)
+            made, end = scorer.status()['durability']['shards'][0]['snapshots'], time.monotonic() + 4
+            until(lambda: scorer.status()['durability']['shards'][0]['snapshots'] > made + 1 or time.monotonic() > end, 'a snapshot of all points')
+            scorer.process.send_signal(signal.SIGKILL)
+            scorer.process.wait(harness.WAIT)
+            bad.free.set()
+            self.start('scorer', sharing)
+            until(lambda: c.drain(0.05) or len(c.results) >= 1200, 'the scores of the next one', rabbit.START)
             self.once(c)
             f.client.close()
 
