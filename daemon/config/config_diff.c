@@ -103,6 +103,12 @@ static bool same_field_rule(const struct hk_config_field *a, const struct hk_con
          same_focus(&x->focus, &y->focus);
 }
 
+/* Whether both fields have a file, with different contents. */
+static bool is_of_another_file(const struct hk_field_rule *x, const struct hk_field_rule *y)
+{
+  return x->mark != 0 && y->mark != 0 && x->mark != y->mark;
+}
+
 static void compare_fields(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
 {
   for (uint32_t i = 0; i < read->n_fields; i++) {
@@ -110,7 +116,8 @@ static void compare_fields(const struct hk_config *running, const struct hk_conf
     if (!before)
       hk_buffer_print(told, "[field %s] is new\n", after->name);
     else if (!same_field_rule(before, after))
-      hk_buffer_print(told, "[field %s] is changed: it starts over\n", after->name);
+      hk_buffer_print(told, "[field %s] is changed%s: it starts over\n", after->name,
+                      is_of_another_file(&before->rule, &after->rule) ? " (contents of its file)" : "");
     if (before && strcmp(before->match, after->match) != 0)
       hk_buffer_print(told, "[field %s]: match = %s -> %s\n", after->name, before->match, after->match);
     if (before && strcmp(before->detector, after->detector) != 0)
