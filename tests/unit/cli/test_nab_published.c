@@ -1,7 +1,8 @@
 /* The scoring of the Numenta Anomaly Benchmark against figures that the benchmark published (numenta/NAB, results/):
  * of a detector that can be made again here, the relative entropy of C. Wang et al. (Statistical techniques for online anomaly
- * detection in data centers, 2011) with the benchmark's parameters, and of one of which a single alert is known to have counted.
- * Its recordings are those of tests/data, its windows the benchmark's. */
+ * detection in data centers, 2011) with the benchmark's parameters; of three whose points over the threshold were read off its
+ * files; and of one of which a single alert is known to have counted. Its recordings are those of tests/data, its windows the
+ * benchmark's. */
 #include "daemon/cli/nab_score.h"
 
 #include <math.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -202,6 +204,83 @@ static void relative_entropy(void **state)
   free(row);
 }
 
+/* Points with the threshold or more, behind the first 15 %, of results/DETECTOR/realKnownCause/DETECTOR_FILE.csv, and the scores
+ * of results/DETECTOR/DETECTOR_PROFILE_scores.csv. The threshold is a profile's: where it differs, there is a row for each. */
+static const struct {
+  const char *detector, *file, *points;
+  double score[EVERY_PROFILE]; /* NAN: another row has it */
+} read_off[] = {
+  { "windowedGaussian",
+    "ec2_request_latency_system_failure",
+    "2014-03-18 22:36:00,2014-03-18 22:41:00,2014-03-21 03:36:00",
+    { [HK_NAB_STANDARD] = -0.06591011872780705, [HK_NAB_FEW_FALSE] = NAN, [HK_NAB_FEW_MISSED] = -1.06591011873 } },
+  { "windowedGaussian",
+    "ec2_request_latency_system_failure",
+    "",
+    { [HK_NAB_STANDARD] = NAN, [HK_NAB_FEW_FALSE] = -3, [HK_NAB_FEW_MISSED] = NAN } },
+  { "windowedGaussian",
+    "machine_temperature_system_failure",
+    "",
+    { [HK_NAB_STANDARD] = -4, [HK_NAB_FEW_FALSE] = -4, [HK_NAB_FEW_MISSED] = -8 } },
+  { "twitterADVec",
+    "ec2_request_latency_system_failure",
+    "2014-03-14 09:06:00,2014-03-18 22:36:00,2014-03-18 22:41:00,2014-03-21 03:01:00,2014-03-21 03:11:00,2014-03-21 03:21:00,"
+    "2014-03-21 03:31:00,2014-03-21 03:36:00",
+    { [HK_NAB_STANDARD] = 2.0215068567753214,
+      [HK_NAB_FEW_FALSE] = 2.0215068567753214,
+      [HK_NAB_FEW_MISSED] = 2.0215068567753214 } },
+  { "bayesChangePt",
+    "rogue_agent_key_hold",
+    "2014-07-11 16:10:00,2014-07-15 10:05:00,2014-07-16 10:20:00,2014-07-17 08:30:00",
+    { [HK_NAB_STANDARD] = 1.3895897481660482, [HK_NAB_FEW_FALSE] = NAN, [HK_NAB_FEW_MISSED] = NAN } },
+  { "bayesChangePt",
+    "rogue_agent_key_hold",
+    "2014-07-11 16:10:00,2014-07-15 10:05:00,2014-07-16 10:20:00,2014-07-16 18:40:00,2014-07-17 08:30:00",
+    { [HK_NAB_STANDARD] = NAN, [HK_NAB_FEW_FALSE] = NAN, [HK_NAB_FEW_MISSED] = 1.279589748166048 } },
+  { "bayesChangePt",
+    "rogue_agent_key_hold",
+    "",
+    { [HK_NAB_STANDARD] = NAN, [HK_NAB_FEW_FALSE] = -2, [HK_NAB_FEW_MISSED] = NAN } },
+};
+
+/* The rows of a recording with these times. */
+static uint32_t rows_at(const struct hk_recording *r, const char *points, uint32_t *row)
+{
+  uint32_t n = 0, i = 0;
+  while (*points) {
+    struct tm utc = { 0 };
+    points = strptime(points, "%Y-%m-%d %H:%M:%S", &utc);
+    assert_non_null(points);
+    points += *points == ',';
+    while (i < r->n && r->time[i] < (int64_t)timegm(&utc) * 1000000000)
+      i++;
+    assert_true(i < r->n && r->time[i] == (int64_t)timegm(&utc) * 1000000000);
+    row[n++] = i;
+  }
+  return n;
+}
+
+static void three_detectors(void **state)
+{
+  (void)state;
+  for (size_t k = 0; k < sizeof read_off / sizeof *read_off; k++) {
+    uint32_t i = 0, row[16];
+    while (strcmp(set.recording[i].name, read_off[k].file) != 0)
+      assert_true(++i < set.n);
+    const struct hk_recording *r = &set.recording[i];
+    const struct hk_labelled one = { .name = "nab", .recording = &set.recording[i], .n = 1 };
+    struct hk_outcome o = alerts_at(r, row, rows_at(r, read_off[k].points, row));
+    struct hk_nab_result result[EVERY_PROFILE];
+    assert_int_equal(hk_nab_score(&one, &o, result), 0);
+    for (int profile = 0; profile < EVERY_PROFILE; profile++) {
+      const double got = sum_of(result[profile].as_is, r->n_labels, profile), want = read_off[k].score[profile];
+      if (!isnan(want) && !(fabs(got - want) < 1e-11)) /* printed with 12 digits at least */
+        fail_msg("%s, %s, profile %d: %.14f, published %.14f", read_off[k].detector, r->name, profile, got, want);
+    }
+    forget(&o);
+  }
+}
+
 /* results/numentaTM/numentaTM_standard_scores.csv: one point over the threshold in all of machine_temperature's windows, none
  * outside, and the score -2.14336980423. A weight of eleven digits is that of a row, or the formula is another. */
 static void a_single_alert(void **state)
@@ -228,6 +307,7 @@ static void a_single_alert(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(relative_entropy), cmocka_unit_test(a_single_alert) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(relative_entropy), cmocka_unit_test(three_detectors),
+                                      cmocka_unit_test(a_single_alert) };
   return cmocka_run_group_tests(tests, read_set, free_set);
 }
