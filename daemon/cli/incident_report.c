@@ -100,7 +100,7 @@ static void incident_report_decided(void *arg, int64_t time, enum hk_incident_de
     r->gravest = fmax(r->gravest, incident->R);
   if ((over && !r->json) || decision == HK_INCIDENT_ABSORBED)
     return;
-  const struct hk_incident_news news = { r->incidents, incident, into, &r->day, time, threshold, decision };
+  const struct hk_incident_news news = { r->incidents, incident, into, &r->day, time, threshold, decision, { "", 0 } };
   incident_report_print(r, &news);
 }
 

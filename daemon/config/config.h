@@ -155,7 +155,7 @@ struct hk_config {
   uint32_t n_fields;
   struct hk_maintenance_rule *maintenance;
   uint32_t n_maintenance;
-  struct hk_incidents_rule incidents;
+  struct hk_incidents_sections incidents;
   struct hk_notify_rule *notify;
   uint32_t n_notify;
   struct hk_mqtt_rules mqtt;

@@ -256,20 +256,41 @@ static void compare_rules(const char *kind, size_t size, struct rules running, s
   }
 }
 
-/* The budget changes at once; all other keys need a restart. */
+static void compare_incidents_of(const struct hk_incidents_rule *before, const struct hk_incidents_rule *after,
+                                 struct hk_buffer *told)
+{
+  const char *blank = after->name[0] ? " " : "", *name = after->name;
+  if (before->interval != after->interval || before->members != after->members || strcmp(before->match, after->match) != 0)
+    hk_buffer_print(told, "[incidents%s%s]: match, interval or members is changed: needs a restart; they stay as they were\n",
+                    blank, name);
+  if (before->a_day != after->a_day)
+    hk_buffer_print(told, "[incidents%s%s]: budget = %g/day -> %g/day\n", blank, name, before->a_day, after->a_day);
+}
+
+/* Budgets change at once; all else needs a restart, since a sensor's incidents belong to one section. */
 static void compare_incidents(const struct hk_config *running, struct hk_config *read, struct hk_buffer *told)
 {
-  const struct hk_incidents_rule *before = &running->incidents;
-  struct hk_incidents_rule *after = &read->incidents;
-  if (before->wanted != after->wanted)
-    hk_buffer_print(told, "[incidents] is %s: needs a restart; it stays as it was\n", after->wanted ? "new" : "gone");
-  else if (before->interval != after->interval || before->members != after->members || strcmp(before->match, after->match) != 0)
-    hk_buffer_print(told, "[incidents]: match, interval or members is changed: needs a restart; they stay as they were\n");
-  if (before->wanted && after->wanted && before->a_day != after->a_day)
-    hk_buffer_print(told, "[incidents]: budget = %g/day -> %g/day\n", before->a_day, after->a_day);
-  const double a_day = before->wanted && after->wanted ? after->a_day : before->a_day;
-  *after = *before;
-  after->a_day = a_day;
+  const struct hk_incidents_sections after = read->incidents, *before = &running->incidents;
+  uint32_t kept = 0;
+  bool moved = false;
+  read->incidents = *before;
+  for (uint32_t i = 0; i < before->n; i++) {
+    const struct hk_incidents_rule *now = hk_incidents_section(&after, before->of[i].name);
+    if (now) {
+      compare_incidents_of(&before->of[i], now, told);
+      read->incidents.of[i].a_day = now->a_day;
+      moved |= now < after.of + kept;
+      kept = (uint32_t)(now - after.of);
+    } else {
+      hk_buffer_print(told, "[incidents%s%s] is gone: needs a restart; it stays as it was\n", before->of[i].name[0] ? " " : "",
+                      before->of[i].name);
+    }
+  }
+  for (uint32_t i = 0; i < after.n; i++)
+    if (!hk_incidents_section(before, after.of[i].name))
+      hk_buffer_print(told, "[incidents%s%s] is new: needs a restart\n", after.of[i].name[0] ? " " : "", after.of[i].name);
+  if (moved)
+    hk_buffer_print(told, "[incidents NAME]: their order is changed: needs a restart; it stays as it was\n");
 }
 
 /* Sections that have a name, and [incidents], in the order in which they are told. */

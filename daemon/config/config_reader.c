@@ -52,17 +52,18 @@ static void section_end(struct hk_config_reading *r)
   r->bad = false;
 }
 
-/* text: the part between the brackets. [daemon], [incidents] and [cluster] have no name, all others have one. */
+/* text: the part between the brackets. [daemon] and [cluster] have no name, [incidents] may have one, all others have one. */
 static void no_such_section(struct hk_config_reading *r, const char *word)
 {
   size_t n = 0;
   while (hk_config_kinds[n].word)
     n++;
   const char *meant = hk_suggest(word, &hk_config_kinds[0].word, n, sizeof *hk_config_kinds);
-  hk_config_complain(r, r->line,
-                     "no such section%s%s%s there are [daemon], [listen NAME], [detector NAME], [group NAME], [field NAME], "
-                     "[maintenance NAME], [notify NAME], [mqtt NAME], [pictures NAME], [incidents] and [cluster]",
-                     meant ? "; did you mean [" : "", meant ? meant : "", meant ? "]?" : ";");
+  hk_config_complain(
+      r, r->line,
+      "no such section%s%s%s there are [daemon], [listen NAME], [detector NAME], [group NAME], [field NAME], "
+      "[maintenance NAME], [notify NAME], [mqtt NAME], [pictures NAME], [incidents], [incidents NAME] and [cluster]",
+      meant ? "; did you mean [" : "", meant ? meant : "", meant ? "]?" : ";");
 }
 
 static void section_begin(struct hk_config_reading *r, char *text)
@@ -155,7 +156,7 @@ static void find_state(struct hk_config_reading *r)
   if (c->durability != HK_DURABILITY_NONE && c->cluster.state[0])
     hk_config_complain(r, 0, "[cluster] state = shared:%s needs durability = none: the shared folder keeps the state",
                        c->cluster.state);
-  if (c->durability == HK_DURABILITY_NONE && c->incidents.wanted && !hk_cluster_shares_events(&c->cluster))
+  if (c->durability == HK_DURABILITY_NONE && c->incidents.n > 0 && !hk_cluster_shares_events(&c->cluster))
     hk_config_complain(r, 0, "[incidents] needs the event log: durability = snapshot or journal");
   for (uint32_t i = 0; i < c->n_notify && c->n_groups == 0; i++)
     if (c->notify[i].group == HK_NOTIFY_MACHINE)

@@ -262,25 +262,48 @@ static void maintenance_end(struct hk_config_reading *r)
 
 static bool incidents_begin(struct hk_config_reading *r, const char *name)
 {
-  if (name[0])
-    hk_config_complain(r, r->line, "[incidents] has no name");
-  if (r->config->incidents.wanted)
-    hk_config_complain(r, r->line, "there is an [incidents] section already");
-  r->config->incidents.wanted = true;
-  return true;
+  struct hk_incidents_sections *all = &r->config->incidents;
+  struct hk_incidents_rule *rule = &all->of[all->n];
+  const bool plain = strlen(name) < sizeof rule->name && !name[strspn(name, PLAIN)];
+  if (!plain)
+    hk_config_complain(r, r->line, "[incidents %.64s]: a name has letters, digits, - and _, at most %zu", name,
+                       sizeof rule->name - 1);
+  else if (hk_incidents_section(all, name))
+    hk_config_complain(r, r->line, "there is an [incidents%s%s] section already", name[0] ? " " : "", name);
+  else if (all->n == HK_INCIDENTS_MOST)
+    hk_config_complain(r, r->line, "too many [incidents NAME] sections; at most %u", HK_INCIDENTS_MOST);
+  else {
+    *rule = (struct hk_incidents_rule){ 0 };
+    memcpy(rule->name, name, strlen(name) + 1);
+    all->n++;
+    return true;
+  }
+  return false;
 }
 
 static void incidents_key(struct hk_config_reading *r, const char *name, const char *value)
 {
   char error[256];
-  if (hk_incidents_key(&r->config->incidents, name, value, error, sizeof error) != 0)
+  if (hk_incidents_key(&r->config->incidents.of[r->config->incidents.n - 1], name, value, error, sizeof error) != 0)
     hk_config_complain(r, r->line, "%s", error);
 }
 
 static void incidents_end(struct hk_config_reading *r)
 {
-  if (r->faults == r->faults_before && r->config->incidents.interval == 0)
-    hk_config_complain(r, r->section_line, "[incidents] needs interval = DURATION, the time between two points of a sensor");
+  const struct hk_incidents_sections *all = &r->config->incidents;
+  const struct hk_incidents_rule *last = &all->of[all->n - 1], *before = last - 1;
+  const char *blank = last->name[0] ? " " : "";
+  if (r->faults > r->faults_before)
+    return;
+  if (last->interval == 0)
+    hk_config_complain(r, r->section_line, "[incidents%s%s] needs interval = DURATION, the time between two points of a sensor",
+                       blank, last->name);
+  if (all->n > 1 && (!before->match[0] || strcmp(before->match, "*") == 0))
+    hk_config_complain(
+        r, r->section_line,
+        "[incidents%s%s] has no sensors: the first section that matches a sensor has it, and [incidents%s%s] before it "
+        "matches all",
+        blank, last->name, before->name[0] ? " " : "", before->name);
 }
 
 /* --- [notify NAME] ------------------------------------------------------------------------------------------------------- */

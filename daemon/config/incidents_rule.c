@@ -11,6 +11,14 @@
 #define DAY INT64_C(86400000000000)
 #define MOST_A_DAY 1e6
 
+const struct hk_incidents_rule *hk_incidents_section(const struct hk_incidents_sections *all, const char *name)
+{
+  for (uint32_t i = 0; i < all->n; i++)
+    if (strcmp(all->of[i].name, name) == 0)
+      return &all->of[i];
+  return NULL;
+}
+
 int hk_budget_parse(const char *text, double *a_day)
 {
   char *end;

@@ -46,7 +46,8 @@ static const struct hk_section_key keys[] = {
   { "match", TAKES(GLOB, match) },
   { "channel", TAKES(WORDS, channels), .wrong = "not some of score, change, shift, group, novelty, limit",
     .words = channel_words },
-  { "about", TAKES(FLAG, incidents), .wrong = "not alerts or incidents", .words = about_words },
+  { "about", TAKES(FLAG, about.incidents), .wrong = "not alerts or incidents", .words = about_words },
+  { "section", TAKES(GLOB, about.section) },
   { "group_by", TAKES(WORD, group), .wrong = "not one of all, prefix, sensor, machine", .words = group_words },
   { "min_severity", TAKES(NUMBER, min_severity), .wrong = severity_wrong, .max = 40 },
   { "resolved", TAKES(FLAG, resolved), .wrong = "not yes or no", .words = hk_yes_words },
@@ -172,7 +173,7 @@ static const char *notify_rule_look_at_http(struct hk_notify_rule *r)
   if (r->type == HK_NOTIFY_PAGERDUTY) {
     if (!r->secret[0])
       return "type = pagerduty needs secret_file, with the integration key of a service (Events API v2)";
-    if (!r->incidents && r->group != HK_NOTIFY_ALL)
+    if (!r->about.incidents && r->group != HK_NOTIFY_ALL)
       return "type = pagerduty has one incident there while any alert stands (group_by = all), or one for each of about = "
              "incidents";
     if (!r->url[0])
@@ -204,11 +205,13 @@ int hk_notify_rule_finish(struct hk_notify_rule *r, char *error, size_t size)
     why = "page is a URL, http://... or https://...";
   if (!why && (r->timeout < SECOND / 10 || r->give_up < SECOND || (r->repeat > 0 && r->repeat < SECOND)))
     why = "timeout is at least 100ms, give_up 1s, repeat 1s or off";
+  if (!why && r->about.section[0] && !r->about.incidents)
+    why = "section is of about = incidents: the sections [incidents NAME] that it is about";
   if (r->rate == 0)
     r->rate = hk_notify_for_people(r) ? RATE_PEOPLE : RATE_MACHINES;
   if (r->repeat < 0) /* the Alertmanager takes an alert for resolved if it is not repeated */
     r->repeat = r->type == HK_NOTIFY_ALERTMANAGER ? 60 * SECOND : 0;
   if (why)
     snprintf(error, size, "%s", why);
-  return why || !hk_notify_template_fits(&r->template, r->incidents, error, size) ? -EINVAL : 0;
+  return why || !hk_notify_template_fits(&r->template, r->about.incidents, error, size) ? -EINVAL : 0;
 }

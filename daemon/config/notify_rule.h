@@ -57,7 +57,10 @@ struct hk_notify_rule {
   int64_t give_up; /* ns after which a message that cannot be delivered is set aside */
   int64_t timeout; /* maximum duration of one attempt, ns */
   bool resolved;   /* ends are sent, too */
-  bool incidents;  /* each message is about one incident, instead of alerts */
+  struct {
+    bool incidents;                /* each message is about one incident, instead of alerts, */
+    char section[HK_SECTION_GLOB]; /* of a section whose name this glob matches; "": of any */
+  } about;
   struct hk_notify_quiet quiet;
   struct hk_notify_template template; /* replaces the type's own text */
   struct hk_notify_tls tls;

@@ -14,9 +14,9 @@ const char *const hk_notify_alert_names[] = { "key",   "status",  "over",     "a
                                               "time",  "since",   "channel",  "what",     "level",  "before", "severity",
                                               "after", "score",   "text",     "how_sure", "margin", "number", "test",
                                               "link",  "novelty", "novelty.", "limit",    "limit.", NULL };
-const char *const hk_notify_incident_names[] = { "key",      "status",   "over",  "again",  "incident", "kind",
-                                                 "position", "time",     "since", "rank",   "level",    "sensors",
-                                                 "text",     "severity", "about", "about.", "link",     NULL };
+const char *const hk_notify_incident_names[] = { "key",   "status", "over",    "again", "incident", "kind", "position",
+                                                 "time",  "since",  "rank",    "level", "sensors",  "text", "severity",
+                                                 "about", "about.", "section", "link",  NULL };
 
 static void notify_template_gather(const char *names[NAMES], bool alerts, bool incidents)
 {

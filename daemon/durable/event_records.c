@@ -122,21 +122,29 @@ void hk_logged_write(const struct hk_logged *l, uint8_t *data)
   memcpy(data + sizeof p + l->name.length + l->by.length, &e->novelty, p.note);
 }
 
+/* Returns the place after it. */
+static uint8_t *event_records_put(uint8_t *at, struct hk_string s)
+{
+  if (s.length > 0)
+    memcpy(at, s.data, s.length);
+  return at + s.length;
+}
+
 /* --- incidents ---------------------------------------------------------------------------------------------------------- */
 
-/* The text, the object of JSON, and the sensors follow. */
+/* The text, the object of JSON, the sensors, and the section's name follow. */
 struct change {
   uint64_t number, id, into;
   int64_t time, since;
   double rank, severity;
   uint32_t count, text, about, sensors; /* bytes, except count */
-  uint8_t kind, told, zero[6];
+  uint8_t kind, told, section, zero[5];
 };
 _Static_assert(sizeof(struct change) == 80, "no padding");
 
 size_t hk_logged_incident_size(const struct hk_logged_incident *i)
 {
-  return sizeof(struct change) + i->text.length + i->about.length + i->sensors.length;
+  return sizeof(struct change) + i->text.length + i->about.length + i->sensors.length + i->section.length;
 }
 
 void hk_logged_incident_write(const struct hk_logged_incident *i, uint8_t *data)
@@ -153,11 +161,16 @@ void hk_logged_incident_write(const struct hk_logged_incident *i, uint8_t *data)
                             .about = (uint32_t)i->about.length,
                             .sensors = (uint32_t)i->sensors.length,
                             .kind = i->kind,
-                            .told = i->told };
+                            .told = i->told,
+                            .section = (uint8_t)i->section.length };
   memcpy(data, &c, sizeof c);
-  memcpy(data + sizeof c, i->text.data, c.text);
-  memcpy(data + sizeof c + c.text, i->about.data, c.about);
-  memcpy(data + sizeof c + c.text + c.about, i->sensors.data, c.sensors);
+  uint8_t *at = event_records_put(event_records_put(data + sizeof c, i->text), i->about);
+  (void)event_records_put(event_records_put(at, i->sensors), i->section);
+}
+
+static bool event_records_section_valid(struct hk_string s)
+{
+  return s.length == 0 || hk_name_valid(s.data, s.length);
 }
 
 /* Names, each followed by a 0. */
@@ -189,7 +202,8 @@ void hk_logged_incident_view(const uint8_t *data, struct hk_logged_incident *out
                                       .told = c.told,
                                       .text = { text, c.text },
                                       .about = { text + c.text, c.about },
-                                      .sensors = { text + c.text + c.about, c.sensors } };
+                                      .sensors = { text + c.text + c.about, c.sensors },
+                                      .section = { text + c.text + c.about + c.sensors, c.section } };
 }
 
 bool hk_logged_incident_read(const uint8_t *data, size_t size, struct hk_logged_incident *out)
@@ -198,16 +212,18 @@ bool hk_logged_incident_read(const uint8_t *data, size_t size, struct hk_logged_
   if (size < sizeof c || size > HK_LOGGED_INCIDENT_MOST)
     return false;
   memcpy(&c, data, sizeof c);
-  if (size != sizeof c + (uint64_t)c.text + c.about + c.sensors || c.kind < HANKEL_INCIDENT_TOLD ||
-      c.kind > HANKEL_INCIDENT_UNDONE || c.told > 1 || c.id == 0 || !isfinite(c.rank) || !isfinite(c.severity))
+  if (size != sizeof c + (uint64_t)c.text + c.about + c.sensors + c.section || c.section > HK_SECTION_MOST ||
+      c.kind < HANKEL_INCIDENT_TOLD || c.kind > HANKEL_INCIDENT_UNDONE || c.told > 1 || c.id == 0 || !isfinite(c.rank) ||
+      !isfinite(c.severity))
     return false;
   hk_logged_incident_view(data, out);
   return hk_name_piece_valid(out->text.data, c.text, NULL) && hk_name_piece_valid(out->about.data, c.about, NULL) &&
-         event_records_names_valid(out->sensors);
+         event_records_names_valid(out->sensors) && event_records_section_valid(out->section);
 }
 
 /* --- what was settled --------------------------------------------------------------------------------------------------- */
 
+/* The events, and the section's name, follow, the latter with zeros up to a multiple of 8: a reader knows no other end. */
 struct settled {
   uint64_t seen, upto;
   int64_t time;
@@ -219,15 +235,17 @@ _Static_assert(sizeof(struct settled) == HK_SETTLED_LEAST && sizeof(struct hk_se
 
 size_t hk_logged_settled_size(const struct hk_logged_settled *s)
 {
-  return sizeof(struct settled) + (size_t)s->n * sizeof(struct hk_settled_event);
+  return sizeof(struct settled) + (size_t)s->n * sizeof(struct hk_settled_event) + (s->section.length + 7) / 8 * 8;
 }
 
 void hk_logged_settled_write(const struct hk_logged_settled *s, uint8_t *data)
 {
   const struct settled head = { s->seen, s->upto, s->time, s->number, s->id, s->a_day, s->sensors, s->n };
   memcpy(data, &head, sizeof head);
-  if (s->n > 0)
-    memcpy(data + sizeof head, s->events, (size_t)s->n * sizeof(struct hk_settled_event));
+  const struct hk_string events = { (const char *)s->events, (size_t)s->n * sizeof(struct hk_settled_event) };
+  uint8_t *section = event_records_put(data + sizeof head, events);
+  memset(section, 0, (s->section.length + 7) / 8 * 8);
+  (void)event_records_put(section, s->section);
 }
 
 bool hk_logged_settled_read(const uint8_t *data, size_t size, struct hk_logged_settled *out)
@@ -236,17 +254,24 @@ bool hk_logged_settled_read(const uint8_t *data, size_t size, struct hk_logged_s
   if (size < sizeof s)
     return false;
   memcpy(&s, data, sizeof s);
-  *out = (struct hk_logged_settled){ s.seen, s.upto, s.time, s.number, s.id, s.a_day, s.sensors, s.n, data + sizeof s };
-  if (size != sizeof s + (uint64_t)s.n * sizeof(struct hk_settled_event) || !isfinite(s.a_day) || s.a_day < 0 || s.upto > s.seen)
+  const uint64_t before = sizeof s + (uint64_t)s.n * sizeof(struct hk_settled_event); /* the section */
+  if (size < before || size - before > HK_SECTION_MOST + 1 || (size - before) % 8 != 0 || !isfinite(s.a_day) || s.a_day < 0 ||
+      s.upto > s.seen)
     return false;
-  uint64_t before = 0;
+  const char *name = (const char *)data + before;
+  const struct hk_string section = { name, strnlen(name, size - before) };
+  bool good = (section.length + 7) / 8 * 8 == size - before && event_records_section_valid(section);
+  for (size_t i = section.length; i < size - before; i++)
+    good &= name[i] == 0;
+  *out = (struct hk_logged_settled){ s.seen, s.upto, s.time, s.number, s.id, s.a_day, s.sensors, s.n, data + sizeof s, section };
+  uint64_t last = 0;
   for (uint32_t i = 0; i < s.n; i++) {
     const struct hk_settled_event e = hk_settled_at(out, i);
-    if (e.position <= before || e.position > s.seen)
+    if (e.position <= last || e.position > s.seen)
       return false;
-    before = e.position;
+    last = e.position;
   }
-  return true;
+  return good;
 }
 
 /* --- operations --------------------------------------------------------------------------------------------------------- */
@@ -258,14 +283,6 @@ struct operation {
   uint64_t zero[3];                 /* since no record of the log is shorter than HK_SETTLED_LEAST */
 };
 _Static_assert(sizeof(struct operation) == HK_SETTLED_LEAST, "no padding");
-
-/* Returns the place after it. */
-static uint8_t *event_records_put(uint8_t *at, struct hk_string s)
-{
-  if (s.length > 0)
-    memcpy(at, s.data, s.length);
-  return at + s.length;
-}
 
 size_t hk_logged_operation_size(const struct hk_logged_operation *o)
 {

@@ -1,7 +1,7 @@
 /* Records of the event log: their contents, and writing and reading of payloads. FORMAT.md describes the bytes.
  *
  * Four types. An event of a sensor; a change of an incident; a settled record: the incidents of the events up to a position, and
- * what is needed to repeat the decisions from the log alone; and an operation: maintenance and reloads.
+ * what is needed to repeat the decisions of a section from the log alone; and an operation: maintenance and reloads.
  *
  * Pure functions. A reader's results point into the payload. Thread: any. */
 #ifndef HK_EVENT_RECORDS_H
@@ -25,11 +25,12 @@ struct hk_logged {
   uint64_t incident;     /* of the event; 0: none, or not known yet. Not in this record: a later one has it */
 };
 
+#define HK_SECTION_MOST 63u
 /* A change of an incident. */
 struct hk_logged_incident {
   uint64_t position;
   bool unsure;     /* as of an event */
-  uint64_t number; /* number of the change among all logged changes */
+  uint64_t number; /* number of the change among all logged changes of its section */
   uint64_t id;
   uint64_t into;            /* merged: the other incident; otherwise 0 */
   int64_t time, since;      /* ns, time of data: of this decision, and of its first event */
@@ -37,6 +38,7 @@ struct hk_logged_incident {
   uint32_t count;           /* number of sensors */
   uint8_t kind;             /* enum hankel_incident_kind */
   bool told;                /* it was within the budget */
+  struct hk_string section; /* of [incidents NAME]; "": [incidents]. At most HK_SECTION_MOST bytes */
   struct hk_string text;    /* for people */
   struct hk_string about;   /* an object of JSON, for programs */
   struct hk_string sensors; /* names of the listed sensors, each ends with 0 */
@@ -45,7 +47,8 @@ struct hk_logged_incident {
 struct hk_settled_event {
   uint64_t position, incident;
 };
-/* All events with times before `time` that stand up to the position `seen` are judged, and so are all up to `upto`. */
+/* All events of a section with times before `time` that stand up to the position `seen` are judged; and so are all events, of any
+ * section, up to `upto`. */
 struct hk_logged_settled {
   uint64_t seen, upto; /* upto <= seen */
   int64_t time;        /* ns, time of data; INT64_MIN: the record has only incidents of events, too many for one record */
@@ -53,7 +56,8 @@ struct hk_logged_settled {
   double a_day;        /* the budget */
   uint32_t sensors;    /* number of scored sensors */
   uint32_t n;
-  const uint8_t *events; /* n of struct hk_settled_event, not aligned; by position */
+  const uint8_t *events;    /* n of struct hk_settled_event, not aligned; by position */
+  struct hk_string section; /* as of a change */
 };
 static inline struct hk_settled_event hk_settled_at(const struct hk_logged_settled *settled, uint32_t i)
 {

@@ -128,6 +128,10 @@ void hk_incident_json(struct hk_buffer *out, const struct hk_incident_news *news
   const struct hk_incident *i = news->incident;
   hk_buffer_print(out, "{\"incident\":\"%s\",\"id\":%" PRIu64 ",\"time\":%" PRId64 ",\"rank\":%.3f,\"severity\":%.3f",
                   hk_incident_word(news->decision, i), i->id, news->time, i->R, i->S);
+  if (news->section.length > 0) {
+    hk_buffer_print(out, ",\"section\":");
+    hk_json_string(out, news->section.data, news->section.length);
+  }
   if (news->decision == HK_INCIDENT_TOLD)
     hk_buffer_print(out, ",\"threshold\":%.3f", news->threshold);
   if (news->into) { /* its sensors are with the other already */
@@ -255,7 +259,10 @@ void hk_incident_sentence(struct hk_buffer *out, const struct hk_incident_news *
 {
   const struct hk_incident *i = news->incident;
   incident_text_put_time(out, news->time);
-  hk_buffer_print(out, "  %-8s #%" PRIu64 "  R %.2f", hk_incident_word(news->decision, i), i->id, i->R);
+  hk_buffer_print(out, "  %-8s #%" PRIu64, hk_incident_word(news->decision, i), i->id);
+  if (news->section.length > 0)
+    hk_buffer_print(out, " (%.*s)", (int)news->section.length, news->section.data);
+  hk_buffer_print(out, "  R %.2f", i->R);
   if (news->into) {
     hk_buffer_print(out, "  is part of #%" PRIu64, news->into->id);
     return;

@@ -21,6 +21,7 @@ struct hk_incident_news {
   int64_t time;
   double threshold;
   enum hk_incident_decision decision;
+  struct hk_string section; /* [incidents NAME]; "": it has no name */
 };
 
 /* A decision of a later day resets the counts. */

@@ -365,6 +365,15 @@ static int get_node(struct in *in, struct hk_incidents *all)
   return 0;
 }
 
+int64_t hk_incidents_image_interval(const char *image, size_t size)
+{
+  struct head head;
+  if (size < sizeof head)
+    return 0;
+  memcpy(&head, image, sizeof head);
+  return head.interval;
+}
+
 int hk_incidents_read(struct hk_incidents *all, const char *image, size_t size)
 {
   struct head head;

@@ -141,6 +141,21 @@ uint32_t hk_ticks_finish(struct hk_ticks *t)
   return lost;
 }
 
+void hk_ticks_drop(struct hk_ticks *t, uint64_t upto)
+{
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < t->n; i++) {
+    if (t->list[i].position > upto)
+      t->list[kept++] = t->list[i];
+    else
+      free((char *)(uintptr_t)t->list[i].name.data);
+  }
+  t->n = kept;
+  t->earliest = INT64_MAX;
+  for (uint32_t i = 0; i < kept; i++)
+    t->earliest = t->list[i].time < t->earliest ? t->list[i].time : t->earliest;
+}
+
 void hk_ticks_merged(struct hk_ticks *t, const struct hk_incident_merge *merges, uint32_t n)
 {
   hk_alert_incidents_merge(&t->alerts, merges, n);

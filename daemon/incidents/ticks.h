@@ -37,6 +37,8 @@ int hk_ticks_event(struct hk_ticks *ticks, const struct hk_tick_event *event);
 uint32_t hk_ticks_reach(struct hk_ticks *ticks, int64_t time, uint64_t seen);
 /* The same for all waiting events; then closes all incidents. For the end of a recording. */
 uint32_t hk_ticks_finish(struct hk_ticks *ticks);
+/* Drops waiting events up to a position: they were judged elsewhere. */
+void hk_ticks_drop(struct hk_ticks *ticks, uint64_t upto);
 /* Incidents were merged: updates their alerts. merges: as of hk_merges_sort. */
 void hk_ticks_merged(struct hk_ticks *ticks, const struct hk_incident_merge *merges, uint32_t n);
 

@@ -189,6 +189,15 @@ static bool add_about(cJSON *a, const struct hk_notify_rule *r, struct hk_string
   return false;
 }
 
+/* Nothing if it has no name. */
+static bool add_section(cJSON *a, struct hk_string section)
+{
+  char name[HK_SECTION_MOST + 1];
+  memcpy(name, section.data, section.length);
+  name[section.length] = 0;
+  return section.length == 0 || cJSON_AddStringToObject(a, "section", name);
+}
+
 static bool add_incident(cJSON *a, const struct hk_notify_rule *r, const struct hk_notice *n)
 {
   const struct hk_logged_incident *i = &n->change;
@@ -198,7 +207,7 @@ static bool add_incident(cJSON *a, const struct hk_notify_rule *r, const struct 
          cJSON_AddItemToObject(a, "rank", message_view_number(i->rank)) &&
          cJSON_AddItemToObject(a, "severity", message_view_number(i->severity)) &&
          cJSON_AddStringToObject(a, "level", hankel_severity_name((float)i->severity)) && add_link(a, r, NULL) &&
-         add_text(a, "text", put_incident_text, n);
+         add_section(a, i->section) && add_text(a, "text", put_incident_text, n);
 }
 
 static bool add_alert(cJSON *a, const struct hk_notify_rule *r, const struct hk_notice *n)

@@ -101,7 +101,7 @@ int hk_receivers_adopt(struct hk_receivers *all, const struct hk_config *config)
 {
   struct hk_sections *machines;
   if (all && hk_eventlog_shared(all->events))
-    hk_shared_want(hk_eventlog_shared(all->events), config->n_notify > 0 || config->incidents.wanted);
+    hk_shared_want(hk_eventlog_shared(all->events), config->n_notify > 0 || config->incidents.n > 0);
   if (!all)
     return config->n_notify > 0 ? -ENOMEM : 0;
   int status = find_machines(&machines, config);

@@ -108,8 +108,12 @@ static void receiver_adopt(struct hk_receiver *r)
     hk_glob_free(r->glob);
     r->glob = glob;
   }
+  hk_glob_free(r->sections);
+  r->sections = NULL;
+  if (r->rule.about.section[0] && hk_glob_new(&r->sections, r->rule.about.section, strlen(r->rule.about.section)) != 0)
+    hk_log(r->log, HK_LOG_WARNING, "[notify %s]: no memory for `section`: it gets the incidents of all sections", r->rule.name);
   hk_told_close(&r->alerts.of_incidents);
-  if (r->rule.incidents && r->rule.type == HK_NOTIFY_PAGERDUTY && hk_told_open(&r->alerts.of_incidents) != 0)
+  if (r->rule.about.incidents && r->rule.type == HK_NOTIFY_PAGERDUTY && hk_told_open(&r->alerts.of_incidents) != 0)
     hk_log(r->log, HK_LOG_WARNING, "[notify %s]: no memory to follow which incidents are acknowledged", r->rule.name);
   look_at_secret(r);
   r->pace.refilled = 0;
@@ -336,6 +340,7 @@ void hk_receiver_close(struct hk_receiver *r)
 {
   hk_sender_free(r->sender);
   hk_glob_free(r->glob);
+  hk_glob_free(r->sections);
   hk_sections_release(r->given.machines);
   hk_sections_release(r->machines);
   hk_told_close(&r->alerts.told);

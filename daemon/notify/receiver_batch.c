@@ -34,6 +34,8 @@ static struct hk_logged as_alert(const struct hk_logged_incident *i, char name[H
 static bool incident_matches(const struct hk_receiver *r, const struct hk_logged_incident *i)
 {
   const char *name = i->sensors.data, *end = name + i->sensors.length;
+  if (r->sections && !hk_glob_match(r->sections, i->section.data, i->section.length))
+    return false;
   for (; name < end; name += strlen(name) + 1)
     if (hk_glob_match(r->glob, name, strlen(name)))
       return true;
@@ -107,6 +109,7 @@ static void keep_incident(struct hk_receiver *r, const struct hk_logged_incident
   (void)hk_buffer_room(&r->batch.texts, 1);
   hk_buffer_put(&r->batch.texts, i->text.data, i->text.length);
   hk_buffer_put(&r->batch.texts, i->about.data, i->about.length);
+  hk_buffer_put(&r->batch.texts, i->section.data, i->section.length);
   if (r->batch.texts.failed)
     return;
   receiver_batch_keep(r, l, again);
@@ -142,7 +145,7 @@ static void note_member(struct hk_receiver *r, const struct hk_logged *l, bool t
 static void receiver_batch_take(void *arg, const struct hk_logged *l)
 {
   struct hk_receiver *r = arg;
-  if (r->rule.incidents)
+  if (r->rule.about.incidents)
     note_member(r, l, true);
   else if (receiver_batch_choose(r, l))
     receiver_batch_keep(r, l, false);
@@ -153,14 +156,14 @@ static void receiver_batch_take_held(void *arg, const struct hk_logged *l)
 {
   struct hk_receiver *r = arg;
   const bool raised = l->event.kind == HK_EVENT_RAISED || l->event.kind == HK_EVENT_CORRECTED;
-  if (!r->rule.incidents && raised && receiver_batch_choose(r, l))
+  if (!r->rule.about.incidents && raised && receiver_batch_choose(r, l))
     receiver_batch_keep(r, l, false);
 }
 
 static void take_again(void *arg, const struct hk_logged *l)
 {
   struct hk_receiver *r = arg;
-  if (!r->rule.incidents)
+  if (!r->rule.about.incidents)
     receiver_batch_keep(r, l, true);
 }
 
@@ -176,7 +179,7 @@ static void receiver_batch_remember(void *arg, const struct hk_logged *l)
   if (l->position > r->place.position)
     return;
   look_back(r, l->position);
-  if (r->rule.incidents)
+  if (r->rule.about.incidents)
     note_member(r, l, false);
   else
     (void)receiver_batch_choose(r, l);
@@ -191,6 +194,7 @@ static void settle_texts(struct hk_receiver *r)
       continue;
     c->text.data = r->batch.texts.data + c->since;
     c->about.data = c->text.data + c->text.length;
+    c->section.data = c->about.data + c->about.length;
     c->sensors = hk_string("");
     c->since = r->batch.notice[i].logged.event.instant;
   }
@@ -248,9 +252,9 @@ static uint32_t read_on(struct hk_receiver *r, struct hk_eventlog_cursor *c, uin
                         void (*incident)(void *arg, const struct hk_logged_incident *incident))
 {
   const bool notes =
-      r->rule.incidents && r->rule.type == HK_NOTIFY_PAGERDUTY; /* to which incidents they belong is settled later */
-  const struct hk_eventlog_visit visit = { .event = r->rule.incidents && !notes ? NULL : event,
-                                           .incident = r->rule.incidents ? incident : NULL,
+      r->rule.about.incidents && r->rule.type == HK_NOTIFY_PAGERDUTY; /* to which incidents they belong is settled later */
+  const struct hk_eventlog_visit visit = { .event = r->rule.about.incidents && !notes ? NULL : event,
+                                           .incident = r->rule.about.incidents ? incident : NULL,
                                            .waits = notes };
   return hk_eventlog_visit(r->events, c, last, most, &visit, r);
 }

@@ -63,8 +63,8 @@ struct hk_receiver {
 
   /* the thread's */
   struct hk_notify_rule rule;
-  struct hk_sections *machines; /* NULL: none */
-  struct hk_glob *glob;
+  struct hk_sections *machines;    /* NULL: none */
+  struct hk_glob *glob, *sections; /* of sensors; of sections of incidents, NULL: all */
   struct hk_sender *sender;
   struct hk_place place;
   uint64_t shared; /* of a cluster: the position that the shared log has */

@@ -55,15 +55,15 @@ static int page(struct hk_receiver *r, uint32_t n, const char *group, bool again
     } else if (hk_notice_over(one)) {
       over = one;
     } else {
-      new = r->rule.incidents ? 0 : new; /* for an incident, its last change */
+      new = r->rule.about.incidents ? 0 : new; /* for an incident, its last change */
       r->batch.chosen[new ++] = one;
     }
   }
   const int status = new > 0 ? receiver_tell_tell(r, new, group, again, HK_PAGE_TRIGGER) : 0;
   if (status != 0)
     return status;
-  const bool ended = r->rule.incidents ? over == last : over && r->alerts.told.n == 0 && !r->alerts.told.overflowed;
-  const bool taken = r->rule.incidents ? noted == last : noted && r->alerts.told.hushed == r->alerts.told.n;
+  const bool ended = r->rule.about.incidents ? over == last : over && r->alerts.told.n == 0 && !r->alerts.told.overflowed;
+  const bool taken = r->rule.about.incidents ? noted == last : noted && r->alerts.told.hushed == r->alerts.told.n;
   r->batch.chosen[0] = ended ? over : noted;
   return ended   ? receiver_tell_tell(r, 1, group, again, HK_PAGE_RESOLVE)
          : taken ? receiver_tell_tell(r, 1, group, again, HK_PAGE_ACKNOWLEDGE)
@@ -93,7 +93,7 @@ static void receiver_tell_group_of(const struct hk_receiver *r, const struct hk_
   if (r->rule.group == HK_NOTIFY_MACHINE && r->machines && hk_sections_group(r->machines, name.data, name.length, &machine))
     length = hk_sections_series(&machine, out);
   if (length == 0) { /* a machine's own series has its name */
-    const bool whole = r->rule.incidents || r->rule.group == HK_NOTIFY_SENSOR ||
+    const bool whole = r->rule.about.incidents || r->rule.group == HK_NOTIFY_SENSOR ||
                        (r->rule.group == HK_NOTIFY_MACHINE && memchr(name.data, HK_DERIVED_MARK, name.length));
     length = whole ? name.length : prefix_of(name);
     memcpy(out, name.data, length);
@@ -141,9 +141,9 @@ static int page_each(struct hk_receiver *r, bool again)
 int hk_receiver_tell_batch(struct hk_receiver *r, bool again)
 {
   char groups[GROUPS][HK_NAME_MAX + 1], one[HK_NAME_MAX + 1];
-  if (r->rule.incidents && r->rule.type == HK_NOTIFY_PAGERDUTY)
+  if (r->rule.about.incidents && r->rule.type == HK_NOTIFY_PAGERDUTY)
     return page_each(r, again);
-  const uint32_t n_groups = r->rule.group == HK_NOTIFY_ALL && !r->rule.incidents ? 0 : find_groups(r, groups);
+  const uint32_t n_groups = r->rule.group == HK_NOTIFY_ALL && !r->rule.about.incidents ? 0 : find_groups(r, groups);
   int status = 0;
   if (n_groups == 0 || n_groups > GROUPS) {
     for (uint32_t i = 0; i < r->batch.n; i++)

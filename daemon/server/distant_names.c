@@ -25,8 +25,8 @@ struct teller {
   bool more;            /* behind it there are others */
   uint64_t added;       /* sensors that it had added when that reading began */
   uint32_t sensors;     /* that it has */
-  struct share {        /* of a reading from slot 0 on: names that came, and of them those of sensors that belong to incidents */
-    uint32_t names, taken;
+  struct share { /* of a reading from slot 0 on: names that came, and of them those of sensors that belong to each section */
+    uint32_t names, taken[HK_INCIDENTS_MOST];
   } now, last; /* the current reading, and the last whole one */
 };
 
@@ -116,7 +116,9 @@ static bool teller_take(struct hk_distant_names *d, struct teller *t, const stru
       t->now = (struct share){ 0 };
     cJSON_ArrayForEach(name, names) if (cJSON_IsString(name) && name->valuestring[0])
     {
-      t->now.taken += d->hooks.learn(d->hooks.arg, (struct hk_string){ name->valuestring, strlen(name->valuestring) });
+      const int section = d->hooks.learn(d->hooks.arg, (struct hk_string){ name->valuestring, strlen(name->valuestring) });
+      if (section >= 0)
+        t->now.taken[section]++;
       t->now.names++;
       n++;
     }
@@ -200,16 +202,16 @@ bool hk_distant_turn(struct hk_distant_names *d, struct hk_cluster *mail)
   return names;
 }
 
-/* A machine's sensors that belong to incidents: their share of the names that it told. Before a whole reading: all. */
-static uint32_t teller_count(const struct teller *t)
+/* A machine's sensors that belong to a section: their share of the names that it told. Before a whole reading: all. */
+static uint32_t teller_count(const struct teller *t, uint32_t section)
 {
-  return t->last.names > 0 ? (uint32_t)((uint64_t)t->sensors * t->last.taken / t->last.names) : t->sensors;
+  return t->last.names > 0 ? (uint32_t)((uint64_t)t->sensors * t->last.taken[section] / t->last.names) : t->sensors;
 }
 
-uint32_t hk_distant_count(const struct hk_distant_names *d)
+uint32_t hk_distant_count(const struct hk_distant_names *d, uint32_t section)
 {
   uint32_t count = 0;
   for (uint32_t i = 0; i < d->n; i++)
-    count += d->teller[i].there ? teller_count(&d->teller[i]) : 0;
+    count += d->teller[i].there ? teller_count(&d->teller[i], section) : 0;
   return count;
 }

@@ -11,13 +11,15 @@
 
 #include "daemon/base/buffer.h"
 #include "daemon/bridge/cluster_mail.h"
+#include "daemon/config/incidents_rule.h"
 #include "daemon/sensors/registry.h"
 
 struct hk_distant_names;
 
 struct hk_distant_hooks {
-  /* Takes a sensor's name, which may be known, and is valid until it returns. Returns whether the sensor belongs to incidents. */
-  bool (*learn)(void *arg, struct hk_string name);
+  /* Takes a sensor's name, which may be known, and is valid until it returns. Returns the number of the section of incidents,
+   * below HK_INCIDENTS_MOST, that the sensor belongs to; -1: none. */
+  int (*learn)(void *arg, struct hk_string name);
   void (*ready)(void *arg); /* there may be an answer. Thread: any, until the mail is stopped, also behind hk_distant_free */
   void *arg;
 };
@@ -31,7 +33,7 @@ void hk_distant_free(struct hk_distant_names *names);                          /
 void hk_distant_again(struct hk_distant_names *names);
 /* Returns whether there were names. mail: NULL is allowed. */
 bool hk_distant_turn(struct hk_distant_names *names, struct hk_cluster *mail);
-/* The number of sensors that the other machines score and that belong to incidents, as far as they have told. */
-uint32_t hk_distant_count(const struct hk_distant_names *names);
+/* The number of sensors that the other machines score and that belong to a section of incidents, as far as they have told. */
+uint32_t hk_distant_count(const struct hk_distant_names *names, uint32_t section);
 
 #endif

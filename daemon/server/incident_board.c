@@ -41,9 +41,11 @@ void hk_board_free(struct hk_incident_board *b)
 }
 
 /* The mark of an incident, as a member. */
-static void write_said(struct hk_buffer *out, const struct hk_feedback *feedback, uint64_t incident)
+static void write_said(struct hk_buffer *out, const struct hk_incident_fleet *fleets, uint32_t n, uint64_t incident)
 {
-  const struct hk_feedback_said *said = hk_feedback_of(feedback, incident);
+  const struct hk_feedback_said *said = NULL;
+  for (uint32_t i = 0; !said && i < n; i++)
+    said = hk_feedback_of(fleets[i].feedback, incident);
   if (!said)
     return;
   hk_buffer_print(out, ",\"feedback\":{\"kind\":\"%s\",\"text\":", hk_feedback_word(said->kind));
@@ -82,6 +84,8 @@ void hk_board_over(struct hk_incident_board *b, const struct hk_incident_news *n
 /* The open incidents of highest rank. */
 struct gravest {
   const struct hk_incident *of[HK_BOARD_STANDING];
+  const struct hk_incident_fleet *fleet[HK_BOARD_STANDING]; /* of each, */
+  const struct hk_incident_fleet *now;                      /* and of those that are being picked */
   uint32_t n;
 };
 
@@ -90,37 +94,45 @@ static void pick(void *arg, const struct hk_incident *i)
   struct gravest *g = arg;
   uint32_t at = g->n < HK_BOARD_STANDING ? g->n++ : HK_BOARD_STANDING;
   while (at > 0 && g->of[at - 1]->R < i->R) {
-    if (at < HK_BOARD_STANDING)
+    if (at < HK_BOARD_STANDING) {
       g->of[at] = g->of[at - 1];
+      g->fleet[at] = g->fleet[at - 1];
+    }
     at--;
   }
-  if (at < HK_BOARD_STANDING)
+  if (at < HK_BOARD_STANDING) {
     g->of[at] = i;
+    g->fleet[at] = g->now;
+  }
 }
 
-void hk_board_stand(struct hk_incident_board *b, const struct hk_incidents *all, const struct hk_incident_day *day,
-                    const struct hk_feedback *feedback)
+void hk_board_stand(struct hk_incident_board *b, const struct hk_incident_fleet *fleets, uint32_t n)
 {
   struct gravest g = { .n = 0 };
   struct hk_buffer text = { 0 };
-  hk_incidents_each(all, pick, &g);
+  uint32_t open = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    g.now = &fleets[i];
+    hk_incidents_each(fleets[i].all, pick, &g);
+    open += hk_incidents_count(fleets[i].all).open;
+  }
   for (uint32_t k = 0; k < g.n; k++) {
     const enum hk_incident_decision decision = g.of[k]->told ? HK_INCIDENT_UPDATE : HK_INCIDENT_CLOSED;
-    const struct hk_incident_news news = { all, g.of[k], NULL, day, g.of[k]->last, 0, decision };
+    const struct hk_incident_fleet *f = g.fleet[k];
+    const struct hk_incident_news news = { f->all, g.of[k], NULL, f->day, g.of[k]->last, 0, decision, f->section };
     if (k > 0)
       hk_buffer_put(&text, ",", 1);
     write_one(&text, &news, true);
-    write_said(&text, feedback, g.of[k]->id);
+    write_said(&text, fleets, n, g.of[k]->id);
     hk_buffer_put(&text, "}", 1);
   }
-  const uint32_t open = hk_incidents_count(all).open;
   pthread_mutex_lock(&b->lock);
   const struct hk_buffer before = b->standing;
   b->standing = text;
   b->n = open;
   for (uint64_t k = 0; k < b->overs && k < HK_BOARD_OVER; k++) {
     b->over[k].said.size = 0;
-    write_said(&b->over[k].said, feedback, b->over[k].incident);
+    write_said(&b->over[k].said, fleets, n, b->over[k].incident);
   }
   pthread_mutex_unlock(&b->lock);
   struct hk_buffer old = before;

@@ -11,15 +11,22 @@
 #define HK_BOARD_STANDING 200u /* maximum number of open incidents; */
 #define HK_BOARD_OVER 50u      /* and of closed incidents since the start */
 
+/* A section [incidents NAME]: its incidents, and what is known of them. */
+struct hk_incident_fleet {
+  struct hk_string section; /* "": [incidents] */
+  const struct hk_incidents *all;
+  const struct hk_incident_day *day; /* the current one */
+  const struct hk_feedback *feedback;
+};
+
 struct hk_incident_board;
 
 struct hk_incident_board *hk_board_new(void); /* NULL: no memory */
 void hk_board_free(struct hk_incident_board *board);
 /* Adds a closed incident. */
 void hk_board_over(struct hk_incident_board *board, const struct hk_incident_news *news);
-/* Rewrites the open incidents, and all marks. day: the current one. */
-void hk_board_stand(struct hk_incident_board *board, const struct hk_incidents *all, const struct hk_incident_day *day,
-                    const struct hk_feedback *feedback);
+/* Rewrites the open incidents of all sections, and all marks. */
+void hk_board_stand(struct hk_incident_board *board, const struct hk_incident_fleet *fleets, uint32_t n);
 /* Appends the board as a JSON object and a newline. Thread: any. */
 void hk_board_read(struct hk_incident_board *board, struct hk_buffer *out);
 

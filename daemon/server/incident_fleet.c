@@ -2,24 +2,14 @@
 
 #include "daemon/sensors/companions.h"
 
-static bool takes(const struct hk_glob *match, struct hk_string name)
+void hk_fleet_know(struct hk_incidents *all, const struct hk_registry *registry, struct hk_string name)
 {
-  return !match || hk_glob_match(match, name.data, name.length);
-}
-
-bool hk_fleet_know(struct hk_incidents *all, const struct hk_registry *registry, const struct hk_glob *match,
-                   struct hk_string name)
-{
-  if (!takes(match, name))
-    return false;
   char room[HK_NAME_MAX];
   const struct hk_string machine = { room, hk_registry_machine_of(registry, name, room) };
   (void)hk_incidents_learn(all, name, &machine, machine.length > 0);
-  return true;
 }
 
-bool hk_fleet_event(struct hk_registry *registry, const struct hk_glob *match, const struct hk_logged *l,
-                    struct hk_fleet_event *out)
+bool hk_fleet_event(struct hk_registry *registry, const struct hk_logged *l, struct hk_fleet_event *out)
 {
   const struct hk_event *e = &l->event;
   const bool ends = e->kind == HK_EVENT_CLEARED;
@@ -27,8 +17,6 @@ bool hk_fleet_event(struct hk_registry *registry, const struct hk_glob *match, c
       e->marks & (HANKEL_MAINTENANCE | HANKEL_PROVISIONAL)) /* work on a machine teaches nothing about it */
     return false;
   const struct hk_string name = hk_registry_shared_name_of(registry, l->name, out->name);
-  if (!takes(match, name))
-    return false;
   out->event = (struct hk_tick_event){ .position = l->position,
                                        .alert = (uint64_t)l->handle << 32 | e->number,
                                        .time = e->time,

@@ -26,13 +26,13 @@ struct hk_incident_watch {
   struct hk_durable *durable;
   struct hk_eventlog *events;
   struct hk_registry *registry;
-  struct hk_incidents_rule rule;
+  struct hk_incidents_sections rules; /* with the budgets that the maker has */
   struct hk_log *log;
   struct hk_watch_source source;
   pthread_t thread;
-  pthread_mutex_t lock; /* protects what other threads read: budget, quit, status */
+  pthread_mutex_t lock; /* protects what other threads read: budgets, quit, status */
   pthread_cond_t woken;
-  double a_day;
+  double a_day[HK_INCIDENTS_MOST];
   bool quit;
   struct hk_watch_status status;
   struct hk_incident_word *posted; /* list, latest first */
@@ -214,7 +214,7 @@ static void look_who_leads(struct hk_incident_watch *w)
   if (leads && !w->leads)
     hk_maker_lead(w->maker);
   if (w->leads && !leads) {
-    if (hk_maker_new(&maker, &w->rule, &parts) != 0)
+    if (hk_maker_new(&maker, &w->rules, &parts) != 0)
       return; /* in the next turn */
     hk_maker_free(w->maker);
     w->maker = maker;
@@ -231,7 +231,8 @@ static void learn_distant(struct hk_incident_watch *w)
   struct hk_cluster *mail = w->mail;
   pthread_mutex_unlock(&w->lock);
   w->stale |= hk_distant_turn(w->distant, mail);
-  hk_maker_count_distant(w->maker, hk_distant_count(w->distant), w->source.scores);
+  for (uint32_t i = 0; i < w->rules.n; i++)
+    hk_maker_count_distant(w->maker, i, hk_distant_count(w->distant, i), w->source.scores);
 }
 
 static void watch_turn(struct hk_incident_watch *w)
@@ -263,31 +264,70 @@ static void watch_turn(struct hk_incident_watch *w)
 
 /* --- thread ------------------------------------------------------------------------------------------------------------- */
 
+static struct hk_watch_counts watch_count(const struct hk_incident_section *s)
+{
+  const struct hk_incidents_counts c = hk_incidents_count(s->incidents);
+  return (struct hk_watch_counts){ .events = c.events,
+                                   .told = c.told,
+                                   .updates = c.updates,
+                                   .merged = c.merged,
+                                   .withheld = c.withheld,
+                                   .unlisted = c.unlisted + c.not_finite,
+                                   .open = c.open,
+                                   .members = c.members,
+                                   .told_today = s->day.told,
+                                   .withheld_today = s->day.withheld,
+                                   .gravest_today = s->day.gravest,
+                                   .budget = s->rule.a_day };
+}
+
+/* today: the section's day is the latest. */
+static void watch_sum(struct hk_watch_counts *sum, const struct hk_watch_counts *c, bool today)
+{
+  sum->events += c->events;
+  sum->told += c->told;
+  sum->updates += c->updates;
+  sum->merged += c->merged;
+  sum->withheld += c->withheld;
+  sum->unlisted += c->unlisted;
+  sum->open += c->open;
+  sum->members += c->members;
+  sum->told_today += today ? c->told_today : 0;
+  sum->withheld_today += today ? c->withheld_today : 0;
+  sum->gravest_today = today && c->gravest_today > sum->gravest_today ? c->gravest_today : sum->gravest_today;
+  sum->budget += c->budget;
+}
+
 static void watch_publish(struct hk_incident_watch *w)
 {
-  const struct hk_maker_look look = hk_maker_look(w->maker);
-  const struct hk_incidents_counts *c = &look.counts;
-  w->status = (struct hk_watch_status){ .events = c->events,
-                                        .told = c->told,
-                                        .updates = c->updates,
-                                        .merged = c->merged,
-                                        .withheld = c->withheld,
-                                        .unlisted = c->unlisted + c->not_finite,
-                                        .open = c->open,
-                                        .members = c->members,
-                                        .told_today = look.day.told,
-                                        .withheld_today = look.day.withheld,
-                                        .gravest_today = look.day.gravest,
-                                        .budget = w->a_day,
-                                        .position = look.position };
+  struct hk_watch_status *status = &w->status;
+  const struct hk_incident_section *s;
+  int64_t day = 0;
+  *status = (struct hk_watch_status){ .position = hk_maker_look(w->maker).position };
+  for (; (s = hk_maker_section(w->maker, status->n)) != NULL; status->n++) {
+    struct hk_watch_section *its = &status->section[status->n];
+    memcpy(its->name, s->rule.name, sizeof its->name);
+    its->counts = watch_count(s);
+    its->gone = s->gone;
+    day = s->day.day > day ? s->day.day : day;
+  }
+  for (uint32_t i = 0; i < status->n; i++)
+    watch_sum(&status->all, &status->section[i].counts, hk_maker_section(w->maker, i)->day.day == day);
   w->feedback.size = 0;
   hk_maker_show_feedback(w->maker, &w->feedback);
+}
+
+/* Takes over changed budgets. */
+static void watch_adopt(struct hk_incident_watch *w)
+{
+  for (uint32_t i = 0; i < w->rules.n; i++)
+    if (w->a_day[i] != w->rules.of[i].a_day)
+      hk_maker_budget(w->maker, i, w->rules.of[i].a_day = w->a_day[i]);
 }
 
 static void *watch_run(void *arg)
 {
   struct hk_incident_watch *w = arg;
-  double a_day = w->a_day;
   bool quit = false;
   hk_thread_name("incidents", 0);
   while (!quit) {
@@ -302,8 +342,7 @@ static void *watch_run(void *arg)
     if (!w->quit)
       (void)pthread_cond_timedwait(&w->woken, &w->lock, &until);
     quit = w->quit;
-    if (a_day != w->a_day)
-      hk_maker_budget(w->maker, a_day = w->a_day);
+    watch_adopt(w);
     pthread_mutex_unlock(&w->lock);
   }
   watch_turn(w);
@@ -327,19 +366,19 @@ static void watch_discard(struct hk_incident_watch *w)
 static int watch_make(struct hk_incident_watch *w)
 {
   const struct hk_maker_parts parts = { w->events, w->registry, w->log, w->board };
-  int status = hk_maker_new(&w->maker, &w->rule, &parts);
+  int status = hk_maker_new(&w->maker, &w->rules, &parts);
   const int restored = status != 0 ? status : hk_eventlog_shared(w->events) ? 0 : watch_restore(w);
   if (status != 0 || restored == 0)
     return status;
   if (restored != -ENOENT)
     hk_log(w->log, HK_LOG_WARNING, "incidents: their state cannot be restored: %s; they start over from the alerts in the log",
-           restored == -EBADMSG ? "it is damaged, or of another interval" : strerror(-restored));
+           restored == -EBADMSG ? "it is damaged" : strerror(-restored));
   hk_maker_free(w->maker); /* a partly read state is dropped */
   w->maker = NULL;
-  return hk_maker_new(&w->maker, &w->rule, &parts);
+  return hk_maker_new(&w->maker, &w->rules, &parts);
 }
 
-static bool watch_learn(void *arg, struct hk_string name)
+static int watch_learn(void *arg, struct hk_string name)
 {
   struct hk_incident_watch *w = arg;
   return hk_maker_learn_distant(w->maker, name);
@@ -351,8 +390,9 @@ static void watch_wake(void *arg)
   pthread_cond_signal(&w->woken);
 }
 
-int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rule *rule, const struct hk_watch_source *source,
-                   struct hk_durable *durable, struct hk_eventlog *events, struct hk_registry *registry, struct hk_log *log)
+int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_sections *rules,
+                   const struct hk_watch_source *source, struct hk_durable *durable, struct hk_eventlog *events,
+                   struct hk_registry *registry, struct hk_log *log)
 {
   struct hk_incident_watch *w = calloc(1, sizeof *w);
   if (!w)
@@ -360,10 +400,11 @@ int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rul
   w->durable = durable;
   w->events = events;
   w->registry = registry;
-  w->rule = *rule;
+  w->rules = *rules;
+  for (uint32_t i = 0; i < rules->n; i++)
+    w->a_day[i] = rules->of[i].a_day;
   w->source = *source;
   w->log = log;
-  w->a_day = rule->a_day;
   w->saved = hk_now();
   w->stale = true;
   w->board = hk_board_new();
@@ -391,24 +432,26 @@ void hk_watch_ask(struct hk_incident_watch *w, struct hk_cluster *mail)
   pthread_mutex_unlock(&w->lock);
 }
 
-void hk_watch_budget(struct hk_incident_watch *w, double a_day)
+void hk_watch_budget(struct hk_incident_watch *w, const struct hk_incidents_sections *rules)
 {
   if (!w)
     return;
   pthread_mutex_lock(&w->lock);
-  w->a_day = a_day;
+  for (uint32_t i = 0; i < w->rules.n; i++) {
+    const struct hk_incidents_rule *now = hk_incidents_section(rules, w->rules.of[i].name);
+    w->a_day[i] = now ? now->a_day : w->a_day[i];
+  }
   pthread_mutex_unlock(&w->lock);
 }
 
-struct hk_watch_status hk_watch_status(struct hk_incident_watch *w)
+void hk_watch_status(struct hk_incident_watch *w, struct hk_watch_status *out)
 {
-  struct hk_watch_status status = { 0 };
+  *out = (struct hk_watch_status){ 0 };
   if (!w)
-    return status;
+    return;
   pthread_mutex_lock(&w->lock);
-  status = w->status;
+  *out = w->status;
   pthread_mutex_unlock(&w->lock);
-  return status;
 }
 
 bool hk_watch_incidents(struct hk_incident_watch *w, struct hk_buffer *out)

@@ -19,10 +19,19 @@
 
 struct hk_incident_watch;
 
-struct hk_watch_status {
+struct hk_watch_counts {
   uint64_t events, told, updates, merged, withheld, unlisted;
   uint32_t open, members, told_today, withheld_today;
   double budget, gravest_today;
+};
+struct hk_watch_status {
+  struct hk_watch_counts all; /* of all sections: sums, and the gravest of the latest day */
+  struct hk_watch_section {
+    struct hk_watch_counts counts;
+    char name[HK_INCIDENTS_NAME];
+    bool gone; /* the configuration no longer has it: its incidents end */
+  } section[2 * HK_INCIDENTS_MOST];
+  uint32_t n;
   uint64_t position; /* of the last read event */
 };
 
@@ -40,8 +49,9 @@ struct hk_watch_source {
 /* Restores the state, and starts the thread. events: the event log, durable's or a copy of a
  * cluster's; it, durable, the registry and the log outlive the watch.
  * Returns 0, -ENOMEM, or pthread_create's error. A state that cannot be read is logged, and replaced by an empty one. */
-int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rule *rule, const struct hk_watch_source *source,
-                   struct hk_durable *durable, struct hk_eventlog *events, struct hk_registry *registry, struct hk_log *log);
+int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_sections *rules,
+                   const struct hk_watch_source *source, struct hk_durable *durable, struct hk_eventlog *events,
+                   struct hk_registry *registry, struct hk_log *log);
 /* Has the watch ask other machines of the cluster for their sensors, so that incidents count those of all. mail: is stopped
  * before the watch, and outlives it; NULL is allowed, as is watch. */
 void hk_watch_ask(struct hk_incident_watch *watch, struct hk_cluster *mail);
@@ -50,10 +60,10 @@ void hk_watch_ask(struct hk_incident_watch *watch, struct hk_cluster *mail);
 void hk_watch_say(struct hk_incident_watch *watch, struct hk_incident_word *word);
 /* Appends the marks in force, JSON objects separated by commas. watch: may be NULL. Thread: any. */
 void hk_watch_feedback(struct hk_incident_watch *watch, struct hk_buffer *out);
-/* Changes the budget. watch: may be NULL. */
-void hk_watch_budget(struct hk_incident_watch *watch, double a_day);
+/* Changes the budgets of the sections that the watch was started with. watch: may be NULL. */
+void hk_watch_budget(struct hk_incident_watch *watch, const struct hk_incidents_sections *rules);
 /* The watch's status; watch NULL: all zero. */
-struct hk_watch_status hk_watch_status(struct hk_incident_watch *watch);
+void hk_watch_status(struct hk_incident_watch *watch, struct hk_watch_status *out);
 /* Appends open and recently closed incidents, as a JSON object. False: watch is NULL. Thread: any. */
 bool hk_watch_incidents(struct hk_incident_watch *watch, struct hk_buffer *out);
 /* Writes the state and stops. True: the watch is freed; false: it hangs, and all that it uses must stay. NULL is allowed. */

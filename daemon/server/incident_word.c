@@ -38,7 +38,15 @@ struct meant {
   uint32_t count;
   int64_t since;
   struct hk_buffer sensors;
+  uint32_t section_length;
+  char section[HK_SECTION_MOST]; /* of the incident */
 };
+
+static void word_set_section(struct meant *w, struct hk_string section)
+{
+  w->section_length = (uint32_t)section.length;
+  memcpy(w->section, section.data, section.length);
+}
 
 static void incident_word_look_for(void *arg, const struct hk_logged_incident *i)
 {
@@ -54,6 +62,7 @@ static void incident_word_look_for(void *arg, const struct hk_logged_incident *i
   w->rank = i->rank;
   w->count = i->count;
   w->since = i->since;
+  word_set_section(w, i->section);
   w->sensors.size = 0;
   hk_buffer_put(&w->sensors, i->sensors.data, i->sensors.length);
 }
@@ -73,15 +82,16 @@ static void look_in_log(struct hk_eventlog *log, struct meant *w)
   }
 }
 
-static void look_among_open(const struct hk_incidents *all, struct meant *w)
+static void look_among_open(const struct hk_incident_fleet *fleet, struct meant *w)
 {
-  const struct hk_incident *i = hk_incidents_open(all, w->sensor, w->id);
+  const struct hk_incident *i = hk_incidents_open(fleet->all, w->sensor, w->id);
   if (!i)
     return;
   w->found = i->id;
   w->rank = i->R;
   w->count = i->n;
   w->since = i->open;
+  word_set_section(w, fleet->section);
   hk_incident_sensors(&w->sensors, i);
 }
 
@@ -96,10 +106,15 @@ static int put_in_log(struct hk_eventlog *log, int64_t now, const struct meant *
   hk_buffer_print(&text, "%s: #%" PRIu64 "  R %.2f, %" PRIu32 " sensor%s, by %s", said, w->found, w->rank, w->count,
                   w->count == 1 ? "" : "s", by);
   const size_t about = text.size;
+  const struct hk_string section = { w->section, w->section_length };
   hk_buffer_print(
       &text, "{\"incident\":\"%s\",\"id\":%" PRIu64 ",\"time\":%" PRId64 ",\"rank\":%.3f,\"count\":%" PRIu32 ",\"by\":", said,
       w->found, time, w->rank, w->count);
   hk_json_string(&text, by, strlen(by));
+  if (section.length > 0) {
+    hk_buffer_print(&text, ",\"section\":");
+    hk_json_string(&text, section.data, section.length);
+  }
   hk_buffer_put(&text, "}", 1);
   const struct hk_logged_incident i = { .id = w->found,
                                         .time = time,
@@ -107,6 +122,7 @@ static int put_in_log(struct hk_eventlog *log, int64_t now, const struct meant *
                                         .rank = w->rank,
                                         .count = w->count,
                                         .kind = (uint8_t)(kind - HK_FEEDBACK_EXPECTED + HANKEL_INCIDENT_EXPECTED),
+                                        .section = section,
                                         .text = { text.data, about },
                                         .about = { text.data + about, text.size - about },
                                         .sensors = { w->sensors.data, w->sensors.size } };
@@ -115,18 +131,27 @@ static int put_in_log(struct hk_eventlog *log, int64_t now, const struct meant *
   return *position > 0 ? 0 : -ENOMEM;
 }
 
-int hk_word_log(struct hk_eventlog *events, const struct hk_incidents *incidents, const struct hk_feedback *feedback,
+int hk_word_log(struct hk_eventlog *events, const struct hk_incident_fleet *fleets, uint32_t n,
                 const struct hk_incident_word *word, uint64_t *position)
 {
   struct meant w = { .sensor = hk_string(word->incident > 0 ? "" : word->sensor), .id = word->incident };
-  look_among_open(incidents, &w);
+  int64_t now = INT64_MIN; /* of the data */
+  bool marked = false;
+  for (uint32_t i = 0; i < n; i++) {
+    const int64_t time = hk_incidents_time(fleets[i].all);
+    now = time > now ? time : now;
+    if (w.found == 0)
+      look_among_open(&fleets[i], &w);
+  }
   if (w.found == 0)
     look_in_log(events, &w);
+  for (uint32_t i = 0; i < n; i++)
+    marked |= hk_feedback_of(fleets[i].feedback, w.found) != NULL;
   int status = w.found == 0 || w.sensors.size == 0 ? -ENOENT : 0;
-  if (status == 0 && word->kind == HK_FEEDBACK_UNDONE && !hk_feedback_of(feedback, w.found))
+  if (status == 0 && word->kind == HK_FEEDBACK_UNDONE && !marked)
     status = -EALREADY;
   if (status == 0)
-    status = put_in_log(events, hk_incidents_time(incidents), &w, word, position);
+    status = put_in_log(events, now, &w, word, position);
   hk_buffer_free(&w.sensors);
   return status;
 }

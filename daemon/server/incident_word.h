@@ -7,7 +7,7 @@
 #define HK_INCIDENT_WORD_H
 
 #include "daemon/durable/event_log.h"
-#include "daemon/incidents/feedback.h"
+#include "daemon/server/incident_board.h"
 
 #include <stdatomic.h>
 
@@ -27,9 +27,9 @@ struct hk_incident_word {
 struct hk_incident_word *hk_word_new(uint32_t kind, uint64_t incident, struct hk_string sensor, const char *by);
 void hk_word_release(struct hk_incident_word *word); /* NULL is allowed */
 
-/* Finds the incident, open or in the log, and logs the mark. Returns 0 and *position; -ENOENT: no such incident, or the log no
- * longer has it; -EALREADY: it has no mark to undo; -ENOMEM. Thread: the watch's. */
-int hk_word_log(struct hk_eventlog *events, const struct hk_incidents *incidents, const struct hk_feedback *feedback,
+/* Finds the incident, open in one of the fleets or in the log, and logs the mark. Returns 0 and *position; -ENOENT: no such
+ * incident, or the log no longer has it; -EALREADY: it has no mark to undo; -ENOMEM. Thread: the watch's. */
+int hk_word_log(struct hk_eventlog *events, const struct hk_incident_fleet *fleets, uint32_t n,
                 const struct hk_incident_word *word, uint64_t *position);
 
 #endif

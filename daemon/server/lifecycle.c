@@ -354,7 +354,7 @@ static int lifecycle_start(struct hk_server *s, char *error, size_t size)
     status = hk_shard_start(hk_server_shard(s, i), beat);
   if (status == 0)
     status = hk_server_restore(s, error, size);
-  if (status == 0 && s->config->incidents.wanted)
+  if (status == 0 && s->config->incidents.n > 0)
     status = hk_watch_start(&s->incidents, &s->config->incidents,
                             &(struct hk_watch_source){ reached, is_idle, lifecycle_answered, s, s->shards.n,
                                                        s->config->cluster.role != HK_CLUSTER_GATEWAY },

@@ -5,6 +5,7 @@
 #include "daemon/durable/disk_health.h"
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/stall.h"
+#include "daemon/server/incident_status.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -185,6 +186,7 @@ void hk_metrics_text(struct hk_server *s, bool open, struct hk_buffer *out)
   metrics_gauge(t, "hankel_connections_http_open", "Connections over HTTP that are open.", hk_web_connections(s->web));
   counters(t, &sum);
   metrics_alerts(t, s);
+  hk_incident_metrics(s->incidents, open ? "" : "_total", out);
   bridges(t, s);
   cluster(t, s);
   conditions(t, s);

@@ -321,7 +321,7 @@ static void reload_adopt(struct hk_server *s)
   adopt_credentials(s);
   atomic_store_explicit(&s->log.level, r->next->log_level, memory_order_relaxed);
   hk_durable_adopt(&s->durable, r->next);
-  hk_watch_budget(s->incidents, r->next->incidents.a_day);
+  hk_watch_budget(s->incidents, &r->next->incidents);
   if (hk_maintenance_adopt(s->shards.maintenance, r->next) != 0)
     hk_buffer_print(&r->told, "no memory for maintenance windows: those of before stay\n");
   if (hk_receivers_adopt(s->receivers, r->next) != 0)

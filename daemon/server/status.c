@@ -10,6 +10,7 @@
 #include "daemon/scoring/stall.h"
 #include "daemon/sensors/maintenance.h"
 #include "daemon/server/cluster_view.h"
+#include "daemon/server/incident_status.h"
 #include "daemon/server/model_status.h"
 
 #include "cpu/sst/score.h"
@@ -413,30 +414,6 @@ static void status_alerts(struct hk_buffer *out, struct hk_server *s)
   free(order);
 }
 
-/* All 0 without [incidents] in the configuration. */
-static void incidents(struct hk_buffer *out, struct hk_server *s)
-{
-  const struct hk_watch_status w = hk_watch_status(s->incidents);
-  begin(out, "incidents");
-  field(out, "budget", (uint64_t)w.budget);
-  field(out, "alerts", w.events);
-  field(out, "open", w.open);
-  field(out, "sensors", w.members);
-  field(out, "told", w.told);
-  field(out, "updates", w.updates);
-  field(out, "merged", w.merged);
-  field(out, "withheld", w.withheld);
-  field(out, "told_today", w.told_today);
-  field(out, "withheld_today", w.withheld_today);
-  hk_buffer_print(out, ",\"gravest_today\":%.2f", w.gravest_today);
-  field(out, "unlisted", w.unlisted);
-  field(out, "position", w.position);
-  hk_buffer_print(out, ",\"feedback\":[");
-  hk_watch_feedback(s->incidents, out);
-  hk_buffer_put(out, "]", 1);
-  end(out);
-}
-
 /* Appends where a point's time goes, from socket to socket. */
 static void latency(struct hk_buffer *out, const struct hk_server *s)
 {
@@ -487,7 +464,7 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   input(out, &sum);
   output(out, s, loop->config, &sum);
   status_alerts(out, s);
-  incidents(out, s);
+  hk_incident_status(s->incidents, out);
   const struct hk_outside outside = hk_cluster_view_outside(s);
   hk_outside_status(out, &outside);
   latency(out, s);

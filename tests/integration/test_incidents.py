@@ -368,15 +368,16 @@ class InDaemon(harness.Case):
                     seen.append((int(line[4:]), json.loads(stream.readline().decode()[6:])))
         self.assertEqual(seen, [(x['position'], x) for x in changes])
 
+    WEB = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n[listen binary]\nprotocol = binary\naddress = 127.0.0.1:0\n'
+
     def ask(self, daemon):
         with urllib.request.urlopen(f"http://127.0.0.1:{daemon.port['http tcp']}/api/v1/incidents", timeout=harness.WAIT) as answer:
             return json.load(answer)
 
     def test_over_http(self):
         """The list has open incidents, the most severe first, and closed ones; it is the same after a restart."""
-        web = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n[listen binary]\nprotocol = binary\naddress = 127.0.0.1:0\n'
         expected = self.expected()
-        first = self.start(listeners=web)
+        first = self.start(listeners=self.WEB)
         self.assertEqual(self.ask(first), {'made': True, 'standing': 0, 'incidents': [], 'over': []})
         self.feed(first)
         harness.until(lambda: len(self.said(first)) >= len(expected), 'all messages')
@@ -395,7 +396,7 @@ class InDaemon(harness.Case):
         several = next(i for i in got['incidents'] + got['over'] if i['about']['count'] > 1)
         self.assertIn('sensors', several['sentence'])
         first.stop()
-        again = self.start(listeners=web)
+        again = self.start(listeners=self.WEB)
         self.assertEqual([i['about']['id'] for i in harness.until(lambda: self.ask(again)['incidents'], 'what stood')], [i['about']['id'] for i in got['incidents']])
 
 

@@ -73,6 +73,7 @@ export interface Incident {
   feedback?: { kind: 'expected' | 'false'; text: string };
   about: {
     id: number;
+    section?: string;
     rank: number;
     since: number;
     last: number;

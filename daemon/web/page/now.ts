@@ -44,8 +44,11 @@ function about(incident: Incident, alerts: Alert[]): Child[] {
   return [make('b', {}, who), ' changed together; first ', link(i.first), ' at ', time(when), ', ', time(when, ago(when)), ...ties, '; strongest ', ...(shows ? sentence(shows) : [link(i.strongest), said])];
 }
 
-/** That the budget had no message for it. */
-const withheld = (incident: Incident): Child => (incident.told ? '' : make('span', { class: 'quiet', title: 'No message of this incident was sent: the budget is off or went to graver incidents, or its sensors were reported lately. Receivers of alerts get its alerts.' }, ' withheld by the budget'));
+/** Its section of the configuration, if that has a name, and whether the budget had no message for it. */
+function withheld({ told, about: { section } }: Incident): Child {
+  if (told) return section ? make('span', { class: 'quiet', title: 'The section of the configuration that it belongs to' }, ` ${section}`) : '';
+  return make('span', { class: 'quiet', title: 'No message of this incident was sent: the budget is off or went to graver incidents, or its sensors were reported lately. Receivers of alerts get its alerts.' }, ` withheld by the budget${section ? ` of ${section}` : ''}`);
+}
 
 /** The sensors of an incident in the order in which they began. */
 function members(incident: Incident): Child {

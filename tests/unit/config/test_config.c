@@ -80,6 +80,15 @@ static void test_several_algorithms(void **state)
   expect_fault("[field f]\noperator = fokus\n",
                "x.conf:2: operator = fokus: none of residual, model, focus, despike, median, hoelder, arma; did you mean focus?");
   expect_fault("[incidents]\nbudgt = 3/day\n", "did you mean budget?");
+  expect_fault("[incidents]\ninterval = 1m\n[incidents]\ninterval = 1m\n", "there is an [incidents] section already");
+  expect_fault("[incidents a]\ninterval = 1m\nmatch = x*\n[incidents a]\ninterval = 1m\n",
+               "there is an [incidents a] section already");
+  expect_fault("[incidents a/b]\ninterval = 1m\n", "[incidents a/b]: a name has letters, digits, - and _");
+  expect_fault("[incidents a]\nmatch = x*\n", "[incidents a] needs interval");
+  expect_fault(
+      "[incidents a]\ninterval = 1m\n[incidents b]\ninterval = 1m\n",
+      "[incidents b] has no sensors: the first section that matches a sensor has it, and [incidents a] before it matches all");
+  expect_fault("[notify n]\ntype = webhook\nurl = http://x/\nsection = a\n", "section is of about = incidents");
   expect_fault("[daemon]\ndurability = jounral\n", "not one of none, snapshot, journal; did you mean journal?");
   expect_fault("[notify n]\ntype = slakc\n", "did you mean slack?");
   expect_fault("[listen l]\nprotocol = biary\n", "not one of binary, line, text, http; did you mean binary?");

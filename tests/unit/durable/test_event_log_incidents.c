@@ -72,10 +72,16 @@ static void expect(struct hk_eventlog *e, uint64_t from, bool waits, const char 
   assert_int_equal(c.missed, 0);
 }
 
+static void settle_section(struct hk_eventlog *e, const char *section, uint64_t seen, uint64_t upto,
+                           const struct hk_settled_event *of, uint32_t n)
+{
+  const struct hk_logged_settled s = { seen, upto, 77, 8, 6, 2.5, 11, n, (const uint8_t *)of, hk_string(section) };
+  assert_true(hk_eventlog_append_settled(e, &s) > 0);
+}
+
 static void settle(struct hk_eventlog *e, uint64_t seen, uint64_t upto, const struct hk_settled_event *of, uint32_t n)
 {
-  const struct hk_logged_settled s = { seen, upto, 77, 8, 6, 2.5, 11, n, (const uint8_t *)of };
-  assert_true(hk_eventlog_append_settled(e, &s) > 0);
+  settle_section(e, "", seen, upto, of, n);
 }
 
 /* Events have their incidents once these are settled, in this run and the next; a reader that waits for them gets no event
@@ -111,7 +117,7 @@ static void test_incidents(void **state)
   expect(e, 1, true, "E1=7 E2 | ");
   expect(e, 1, false, "E1=7 E2 E3 | E4=8 S5:2 I6:7 | E7 | ");
   assert_int_equal(count_from(e, 7, NULL), 1);
-  settle(e, 7, 7, (const struct hk_settled_event[]){ { 3, 7 } }, 1);
+  settle_section(e, "hall", 7, 7, (const struct hk_settled_event[]){ { 3, 7 } }, 1);
   assert_int_equal(hk_eventlog_append_operation(e, &operation), 9);
   assert_int_equal(commit(e), 0);
   for (int run = 0; run < 2; run++) {
@@ -125,12 +131,51 @@ static void test_incidents(void **state)
   tear_down(&p);
 }
 
+/* Records of [incidents NAME] have its name; those of [incidents] are the bytes that they were before there were names. */
+static void test_sections(void **state)
+{
+  (void)state;
+  const struct hk_settled_event of[] = { { 2, 7 }, { 5, 8 } };
+  struct hk_logged_settled settled = { 9, 5, 77, 8, 6, 2.5, 11, 2, (const uint8_t *)of, hk_string("hall") }, s;
+  struct hk_logged_incident change = { .id = 7,
+                                       .kind = HANKEL_INCIDENT_TOLD,
+                                       .section = hk_string("hall"),
+                                       .text = hk_string("text"),
+                                       .about = hk_string("{}"),
+                                       .sensors = { "a\0b", 4 } },
+                            i;
+  uint8_t bytes[256];
+  hk_logged_settled_write(&settled, bytes);
+  assert_int_equal(hk_logged_settled_size(&settled), 56 + 2 * 16 + 8);
+  assert_true(hk_logged_settled_read(bytes, 56 + 2 * 16 + 8, &s));
+  assert_int_equal(s.section.length, 4);
+  assert_memory_equal(s.section.data, "hall", 4);
+  assert_int_equal(hk_settled_at(&s, 1).incident, 8);
+  bytes[56 + 2 * 16 + 5] = 1; /* in the padding */
+  assert_false(hk_logged_settled_read(bytes, 56 + 2 * 16 + 8, &s));
+  bytes[56 + 2 * 16] = bytes[56 + 2 * 16 + 5] = 0; /* no name */
+  assert_false(hk_logged_settled_read(bytes, 56 + 2 * 16 + 8, &s));
+  hk_logged_incident_write(&change, bytes);
+  assert_int_equal(hk_logged_incident_size(&change), 80 + 4 + 2 + 4 + 4);
+  assert_true(hk_logged_incident_read(bytes, 94, &i));
+  assert_memory_equal(i.sensors.data, "a\0b", 4);
+  assert_int_equal(i.section.length, 4);
+  assert_memory_equal(i.section.data, "hall", 4);
+  assert_false(hk_logged_incident_read(bytes, 93, &i));
+  settled.section = change.section = hk_string("");
+  assert_int_equal(hk_logged_settled_size(&settled), 56 + 2 * 16);
+  hk_logged_incident_write(&change, bytes);
+  assert_int_equal(hk_logged_incident_size(&change), 90);
+  assert_memory_equal(bytes + 72, "\1\0\0\0\0\0\0\0", 8);
+  assert_true(hk_logged_incident_read(bytes, 90, &i) && i.section.length == 0);
+}
+
 /* A payload with any byte changed is refused, or read within its bounds. */
 static void test_payloads(void **state)
 {
   (void)state;
   const struct hk_settled_event of[] = { { 2, 7 }, { 5, 8 } };
-  const struct hk_logged_settled settled = { 9, 5, 77, 8, 6, 2.5, 11, 2, (const uint8_t *)of };
+  const struct hk_logged_settled settled = { 9, 5, 77, 8, 6, 2.5, 11, 2, (const uint8_t *)of, hk_string("") };
   const struct hk_logged_incident change = {
     .id = 7, .kind = HANKEL_INCIDENT_TOLD, .text = hk_string("text"), .about = hk_string("{}"), .sensors = { "a\0b", 4 }
   };
@@ -174,6 +219,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_incidents),
     cmocka_unit_test(test_payloads),
+    cmocka_unit_test(test_sections),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,6 +165,28 @@ static void test_many_alerts(void **state)
 }
 
 /* An image with any byte changed is refused, or read as something consistent. A good one is written again with the same bytes. */
+/* Events that were judged elsewhere are dropped; later ones stay, in whatever order they came. */
+static void test_drop(void **state)
+{
+  (void)state;
+  struct heard *h = begin();
+  event(h, 5, 3, "x", 0, false);
+  event(h, 2, 1, "y", 0, false);
+  event(h, 4, 9, "z", 0, false);
+  event(h, 7, 8, "w", 0, false);
+  hk_ticks_drop(h->ticks, 4);
+  assert_int_equal(hk_ticks_waiting(h->ticks), 2);
+  assert_int_equal(hk_ticks_first(h->ticks), 5);
+  assert_true(hk_ticks_newest(h->ticks) == 8 * MINUTE);
+  expect(h, 3, 10, "");
+  expect(h, 4, 10, "5=1 ");
+  expect(h, 20, 10, "7=2 ");
+  hk_ticks_drop(h->ticks, 100);
+  event(h, 101, 30, "x", 0, false);
+  expect(h, 31, 200, "101=1 ");
+  end(h);
+}
+
 static void test_image(void **state)
 {
   (void)state;
@@ -205,7 +227,8 @@ static void test_image(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_order), cmocka_unit_test(test_said), cmocka_unit_test(test_ends),
-                                      cmocka_unit_test(test_many_alerts), cmocka_unit_test(test_image) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_order), cmocka_unit_test(test_said),
+                                      cmocka_unit_test(test_ends),  cmocka_unit_test(test_many_alerts),
+                                      cmocka_unit_test(test_drop),  cmocka_unit_test(test_image) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,7 @@ static struct hk_notice incident(uint64_t id, uint8_t kind)
                                           .count = 2,
                                           .kind = kind,
                                           .told = true,
+                                          .section = hk_string("hall"),
                                           .text = hk_string("2 sensors of pump"),
                                           .about = { about, sizeof about - 1 } };
   return n;
