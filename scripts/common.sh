@@ -31,7 +31,8 @@ install_packages() {
   fi
   [ "$(id -u)" -eq 0 ] || as_root=(sudo)
   say "installing with apt: ${missing[*]}"
-  "${as_root[@]}" apt-get update -qq
+  [ -n "${lists_updated:-}" ] || "${as_root[@]}" apt-get update -qq
+  lists_updated=yes
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
