@@ -9,7 +9,7 @@
 
 #include "cpu/rules/window.h"
 
-#define HK_GRAPH_LEARN 500 /* samples used, if as many are kept */
+#define HK_GRAPH_LEARN 400 /* samples used, if as many are kept */
 #define HK_GRAPH_PEAK 0.2  /* minimum height of a peak, in variances, */
 #define HK_GRAPH_RISE 0.1  /* and above the lowest value before it */
 #define HK_GRAPH_FALLBACK 20

@@ -15,6 +15,7 @@
 #include "daemon/cli/trial_group.h"
 #include "daemon/cli/tuning.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,16 +266,15 @@ static int open_sheets(const struct evaluation *e, const struct hk_labelled *set
 static void evaluate_explain(const struct evaluation *e, const char *keys, const struct hk_verdict *all)
 {
   struct hk_detector d;
-  char first[HK_WARMUP_TEXT_MAX], need[HK_WARMUP_TEXT_MAX + 64] = "", error[512];
+  char first[HK_WARMUP_TEXT_MAX] = "", error[512];
   if (all->unscored == 0)
     return;
-  if (!e->grouped && e->tuning.n == 0 && !e->trial.given_windows && hk_detector_parse(keys, &d, error, sizeof error) == 0) {
+  const bool known = !e->grouped && e->tuning.n == 0 && !e->trial.given_windows;
+  fprintf(stderr, "hankel evaluate: %s %s gives no score of %" PRIu64 " of %" PRIu64 " recordings, which are too short for it",
+          e->grouped ? "group" : "detector", *keys ? keys : "default", all->unscored, all->recordings);
+  if (known && hk_detector_parse(keys, &d, error, sizeof error) == 0)
     hk_warmup_text(hk_warmup(&d), first);
-    snprintf(need, sizeof need, ": the first comes with %s", first);
-  }
-  fprintf(stderr, "hankel evaluate: %s %s gives no score of %llu of %llu recordings, which are too short for it%s\n",
-          e->grouped ? "group" : "detector", *keys ? keys : "default", (unsigned long long)all->unscored,
-          (unsigned long long)all->recordings, need);
+  fprintf(stderr, " (points of the longest: %" PRIu64 ")%s%s\n", all->longest, *first ? ": the first comes with " : "", first);
 }
 
 /* Runs the current detector or group on all sets. Returns 0 or an exit code. */

@@ -25,6 +25,7 @@ struct hk_verdict hk_judge(uint32_t points, uint32_t scored, uint32_t window, co
   struct hk_verdict v = {
     .recordings = 1, .unscored = scored >= points, .points = points, .labels = n_marked, .alerts = n_found
   };
+  v.longest = v.unscored ? points : 0;
   for (uint32_t i = 0; i < n_marked; i++) {
     const uint32_t low = judge_larger(scored, marked[i].first > window ? marked[i].first - window : 0);
     const uint32_t high = judge_smaller(points, marked[i].last + window + 1);
@@ -98,6 +99,7 @@ void hk_verdict_add(struct hk_verdict *sum, const struct hk_verdict *one)
 {
   sum->recordings += one->recordings;
   sum->unscored += one->unscored;
+  sum->longest = one->longest > sum->longest ? one->longest : sum->longest;
   sum->points += one->points;
   sum->labels += one->labels;
   sum->alerts += one->alerts;

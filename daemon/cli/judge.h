@@ -31,6 +31,7 @@ struct hk_marked {
 /* Sums over recordings. Zero-initialise. */
 struct hk_verdict {
   uint64_t recordings, unscored; /* unscored: recordings without any score */
+  uint64_t longest;              /* points that could be taken of the longest of these */
   uint64_t points, labels, alerts, hits, misplaced;
   double chance;
   double covering; /* sum over `covered` recordings */

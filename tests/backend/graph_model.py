@@ -76,7 +76,7 @@ def model(x, window, resident=1500, neighbours=3, level=0.0, roughness=0.0, shor
     k, max_fill, learn = neighbours, 3, 0
     x = x - x[0]
     if window == 'auto':
-        learn = min(500, resident)
+        learn = min(400, resident)
         window = half_a_period(x[:learn], resident // 11)
     w = window
     stride = stride or w // 4

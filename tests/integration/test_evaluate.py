@@ -256,16 +256,16 @@ class Evaluate(unittest.TestCase):
             self.write(f'skab/{i}.csv', 'time,a,b,changepoint\n' + ''.join(f'{i},{i % 7},{i % 5},0\n' for i in range(5 if i == 0 else 40)))
         self.write('tssb/desc.txt', ''.join(f'{i},20,50\n' for i in range(4)))
         detectors = 'algorithm=graph,window=20', 'window=4,gap=4'
-        tell = [f'hankel evaluate: detector {detectors[0]} gives no score of 10 of 12 recordings, which are too short for it: the first comes with point 219',
-                f'hankel evaluate: detector {detectors[1]} gives no score of 2 of 12 recordings, which are too short for it: the first comes with point 11',
-                'hankel evaluate: group default gives no score of 1 of 4 recordings, which are too short for it']
+        tell = [f'hankel evaluate: detector {detectors[0]} gives no score of 10 of 12 recordings, which are too short for it (points of the longest: 218): the first comes with point 219',
+                f'hankel evaluate: detector {detectors[1]} gives no score of 2 of 12 recordings, which are too short for it (points of the longest: 5): the first comes with point 11',
+                'hankel evaluate: group default gives no score of 1 of 4 recordings, which are too short for it (points of the longest: 1)']
         options = '--detector', detectors[0], '--detector', detectors[1], '--group', ''
         for brief in ((), ('--brief',)):
             run = hankel('evaluate', '--backend', 'cpu', *brief, *options, self.folder.name)
             self.assertEqual((run.returncode, run.stderr.splitlines()), (0, tell))
         run = hankel('evaluate', '--backend', 'cpu', '--detector', detectors[0], '--tune', 'alert=0.4|0.5', self.folder.name)
         self.assertEqual((run.returncode, run.stderr), (0, f'hankel evaluate: detector {detectors[0]} gives no score of 5 of 6 recordings, '
-                                                        'which are too short for it\n'))  # of the files that are evaluated
+                                                        'which are too short for it (points of the longest: 218)\n'))  # of the files that are evaluated
 
     def test_what_cannot_be_read_is_named(self):
         for path, text, named in [('tssb/desc.txt', 'CBF,20,384\n', 'CBF.txt'), ('tssb/CBF.txt', '1\n2\n', '384'),

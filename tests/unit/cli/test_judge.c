@@ -65,18 +65,18 @@ static void recordings_without_a_score(void **state)
   const struct hk_verdict scored = hk_judge(100, 99, 5, NULL, 0, NULL, 0, delay),
                           none = hk_judge(100, 100, 5, NULL, 0, NULL, 0, delay);
   assert_true(scored.recordings == 1 && scored.unscored == 0);
-  assert_true(none.recordings == 1 && none.unscored == 1);
+  assert_true(none.recordings == 1 && none.unscored == 1 && none.longest == none.points && scored.longest == 0);
 }
 
 static void sums(void **state)
 {
   (void)state;
   struct hk_verdict sum = { 0 };
-  const struct hk_verdict one = { 6, 5, 1, 2, 3, 4, 5, .5, .25, 1 };
+  const struct hk_verdict one = { 6, 5, 7, 1, 2, 3, 4, 5, .5, .25, 1 };
   hk_verdict_add(&sum, &one);
   hk_verdict_add(&sum, &one);
   assert_true(sum.points == 2 && sum.labels == 4 && sum.alerts == 6 && sum.hits == 8 && sum.misplaced == 10 && sum.covered == 2);
-  assert_true(near(sum.chance, 1) && near(sum.covering, .5) && sum.recordings == 12 && sum.unscored == 10);
+  assert_true(near(sum.chance, 1) && near(sum.covering, .5) && sum.recordings == 12 && sum.unscored == 10 && sum.longest == 7);
 }
 
 int main(void)

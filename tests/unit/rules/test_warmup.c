@@ -27,7 +27,7 @@ static double noise(uint32_t i)
 
 static double slow(uint32_t i) /* pulses; their distance is twice the widest window that is found with the default `resident` */
 {
-  return i % 248 < 4;
+  return i % 198 < 4;
 }
 
 static double quick(uint32_t i)
