@@ -1,4 +1,5 @@
 #include "daemon/bridge/cluster_internal.h"
+#include "daemon/bridge/cluster_moves.h"
 
 #include "daemon/base/thread.h"
 #include "daemon/durable/event_copy.h"
@@ -378,7 +379,43 @@ int hk_cluster_want(struct hk_cluster *c, uint32_t partition)
   pthread_mutex_unlock(&c->lock);
   if (ours)
     return -EALREADY;
-  return hk_shared_append_holder(hk_cluster_shared(c), partition, 0, NULL) != 0 ? 0 : -ENOMEM;
+  if (hk_shared_append_holder(hk_cluster_shared(c), partition, 0, NULL) == 0)
+    return -ENOMEM;
+  hk_moves_ask(c->self.moves, partition, hk_now());
+  return 0;
+}
+
+/* Why a move is not done yet. */
+static void say_why(struct hk_cluster *c, uint32_t partition, const struct hk_move *m, char why[HK_ENGINE_WHY])
+{
+  struct hk_holder holder;
+  if (m->why[0])
+    snprintf(why, HK_ENGINE_WHY, "%s", m->why);
+  else if (!m->heard)
+    snprintf(why, HK_ENGINE_WHY, "the request has not gone through the broker's log of events yet");
+  else if (hk_cluster_machine(c, partition, &holder))
+    snprintf(why, HK_ENGINE_WHY, "%.180s had it last, and the broker has not passed its lease on yet", holder.machine);
+  else
+    snprintf(why, HK_ENGINE_WHY, "no machine is known to have it, and the broker has not passed its lease on yet");
+}
+
+bool hk_cluster_move(struct hk_cluster *c, uint32_t partition, struct hk_cluster_move *out)
+{
+  static const char *const states[] = {
+    [HK_MOVE_WAITS] = "waits", [HK_MOVE_DONE] = "done", [HK_MOVE_OVERRULED] = "overruled", [HK_MOVE_OVER] = "over"
+  };
+  struct hk_move m;
+  if (!c || !c->self.moves || partition >= c->rule.partitions)
+    return false;
+  hk_moves_look(c->self.moves, partition, &m);
+  if (m.state == HK_MOVE_NONE)
+    return false;
+  *out = (struct hk_cluster_move){ .state = states[m.state], .ago = hk_now() - m.asked };
+  if (m.state == HK_MOVE_WAITS || m.state == HK_MOVE_OVER)
+    say_why(c, partition, &m, out->why);
+  if (m.state == HK_MOVE_OVERRULED)
+    snprintf(out->why, sizeof out->why, "another machine was asked to take it since");
+  return true;
 }
 
 bool hk_cluster_machine(struct hk_cluster *c, uint32_t partition, struct hk_holder *out)

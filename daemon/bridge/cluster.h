@@ -51,6 +51,13 @@ struct hk_cluster_part {
   int64_t lag;    /* ns for which the last taken message had waited, to a second; 0: no message waits */
 };
 
+/* The last request to move a partition to this machine. */
+struct hk_cluster_move {
+  const char *state; /* "waits", "done", "overruled" by one for another machine, "over": not done in its time */
+  int64_t ago;       /* ns */
+  char why[256];     /* what stands in the way, or did; "": nothing */
+};
+
 /* Starts the cluster of the configuration; *out is NULL if there is none. Loops run. Returns 0 or a negative errno. */
 int hk_cluster_start(struct hk_cluster **out, struct hk_net *net);
 /* Likewise, with role = all, the thread that publishes the points of peers; that of hk_cluster_start scores then. */
@@ -70,9 +77,12 @@ void hk_cluster_free(struct hk_cluster *cluster); /* once stopped, and when all 
 /* From now on gives its partitions away, each after a snapshot, and takes none; or, with false, takes its share again. Returns 0,
  * or -ENOTSUP: it has no leases. Thread: any, also of the next one. */
 int hk_cluster_drain(struct hk_cluster *cluster, bool drains);
-/* Has the partition moved to this machine: its holder gives it up. Returns 0; -ENOTSUP: it has no leases; -EPERM: the broker
+/* Has the partition moved to this machine: its holder gives it up; asks for it until this machine has it, or 90 s have passed
+ * (cluster_moves.h). Returns 0; -ENOTSUP: it has no leases; -EPERM: the broker
  * alone decides; -EALREADY: it has this one; -EINVAL: there is no such partition; -EBUSY: it is draining; -ENOMEM. */
 int hk_cluster_want(struct hk_cluster *cluster, uint32_t partition);
+/* What became of the last such request for a partition; false: there was none. Thread: any. */
+bool hk_cluster_move(struct hk_cluster *cluster, uint32_t partition, struct hk_cluster_move *out);
 /* The machine that has a partition, HOST:PORT, by the shared log. False: none is known. Thread: any. */
 bool hk_cluster_machine(struct hk_cluster *cluster, uint32_t partition, struct hk_holder *out);
 /* The partition of a sensor of such a name, fed or derived, by the groups and fields of the start. UINT32_MAX: there is no

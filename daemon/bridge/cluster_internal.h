@@ -7,6 +7,7 @@
 #include "daemon/bridge/engine.h"
 #include "daemon/durable/event_shared.h"
 
+struct hk_moves;
 struct pollfd;
 
 /* Functions of a role. Statuses: 0, or a negative errno: the connection is given up; engine->why if the engine did not fail. */
@@ -34,6 +35,7 @@ struct hk_cluster_self {
   atomic_bool drains;               /* hk_cluster_drain */
   atomic_bool unsent;               /* scores: the broker lacks some of them, or more may come */
   struct hk_sections *sections;     /* of the configuration at the start */
+  struct hk_moves *moves;           /* partitions that operators want it to have; NULL: its role has no leases */
 };
 
 struct hk_cluster {

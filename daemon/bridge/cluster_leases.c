@@ -9,6 +9,7 @@
  * scorer takes what it is offered, and sheds what is recalled.
  * A partition is restored from the folder, and its log is read from the end of that state on. Until the next snapshot only the
  * log has later points: the next holder reads them again, with the same scores, events and numbers. */
+#include "daemon/bridge/cluster_moves.h"
 #include "daemon/bridge/cluster_part.h"
 #include "daemon/bridge/cluster_progress.h"
 #include "daemon/bridge/cluster_state.h"
@@ -40,7 +41,6 @@ struct lease {
   int64_t retry;       /* ns: when to wait again */
   bool held, shed;
   bool recalled;   /* the broker wants it back */
-  bool moved;      /* here by an operator: it is the last one to be shed for a fair share */
   uint32_t broker; /* that it waits over */
   uint32_t after;  /* it waits over the broker that follows the connected one by this number in turn */
   uint64_t epoch;  /* while held */
@@ -71,7 +71,9 @@ static int begin(struct hk_cluster *c)
   s->state = -1;
   s->epoll = epoll_create1(EPOLL_CLOEXEC);
   s->lease = calloc(c->rule.partitions, sizeof *s->lease);
-  const int status = s->epoll < 0 ? -errno : s->lease ? hk_part_room_init(&s->room, c) : -ENOMEM;
+  int status = s->epoll < 0 ? -errno : s->lease ? hk_part_room_init(&s->room, c) : -ENOMEM;
+  if (status == 0)
+    status = hk_moves_new(&c->self.moves, c->rule.partitions);
   if (status != 0)
     return status;
   for (uint32_t i = 0; i < c->rule.partitions; i++)
@@ -89,6 +91,7 @@ static void finish(struct hk_cluster *c)
   if (s->epoll >= 0)
     close(s->epoll);
   hk_part_room_free(&s->room);
+  hk_moves_free(c->self.moves);
   free(s->lease);
   free(s);
 }
@@ -141,9 +144,10 @@ static void lose(struct hk_cluster *c, struct lease *l, const char *why)
            l->part.partition, l->epoch, l->shed ? "is another scorer's now" : "is lost", why);
     leave(c, l);
     hk_cluster_leaves(c, l->part.partition);
+    hk_moves_leave(c->self.moves, l->part.partition);
     count_held(c, -1);
   }
-  l->held = l->shed = l->moved = l->recalled = false;
+  l->held = l->shed = l->recalled = false;
   go_away(c, l, AGAIN);
 }
 
@@ -196,6 +200,7 @@ static int take(struct hk_cluster *c, struct lease *l)
   else
     snprintf(l->part.engine->why, HK_ENGINE_WHY, "%s", why);
   if (status != 0) {
+    hk_moves_fail(c->self.moves, l->part.partition, l->part.engine->why);
     if (!hk_cluster_stops(c))
       hk_log_peer(c->net->log, &c->quota, HK_LOG_ERROR, "cluster", "partition %" PRIu32 " cannot be taken over broker %s:%u: %s",
                   l->part.partition, b->host, b->port, l->part.engine->why);
@@ -205,7 +210,7 @@ static int take(struct hk_cluster *c, struct lease *l)
   }
   l->held = true;
   l->epoch = t.epoch;
-  l->moved = lease_wish(c, l) == HK_WISH_OURS;
+  hk_moves_take(c->self.moves, l->part.partition, lease_wish(c, l) == HK_WISH_OURS, hk_now());
   hk_cluster_begins(c, l->part.partition, t.epoch, l->part.wanted);
   count_held(c, 1);
   (void)hk_shared_append_holder(hk_cluster_shared(c), l->part.partition, t.epoch,
@@ -348,21 +353,18 @@ static bool too_many(struct hk_cluster *c, uint32_t held)
 static uint32_t mark_to_shed(struct hk_cluster *c)
 {
   struct leases *s = c->state;
+  bool may[HK_PARTITIONS_MAX];
   uint32_t left = s->held;
   for (uint32_t i = 0; i < c->rule.partitions; i++)
     if (s->lease[i].held && (s->lease[i].recalled || (c->kind->count && lease_wish(c, &s->lease[i]) == HK_WISH_OTHERS))) {
       s->lease[i].shed = true;
       left--;
     }
-  const uint32_t target = too_many(c, left) ? s->share : left;
-  for (int moved = 0; moved < 2; moved++)
-    for (uint32_t i = c->rule.partitions; i-- > 0 && left > target;) {
-      struct lease *l = &s->lease[i];
-      if (!l->held || l->shed || l->moved != (bool)moved)
-        continue;
-      l->shed = true;
-      left--;
-    }
+  for (const uint32_t target = too_many(c, left) ? s->share : left; left > target; left--) {
+    for (uint32_t i = 0; i < c->rule.partitions; i++)
+      may[i] = s->lease[i].held && !s->lease[i].shed;
+    s->lease[hk_moves_shed(c->self.moves, may)].shed = true;
+  }
   return s->held - left;
 }
 
@@ -407,6 +409,7 @@ static int leases_turn(struct hk_cluster *c)
     status = count_members(c);
     tell_others(c);
   }
+  hk_moves_send_again(c->self.moves, hk_cluster_shared(c), now);
   const bool drains = atomic_load(&c->self.drains);
   for (uint32_t i = 0; i < c->rule.partitions && status == 0 && !hk_cluster_stops(c); i++) {
     struct lease *l = &s->lease[(s->next + i) % c->rule.partitions];

@@ -105,3 +105,11 @@ const char *hk_cluster_name(const struct hk_cluster *cluster)
   (void)cluster;
   return "";
 }
+
+bool hk_cluster_move(struct hk_cluster *cluster, uint32_t partition, struct hk_cluster_move *out)
+{
+  (void)cluster;
+  (void)partition;
+  (void)out;
+  return false;
+}

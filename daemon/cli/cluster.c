@@ -18,6 +18,7 @@
 #define NODES 256u
 #define PARTITIONS 1024u
 #define PATIENCE 90 /* s for partitions to move */
+#define WHY 256
 
 static const char help_text[] =
     "usage: hankel cluster status [OPTION...]\n"
@@ -211,7 +212,17 @@ static int cluster_show(struct table *t, char **argv, char *addresses)
 
 /* --- moving partitions ------------------------------------------------------------------------------------------------------ */
 
-/* Whether a machine is in the requested state: it has the partition, or, for UINT32_MAX, no partition. */
+/* What a machine says of the last request to move a partition to it; NULL: nothing. */
+static const cJSON *cluster_wanted(const cJSON *cluster, uint32_t partition)
+{
+  const cJSON *one;
+  cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(cluster, "wanted")) if (cluster_number_of(one, "partition") ==
+                                                                                   partition) return one;
+  return NULL;
+}
+
+/* Whether a machine is in the requested state: it has the partition, or had it already since; or, for UINT32_MAX, no partition.
+ */
 static bool cluster_is_done(const cJSON *cluster, uint32_t partition)
 {
   const cJSON *held;
@@ -219,19 +230,33 @@ static bool cluster_is_done(const cJSON *cluster, uint32_t partition)
     return cluster_number_of(cluster, "partitions") == 0;
   cJSON_ArrayForEach(held, cJSON_GetObjectItemCaseSensitive(cluster, "held")) if (cluster_number_of(held, "partition") ==
                                                                                   partition) return true;
-  return false;
+  return strcmp(cluster_text_of(cluster_wanted(cluster, partition), "state"), "done") == 0;
+}
+
+/* Keeps what stands in the way of a request. Returns whether it came to nothing. */
+static bool cluster_is_over(const cJSON *cluster, uint32_t partition, char why[WHY])
+{
+  const cJSON *wanted = partition == UINT32_MAX ? NULL : cluster_wanted(cluster, partition);
+  const char *state = cluster_text_of(wanted, "state");
+  if (partition == UINT32_MAX)
+    snprintf(why, WHY, ": it still has %.0f partitions", cluster_number_of(cluster, "partitions"));
+  else if (wanted)
+    snprintf(why, WHY, ": %.200s", cluster_text_of(wanted, "why"));
+  return strcmp(state, "overruled") == 0 || strcmp(state, "over") == 0;
 }
 
 /* Waits until a machine is in the requested state. */
 static int cluster_await(struct table *t, char **argv, const char *machine, uint32_t partition)
 {
   const struct timespec moment = { 0, 300000000 };
-  const time_t until = time(NULL) + PATIENCE;
-  for (bool done = false; !done && time(NULL) < until;) {
+  const time_t begun = time(NULL);
+  char why[WHY] = "";
+  for (bool done = false, over = false; !done && !over && time(NULL) - begun < PATIENCE;) {
     cJSON *report = cluster_ask(t, argv, machine);
     const cJSON *cluster = report ? cJSON_GetObjectItemCaseSensitive(report, "cluster") : NULL;
     const double others = cluster_number_of(cluster, "scorers");
     done = cluster_is_done(cluster, partition);
+    over = cluster_is_over(cluster, partition, why);
     cJSON_Delete(report);
     if (!report)
       return HK_EXIT_FAILED;
@@ -244,7 +269,8 @@ static int cluster_await(struct table *t, char **argv, const char *machine, uint
       return HK_EXIT_DONE;
     (void)nanosleep(&moment, NULL);
   }
-  return hk_failed(argv, "not done within %d s; hankel cluster status and the log of %s say more", PATIENCE, machine);
+  return hk_failed(argv, "not done after %.0f s%s; hankel cluster status and the log of %s say more", difftime(time(NULL), begun),
+                   why, machine);
 }
 
 static int cluster_move(struct table *t, char **argv, const char *machine, int what, uint32_t partition)

@@ -164,41 +164,90 @@ static struct hk_fleet_node *fleet_names_group_of(struct hk_fleet_names *f, stru
   return n;
 }
 
+/* Makes a sensor that is in no group a member of these. */
+static int fleet_names_join(struct hk_fleet_names *f, struct hk_fleet_sensor *s, const struct hk_string *groups, uint32_t n)
+{
+  struct hk_fleet_child *of_groups = n > 0 ? calloc(n, sizeof *of_groups) : NULL;
+  bool whole = of_groups || n == 0;
+  for (uint32_t i = 0; whole && i < n; i++)
+    whole = (of_groups[i].above = fleet_names_group_of(f, groups[i])) != NULL;
+  if (!whole) {
+    free(of_groups);
+    return -ENOMEM;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    of_groups[i].above->children++;
+    of_groups[i].above->sensors++;
+  }
+  s->groups = of_groups;
+  s->n_groups = n;
+  return 0;
+}
+
 int hk_fleet_learn(struct hk_fleet_names *f, struct hk_string name, const struct hk_string *groups, uint32_t n_groups,
                    struct hk_fleet_sensor **out)
 {
   *out = hk_fleet_find(f, name);
-  if (*out)
+  if (n_groups > HK_FLEET_GROUPS_MOST)
+    return -EINVAL;
+  if (*out && ((*out)->n_groups > 0 || n_groups == 0))
     return 0;
-  if (name.length == 0 || name.length > HK_FLEET_NAME_MOST || n_groups > HK_FLEET_GROUPS_MOST)
+  if (*out) {
+    f->unordered = true;
+    return fleet_names_join(f, *out, groups, n_groups);
+  }
+  if (name.length == 0 || name.length > HK_FLEET_NAME_MOST)
     return -EINVAL;
   if (f->most > 0 && f->n_sensors >= f->most)
     return -ENOSPC;
   struct hk_fleet_sensor *s = calloc(1, sizeof *s);
-  struct hk_fleet_child *of_groups = n_groups > 0 ? calloc(n_groups, sizeof *of_groups) : NULL;
   struct hk_fleet_sensor **sensors = fleet_names_reserve(f->sensors, f->n_sensors, &f->sensor_room);
   if (sensors)
     f->sensors = sensors;
-  bool whole = s && sensors && (of_groups || n_groups == 0) && (s->leaf = branch(f, name));
-  for (uint32_t i = 0; whole && i < n_groups; i++)
-    whole = (of_groups[i].above = fleet_names_group_of(f, groups[i])) != NULL;
-  if (!whole) {
+  if (!s || !sensors || !(s->leaf = branch(f, name)) || fleet_names_join(f, s, groups, n_groups) != 0) {
+    f->unordered = true; /* there may be nodes now that no sensor has */
     free(s);
-    free(of_groups);
     return -ENOMEM;
-  }
-  for (uint32_t i = 0; i < n_groups; i++) {
-    of_groups[i].above->children++;
-    of_groups[i].above->sensors++;
   }
   for (struct hk_fleet_node *n = s->leaf->self.above; n; n = n->self.above)
     n->sensors++;
-  s->groups = of_groups;
-  s->n_groups = n_groups;
   s->number = f->n_sensors;
   s->told_R = -1;
   s->leaf->sensor = s;
   f->sensors[f->n_sensors++] = s;
   *out = s;
   return 0;
+}
+
+/* --- numbers ------------------------------------------------------------------------------------------------------------ */
+
+static void fleet_names_number(struct hk_fleet_node *n, uint32_t *next)
+{
+  if (n->number == UINT32_MAX)
+    n->number = (*next)++;
+}
+
+void hk_fleet_order(struct hk_fleet_names *f)
+{
+  uint32_t next = 1; /* behind the root */
+  if (!f->unordered)
+    return;
+  for (uint32_t i = 1; i < f->n_nodes; i++)
+    f->nodes[i]->number = UINT32_MAX;
+  for (uint32_t i = 0; i < f->n_sensors; i++) {
+    const struct hk_fleet_sensor *s = f->sensors[i];
+    for (struct hk_fleet_node *n = s->leaf; n; n = n->self.above)
+      fleet_names_number(n, &next);
+    for (uint32_t g = 0; g < s->n_groups; g++)
+      fleet_names_number(s->groups[g].above, &next);
+  }
+  for (uint32_t i = 1; i < f->n_nodes; i++)
+    fleet_names_number(f->nodes[i], &next);
+  for (uint32_t i = 1; i < f->n_nodes; i++)
+    while (f->nodes[i]->number != i) { /* each exchange brings one to its place */
+      struct hk_fleet_node *n = f->nodes[i];
+      f->nodes[i] = f->nodes[n->number];
+      f->nodes[n->number] = n;
+    }
+  f->unordered = false;
 }

@@ -1,6 +1,7 @@
 /* The names of a fleet as a tree: a sensor's name is cut at each '.', '/' and ':', and the text before a cut is a node above it.
  * The root is above all sensors, and each group above its members. Names and nodes are never forgotten, and are numbered in the
- * order in which they came: the same names in the same order get the same numbers.
+ * order in which they came: the same names with the same groups in the same order get the same numbers. Where a sensor got its
+ * groups after its name, that holds again once hk_fleet_order was called.
  *
  * Thread: one at a time. */
 #ifndef HK_FLEET_NAMES_H
@@ -70,6 +71,7 @@ struct hk_fleet_names {
   struct hk_fleet_sensor **sensors;      /* by number */
   uint32_t mask, n_nodes, n_sensors, node_room, sensor_room, most;
   uint64_t seed;
+  bool unordered; /* numbers of nodes are not in the order of sensors and their groups */
 };
 
 /* most: names of sensors; 0 = any number. 0, -ENOMEM or -EIO (no random numbers). */
@@ -78,10 +80,13 @@ void hk_fleet_names_free(struct hk_fleet_names *names);
 
 /* The sensor of a name; NULL: unknown. */
 struct hk_fleet_sensor *hk_fleet_find(const struct hk_fleet_names *names, struct hk_string name);
-/* The same; adds an unknown sensor, with these groups. 0; -ENOMEM; -ENOSPC: too many; -EINVAL: the name is empty, or it or the
- * list of groups is too long. */
+/* The same; adds an unknown sensor, with these groups, and gives them to a known one that has none. 0; -ENOMEM; -ENOSPC: too
+ * many; -EINVAL: the name is empty, or it or the list of groups is too long. */
 int hk_fleet_learn(struct hk_fleet_names *names, struct hk_string name, const struct hk_string *groups, uint32_t n_groups,
                    struct hk_fleet_sensor **out);
+
+/* Numbers the nodes as learning all sensors anew in their order, each with its groups, would. */
+void hk_fleet_order(struct hk_fleet_names *names);
 
 /* The children on the way from a sensor up: itself, the nodes above it but the root, then itself in each group. Start with NULL;
  * returns NULL after the last. *group: counts the groups, starts with 0. */

@@ -128,8 +128,9 @@ static bool has_state(const struct hk_fleet_node *n)
   return n->sick || n->n_active > 0;
 }
 
-void hk_incidents_write(const struct hk_incidents *all, struct hk_buffer *out)
+void hk_incidents_write(struct hk_incidents *all, struct hk_buffer *out)
 {
+  hk_fleet_order(&all->names);
   const size_t begin = out->size;
   struct head head = { .magic = MAGIC, .interval = all->rules.interval };
   uint32_t nodes = 0;

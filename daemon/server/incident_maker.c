@@ -21,6 +21,7 @@ struct hk_incident_maker {
   uint64_t ends;   /* of the log at the start: up to here former decisions are repeated */
   bool again;      /* it is repeating them */
   uint64_t added;  /* sensors added to the registry when their names were last learned */
+  uint32_t held;   /* number of all that it had then: fewer are left when a partition goes to another machine */
   uint64_t shards; /* shards with sensors, a bit each */
   int64_t newest;  /* ns, time of data */
   bool fresh;
@@ -133,8 +134,8 @@ uint64_t hk_maker_learn(struct hk_incident_maker *m, uint32_t shards)
 {
   struct hk_registry *registry = m->parts.registry;
   const uint64_t added = hk_registry_added(registry);
-  const uint32_t slots = hk_registry_slots(registry);
-  if (added == m->added)
+  const uint32_t slots = hk_registry_slots(registry), held = hk_registry_count(registry);
+  if (added == m->added && held == m->held)
     return m->shards;
   for (uint32_t i = 0; i < m->n; i++)
     m->section[i]->sensors = 0;
@@ -147,6 +148,7 @@ uint64_t hk_maker_learn(struct hk_incident_maker *m, uint32_t shards)
   for (uint32_t i = 0; !m->again && i < m->n; i++)
     hk_section_go_on(m->section[i]);
   m->added = added;
+  m->held = held;
   return m->shards;
 }
 

@@ -165,8 +165,7 @@ bool hk_section_takes(const struct hk_incident_section *s, struct hk_string name
   return !s->gone && (!s->match || hk_glob_match(s->match, name.data, name.length));
 }
 
-/* Number of sensors that are scored. */
-static uint32_t section_sensors(const struct hk_incident_section *s)
+uint32_t hk_section_scored(const struct hk_incident_section *s)
 {
   const uint32_t most = s->sensors > s->distant ? s->sensors : s->distant;
   return s->counted ? most : s->sensors + s->distant;
@@ -175,7 +174,7 @@ static uint32_t section_sensors(const struct hk_incident_section *s)
 void hk_section_go_on(struct hk_incident_section *s)
 {
   hk_incidents_budget(s->incidents, s->rule.a_day);
-  hk_incidents_sensors(s->incidents, section_sensors(s));
+  hk_incidents_sensors(s->incidents, hk_section_scored(s));
 }
 
 void hk_section_take(struct hk_incident_section *s, const struct hk_tick_event *event)
@@ -239,7 +238,7 @@ void hk_section_settled(struct hk_incident_section *s, int64_t time, uint64_t se
                                  .number = s->base,
                                  .id = s->before,
                                  .a_day = s->rule.a_day,
-                                 .sensors = section_sensors(s),
+                                 .sensors = hk_section_scored(s),
                                  .section = hk_section_name(s) };
   bool logged = true;
   for (; left > HK_SETTLED_MOST; of += HK_SETTLED_MOST, left -= HK_SETTLED_MOST) {

@@ -67,6 +67,8 @@ struct hk_incident_fleet hk_section_fleet(const struct hk_incident_section *sect
 /* Whether it matches a sensor. */
 bool hk_section_takes(const struct hk_incident_section *section, struct hk_string name);
 
+/* Number of sensors of the section that are scored, on all machines. */
+uint32_t hk_section_scored(const struct hk_incident_section *section);
 /* Sets the budget and the number of scored sensors, as the configuration and the machines have them. */
 void hk_section_go_on(struct hk_incident_section *section);
 void hk_section_take(struct hk_incident_section *section, const struct hk_tick_event *event);

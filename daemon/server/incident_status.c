@@ -6,6 +6,7 @@ static void put_counts(struct hk_buffer *out, const struct hk_watch_counts *c)
 {
   hk_buffer_print(out, "\"budget\":%" PRIu64 ",\"alerts\":%" PRIu64 ",\"open\":%" PRIu32 ",\"sensors\":%" PRIu32,
                   (uint64_t)c->budget, c->events, c->open, c->members);
+  hk_buffer_print(out, ",\"of\":%" PRIu32, c->scored);
   hk_buffer_print(out, ",\"told\":%" PRIu64 ",\"updates\":%" PRIu64 ",\"merged\":%" PRIu64 ",\"withheld\":%" PRIu64, c->told,
                   c->updates, c->merged, c->withheld);
   hk_buffer_print(out, ",\"told_today\":%" PRIu32 ",\"withheld_today\":%" PRIu32 ",\"gravest_today\":%.2f,\"unlisted\":%" PRIu64,

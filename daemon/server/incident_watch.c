@@ -275,6 +275,7 @@ static struct hk_watch_counts watch_count(const struct hk_incident_section *s)
                                    .unlisted = c.unlisted + c.not_finite,
                                    .open = c.open,
                                    .members = c.members,
+                                   .scored = hk_section_scored(s),
                                    .told_today = s->day.told,
                                    .withheld_today = s->day.withheld,
                                    .gravest_today = s->day.gravest,
@@ -292,6 +293,7 @@ static void watch_sum(struct hk_watch_counts *sum, const struct hk_watch_counts 
   sum->unlisted += c->unlisted;
   sum->open += c->open;
   sum->members += c->members;
+  sum->scored += c->scored;
   sum->told_today += today ? c->told_today : 0;
   sum->withheld_today += today ? c->withheld_today : 0;
   sum->gravest_today = today && c->gravest_today > sum->gravest_today ? c->gravest_today : sum->gravest_today;

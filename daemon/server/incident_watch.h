@@ -21,7 +21,7 @@ struct hk_incident_watch;
 
 struct hk_watch_counts {
   uint64_t events, told, updates, merged, withheld, unlisted;
-  uint32_t open, members, told_today, withheld_today;
+  uint32_t open, members, told_today, withheld_today, scored;
   double budget, gravest_today;
 };
 struct hk_watch_status {

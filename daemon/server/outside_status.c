@@ -133,6 +133,24 @@ static void cluster_where(struct hk_buffer *out, struct hk_cluster *cluster, uin
   hk_buffer_put(out, "]", 1);
 }
 
+/* What operators wanted to move here, and what became of that. */
+static void cluster_wanted(struct hk_buffer *out, struct hk_cluster *cluster, uint32_t of)
+{
+  struct hk_cluster_move move;
+  const char *comma = "";
+  hk_buffer_print(out, ",\"wanted\":[");
+  for (uint32_t i = 0; i < of; i++) {
+    if (!hk_cluster_move(cluster, i, &move))
+      continue;
+    hk_buffer_print(out, "%s{\"partition\":%" PRIu32 ",\"state\":\"%s\",\"seconds\":%.1f,\"why\":", comma, i, move.state,
+                    (double)move.ago * 1e-9);
+    hk_json_string(out, move.why, strlen(move.why));
+    hk_buffer_put(out, "}", 1);
+    comma = ",";
+  }
+  hk_buffer_put(out, "]", 1);
+}
+
 /* The other machines, by their notices. */
 static void cluster_others(struct hk_buffer *out, struct hk_cluster *mail)
 {
@@ -207,6 +225,8 @@ static void cluster_status(struct hk_buffer *out, const struct hk_outside *from,
   }
   hk_buffer_print(out, ",\"machine\":");
   hk_json_string(out, l.machine, strlen(l.machine));
+  if (where && l.role == HK_CLUSTER_SCORER)
+    cluster_wanted(out, cluster, l.of);
   if (where)
     cluster_where(out, cluster, l.of);
   if (where && from->mail)

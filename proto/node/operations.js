@@ -4,6 +4,9 @@ import { TYPE, put, take } from './wire.js';
 const LIST_MOST = 1000; // sensors in an answer
 const MOVING = 300; // ms between two looks whether partitions have moved
 
+/** What a machine says of the last request to move a partition to it. */
+const wantedOf = (cluster, partition) => cluster?.wanted?.find(one => one.partition === partition);
+
 export class Operations {
   #request;
 
@@ -50,16 +53,25 @@ export class Operations {
   async move(partition, { by = '', wait = 90000 } = {}) {
     const outcome = await this.#operate({ what: 9, number: partition, subject: '', by });
     if (outcome.done)
-      await this.#until(cluster => cluster?.held?.some(held => held.partition === partition), wait);
+      await this.#until(cluster => this.#hasMoved(cluster, partition), wait, partition);
     return outcome;
   }
 
+  /** Whether a machine has a partition, or had it since it was asked, by its report; throws if the request came to nothing. */
+  #hasMoved(cluster, partition) {
+    const wanted = wantedOf(cluster, partition);
+    if (wanted?.state === 'overruled' || wanted?.state === 'over')
+      throw new Error(`the partition has not moved: ${wanted.why}`);
+    return wanted?.state === 'done' || cluster?.held?.some(held => held.partition === partition);
+  }
+
   /** Asks the machine for its partitions until moved(cluster) is true; rejects after `wait` ms. */
-  async #until(moved, wait) {
+  async #until(moved, wait, partition) {
     const end = performance.now() + wait;
-    while (!moved(await this.cluster())) {
+    for (let cluster; !moved(cluster = await this.cluster());) {
+      const why = wantedOf(cluster, partition)?.why;
       if (performance.now() > end)
-        throw new Error(`the partitions have not moved within ${wait} ms`);
+        throw new Error(`the partitions have not moved within ${wait} ms${why ? `: ${why}` : ''}`);
       await new Promise(go => setTimeout(go, MOVING));
     }
   }

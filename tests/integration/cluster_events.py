@@ -154,6 +154,24 @@ class TestEvents(Events):
         f.client.close()
         self.kill(other)
 
+    def test_moved_sensors_count_once(self):
+        """Of sensors that have moved to another scorer incidents count each once, at the old one as at the new one."""
+        gateway, scorers = self.machine('gateway'), [self.machine('scorer', '[incidents]\ninterval = 1s\n')]
+        f = cluster_machines.Feeder('f', self.values)
+        f.connect(gateway)
+        f.send(5 * len(self.values))
+        f.wait(5 * len(self.values))
+
+        def counts():
+            return [d.status()['incidents']['of'] for d in scorers]
+        until(lambda: counts() == [len(self.values)], 'all sensors to be counted', rabbit.START)
+        scorers.append(self.machine('scorer', '[incidents]\ninterval = 1s\n'))
+        until(lambda: all(self.of(d)['partitions'] == PARTITIONS // 2 for d in scorers), 'even shares', rabbit.START)
+        until(lambda: counts()[1] == len(self.values), 'the new one to know the sensors of the old one', rabbit.START)
+        time.sleep(5)  # for the old one to know those of the new one: it asks every 2 s
+        self.assertEqual(counts(), 2 * [len(self.values)])
+        f.client.close()
+
     def test_maintenance(self):
         """A maintenance window that is begun at a gateway covers alerts that any machine raises. All machines show it, also those that start later,
         and any of them can end it."""

@@ -13,7 +13,7 @@ from typing import Any, AsyncIterator, Sequence
 from .client import _address, _hello
 from .items import Item
 from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HELLO, _KEPT, _LIST_MOST, _MOVING, _NOW, _OPERATE, _OPERATED, _PICTURE, _PICTURES_KEPT, _PING, _PONG, _REGISTER, _REGISTERED, _RELOAD, _RELOADED, _REPORT,
-                   _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Error, _columns_of_frame, _frame, _has_moved, _points, _string, _what)
+                   _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Error, _columns_of_frame, _frame, _has_moved, _not_moved, _points, _string, _what)
 
 
 class AsyncClient(End):
@@ -362,9 +362,9 @@ class AsyncClient(End):
 
     async def _until(self, partition: int | None, wait: float) -> None:
         end = clock.monotonic() + wait
-        while not _has_moved(await self.cluster(), partition):
+        while not _has_moved(cluster := await self.cluster(), partition):
             if clock.monotonic() > end:
-                raise TimeoutError(f"the partitions have not moved within {wait} s")
+                raise _not_moved(cluster, partition, wait)
             await asyncio.sleep(_MOVING)
 
     async def _operate(self, what: int, number: int, duration: int, subject: str, by: str) -> tuple[bool, str]:

@@ -20,7 +20,7 @@ from typing import Any, Iterator, Sequence
 from .items import Item
 from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HEAD, _HELLO, _KEPT, _LIST_MOST, _MOVING, _NOW, _OPERATE, _OPERATED, _PICTURE, _PICTURES_KEPT, _PING, _PONG, _POINT_HEAD, _REGISTER,
                    _REGISTERED, _RELOAD, _RELOADED, _REPORT, _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Error, _columns_of_frame, _frame,
-                   _has_moved, _points, _string, _what)
+                   _has_moved, _not_moved, _points, _string, _what)
 
 _DATAGRAM = 1400  # bytes: fits the usual path
 
@@ -336,9 +336,9 @@ class Client(End):
 
     def _until(self, partition: int | None, wait: float) -> None:
         end = clock.monotonic() + wait
-        while not _has_moved(self.cluster(), partition):
+        while not _has_moved(cluster := self.cluster(), partition):
             if clock.monotonic() > end:
-                raise TimeoutError(f"the partitions have not moved within {wait} s")
+                raise _not_moved(cluster, partition, wait)
             clock.sleep(_MOVING)
 
     def _operate(self, what: int, number: int, duration: int, subject: str, by: str) -> tuple[bool, str]:

@@ -31,9 +31,25 @@ _POINT_HEAD = struct.Struct("<QQQIBBH")
 
 
 def _has_moved(cluster: dict[str, Any] | None, partition: int | None) -> bool:
-    """Whether a machine of a cluster has a partition, by its report; partition None: whether it has no partition at all."""
+    """Whether a machine of a cluster has a partition, or had it since it was asked, by its report; partition None: whether it
+    has no partition at all. Raises TimeoutError if the request came to nothing."""
     held = (cluster or {}).get("held", [])
-    return not held if partition is None else any(one["partition"] == partition for one in held)
+    if partition is None:
+        return not held
+    wanted = _wanted(cluster, partition)
+    if wanted.get("state") in ("overruled", "over"):
+        raise TimeoutError(f"the partition has not moved: {wanted['why']}")
+    return wanted.get("state") == "done" or any(one["partition"] == partition for one in held)
+
+
+def _wanted(cluster: dict[str, Any] | None, partition: int | None) -> dict[str, Any]:
+    """What a machine says of the last request to move a partition to it; of none, {}."""
+    return next((one for one in (cluster or {}).get("wanted", []) if one["partition"] == partition), {})
+
+
+def _not_moved(cluster: dict[str, Any] | None, partition: int | None, wait: float) -> TimeoutError:
+    why = _wanted(cluster, partition).get("why")
+    return TimeoutError(f"the partitions have not moved within {wait} s" + (f": {why}" if why else ""))
 
 
 def _note(payload: bytes, at: int, expected: float) -> tuple[Novelty | None, Limit | None]:

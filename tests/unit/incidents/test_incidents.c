@@ -327,6 +327,42 @@ static void test_old_image(void **state)
   end(h);
 }
 
+/* Sensors that were known before their machine's group: the group has them, and an image has all in its place. */
+static void test_late_group(void **state)
+{
+  (void)state;
+  struct heard *h = begin(&(struct hk_incidents_rules){ .a_day = 10, .interval = MINUTE });
+  const struct hk_string groups[] = { hk_string("g") };
+  struct hk_fleet_sensor *s;
+  static const char *const names[] = { "m.a", "n.b", "x.y.z", "x.y.w" };
+  for (uint32_t i = 0; i < 4; i++)
+    assert_int_equal(hk_incidents_learn(h->all, hk_string(names[i]), NULL, 0), 0);
+  for (uint32_t i = 0; i < 2; i++)
+    assert_int_equal(hk_incidents_learn(h->all, hk_string(names[i]), groups, 1), 0);
+  for (uint32_t i = 0; i < 4; i++)
+    assert_int_equal(hk_incidents_event(h->all, i * MINUTE, hk_string(names[i]), 1, 4 + i, 0), 0);
+  s = hk_fleet_find(&h->all->names, hk_string("n.b"));
+  assert_int_equal(s->n_groups, 1);
+  assert_int_equal(s->groups[0].above->sensors, 2);
+  assert_true(s->groups[0].active);
+  struct hk_buffer image = { 0 }, again = { 0 };
+  const struct hk_incidents_rules rules = h->all->rules;
+  hk_incidents_write(h->all, &image);
+  hk_incidents_free(h->all);
+  assert_int_equal(hk_incidents_new(&h->all, &rules, hear, h), 0);
+  assert_int_equal(hk_incidents_read(h->all, image.data, image.size), 0);
+  s = hk_fleet_find(&h->all->names, hk_string("n.b"));
+  assert_string_equal(s->groups[0].above->name.data, "[g]");
+  assert_int_equal(s->groups[0].above->n_active, 2);
+  assert_int_equal(hk_fleet_find(&h->all->names, hk_string("x.y.w"))->leaf->self.above->n_active, 2);
+  hk_incidents_write(h->all, &again);
+  assert_int_equal(image.size, again.size);
+  assert_memory_equal(image.data, again.data, image.size);
+  hk_buffer_free(&image);
+  hk_buffer_free(&again);
+  end(h);
+}
+
 /* An image with any byte damaged is refused, or read as something consistent. */
 static void test_damaged_image(void **state)
 {
@@ -384,7 +420,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_model),      cmocka_unit_test(test_model_restarted), cmocka_unit_test(test_storms),
     cmocka_unit_test(test_odd_events), cmocka_unit_test(test_reach),           cmocka_unit_test(test_long_life),
-    cmocka_unit_test(test_old_image),  cmocka_unit_test(test_damaged_image),
+    cmocka_unit_test(test_old_image),  cmocka_unit_test(test_late_group),      cmocka_unit_test(test_damaged_image),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
