@@ -62,14 +62,19 @@ HK_INLINE hk_real hk_novelty_row_distance(const struct hk_novelty_view *v, const
   return sum;
 }
 
-/* Updates the lag at a place with a point, and returns its variance: at least HK_NOVELTY_FORGET times what it was, also as it is
- * rounded. */
-HK_INLINE hk_real hk_novelty_lag_take(const struct hk_novelty_view *v, uint32_t place, hk_real off)
+/* Updates V and M of a lag with a point, and returns V: at least HK_NOVELTY_FORGET times what it was, also as it is rounded. */
+HK_INLINE hk_real hk_novelty_lag_step(hk_real *variance, hk_real *mean, hk_real off)
 {
   const hk_real keep = HK_NOVELTY_FORGET, weight = (hk_real)(1 - (double)HK_NOVELTY_FORGET);
-  const hk_real away = off - v->mean[place], part = weight * away;
-  v->mean[place] += part;
-  return v->variance[place] = keep * (v->variance[place] + part * away);
+  const hk_real away = off - *mean, part = weight * away;
+  *mean += part;
+  return *variance = keep * (*variance + part * away);
+}
+
+/* The same for the lag at a place. */
+HK_INLINE hk_real hk_novelty_lag_take(const struct hk_novelty_view *v, uint32_t place, hk_real off)
+{
+  return hk_novelty_lag_step(&v->variance[place], &v->mean[place], off);
 }
 
 HK_INLINE void hk_novelty_lags_reset(const struct hk_novelty_view *v)

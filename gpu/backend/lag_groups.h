@@ -30,6 +30,14 @@ HK_INLINE uint32_t hk_lag_group_late(const struct hk_lag_group *group, uint32_t 
   return at >= group->place ? at - group->place : at + span - group->place;
 }
 
+/* Updates n lags with a sample, compared with n others. They share no memory, so that the compiler takes several at once. */
+HK_INLINE void hk_lags_bring(hk_real *__restrict variance, hk_real *__restrict mean, const hk_real *__restrict others, uint32_t n,
+                             hk_real sample)
+{
+  for (uint32_t i = 0; i < n; i++)
+    (void)hk_novelty_lag_step(&variance[i], &mean[i], sample - others[i]);
+}
+
 /* Brings all groups along to the point before place `at`. The lags all count. */
 HK_INLINE void hk_lag_groups_bring(const struct hk_novelty_view *v, struct hk_lag_group *group, const hk_real *ring, uint32_t at)
 {
@@ -42,8 +50,7 @@ HK_INLINE void hk_lag_groups_bring(const struct hk_novelty_view *v, struct hk_la
       uint32_t from = (at + 2 * span - late - longest + begin) % span;
       for (uint32_t place = begin, piece; place < end; place += piece, from = 0) { /* up to the ring's end, and from its begin */
         piece = end - place < span - from ? end - place : span - from;
-        for (uint32_t i = 0; i < piece; i++)
-          (void)hk_novelty_lag_take(v, place + i, sample - ring[from + i]);
+        hk_lags_bring(v->variance + place, v->mean + place, ring + from, piece, sample);
       }
     }
     group[g].place = at;
