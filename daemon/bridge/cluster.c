@@ -386,7 +386,7 @@ int hk_cluster_want(struct hk_cluster *c, uint32_t partition)
 }
 
 /* Why a move is not done yet. */
-static void say_why(struct hk_cluster *c, uint32_t partition, const struct hk_move *m, char why[HK_ENGINE_WHY])
+static void cluster_say_why(struct hk_cluster *c, uint32_t partition, const struct hk_move *m, char why[HK_ENGINE_WHY])
 {
   struct hk_holder holder;
   if (m->why[0])
@@ -412,7 +412,7 @@ bool hk_cluster_move(struct hk_cluster *c, uint32_t partition, struct hk_cluster
     return false;
   *out = (struct hk_cluster_move){ .state = states[m.state], .ago = hk_now() - m.asked };
   if (m.state == HK_MOVE_WAITS || m.state == HK_MOVE_OVER)
-    say_why(c, partition, &m, out->why);
+    cluster_say_why(c, partition, &m, out->why);
   if (m.state == HK_MOVE_OVERRULED)
     snprintf(out->why, sizeof out->why, "another machine was asked to take it since");
   return true;

@@ -213,7 +213,7 @@ static int cluster_show(struct table *t, char **argv, char *addresses)
 /* --- moving partitions ------------------------------------------------------------------------------------------------------ */
 
 /* What a machine says of the last request to move a partition to it; NULL: nothing. */
-static const cJSON *cluster_wanted(const cJSON *cluster, uint32_t partition)
+static const cJSON *cluster_request(const cJSON *cluster, uint32_t partition)
 {
   const cJSON *one;
   cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(cluster, "wanted")) if (cluster_number_of(one, "partition") ==
@@ -230,13 +230,13 @@ static bool cluster_is_done(const cJSON *cluster, uint32_t partition)
     return cluster_number_of(cluster, "partitions") == 0;
   cJSON_ArrayForEach(held, cJSON_GetObjectItemCaseSensitive(cluster, "held")) if (cluster_number_of(held, "partition") ==
                                                                                   partition) return true;
-  return strcmp(cluster_text_of(cluster_wanted(cluster, partition), "state"), "done") == 0;
+  return strcmp(cluster_text_of(cluster_request(cluster, partition), "state"), "done") == 0;
 }
 
 /* Keeps what stands in the way of a request. Returns whether it came to nothing. */
 static bool cluster_is_over(const cJSON *cluster, uint32_t partition, char why[WHY])
 {
-  const cJSON *wanted = partition == UINT32_MAX ? NULL : cluster_wanted(cluster, partition);
+  const cJSON *wanted = partition == UINT32_MAX ? NULL : cluster_request(cluster, partition);
   const char *state = cluster_text_of(wanted, "state");
   if (partition == UINT32_MAX)
     snprintf(why, WHY, ": it still has %.0f partitions", cluster_number_of(cluster, "partitions"));
