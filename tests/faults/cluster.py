@@ -433,17 +433,17 @@ class Rig:
     def keep_logs(self):
         """Keeps what all daemons and brokers have written, and what they say of themselves now."""
         folder = tempfile.mkdtemp(prefix='hankeld-rig-logs-')
-        with open(os.path.join(folder, 'daemons'), 'w', encoding='utf-8') as f:
-            for name, lines in self.logs:
-                f.writelines(f'{name} {line}\n' for line in lines)
-            for d in self.daemons:
-                print(d.name, d.status()['cluster'], file=f)
+        print(f'logs of all daemons and brokers: {folder}')
         for i, b in enumerate(self.brokers.nodes if self.brokers else [self.broker]):
             with open(os.path.join(folder, f'broker {i}'), 'w', encoding='utf-8') as f:
                 f.write(b.log)
                 for what in (('list_consumers',), ('list_queues', 'name', 'type', 'messages', 'leader', 'online'), ('list_connections', 'peer_port', 'client_properties', 'send_pend', 'state')):
                     f.write(b.control(*what, check=False).stdout)
-        print(f'logs of all daemons and brokers: {folder}')
+        with open(os.path.join(folder, 'daemons'), 'w', encoding='utf-8') as f:
+            for name, lines in self.logs:
+                f.writelines(f'{name} {line}\n' for line in lines)
+            for d in self.daemons:  # last: a daemon that is no more has no status
+                print(d.name, d.status()['cluster'], file=f)
 
     def clean(self):
         for d in self.daemons:
