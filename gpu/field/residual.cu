@@ -312,7 +312,9 @@ static __device__ __forceinline__ void sum_rows(const struct hk_residual_residen
         product[hk_residual_packed(a, b)] = __ldcs(&f.product[hk_residual_at(products, hk_residual_packed(a, b), i)]);
     target[a] = __ldcs(&f.target[hk_residual_at(q + 1, a, i)]);
   }
-  __syncthreads(); /* all warps have written what was heard: each comes here by its own rows */
+  /* All warps have written what was heard. Each WARP's form of this function has the barrier, four places of the code: bar.sync 0
+   * counts the warps that come, wherever, and each warp of the block calls exactly one form, with all of its lanes. */
+  __syncthreads();
   for (uint32_t row = 0; row < t.waiting; row++) {
     if (!(learns >> row & 1))
       continue;
