@@ -25,9 +25,10 @@ static uint32_t of_graph(const struct hk_detector *d, uint32_t window)
   return (needed + stride - 1) / stride * stride + window - 1;
 }
 
-/* The widest window that can be determined. */
-static uint32_t widest(const struct hk_detector *d)
+uint32_t hk_warmup_widest(const struct hk_detector *d)
 {
+  if (!d->search)
+    return d->window;
   const uint32_t told = (hk_graph_lags(d) - 2) / 2, most = warmup_larger(told, HK_GRAPH_FALLBACK);
   return most < d->window ? most : d->window;
 }
@@ -56,7 +57,7 @@ struct hk_warmup hk_warmup(const struct hk_detector *d)
   else if (d->algorithm == HK_ALGORITHM_NOVELTY)
     first = HK_NOVELTY_PROBATION + 1;
   struct hk_warmup w = { first, first, 0 };
-  for (uint32_t window = HK_GRAPH_WINDOW_MIN; d->search && window <= widest(d); window++) {
+  for (uint32_t window = HK_GRAPH_WINDOW_MIN; d->search && window <= hk_warmup_widest(d); window++) {
     const uint32_t with = of_graph(d, window);
     w.least = with < w.least ? with : w.least;
     w.most = warmup_larger(w.most, with);

@@ -16,11 +16,14 @@ struct hk_warmup {
                    interval, or 0 without one; other algorithms: 0 */
 };
 
+/* The widest window that can be found (window = auto), samples; without auto, the window. Thread: any. */
+uint32_t hk_warmup_widest(const struct hk_detector *detector);
+
 /* Computes the warm-up of a detector from hk_detector_finish. Thread: any. */
 struct hk_warmup hk_warmup(const struct hk_detector *detector);
 
 #define HK_WARMUP_TEXT_MAX 96
-/* Describes it: "point 19", or "one of the points 500 to 1363, depending on the window that is found". */
+/* Describes it: "point 19", or "one of the points 400 to 1106, depending on the window that is found". */
 void hk_warmup_text(struct hk_warmup warmup, char out[HK_WARMUP_TEXT_MAX]);
 
 #endif

@@ -1,6 +1,7 @@
 /* What hankel bench measures: see bench_plan.h. */
 #include "daemon/cli/bench_plan.h"
 
+#include "cpu/backend/warmup.h"
 #include "daemon/cli/options.h"
 #include "daemon/config/config_reader.h"
 
@@ -83,7 +84,7 @@ void hk_bench_plan_print(const struct hk_bench_plan *plan, const struct hk_load 
     const struct hk_config_detector *d = &config->detectors[i];
     const uint64_t need = load->backend->ops->need(load->backend, i, each);
     printf("  %s: %s, match %s, window %s%u, %" PRIu64 " bytes a sensor\n", d->name, hk_algorithm_name(d->detector.algorithm),
-           d->match, d->detector.search ? "auto, at most " : "", d->detector.window, need / each);
+           d->match, d->detector.search ? "auto, at most " : "", hk_warmup_widest(&d->detector), need / each);
   }
   for (uint32_t i = 0; i < config->n_groups; i++)
     printf("  %s: a group, left out: a thread of the daemon computes it, not the backend\n", config->groups[i].name);
