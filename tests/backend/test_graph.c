@@ -5,6 +5,7 @@
  * independent program in test_graph_recordings.py. Arguments: BACKEND [sanitize]: sanitize, for sanitizers that slow every launch
  * and point down a hundred times, has fewer sensors, whose graphs the CPU backend has filled, and leaves out what goes the same
  * ways to hold numbers against each other. */
+#include "cpu/graph/state.h"
 #include "tests/backend/harness.h"
 
 #include <errno.h>
@@ -39,6 +40,7 @@ static const char *const detector_texts[] = {
 #define SENSORS (DETECTORS * SIGNALS)
 #define POINTS 1200
 #define MOVES (DETECTORS + 1)
+#define LATE_POINTS 1200 /* more than the widest window of the default keys needs for a score */
 /* Sanitize: signals change in the middle of these points; of those up to TO the last REST are left. Then sensor AUTO finds its
  * window, and sensor MOVES moves its reference, levels and all. */
 #define SANITIZE_POINTS 400
@@ -271,6 +273,64 @@ static void bad_states(void **state)
   series_free(&series);
 }
 
+/* Feeds points from..to-1, all of one sensor, to a slot. */
+static void feed_to(struct hk_backend *b, struct points p, uint32_t slot, uint32_t from, uint32_t to, struct results *out)
+{
+  uint32_t slots[LATE_POINTS];
+  for (uint32_t i = from; i < to; i++)
+    slots[i] = slot;
+  p.slot = slots;
+  p.slots = slot + 1;
+  feed(b, &p, from, to, 64, 0, out);
+}
+
+/* A state with more samples than a window is found from, and no window, as builds wrote it that found it from 500: it is found
+ * with the next point, and scores come when they would have come. Pulses whose distance asks for the widest window, so that the
+ * first score is far away. */
+static void old_states_find_their_window(void **state)
+{
+  (void)state;
+  const struct hk_detector d = detector_parsed("algorithm=graph,interval=1s");
+  const uint32_t had = HK_GRAPH_LEARN + 50, points = form == SANITIZE ? had + 2 : LATE_POINTS;
+  struct hk_backend *b = backend_open(kind, &d, 1, 3);
+  struct series series = series_new(SIGNAL_SINE, 1, points);
+  for (uint32_t i = 0; i < points; i++)
+    series.value[i] = i % 198 < 4;
+  struct points p = points_of(&series, 1, 1);
+  struct results want = results_new(points), got = results_new(points);
+  for (uint32_t i = 0; i < 3; i++)
+    sensor_add(b, i, 0, 1);
+  feed_to(b, p, 0, 0, had, &want);
+  int64_t size, empty;
+  uint8_t *bytes = exported(b, 0, &size), *none = exported(b, 1, &empty);
+  const size_t samples = hk_state_head_size(had), end = samples + HK_GRAPH_STATE_HEAD;
+  assert_true(empty == (int64_t)(hk_state_head_size(0) + HK_GRAPH_STATE_HEAD + HK_STATE_CHECKSUM) && size > empty);
+  memcpy(bytes + samples, none + hk_state_head_size(0), HK_GRAPH_STATE_HEAD); /* the graph of a sensor without points */
+  const uint64_t checksum = XXH64(bytes, end, 0);
+  memcpy(bytes + end, &checksum, sizeof checksum);
+  assert_int_equal(b->ops->import_(b, 2, bytes, end + sizeof checksum), 0);
+  free(bytes);
+  free(none);
+  feed_to(b, p, 0, had, points, &want);
+  feed_to(b, p, 2, had, had + 1, &got);
+  none = exported(b, 2, &empty);
+  assert_true(empty > (int64_t)(hk_state_head_size(had + 1) + HK_GRAPH_STATE_HEAD + HK_STATE_CHECKSUM)); /* there are nodes */
+  free(none);
+  feed_to(b, p, 2, had + 1, points, &got);
+  uint32_t scores = 0;
+  for (uint32_t i = had; i < points; i++) {
+    assert_int_equal(isnan(got.score[i]), isnan(want.score[i]));
+    scores += !isnan(want.score[i]);
+    if (!isnan(want.score[i]))
+      assert_true(fabsf(got.score[i] - want.score[i]) < 1e-4f);
+  }
+  assert_true(scores > 0 || form == SANITIZE);
+  b->ops->close(b);
+  points_free(&p);
+  results_free(&want);
+  results_free(&got);
+}
+
 /* The memory is reported before it is taken, and a need over the limit is refused. */
 static void memory_is_told(void **state)
 {
@@ -307,11 +367,16 @@ int main(int argc, char **argv)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(cuts_do_not_show), cmocka_unit_test(threads_do_not_show),
     cmocka_unit_test(state_goes_on),    cmocka_unit_test(results_are_those_of_the_reference),
-    cmocka_unit_test(bad_states),       cmocka_unit_test(memory_is_told),
+    cmocka_unit_test(bad_states),       cmocka_unit_test(old_states_find_their_window),
+    cmocka_unit_test(memory_is_told),
   };
   const struct CMUnitTest every_way[] = {
-    cmocka_unit_test(cuts_do_not_show), cmocka_unit_test(state_goes_on),  cmocka_unit_test(results_are_those_of_the_reference),
-    cmocka_unit_test(bad_states),       cmocka_unit_test(memory_is_told),
+    cmocka_unit_test(cuts_do_not_show),
+    cmocka_unit_test(state_goes_on),
+    cmocka_unit_test(results_are_those_of_the_reference),
+    cmocka_unit_test(bad_states),
+    cmocka_unit_test(old_states_find_their_window),
+    cmocka_unit_test(memory_is_told),
   };
   return form == SANITIZE ? cmocka_run_group_tests_name("graph", every_way, set_up, tear_down)
                           : cmocka_run_group_tests_name("graph", tests, set_up, tear_down);
