@@ -303,9 +303,7 @@ static int evaluate_sets(struct evaluation *e, const char *keys, const struct hk
   }
   if (code == 0)
     evaluate_explain(e, keys, &all);
-  if (code == 0 && left_out && !any)
-    code = HK_EXIT_FAILED;
-  return code;
+  return code == 0 && left_out && !any ? HK_EXIT_FAILED : code;
 }
 
 /* Reads the collections of the folder, or the file. Returns 0 or an exit code. */
@@ -397,7 +395,9 @@ static int check_together(struct evaluation *e)
   if (e->calibrate && e->tuning.n > 0)
     return hk_usage(e->trial.argv, "--calibrate: not with --tune");
   if (e->field && (any_group || e->tuning.n > 0 || e->calibrate || e->plots || e->starts > 0))
-    return hk_usage(e->trial.argv, "--field: not with --group, --tune (repeat --detector), --calibrate, --plots or --starts");
+    return hk_usage(
+        e->trial.argv,
+        "--field: not with --group, --tune, --calibrate, --plots or --starts; to compare settings, repeat --detector");
   return 0;
 }
 

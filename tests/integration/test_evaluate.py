@@ -134,7 +134,7 @@ class Evaluate(unittest.TestCase):
         self.write('number.json', '{"stations.csv": [["2014-04-02 19:00:00", "2014-04-16 18:00:00", 7]]}')
         at = lambda name: os.path.join(self.folder.name, name)
         for arguments, code, said in ((('--field', 'q=99', data), 2, '--field: q = 99'), (('--field', '', one), 1, f'--field: {one}: no file there has several sensors'),
-                                      (('--field', '', '--group', '', data), 2, '--field: not with --group, --tune (repeat --detector)'), (('--labels', at('other.json'), data), 1, 'has no labels for "stations.csv"'),
+                                      (('--field', '', '--group', '', data), 2, '--field: not with --group, --tune, --calibrate, --plots or --starts; to compare settings, repeat --detector'), (('--labels', at('other.json'), data), 1, 'has no labels for "stations.csv"'),
                                       (('--labels', at('empty.json'), data), 1, 'empty.json: no JSON'), (('--labels', at('sensor.json'), data), 1, 'is of Waldorf, and there is no such sensor'),
                                       (('--labels', at('number.json'), data), 1, 'has a third part that is not the name of a sensor'),
                                       (('--labels', at('other.json'), self.folder.name), 1, 'is not a CSV file'), ((at('nothing.csv'),), 1, 'nothing.csv: No such file'),
