@@ -35,6 +35,30 @@ bool hk_score_gate_passed(struct hk_score_gate *g, uint64_t asked)
   return atomic_load(&g->passed) >= asked;
 }
 
+static bool score_wait_look(struct hk_score_wait *w, struct hk_score_gate *g)
+{
+  const bool passed = hk_score_gate_passed(g, w->asked);
+  if (passed)
+    *w = (struct hk_score_wait){ .asked = w->asked };
+  return passed;
+}
+
+void hk_score_wait_begin(struct hk_score_wait *w, struct hk_score_gate *g, int64_t now)
+{
+  (void)score_wait_look(w, g); /* before it asks anew: what it asks for now passes only later */
+  w->asked = hk_score_gate_ask(g);
+  if (w->since == 0)
+    w->since = now;
+}
+
+bool hk_score_wait_over(struct hk_score_wait *w, struct hk_score_gate *g, int64_t now)
+{
+  if (score_wait_look(w, g))
+    return true;
+  w->without = w->without || now - w->since >= HK_SCORE_GATE_WITHOUT;
+  return w->without;
+}
+
 uint64_t hk_score_gate_asked(struct hk_score_gate *g)
 {
   uint64_t n;

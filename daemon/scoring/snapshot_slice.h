@@ -124,7 +124,7 @@ struct hk_save_output {
   uint64_t sensors, last, events; /* of the current snapshot; last, events: the highest of its slices */
   uint64_t kept[2], logged_by[2]; /* positions of points, and of events, at the start of the kept snapshots, newest first */
   uint32_t n_kept;
-  int64_t unshared;            /* ns: since when the broker has not confirmed scores of a snapshot; 0: it has; -1: too long */
+  struct hk_score_wait scores; /* of partitions */
   struct hk_counters counters; /* stays zero: for releasing deliveries without points */
   struct hk_log_quota failures;
 };

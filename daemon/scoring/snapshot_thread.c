@@ -17,7 +17,6 @@
 #define END 2 /* s that the thread gets to end */
 #define KEEP 2
 #define PATIENCE 60000000000 /* ns within which the journal must be written, and the broker have confirmed */
-#define WITHOUT 600000000000 /* ns without a confirmation of scores, after which snapshots wait for them no longer */
 
 void hk_saver_send(struct hk_saver *v, struct hk_save_order *order)
 {
@@ -285,36 +284,29 @@ static bool counts(const struct hk_saver *v)
   return any;
 }
 
-/* Whether the log of scores has the results up to a number of its gate. After WITHOUT the snapshot counts all the same, since it
- * also limits how much of the log of points, which is not kept for ever, the next scorer has to read again. */
-static bool scores_shared(struct hk_saver *v, uint64_t asked)
+/* Logs whether snapshots wait for scores (score_gate.h), if that has changed. */
+static void tell_waiting(const struct hk_saver *v, bool without)
 {
-  struct hk_save_output *o = &v->output;
-  if (!v->place.shared || hk_score_gate_passed(&v->place.shard->all->scores, asked)) {
-    o->unshared = 0;
-    return true;
-  }
-  if (o->unshared == 0)
-    o->unshared = hk_now();
-  if (o->unshared > 0 && hk_now() - o->unshared < WITHOUT)
-    return false;
-  if (o->unshared > 0)
+  struct hk_log *log = v->place.shard->all->log;
+  if (v->output.scores.without && !without)
     hk_log(
-        v->place.shard->all->log, HK_LOG_WARNING,
+        log, HK_LOG_WARNING,
         "[cluster] snapshots no longer wait for the broker to confirm scores: if this scorer dies now, other machines lack some");
-  o->unshared = -1;
-  return true;
+  else if (!v->output.scores.without && without)
+    hk_log(log, HK_LOG_NOTICE, "[cluster] snapshots wait for the broker to confirm scores again");
 }
 
-/* What is to be on the disk, or at the broker, and is not, in words; NULL: nothing. scores: number of the gate. */
-static const char *lacks(struct hk_saver *v, uint64_t scores)
+/* What is to be on the disk, or at the broker, and is not, in words; NULL: nothing. */
+static const char *lacks(struct hk_saver *v)
 {
   const struct hk_shard *s = v->place.shard;
   if (!hk_durable_covers(v->place.durable, s->number, v->output.last))
     return "the journal is not written";
   if (s->all->events && !hk_eventlog_safe(s->all->events, v->output.events))
     return v->place.shared ? "the broker has not confirmed its events" : "the log of events is not written";
-  return scores_shared(v, scores) ? NULL : "the broker has not confirmed its scores";
+  if (v->place.shared && !hk_score_wait_over(&v->output.scores, &s->all->scores, hk_now()))
+    return "the broker has not confirmed its scores";
+  return NULL;
 }
 
 /* Waits until points, events and shared scores are where they survive us, which must precede the sensors: until then a crash
@@ -323,13 +315,16 @@ static bool await_others(struct hk_saver *v)
 {
   const struct timespec moment = { 0, 1000000 };
   const int64_t until = hk_now() + PATIENCE;
-  const uint64_t scores = v->place.shared ? hk_score_gate_ask(&v->place.shard->all->scores) : 0;
+  const bool without = v->output.scores.without;
   const char *why;
-  while (!v->failed && counts(v) && (why = lacks(v, scores)) != NULL) {
+  if (v->place.shared)
+    hk_score_wait_begin(&v->output.scores, &v->place.shard->all->scores, hk_now());
+  while (!v->failed && counts(v) && (why = lacks(v)) != NULL) {
     if (hk_now() > until)
       hk_saver_fail(v, why);
     (void)nanosleep(&moment, NULL);
   }
+  tell_waiting(v, without);
   return !v->failed;
 }
 
