@@ -332,7 +332,7 @@ void hk_scores_out_mark(struct hk_scores_out *o, uint64_t number)
     scores_heard(o);
   else if (hk_ping_write(&w, HK_PING, 0, number) != 0 ||
            send(o->fd, w.data, w.size, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)w.size)
-    hk_scores_out_close(o); /* it has ended */
+    o->mark.number = 0; /* to be made again: if the connection has ended, then once what it has brought is read */
 }
 
 uint64_t hk_scores_out_marked(struct hk_scores_out *o)

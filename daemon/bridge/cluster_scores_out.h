@@ -82,7 +82,7 @@ bool hk_scores_out_room(const struct hk_scores_out *o);
 int hk_scores_out_publish(struct hk_cluster *c, struct hk_scores_out *o);
 /* The broker has confirmed some. */
 void hk_scores_out_confirm(struct hk_scores_out *o, const struct hk_broker_engine_event *event);
-/* Makes a mark, unless there is one. */
+/* Makes a mark, unless there is one; none if the inner connection cannot take it now: to be tried again. */
 void hk_scores_out_mark(struct hk_scores_out *o, uint64_t number);
 /* The number of the mark, if the broker has confirmed all results before it, or they are given up; the mark is gone then. 0: not
  * yet. */

@@ -1,12 +1,15 @@
 /* Shared scores: a mark is passed once the broker has confirmed all results from before it, and does not wait for later ones. The
  * broker here takes every message, and confirms when the test says so. */
 #include "daemon/bridge/cluster_scores_out.h"
+#include "proto/wire/message.h"
 #include "proto/wire/score_message.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -119,12 +122,36 @@ static void nothing_to_wait_for(void **state)
   assert_int_equal(hk_scores_out_marked(o), 4);
 }
 
+/* An inner connection that has ended is read to its end before a mark passes. */
+static void reads_what_has_ended(void **state)
+{
+  struct shared *s = *state;
+  struct hk_scores_out *o = &s->out;
+  uint8_t bytes[64];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  int end[2];
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, end), 0);
+  assert_int_equal(hk_gap_write(&w, 5, 0), 0);
+  assert_int_equal(write(end[1], w.data, w.size), w.size);
+  close(end[1]);
+  o->fd = end[0];
+  hk_scores_out_mark(o, 6);
+  assert_int_equal(hk_scores_out_marked(o), 0);
+  assert_false(hk_scores_out_hear(&s->cluster, o));
+  assert_int_equal(o->lost, 5);
+  hk_scores_out_close(o);
+  assert_int_equal(hk_scores_out_marked(o), 0); /* it was not made */
+  hk_scores_out_mark(o, 6);
+  assert_int_equal(hk_scores_out_marked(o), 6);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(passes_behind_its_results, setup, teardown),
     cmocka_unit_test_setup_teardown(waits_for_what_is_on_its_way, setup, teardown),
     cmocka_unit_test_setup_teardown(nothing_to_wait_for, setup, teardown),
+    cmocka_unit_test_setup_teardown(reads_what_has_ended, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
