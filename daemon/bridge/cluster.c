@@ -215,7 +215,6 @@ static int cluster_start(struct hk_cluster **out, struct hk_net *net, const stru
   struct hk_cluster *c = calloc(1, sizeof *c);
   if (!c)
     return -ENOMEM;
-  *out = c; /* the caller frees it in each case; before the thread starts, which may use it */
   c->net = net;
   c->rule = *rule;
   c->kind = kinds[rule->engine];
@@ -235,6 +234,7 @@ static int cluster_start(struct hk_cluster **out, struct hk_net *net, const stru
   int status = c->wake < 0 ? -errno : c->part ? hk_sections_new(&c->self.sections, net->config) : -ENOMEM;
   if (status == 0)
     status = c->work->begin(c);
+  *out = c; /* complete, since other threads look at it; the caller frees it in each case; before our thread, which may use it */
   if (status == 0)
     status = -pthread_create(&c->thread, NULL, turns, c);
   c->running = status == 0;
@@ -374,15 +374,12 @@ int hk_cluster_want(struct hk_cluster *c, uint32_t partition)
     return -EINVAL;
   if (atomic_load(&c->self.drains))
     return -EBUSY;
-  pthread_mutex_lock(&c->lock);
-  const bool ours = c->part[partition].since != 0;
-  pthread_mutex_unlock(&c->lock);
-  if (ours)
+  if (!hk_moves_ask(c->self.moves, partition, hk_now())) /* first, since it may come as soon as the request is on its way */
     return -EALREADY;
-  if (hk_shared_append_holder(hk_cluster_shared(c), partition, 0, NULL) == 0)
-    return -ENOMEM;
-  hk_moves_ask(c->self.moves, partition, hk_now());
-  return 0;
+  if (hk_shared_append_holder(hk_cluster_shared(c), partition, 0, NULL) != 0)
+    return 0;
+  hk_moves_withdraw(c->self.moves, partition);
+  return -ENOMEM;
 }
 
 /* Why a move is not done yet. */

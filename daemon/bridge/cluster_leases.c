@@ -409,8 +409,10 @@ static int leases_turn(struct hk_cluster *c)
     status = count_members(c);
     tell_others(c);
   }
-  hk_moves_send_again(c->self.moves, hk_cluster_shared(c), now);
   const bool drains = atomic_load(&c->self.drains);
+  if (drains)
+    hk_moves_end(c->self.moves, "this machine is draining");
+  hk_moves_send_again(c->self.moves, hk_cluster_shared(c), now);
   for (uint32_t i = 0; i < c->rule.partitions && status == 0 && !hk_cluster_stops(c); i++) {
     struct lease *l = &s->lease[(s->next + i) % c->rule.partitions];
     if (drains && l->part.engine && !l->held)

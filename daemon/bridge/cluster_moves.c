@@ -16,11 +16,11 @@ struct hk_moves {
 int hk_moves_new(struct hk_moves **out, uint32_t partitions)
 {
   struct hk_moves *m = calloc(1, sizeof *m + partitions * sizeof *m->move);
-  *out = m;
   if (!m)
     return -ENOMEM;
   m->n = partitions;
   pthread_mutex_init(&m->lock, NULL);
+  *out = m; /* complete: others may look at it */
   return 0;
 }
 
@@ -37,14 +37,37 @@ static void move_enter(struct hk_moves *m, struct hk_move *one, enum hk_move_sta
   one->state = state;
 }
 
-void hk_moves_ask(struct hk_moves *m, uint32_t partition, int64_t now)
+bool hk_moves_ask(struct hk_moves *m, uint32_t partition, int64_t now)
 {
   struct hk_move *one = &m->move[partition];
   pthread_mutex_lock(&m->lock);
-  move_enter(m, one, HK_MOVE_WAITS);
-  one->asked = one->sent = now;
-  one->heard = false;
-  one->why[0] = 0;
+  const bool asks = !one->here;
+  if (asks) {
+    move_enter(m, one, HK_MOVE_WAITS);
+    one->asked = one->sent = now;
+    one->heard = false;
+    one->why[0] = 0;
+  }
+  pthread_mutex_unlock(&m->lock);
+  return asks;
+}
+
+void hk_moves_withdraw(struct hk_moves *m, uint32_t partition)
+{
+  pthread_mutex_lock(&m->lock);
+  if (m->move[partition].state == HK_MOVE_WAITS)
+    move_enter(m, &m->move[partition], HK_MOVE_NONE);
+  pthread_mutex_unlock(&m->lock);
+}
+
+void hk_moves_end(struct hk_moves *m, const char *why)
+{
+  pthread_mutex_lock(&m->lock);
+  for (uint32_t i = 0; i < m->n && hk_moves_wait(m); i++)
+    if (m->move[i].state == HK_MOVE_WAITS) {
+      move_enter(m, &m->move[i], HK_MOVE_OVER);
+      snprintf(m->move[i].why, sizeof m->move[i].why, "%s", why);
+    }
   pthread_mutex_unlock(&m->lock);
 }
 
@@ -63,7 +86,7 @@ bool hk_moves_turn(struct hk_moves *m, uint32_t partition, enum hk_holders_wish 
     one->heard |= wish == HK_WISH_OURS;
     if (overruled || now - one->asked >= HK_MOVES_OVER)
       move_enter(m, one, overruled ? HK_MOVE_OVERRULED : HK_MOVE_OVER);
-    else
+    else if (one->why[0] == 0) /* else the others would leave the partition to a machine that cannot take it */
       again = now - one->sent >= HK_MOVES_AGAIN && now - one->asked < HK_MOVES_OVER - HK_HOLDERS_WISH;
     if (again)
       one->sent = now;
@@ -76,7 +99,7 @@ void hk_moves_send_again(struct hk_moves *m, struct hk_event_shared *log, int64_
 {
   for (uint32_t i = 0; i < m->n && hk_moves_wait(m); i++)
     if (hk_moves_turn(m, i, hk_holders_wish(hk_shared_holders(log), i, now), now))
-      (void)hk_shared_append_holder(log, i, 0, NULL); /* without memory the next one is sent */
+      (void)hk_shared_append_holder(log, i, HK_HOLDERS_AGAIN, NULL); /* without memory the next one is sent */
 }
 
 void hk_moves_fail(struct hk_moves *m, uint32_t partition, const char *why)
@@ -90,6 +113,7 @@ void hk_moves_take(struct hk_moves *m, uint32_t partition, bool wished, int64_t 
 {
   struct hk_move *one = &m->move[partition];
   pthread_mutex_lock(&m->lock);
+  one->here = true;
   one->came = wished || one->state == HK_MOVE_WAITS ? now : 0;
   if (one->state == HK_MOVE_WAITS)
     move_enter(m, one, HK_MOVE_DONE);
@@ -99,6 +123,7 @@ void hk_moves_take(struct hk_moves *m, uint32_t partition, bool wished, int64_t 
 void hk_moves_leave(struct hk_moves *m, uint32_t partition)
 {
   pthread_mutex_lock(&m->lock);
+  m->move[partition].here = false;
   m->move[partition].came = 0;
   pthread_mutex_unlock(&m->lock);
 }

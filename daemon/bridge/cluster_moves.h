@@ -2,10 +2,11 @@
  *
  *     hk_moves_ask -> WAITS -> DONE       this machine has taken the partition
  *                           -> OVERRULED  another machine was asked to take it since
- *                           -> OVER       HK_MOVES_OVER has passed
+ *                           -> OVER       HK_MOVES_OVER has passed, or hk_moves_end
  *
  * A request is a record of the log of events, which counts for HK_HOLDERS_WISH (durable/event_holders.h). Its reader may be
- * slower than that: so it is sent again every HK_MOVES_AGAIN, until the last one counts up to the end.
+ * slower than that: so it is sent again every HK_MOVES_AGAIN, until the last one counts up to the end. It is not once the
+ * partition came and could not be taken: meanwhile no other machine takes it.
  *
  * What was moved here is given away last when the machine has more than its share, and of that the latest move last of all: a
  * partition that came by a move and went at once, for one that had come by an earlier move, would be a move that nobody saw.
@@ -29,6 +30,7 @@ struct hk_move {
   int64_t asked;           /* ns, hk_now */
   int64_t sent;            /* ns: when the request was sent last */
   bool heard;              /* the log of events has it */
+  bool here;               /* this machine has the partition, */
   int64_t came;            /* ns: when the partition came by a move; 0: it did not, or is not here */
   char why[HK_ENGINE_WHY]; /* why the partition could not be taken; "": that was not tried, or not in vain */
 };
@@ -38,9 +40,11 @@ struct hk_moves;
 int hk_moves_new(struct hk_moves **out, uint32_t partitions); /* 0 or -ENOMEM */
 void hk_moves_free(struct hk_moves *moves);                   /* NULL is allowed */
 
-/* A request was sent. */
-void hk_moves_ask(struct hk_moves *moves, uint32_t partition, int64_t now);
-bool hk_moves_wait(const struct hk_moves *moves); /* whether any request waits */
+/* A request is about to be sent. False: it is not to be, since the partition is here. */
+bool hk_moves_ask(struct hk_moves *moves, uint32_t partition, int64_t now);
+void hk_moves_withdraw(struct hk_moves *moves, uint32_t partition); /* it could not be sent */
+void hk_moves_end(struct hk_moves *moves, const char *why);         /* no request waits any longer */
+bool hk_moves_wait(const struct hk_moves *moves);                   /* whether any request waits */
 /* Goes on with a request that waits, if there is one. wish: of the partition. True: the request is to be sent again. */
 bool hk_moves_turn(struct hk_moves *moves, uint32_t partition, enum hk_holders_wish wish, int64_t now);
 /* The same for all partitions; sends what is to be sent. */

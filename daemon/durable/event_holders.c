@@ -8,7 +8,7 @@
 /* Of both records; the machine's name follows. */
 struct holding {
   uint32_t partition, zero;
-  uint64_t epoch; /* of a wish 0 */
+  uint64_t epoch; /* of a wish 0, or HK_HOLDERS_AGAIN */
 };
 _Static_assert(sizeof(struct holding) == 16, "no padding");
 
@@ -16,7 +16,7 @@ struct entry {
   uint64_t epoch; /* 0: no holder is known */
   char *machine;
   int64_t wished; /* ns; 0: it is nobody's wish */
-  uint64_t by;    /* the process whose wish it is, */
+  uint64_t by;    /* the process whose wish it is, or was last; 0: none, */
   bool ours;      /* and whether that is this one */
 };
 
@@ -96,12 +96,15 @@ void hk_holders_take(struct hk_holders *h, uint64_t by, const uint8_t *payload, 
 void hk_holders_take_wish(struct hk_holders *h, uint64_t by, bool ours, int64_t now, const uint8_t *payload, size_t size)
 {
   struct holding holding;
-  if (!holders_read(payload, size, &holding) || size != sizeof holding || holding.epoch != 0)
+  if (!holders_read(payload, size, &holding) || size != sizeof holding || holding.epoch > HK_HOLDERS_AGAIN)
     return;
+  struct entry *e = &h->entry[holding.partition];
   pthread_mutex_lock(&h->lock);
-  h->entry[holding.partition].wished = now;
-  h->entry[holding.partition].by = by;
-  h->entry[holding.partition].ours = ours;
+  if (holding.epoch != HK_HOLDERS_AGAIN || e->by == 0 || e->by == by) { /* else another one wished for it since */
+    e->wished = now;
+    e->by = by;
+    e->ours = ours;
+  }
   pthread_mutex_unlock(&h->lock);
 }
 

@@ -100,7 +100,8 @@ uint64_t hk_shared_append_place(struct hk_event_shared *shared, const char *name
 
 /* Who has which partition. Thread: any. */
 struct hk_holders *hk_shared_holders(struct hk_event_shared *shared);
-/* Appends that this machine has a partition, or, with machine = NULL, that it is to have it; returns its number; 0: no memory. */
+/* Appends that this machine has a partition, or, with machine = NULL, that it is to have it (event_holders.h); returns its
+ * number; 0: no memory. */
 uint64_t hk_shared_append_holder(struct hk_event_shared *shared, uint32_t partition, uint64_t epoch, const char *machine);
 
 #endif

@@ -16,7 +16,7 @@ struct hk_outside {
 
 /* Appends the members `notify` and `mqtt`, arrays with an object for each, and `cluster`, if there is one. */
 void hk_outside_status(struct hk_buffer *out, const struct hk_outside *from);
-/* Appends what others are to know of this machine: an object, as `cluster` without `where`. */
+/* Appends what others are to know of this machine: an object, as `cluster` without `where`, `others` and `wanted`. */
 void hk_outside_notice(struct hk_buffer *out, const struct hk_outside *from);
 
 #endif

@@ -60,9 +60,11 @@ export class Operations {
   /** Whether a machine has a partition, or had it since it was asked, by its report; throws if the request came to nothing. */
   #hasMoved(cluster, partition) {
     const wanted = wantedOf(cluster, partition);
+    if (wanted?.state === 'done' || cluster?.held?.some(held => held.partition === partition))
+      return true;
     if (wanted?.state === 'overruled' || wanted?.state === 'over')
       throw new Error(`the partition has not moved: ${wanted.why}`);
-    return wanted?.state === 'done' || cluster?.held?.some(held => held.partition === partition);
+    return false;
   }
 
   /** Asks the machine for its partitions until moved(cluster) is true; rejects after `wait` ms. */

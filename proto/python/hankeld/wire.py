@@ -37,9 +37,11 @@ def _has_moved(cluster: dict[str, Any] | None, partition: int | None) -> bool:
     if partition is None:
         return not held
     wanted = _wanted(cluster, partition)
+    if wanted.get("state") == "done" or any(one["partition"] == partition for one in held):
+        return True
     if wanted.get("state") in ("overruled", "over"):
         raise TimeoutError(f"the partition has not moved: {wanted['why']}")
-    return wanted.get("state") == "done" or any(one["partition"] == partition for one in held)
+    return False
 
 
 def _wanted(cluster: dict[str, Any] | None, partition: int | None) -> dict[str, Any]:

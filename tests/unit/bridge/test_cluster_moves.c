@@ -102,13 +102,56 @@ static void shed(void **state)
   assert_int_equal(hk_moves_shed(m, may), 3);
 }
 
+/* A machine that cannot take the partition does not keep it from others; the request stays until its time is over. */
+static void not_sent_in_vain(void **state)
+{
+  struct hk_moves *m = *state;
+  hk_moves_ask(m, 1, SECOND);
+  assert_true(hk_moves_turn(m, 1, HK_WISH_OURS, 12 * SECOND));
+  hk_moves_fail(m, 1, "the disk is away");
+  assert_false(hk_moves_turn(m, 1, HK_WISH_OURS, 24 * SECOND));
+  assert_int_equal(state_of(m, 1), HK_MOVE_WAITS);
+  assert_true(hk_moves_ask(m, 1, 25 * SECOND)); /* by an operator who has mended it */
+  assert_true(hk_moves_turn(m, 1, HK_WISH_OURS, 36 * SECOND));
+}
+
+static void ended(void **state)
+{
+  struct hk_moves *m = *state;
+  struct hk_move move;
+  hk_moves_ask(m, 0, SECOND);
+  hk_moves_ask(m, 3, SECOND);
+  hk_moves_take(m, 0, true, 2 * SECOND);
+  hk_moves_end(m, "this machine is draining");
+  assert_false(hk_moves_wait(m));
+  hk_moves_look(m, 3, &move);
+  assert_int_equal(move.state, HK_MOVE_OVER);
+  assert_string_equal(move.why, "this machine is draining");
+  assert_int_equal(state_of(m, 0), HK_MOVE_DONE);
+  assert_int_equal(state_of(m, 1), HK_MOVE_NONE);
+}
+
+/* What is here is not asked for; a request that could not be sent leaves nothing that waits. */
+static void not_asked(void **state)
+{
+  struct hk_moves *m = *state;
+  hk_moves_take(m, 2, false, SECOND);
+  assert_false(hk_moves_ask(m, 2, 2 * SECOND));
+  assert_int_equal(state_of(m, 2), HK_MOVE_NONE);
+  hk_moves_leave(m, 2);
+  assert_true(hk_moves_ask(m, 2, 3 * SECOND));
+  hk_moves_withdraw(m, 2);
+  assert_false(hk_moves_wait(m));
+  assert_int_equal(state_of(m, 2), HK_MOVE_NONE);
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(sent_again, begin, end),
-    cmocka_unit_test_setup_teardown(done, begin, end),
-    cmocka_unit_test_setup_teardown(overruled, begin, end),
-    cmocka_unit_test_setup_teardown(shed, begin, end),
+    cmocka_unit_test_setup_teardown(sent_again, begin, end),       cmocka_unit_test_setup_teardown(done, begin, end),
+    cmocka_unit_test_setup_teardown(overruled, begin, end),        cmocka_unit_test_setup_teardown(shed, begin, end),
+    cmocka_unit_test_setup_teardown(not_sent_in_vain, begin, end), cmocka_unit_test_setup_teardown(ended, begin, end),
+    cmocka_unit_test_setup_teardown(not_asked, begin, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

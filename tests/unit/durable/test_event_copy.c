@@ -327,6 +327,30 @@ static void test_who_is_to_have_a_partition(void **state)
   tear_down(&b);
 }
 
+/* A request that is sent again overrules none that was made for another machine since, not even a fulfilled one. */
+static void test_a_request_is_repeated(void **state)
+{
+  struct broker b;
+  (void)state;
+  set_up(&b);
+  say_holder(&b, 0, 3, "a:7410");
+  say_holder(&b, 1, HK_HOLDERS_AGAIN, NULL); /* the first one came before the start */
+  assert_int_equal(wish_of(&b, 1, 0), HK_WISH_OURS);
+  say_holder(&b, 1, 0, NULL);
+  say_holder(&b, 1, HK_HOLDERS_AGAIN, NULL);
+  assert_int_equal(wish_of(&b, 0, 0), HK_WISH_OTHERS);
+  say_holder(&b, 2, 0, NULL);
+  say_holder(&b, 1, HK_HOLDERS_AGAIN, NULL);
+  assert_int_equal(wish_of(&b, 1, 0), HK_WISH_OTHERS);
+  assert_int_equal(wish_of(&b, 2, 0), HK_WISH_OURS);
+  say_holder(&b, 2, 4, "c:7410");
+  say_holder(&b, 1, HK_HOLDERS_AGAIN, NULL);
+  assert_int_equal(wish_of(&b, 2, 0), HK_WISH_NONE);
+  say_holder(&b, 1, 0, NULL); /* a new one */
+  assert_int_equal(wish_of(&b, 2, 0), HK_WISH_OTHERS);
+  tear_down(&b);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -336,6 +360,7 @@ int main(void)
     cmocka_unit_test(test_acknowledged_anywhere),
     cmocka_unit_test(test_who_has_a_partition),
     cmocka_unit_test(test_who_is_to_have_a_partition),
+    cmocka_unit_test(test_a_request_is_repeated),
     cmocka_unit_test(test_how_many_have_partitions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
