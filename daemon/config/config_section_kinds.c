@@ -291,14 +291,14 @@ static void incidents_key(struct hk_config_reading *r, const char *name, const c
 static void incidents_end(struct hk_config_reading *r)
 {
   const struct hk_incidents_sections *all = &r->config->incidents;
-  const struct hk_incidents_rule *last = &all->of[all->n - 1], *before = last - 1;
+  const struct hk_incidents_rule *last = &all->of[all->n - 1], *before = all->n > 1 ? last - 1 : NULL;
   const char *blank = last->name[0] ? " " : "";
   if (r->faults > r->faults_before)
     return;
   if (last->interval == 0)
     hk_config_complain(r, r->section_line, "[incidents%s%s] needs interval = DURATION, the time between two points of a sensor",
                        blank, last->name);
-  if (all->n > 1 && (!before->match[0] || strcmp(before->match, "*") == 0))
+  if (before && (!before->match[0] || strcmp(before->match, "*") == 0))
     hk_config_complain(
         r, r->section_line,
         "[incidents%s%s] has no sensors: the first section that matches a sensor has it, and [incidents%s%s] before it "

@@ -141,6 +141,15 @@ uint32_t hk_ticks_finish(struct hk_ticks *t)
   return lost;
 }
 
+/* Only the first `kept` of the list are left. */
+static void ticks_keep(struct hk_ticks *t, uint32_t kept)
+{
+  t->n = kept;
+  t->earliest = INT64_MAX;
+  for (uint32_t i = 0; i < kept; i++)
+    t->earliest = t->list[i].time < t->earliest ? t->list[i].time : t->earliest;
+}
+
 void hk_ticks_drop(struct hk_ticks *t, uint64_t upto)
 {
   uint32_t kept = 0;
@@ -150,10 +159,23 @@ void hk_ticks_drop(struct hk_ticks *t, uint64_t upto)
     else
       free((char *)(uintptr_t)t->list[i].name.data);
   }
-  t->n = kept;
-  t->earliest = INT64_MAX;
-  for (uint32_t i = 0; i < kept; i++)
-    t->earliest = t->list[i].time < t->earliest ? t->list[i].time : t->earliest;
+  ticks_keep(t, kept);
+}
+
+bool hk_ticks_pass(struct hk_ticks *t, struct hk_ticks *to, hk_tick_named *named, void *arg)
+{
+  uint32_t kept = 0;
+  bool good = true;
+  for (uint32_t i = 0; i < t->n; i++) {
+    if (!named(arg, t->list[i].position)) {
+      t->list[kept++] = t->list[i];
+      continue;
+    }
+    good &= hk_ticks_event(to, &t->list[i]) == 0;
+    free((char *)(uintptr_t)t->list[i].name.data);
+  }
+  ticks_keep(t, kept);
+  return good;
 }
 
 void hk_ticks_merged(struct hk_ticks *t, const struct hk_incident_merge *merges, uint32_t n)

@@ -39,6 +39,9 @@ uint32_t hk_ticks_reach(struct hk_ticks *ticks, int64_t time, uint64_t seen);
 uint32_t hk_ticks_finish(struct hk_ticks *ticks);
 /* Drops waiting events up to a position: they were judged elsewhere. */
 void hk_ticks_drop(struct hk_ticks *ticks, uint64_t upto);
+/* Passes waiting events to another, those whose positions its owner names. False: no memory for one, which is lost. */
+typedef bool hk_tick_named(void *arg, uint64_t position);
+bool hk_ticks_pass(struct hk_ticks *ticks, struct hk_ticks *to, hk_tick_named *named, void *arg);
 /* Incidents were merged: updates their alerts. merges: as of hk_merges_sort. */
 void hk_ticks_merged(struct hk_ticks *ticks, const struct hk_incident_merge *merges, uint32_t n);
 

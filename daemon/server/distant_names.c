@@ -202,10 +202,12 @@ bool hk_distant_turn(struct hk_distant_names *d, struct hk_cluster *mail)
   return names;
 }
 
-/* A machine's sensors that belong to a section: their share of the names that it told. Before a whole reading: all. */
+/* A machine's sensors that belong to a section: their share of the names that it told in its last whole reading, or in the first,
+ * so far. Before any name: all. */
 static uint32_t teller_count(const struct teller *t, uint32_t section)
 {
-  return t->last.names > 0 ? (uint32_t)((uint64_t)t->sensors * t->last.taken[section] / t->last.names) : t->sensors;
+  const struct share *s = t->last.names > 0 ? &t->last : &t->now;
+  return s->names > 0 ? (uint32_t)((uint64_t)t->sensors * s->taken[section] / s->names) : t->sensors;
 }
 
 uint32_t hk_distant_count(const struct hk_distant_names *d, uint32_t section)

@@ -191,18 +191,57 @@ static void maker_take_event(void *arg, const struct hk_logged *l)
   hk_section_take(m->section[of], &e.event);
 }
 
-/* Repeats the decisions of a record. What a section that is gone has judged, or one that had other sensors, is judged. */
+static int before_pair(const void *position, const void *pair)
+{
+  struct hk_settled_event e;
+  memcpy(&e, pair, sizeof e);
+  return (*(const uint64_t *)position > e.position) - (*(const uint64_t *)position < e.position);
+}
+
+/* Whether a record has an incident of an event. */
+static bool settled_has(void *arg, uint64_t position)
+{
+  const struct hk_logged_settled *s = arg;
+  return s->n > 0 && bsearch(&position, s->events, s->n, sizeof(struct hk_settled_event), before_pair) != NULL;
+}
+
+/* The events of a record are those of its section, whichever has their sensors now. */
+static void pass_events(struct hk_incident_maker *m, struct hk_incident_section *of, const struct hk_logged_settled *s)
+{
+  struct hk_logged_settled record = *s;
+  for (uint32_t i = 0; i < m->n; i++)
+    if (m->section[i] != of && !hk_ticks_pass(m->section[i]->ticks, of->ticks, settled_has, &record))
+      hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory for an alert; it joins no incident");
+}
+
+static uint64_t settled_last(const struct hk_logged_settled *s)
+{
+  uint64_t last = s->id;
+  for (uint32_t i = 0; i < s->n; i++) {
+    const uint64_t incident = hk_settled_at(s, i).incident;
+    last = incident > last ? incident : last;
+  }
+  return last;
+}
+
+/* Repeats the decisions of a record. What a section that is gone has judged, or one that had other sensors, is judged. No number
+ * of an incident is given again, also where fewer incidents begin than in the record. */
 static void take_settled(void *arg, const struct hk_logged_settled *s, uint64_t position)
 {
   struct hk_incident_maker *m = arg;
   struct hk_incident_section *of = maker_named(m, s->section);
-  if (position > m->ends || s->time == INT64_MIN)
+  if (position > m->ends)
     return;
+  const uint64_t its = settled_last(s), most = its > m->id ? its : m->id;
   if (of)
+    pass_events(m, of, s);
+  if (of && s->time != INT64_MIN)
     hk_section_repeat(of, s, &m->id);
+  m->id = most > m->id ? most : m->id;
   for (uint32_t i = 0; s->upto > 0 && i < m->n; i++)
     hk_ticks_drop(m->section[i]->ticks, s->upto);
-  m->fresh = false;
+  if (s->upto > 0) /* the last record of a settling: until it is there, the others are not judged */
+    m->fresh = false;
 }
 
 static void take_change(void *arg, const struct hk_logged_incident *i)
@@ -228,6 +267,8 @@ static void maker_go_on(struct hk_incident_maker *m)
 {
   m->again = false;
   for (uint32_t i = 0; i < m->n; i++) {
+    const uint64_t last = hk_incidents_last(m->section[i]->incidents);
+    m->id = last > m->id ? last : m->id;
     hk_section_go_on(m->section[i]);
     hk_section_log(m->section[i]);
   }

@@ -310,6 +310,18 @@ void hk_section_write(const struct hk_incident_section *s, struct hk_buffer *out
     memcpy(out->data + begin, &head, sizeof head);
 }
 
+/* The former one had another interval: it begins with no incidents, but its numbers go on. */
+static int begin_again(struct hk_incident_section **out, const struct hk_incidents_rule *rule, struct hk_incident_section *former)
+{
+  hk_log(former->parts.log, HK_LOG_WARNING, "[incidents%s%s] has another interval: its incidents begin again",
+         rule->name[0] ? " " : "", rule->name);
+  const int status = hk_section_new(out, rule, &former->parts);
+  if (status == 0)
+    hk_incidents_go_on((*out)->incidents, hk_incidents_last(former->incidents));
+  hk_section_free(former);
+  return status;
+}
+
 int hk_section_restore(struct hk_incident_section **out, const struct hk_incidents_sections *rules,
                        const struct hk_maker_parts *parts, const char *name, const char *image, const uint64_t lengths[3])
 {
@@ -318,12 +330,8 @@ int hk_section_restore(struct hk_incident_section **out, const struct hk_inciden
   struct hk_incidents_rule gone = { .interval = hk_incidents_image_interval(all, lengths[2]) };
   struct hk_incident_section *s;
   memcpy(gone.name, name, strlen(name) + 1);
-  if (rule && gone.interval > 0 && gone.interval != rule->interval) {
-    hk_log(parts->log, HK_LOG_WARNING, "[incidents%s%s] has another interval: its incidents begin again", name[0] ? " " : "",
-           name);
-    return hk_section_new(out, rule, parts);
-  }
-  int status = !rule && gone.interval <= 0 ? -EBADMSG : hk_section_new(&s, rule ? rule : &gone, parts);
+  const bool again = rule && gone.interval != rule->interval;
+  int status = gone.interval <= 0 ? -EBADMSG : hk_section_new(&s, rule && !again ? rule : &gone, parts);
   if (status != 0)
     return status;
   s->gone = !rule;
@@ -332,6 +340,8 @@ int hk_section_restore(struct hk_incident_section **out, const struct hk_inciden
     status = hk_incidents_read(s->incidents, all, lengths[2]);
   if (status == 0)
     status = hk_ticks_read(s->ticks, ticks, lengths[1]);
+  if (status == 0 && again)
+    return begin_again(out, rule, s);
   if (status != 0)
     hk_section_free(s);
   else

@@ -4,8 +4,8 @@
 
 static void put_counts(struct hk_buffer *out, const struct hk_watch_counts *c)
 {
-  hk_buffer_print(out, "\"budget\":%" PRIu64 ",\"alerts\":%" PRIu64 ",\"open\":%" PRIu32 ",\"sensors\":%" PRIu32,
-                  (uint64_t)c->budget, c->events, c->open, c->members);
+  hk_buffer_print(out, "\"budget\":%.10g,\"alerts\":%" PRIu64 ",\"open\":%" PRIu32 ",\"sensors\":%" PRIu32, c->budget, c->events,
+                  c->open, c->members);
   hk_buffer_print(out, ",\"of\":%" PRIu32, c->scored);
   hk_buffer_print(out, ",\"told\":%" PRIu64 ",\"updates\":%" PRIu64 ",\"merged\":%" PRIu64 ",\"withheld\":%" PRIu64, c->told,
                   c->updates, c->merged, c->withheld);
@@ -34,28 +34,28 @@ void hk_incident_status(struct hk_incident_watch *watch, struct hk_buffer *out)
 /* A value of a section's counts. */
 struct family {
   const char *name, *help;
-  uint64_t (*value)(const struct hk_watch_counts *counts);
+  double (*value)(const struct hk_watch_counts *counts);
   bool counter;
 };
 
-static uint64_t count_told(const struct hk_watch_counts *c)
+static double count_told(const struct hk_watch_counts *c)
 {
-  return c->told;
+  return (double)c->told;
 }
 
-static uint64_t count_withheld(const struct hk_watch_counts *c)
+static double count_withheld(const struct hk_watch_counts *c)
 {
-  return c->withheld;
+  return (double)c->withheld;
 }
 
-static uint64_t count_open(const struct hk_watch_counts *c)
+static double count_open(const struct hk_watch_counts *c)
 {
   return c->open;
 }
 
-static uint64_t count_budget(const struct hk_watch_counts *c)
+static double count_budget(const struct hk_watch_counts *c)
 {
-  return (uint64_t)c->budget;
+  return c->budget;
 }
 
 void hk_incident_metrics(struct hk_incident_watch *watch, const char *total, struct hk_buffer *out)
@@ -74,7 +74,7 @@ void hk_incident_metrics(struct hk_incident_watch *watch, const char *total, str
     hk_buffer_print(out, "# HELP %s%s %s\n# TYPE %s%s %s\n", of->name, end, of->help, of->name, end,
                     of->counter ? "counter" : "gauge");
     for (uint32_t i = 0; i < w.n; i++)
-      hk_buffer_print(out, "%s%s{section=\"%s\"} %" PRIu64 "\n", of->name, of->counter ? "_total" : "", w.section[i].name,
+      hk_buffer_print(out, "%s%s{section=\"%s\"} %.15g\n", of->name, of->counter ? "_total" : "", w.section[i].name,
                       of->value(&w.section[i].counts));
   }
 }

@@ -48,6 +48,7 @@ struct hk_incident_watch {
   uint64_t barrier;                 /* this position, ticks before `reached` are complete */
   int64_t settling, settling_since; /* ns: time of data, 0: nothing settles; monotonic */
   int64_t saved;                    /* ns, monotonic */
+  uint64_t logged;                  /* the log's end after the last turn: what was decided is on the disk before the state is */
   bool leads;                       /* of a copy of a shared log: this machine does */
   bool changed, failed;             /* since `saved`; the state could not be written */
   bool stale;                       /* the board is outdated */
@@ -241,6 +242,8 @@ static void watch_turn(struct hk_incident_watch *w)
     look_who_leads(w);
     learn_distant(w);
   }
+  if (w->changed && !hk_maker_look(w->maker).again && hk_now() - w->saved >= SAVE && hk_eventlog_safe(w->events, w->logged))
+    watch_save(w);
   const uint64_t shards = hk_maker_learn(w->maker, w->source.shards);
   if (w->reached == 0) {
     const int64_t reached = w->source.reached(w->source.arg, shards), wall = hk_wall();
@@ -253,8 +256,7 @@ static void watch_turn(struct hk_incident_watch *w)
   const struct hk_maker_look look = hk_maker_look(w->maker);
   if (!look.again && !settle_reached(w, &look))
     settle_waiting(w, &look);
-  if (w->changed && !look.again && hk_now() - w->saved >= SAVE)
-    watch_save(w);
+  w->logged = hk_eventlog_appended(w->events);
   if (w->stale && hk_now() - w->shown >= SHOW) {
     hk_maker_show(w->maker);
     w->stale = false;

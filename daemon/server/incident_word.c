@@ -48,6 +48,16 @@ static void word_set_section(struct meant *w, struct hk_string section)
   memcpy(w->section, section.data, section.length);
 }
 
+/* Whether one of the sections has the incident. */
+static bool word_has_section(const struct meant *w, const struct hk_incident_fleet *fleets, uint32_t n)
+{
+  uint32_t i = 0;
+  while (i < n &&
+         (fleets[i].section.length != w->section_length || memcmp(fleets[i].section.data, w->section, w->section_length) != 0))
+    i++;
+  return i < n;
+}
+
 static void incident_word_look_for(void *arg, const struct hk_logged_incident *i)
 {
   struct meant *w = arg;
@@ -150,6 +160,8 @@ int hk_word_log(struct hk_eventlog *events, const struct hk_incident_fleet *flee
   int status = w.found == 0 || w.sensors.size == 0 ? -ENOENT : 0;
   if (status == 0 && word->kind == HK_FEEDBACK_UNDONE && !marked)
     status = -EALREADY;
+  if (status == 0 && !word_has_section(&w, fleets, n))
+    status = -ESTALE;
   if (status == 0)
     status = put_in_log(events, now, &w, word, position);
   hk_buffer_free(&w.sensors);

@@ -28,7 +28,8 @@ struct hk_incident_word *hk_word_new(uint32_t kind, uint64_t incident, struct hk
 void hk_word_release(struct hk_incident_word *word); /* NULL is allowed */
 
 /* Finds the incident, open in one of the fleets or in the log, and logs the mark. Returns 0 and *position; -ENOENT: no such
- * incident, or the log no longer has it; -EALREADY: it has no mark to undo; -ENOMEM. Thread: the watch's. */
+ * incident, or the log no longer has it; -ESTALE: its section is none of these; -EALREADY: it has no mark to undo; -ENOMEM.
+ * Thread: the watch's. */
 int hk_word_log(struct hk_eventlog *events, const struct hk_incident_fleet *fleets, uint32_t n,
                 const struct hk_incident_word *word, uint64_t *position);
 

@@ -235,6 +235,9 @@ static void say_of_incident(const struct hk_operation *o, struct hk_buffer *text
     hk_buffer_print(text, "there is no incident %s, or the log no longer has it\n", which);
   else if (o->status == -EALREADY)
     hk_buffer_print(text, "the incident %s has no feedback to undo\n", which);
+  else if (o->status == -ESTALE)
+    hk_buffer_print(text, "the section of the incident %s is gone from the configuration; feedback would have no effect\n",
+                    which);
   else if (o->status == -ENOTSUP)
     hk_buffer_print(text, "this daemon makes no incidents: its configuration has no [incidents]\n");
   else if (o->status != 0)

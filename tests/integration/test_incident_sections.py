@@ -115,18 +115,20 @@ class Sections(harness.Case):
         self.path = os.path.join(self.folder.name, 'storm.csv')
         with open(test_incidents.FLEET) as whole, open(self.path, 'w') as part:
             part.writelines(whole.readlines()[:test_incidents.STORM + 10])
-        first = self.begin()
+        first = self.begin(listeners=self.WEB + '[listen text]\nprotocol = text\naddress = 127.0.0.1:0\n')
         self.feed(first)
         stands = harness.until(lambda: (lambda s: s if s and min(s.values()) else None)(self.open(first)), 'open incidents of both')
         time.sleep(4)  # longer than a tick waits
         stands = self.open(first)
-        again = '[incidents rest]\nmatch = hall*\nbudget = 5/day\ninterval = 5m\n[incidents one]\nmatch = hall1.*\nbudget = 10/day\ninterval = 5m\n[incidents new]\nmatch = *\ninterval = 5m\n'
+        again = '[incidents rest]\nmatch = hall*\nbudget = 0.5/day\ninterval = 5m\n[incidents one]\nmatch = hall1.*\nbudget = 10/day\ninterval = 5m\n[incidents new]\nmatch = *\ninterval = 5m\n'
         first.configure(self.DETECTOR + again, self.keys())
         with first.client() as c:
             taken, lines = c.reload()
-        for told in ('[incidents rest]: budget = 2/day -> 5/day', '[incidents new] is new: needs a restart', 'their order is changed: needs a restart'):
+        for told in ('[incidents rest]: budget = 2/day -> 0.5/day', '[incidents new] is new: needs a restart', 'their order is changed: needs a restart'):
             self.assertIn(told, '\n'.join(lines))
-        harness.until(lambda: [s['budget'] for s in first.status()['incidents']['sections']] == [10, 5], 'the budget')
+        harness.until(lambda: [s['budget'] for s in first.status()['incidents']['sections']] == [10, 0.5], 'the budget')
+        with urllib.request.urlopen(f"http://127.0.0.1:{first.port['http tcp']}/metrics", timeout=harness.WAIT) as answer:
+            self.assertIn('hankel_incidents_budget{section="rest"} 0.5\n', answer.read().decode())
         mark = [x for x in self.lines(first, 'incidents,since=0 *\n', lambda got: got[-1].get('incident') == 'told', 'an incident') if 'incident' in x][-1]
         subprocess.run([harness.HANKEL, 'ack', '--from', f"127.0.0.1:{first.port['binary tcp']}", '--expected', f'#{mark["id"]}'], check=True, capture_output=True, timeout=harness.WAIT)
         got = self.until_mark(first)
@@ -152,6 +154,48 @@ class Sections(harness.Case):
         last = self.begin()
         self.assertEqual([s['section'] for s in harness.until(lambda: last.status()['incidents']['sections'], 'the sections')][:2], ['one', 'rest'])
 
+    def test_other_sections_after_a_crash(self):
+        """What was judged before a crash stays with the section that judged it, which is gone: a told incident gets its end, and no number is given twice."""
+        with open(test_incidents.FLEET) as whole:
+            lines = whole.readlines()
+        self.path, rest = [os.path.join(self.folder.name, name) for name in ('fault.csv', 'rest.csv')]
+        upto = test_incidents.CAUSE + 12
+        for path, part in ((self.path, lines[:upto]), (rest, lines[:1] + lines[upto:])):
+            with open(path, 'w') as file:
+                file.writelines(part)
+        self.begin().stop()  # the state has both sections, and no incident
+        first = self.begin(ends=-signal.SIGKILL)
+        self.feed(first)
+        self.changes(first, 1)
+        time.sleep(4)  # longer than a tick waits
+        before = self.changes(first, 1)
+        over = {x['id'] for x in before if x['incident'] in ('closed', 'withheld', 'merged')}
+        told = {x['id'] for x in before if x['section'] == 'one' and x['incident'] == 'told'} - over
+        stands = self.open(first)
+        self.assertTrue(told, before)
+        first.process.send_signal(signal.SIGKILL)
+        first.process.wait(harness.WAIT)
+        other = self.begin(self.config().replace('[incidents one]', '[incidents two]'))
+        sections = harness.until(lambda: (lambda s: s if len(s) == 3 and s[2]['open'] else None)(other.status()['incidents']['sections']), 'the section that is gone')
+        self.assertEqual([(s['section'], s['gone'], s['open']) for s in sections], [('two', False, 0), ('rest', False, stands['rest']), ('one', True, stands['one'])])
+        time.sleep(4)
+        self.assertEqual(self.changes(other, len(before)), before)
+        subprocess.run([harness.HANKEL, 'feed', '--to', f"127.0.0.1:{other.port['binary tcp']}", rest], check=True, capture_output=True, timeout=harness.WAIT)
+        got = self.lines(other, 'incidents,since=0 *\n', lambda got: told <= {x['id'] for x in got if x.get('incident') == 'closed'} and any(x.get('section') == 'two' for x in got), 'the end')
+        got = [x for x in got if 'incident' in x]
+        owner = {}
+        for x in got:
+            self.assertEqual(owner.setdefault(x['id'], x['section']), x['section'], x)
+        self.assertGreater(min(x['id'] for x in got if x['section'] == 'two'), max(x['id'] for x in before))
+        harness.until(lambda: self.open(other)['one'] == 0, 'the ends of all')
+        other.stop()
+        last = self.begin(self.config().replace('[incidents one]', '[incidents two]'))  # forgets the one that is gone
+        harness.until(lambda: len(last.status()['incidents']['sections']) == 2, 'two sections')
+        ack = subprocess.run([harness.HANKEL, 'ack', '--from', f"127.0.0.1:{last.port['binary tcp']}", '--false', f'#{min(told)}'], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertNotEqual(ack.returncode, 0, ack)
+        self.assertIn('is gone from the configuration', ack.stdout + ack.stderr)
+        self.assertEqual([x for x in self.changes(last, len(got)) if x['incident'] == 'false'], [])
+
     def test_receivers_and_marks(self):
         """A receiver gets the incidents of the sections that it names; a mark is of the section of its incident."""
         hook = test_notify.Receiver()
@@ -174,7 +218,7 @@ class Sections(harness.Case):
 
 @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
 class SectionsOnSeveralShards(Sections):
-    test_each_as_replay = test_reload_and_other_sections = test_receivers_and_marks = None
+    test_each_as_replay = test_reload_and_other_sections = test_other_sections_after_a_crash = test_receivers_and_marks = None
 
     def test_four_killed_again_and_again(self):
         """Sections on four shards decide as on one, however often the daemon is killed."""

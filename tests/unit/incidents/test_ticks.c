@@ -164,7 +164,6 @@ static void test_many_alerts(void **state)
   hk_alert_incidents_free(&b);
 }
 
-/* An image with any byte changed is refused, or read as something consistent. A good one is written again with the same bytes. */
 /* Events that were judged elsewhere are dropped; later ones stay, in whatever order they came. */
 static void test_drop(void **state)
 {
@@ -187,6 +186,35 @@ static void test_drop(void **state)
   end(h);
 }
 
+static bool is_even(void *arg, uint64_t position)
+{
+  (void)arg;
+  return position % 2 == 0;
+}
+
+/* Events that others are to judge are judged there, with their names, and only there. */
+static void test_pass(void **state)
+{
+  (void)state;
+  struct heard *from = begin(), *to = begin();
+  event(from, 4, 1, "x", 0, false);
+  event(from, 5, 3, "y", 0, false);
+  event(from, 6, 5, "z", 0, false);
+  event(to, 3, 2, "w", 0, false);
+  assert_true(hk_ticks_pass(from->ticks, to->ticks, is_even, NULL));
+  assert_int_equal(hk_ticks_waiting(from->ticks), 1);
+  assert_int_equal(hk_ticks_first(from->ticks), 5);
+  assert_int_equal(hk_ticks_waiting(to->ticks), 3);
+  assert_true(hk_ticks_newest(to->ticks) == 5 * MINUTE);
+  expect(from, 10, 10, "5=1 ");
+  expect(to, 2, 10, "4=1 ");
+  assert_non_null(hk_incidents_open(to->all, hk_string("x"), 0));
+  expect(to, 10, 10, "3=2 6=3 ");
+  end(from);
+  end(to);
+}
+
+/* An image with any byte changed is refused, or read as something consistent. A good one is written again with the same bytes. */
 static void test_image(void **state)
 {
   (void)state;
@@ -229,6 +257,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_order), cmocka_unit_test(test_said),
                                       cmocka_unit_test(test_ends),  cmocka_unit_test(test_many_alerts),
-                                      cmocka_unit_test(test_drop),  cmocka_unit_test(test_image) };
+                                      cmocka_unit_test(test_drop),  cmocka_unit_test(test_pass),
+                                      cmocka_unit_test(test_image) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
