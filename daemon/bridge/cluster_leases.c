@@ -12,6 +12,7 @@
 #include "daemon/bridge/cluster_moves.h"
 #include "daemon/bridge/cluster_part.h"
 #include "daemon/bridge/cluster_progress.h"
+#include "daemon/bridge/cluster_renewal.h"
 #include "daemon/bridge/cluster_state.h"
 
 #include "daemon/net/admission.h"
@@ -37,21 +38,19 @@
 _Static_assert(HK_ENGINE_SILENCE *SECOND > SHED + HK_ENGINE_WAIT * SECOND, "who sheds is not taken for dead");
 
 struct lease {
-  struct hk_part part; /* its engine is NULL while away */
-  int64_t retry;       /* ns: when to wait again */
-  bool held, shed;
-  bool recalled;   /* the broker wants it back */
-  uint32_t broker; /* that it waits over */
-  uint32_t after;  /* it waits over the broker that follows the connected one by this number in turn */
-  uint64_t epoch;  /* while held */
+  struct hk_part part;       /* its engine is NULL while away */
+  int64_t retry;             /* ns: when to wait again */
+  bool held, shed, recalled; /* recalled: the broker wants it back */
+  uint32_t broker;           /* that it waits over */
+  uint32_t after;            /* it waits over the broker that follows the connected one by this number in turn */
+  uint64_t epoch;            /* while held */
 };
 
 struct leases {
-  struct lease *lease; /* by partition */
-  int state;           /* the folder; -1: not open yet */
-  int epoll;           /* for their connections */
-  uint32_t held;
-  uint32_t share, most;          /* maximum number that it may hold; and if none had too few */
+  struct lease *lease;           /* by partition */
+  int state;                     /* the folder; -1: not open yet */
+  int epoll;                     /* for their connections */
+  uint32_t held, share, most;    /* share, most: maximum number that it may hold; and if none had too few */
   int64_t away[HK_CLUSTER_URLS]; /* ns: until when a broker is not tried for leases */
   int64_t patience;              /* ns: until when more than `share`, and not than `most`, are kept */
   int64_t told;                  /* ns: when others were last notified of its partitions */
@@ -59,6 +58,7 @@ struct leases {
   int64_t spoken;                /* ns: when all feeds last had a sign of life, and members were counted */
   int64_t shed;                  /* ns: since when partitions are being shed; 0: none */
   uint64_t asked[HK_SHARDS_MAX]; /* numbers of the snapshots for that */
+  struct hk_renewal renewal;     /* of the leases */
   struct hk_part_room room;
 };
 
@@ -410,9 +410,9 @@ static int leases_turn(struct hk_cluster *c)
     tell_others(c);
   }
   const bool drains = atomic_load(&c->self.drains);
-  if (drains)
-    hk_moves_end(c->self.moves, "this machine is draining");
-  hk_moves_send_again(c->self.moves, hk_cluster_shared(c), now);
+  const bool renew = speak && s->held > 0 && hk_renewal_due(c, &s->renewal, now);
+  drains ? hk_moves_end(c->self.moves, "this machine is draining")
+         : hk_moves_send_again(c->self.moves, hk_cluster_shared(c), now);
   for (uint32_t i = 0; i < c->rule.partitions && status == 0 && !hk_cluster_stops(c); i++) {
     struct lease *l = &s->lease[(s->next + i) % c->rule.partitions];
     if (drains && l->part.engine && !l->held)
@@ -423,6 +423,8 @@ static int leases_turn(struct hk_cluster *c)
     }
     if (l->part.engine && !l->shed)
       pump(c, l);
+    if (l->held && renew)
+      hk_renewal_renew(c, &s->renewal, l->part.partition);
     if (l->held && l->part.owed && hk_part_settle(c, &l->part) != 0)
       lose(c, l, l->part.engine->why);
     if (l->held && speak && hk_part_sign(c, &l->part) != 0)
@@ -460,6 +462,7 @@ static void lost(struct hk_cluster *c)
     lose(c, &s->lease[i], c->engine->why[0] ? c->engine->why : "the daemon ends");
     s->lease[i].after = 0;
   }
+  hk_renewal_close(c, &s->renewal);
   s->shed = 0;
 }
 

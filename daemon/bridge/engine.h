@@ -48,6 +48,7 @@
 
 #define HK_ENGINE_WAIT 5u                        /* s */
 #define HK_ENGINE_SILENCE 20u                    /* s */
+#define HK_ENGINE_RENEWAL 20u                    /* s; the least consumer_timeout of RabbitMQ is a minute */
 #define HK_ENGINE_WHY 256                        /* bytes of a reason, with the 0 */
 #define HK_ENGINE_MESSAGE_MAX (8u << 20)         /* maximum bytes of a message; the daemon writes no longer one */
 #define HK_ENGINE_FIRST UINT64_MAX               /* the oldest existing message */
@@ -112,6 +113,9 @@ struct hk_broker_engine_kind {
   /* Waits for the lease of a partition, after earlier requests; LEASED reports it. Once on a connection, which is used for no
    * other partition. */
   int (*lease)(struct hk_broker_engine *engine, uint32_t partition);
+  /* Renews the lease of a partition, which another connection holds. To do every HK_ENGINE_RENEWAL, over a connection that is
+   * used for nothing else (cluster_renewal.h); a lease whose connection reads no log renews itself. NULL: leases need it not. */
+  int (*renew)(struct hk_broker_engine *engine, uint32_t partition);
   /* Counts the connections of a group. in: whether this one belongs to it from now on; it does not at first. *out: their number,
    * including this one; where the broker does not know it (a queue without a leader), it may be too small, even 0. NULL: the
    * broker knows who waits, shares the leases out evenly, and recalls those that are another's; who listens to scores is not

@@ -10,8 +10,8 @@
  *    (x-single-active-consumer): the holder keeps it unacknowledged, and when the holder's connection is closed it goes to the
  *    consumer that has waited for longest. With several leases on a connection that takes some 20 s, with one some 10 ms. Each
  *    waiting consumer publishes the message, of which the queue keeps one.
- *  - A channel with a message that nobody acknowledges for consumer_timeout, by default half an hour, is closed. So the holder of
- * a lease publishes its message again every HK_RABBITMQ_RENEWAL, and acknowledges the one that it had when the next one comes.
+ *  - A channel with a message that nobody acknowledges for consumer_timeout, by default half an hour, is closed. So the message
+ * of a lease is published again and again, and its holder acknowledges the one that it had when the next one comes.
  *  - A consumer of a queue that is deleted, or whose broker is lost, is notified only if the client has declared support for
  *    that (consumer_cancel_notify); else it waits for ever.
  *  - The broker says that a quorum queue has no consumers when its leader is missing, or does not answer within 250 ms.
@@ -389,6 +389,7 @@ const struct hk_broker_engine_kind hk_engine_rabbitmq = { .name = "rabbitmq",
                                                           .publish = rabbitmq_publish,
                                                           .follow = hk_rabbitmq_follow,
                                                           .lease = hk_rabbitmq_lease,
+                                                          .renew = hk_rabbitmq_renew,
                                                           .count = hk_rabbitmq_count,
                                                           .mailbox = hk_rabbitmq_mailbox,
                                                           .post = hk_rabbitmq_post,

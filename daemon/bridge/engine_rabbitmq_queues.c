@@ -12,17 +12,18 @@
 #define EXPIRES 10000   /* ms: older messages are of no use */
 #define NAME_LIMIT 255u /* bytes of a name that the broker takes */
 
-static amqp_bytes_t lease_of(const struct hk_rabbitmq *r, char name[HK_RABBITMQ_NAME])
+static amqp_bytes_t lease_of(const struct hk_rabbitmq *r, uint32_t partition, char name[HK_RABBITMQ_NAME])
 {
   char tag[16];
-  snprintf(name, HK_RABBITMQ_NAME, "%s.lease.%s", r->rule->name, hk_rabbitmq_tag(r->lease, tag));
+  snprintf(name, HK_RABBITMQ_NAME, "%s.lease.%s", r->rule->name, hk_rabbitmq_tag(partition, tag));
   return amqp_cstring_bytes(name);
 }
 
-static int lease_publish(struct hk_rabbitmq *r)
+int hk_rabbitmq_renew(struct hk_broker_engine *e, uint32_t partition)
 {
+  struct hk_rabbitmq *r = hk_rabbitmq_of(e);
   char name[HK_RABBITMQ_NAME];
-  return hk_rabbitmq_send(r, HK_RABBITMQ_CHANNEL, lease_of(r, name), amqp_cstring_bytes(HK_RABBITMQ_LEASE));
+  return hk_rabbitmq_send(r, HK_RABBITMQ_CHANNEL, lease_of(r, partition, name), amqp_cstring_bytes(HK_RABBITMQ_LEASE));
 }
 
 int hk_rabbitmq_lease(struct hk_broker_engine *e, uint32_t partition)
@@ -35,11 +36,11 @@ int hk_rabbitmq_lease(struct hk_broker_engine *e, uint32_t partition)
                                      { .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 } } };
   r->waits = true;
   r->lease = partition;
-  const amqp_bytes_t queue = lease_of(r, name), lease = amqp_cstring_bytes(HK_RABBITMQ_LEASE);
+  const amqp_bytes_t queue = lease_of(r, partition, name), lease = amqp_cstring_bytes(HK_RABBITMQ_LEASE);
   if (hk_rabbitmq_declare(r, queue, entries, 3) == NULL ||
       amqp_basic_consume(r->amqp, HK_RABBITMQ_CHANNEL, queue, lease, 0, 0, 0, amqp_empty_table) == NULL)
     return hk_rabbitmq_reply(r, name, amqp_get_rpc_reply(r->amqp));
-  return lease_publish(r);
+  return hk_rabbitmq_renew(e, partition);
 }
 
 int hk_rabbitmq_lease_came(struct hk_rabbitmq *r, uint64_t tag)
@@ -53,14 +54,13 @@ int hk_rabbitmq_lease_came(struct hk_rabbitmq *r, uint64_t tag)
   return status == 0 ? held : status;
 }
 
-/* Once a HK_RABBITMQ_RENEWAL, whether or not the last one has come: the queue keeps one. */
 int hk_rabbitmq_lease_renew(struct hk_rabbitmq *r)
 {
   const int64_t now = hk_now();
-  if (!r->leased || now - r->renewed < HK_RABBITMQ_RENEWAL * 1000000000ll)
+  if (!r->leased || r->followed || now - r->renewed < HK_ENGINE_RENEWAL * 1000000000ll)
     return 0;
-  r->renewed = now;
-  return lease_publish(r);
+  r->renewed = now; /* whether or not the last one has come: the queue keeps one */
+  return hk_rabbitmq_renew(&r->engine, r->lease);
 }
 
 int hk_rabbitmq_count(struct hk_broker_engine *e, enum hk_engine_group group, bool in, uint32_t *out)

@@ -8,14 +8,13 @@
 #define HK_RABBITMQ_LEASE "lease"
 #define HK_RABBITMQ_MAIL "mail"
 
-#define HK_RABBITMQ_RENEWAL 20 /* s; a broker's consumer_timeout is at least a minute */
-
 /* As in struct hk_broker_engine_kind. */
 int hk_rabbitmq_lease(struct hk_broker_engine *engine, uint32_t partition);
+int hk_rabbitmq_renew(struct hk_broker_engine *engine, uint32_t partition);
 /* The message of the lease has come, with that delivery tag. Returns 0 if we hold the lease only now, and 1 if we held it, and
  * the message before this one is acknowledged. */
 int hk_rabbitmq_lease_came(struct hk_rabbitmq *r, uint64_t tag);
-/* Publishes the message of the lease again, if we hold it and the last one is old. To call at least every few seconds. */
+/* Renews the lease that this connection holds, if it reads no log and the lease is old. To call at least every few seconds. */
 int hk_rabbitmq_lease_renew(struct hk_rabbitmq *r);
 int hk_rabbitmq_count(struct hk_broker_engine *engine, enum hk_engine_group group, bool in, uint32_t *out);
 int hk_rabbitmq_mailbox(struct hk_broker_engine *engine, const char *machine);
