@@ -401,7 +401,8 @@ static void who_reads_slowly_is_told_what_it_missed(void **state)
   settle(f);
   for (int i = 0; i < SUBSCRIBERS; i++) {
     struct peer *p = f->peer[i];
-    assert_true(i < 2 ? p->gap == 0 && p->sum == p->due_sum : p->gap > 0);
+    /* whether one that reads pieces misses any depends on how much the kernel buffers */
+    assert_true(p->gap == 0 ? i < SUBSCRIBERS - 1 && p->sum == p->due_sum : i >= 2);
     assert_int_equal(p->got + p->gap, p->due);
     assert_int_equal(p->events + p->gap_events, p->due_events);
     assert_int_equal(p->subscriber.gap_results, 0);
