@@ -98,8 +98,7 @@ static void events_wait_for_lease(struct hk_cluster *c)
 {
   struct events *s = c->state;
   char why[HK_ENGINE_WHY];
-  const uint32_t broker = (c->broker + c->rule.n_brokers - 1) % c->rule.n_brokers; /* the connected one */
-  int status = c->kind->open(&s->lease, &c->rule, broker, c->engine, why);
+  int status = c->kind->open(&s->lease, &c->rule, hk_cluster_broker(c), c->engine, why);
   if (status != 0)
     s->lease = NULL;
   struct epoll_event event = { .events = EPOLLIN };

@@ -72,6 +72,12 @@ int hk_cluster_pump(struct hk_cluster *c);
 void hk_cluster_alive(struct hk_cluster *c);
 /* What it has of the shared log of events; NULL: it shares none. Thread: any. */
 struct hk_event_shared *hk_cluster_shared(const struct hk_cluster *c);
+/* The number of the broker that it is connected to. */
+static inline uint32_t hk_cluster_broker(const struct hk_cluster *c)
+{
+  return (c->broker + c->rule.n_brokers - 1) % c->rule.n_brokers;
+}
+
 /* Whether the thread is to end. Thread: any. */
 static inline bool hk_cluster_stops(const struct hk_cluster *c)
 {

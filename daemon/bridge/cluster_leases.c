@@ -234,11 +234,11 @@ static int take(struct hk_cluster *c, struct lease *l)
 static uint32_t lease_broker(const struct hk_cluster *c, const struct lease *l)
 {
   const struct leases *s = c->state;
-  const uint32_t n = c->rule.n_brokers, connected = c->broker + n - 1;
+  const uint32_t n = c->rule.n_brokers, connected = hk_cluster_broker(c);
   for (uint32_t i = 0; i < n; i++)
     if (hk_now() >= s->away[(connected + l->after + i) % n])
       return (connected + l->after + i) % n;
-  return connected % n;
+  return connected;
 }
 
 static void wait_for_lease(struct hk_cluster *c, struct lease *l)
@@ -410,7 +410,7 @@ static int leases_turn(struct hk_cluster *c)
     tell_others(c);
   }
   const bool drains = atomic_load(&c->self.drains);
-  const bool renew = speak && s->held > 0 && hk_renewal_due(c, &s->renewal, now);
+  const bool renew = speak && hk_renewal_due(c, &s->renewal, s->held, now);
   drains ? hk_moves_end(c->self.moves, "this machine is draining")
          : hk_moves_send_again(c->self.moves, hk_cluster_shared(c), now);
   for (uint32_t i = 0; i < c->rule.partitions && status == 0 && !hk_cluster_stops(c); i++) {

@@ -16,18 +16,19 @@ static void renewal_failed(struct hk_cluster *c, struct hk_renewal *r, const cha
 static void renewal_connect(struct hk_cluster *c, struct hk_renewal *r)
 {
   char why[HK_ENGINE_WHY];
-  const uint32_t n = c->rule.n_brokers;
-  if (c->kind->open(&r->engine, &c->rule, (c->broker + n - 1) % n, NULL, why) == 0)
+  if (c->kind->open(&r->engine, &c->rule, hk_cluster_broker(c), NULL, why) == 0)
     return;
   r->engine = NULL;
   renewal_failed(c, r, why);
 }
 
-bool hk_renewal_due(struct hk_cluster *c, struct hk_renewal *r, int64_t now)
+bool hk_renewal_due(struct hk_cluster *c, struct hk_renewal *r, uint32_t held, int64_t now)
 {
   struct hk_broker_engine_event e = { .what = HK_ENGINE_NOTHING };
-  if (!c->kind->renew)
+  if (!c->kind->renew || held == 0) {
+    hk_renewal_close(c, r);
     return false;
+  }
   if (!r->engine && now >= r->next)
     renewal_connect(c, r);
   while (r->engine) {

@@ -13,9 +13,9 @@ struct hk_renewal {
   int64_t next;                    /* ns, hk_now: when leases are to be renewed, or to be connected again */
 };
 
-/* Connects if it is time, and takes what the broker sends; to call every second while leases are held. Returns whether each held
- * lease is to be renewed now. */
-bool hk_renewal_due(struct hk_cluster *c, struct hk_renewal *renewal, int64_t now);
+/* Connects if it is time, and takes what the broker sends; to call every second. held: number of leases; without any the
+ * connection is closed. Returns whether each is to be renewed now. */
+bool hk_renewal_due(struct hk_cluster *c, struct hk_renewal *renewal, uint32_t held, int64_t now);
 /* Renews one. A failure counts at the next call of hk_renewal_due. */
 void hk_renewal_renew(struct hk_cluster *c, struct hk_renewal *renewal, uint32_t partition);
 void hk_renewal_close(struct hk_cluster *c, struct hk_renewal *renewal);
