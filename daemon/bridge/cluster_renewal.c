@@ -1,4 +1,4 @@
-/* See cluster_renewal.h. A lease that cannot be renewed is held on, until the broker takes it. */
+/* See cluster_renewal.h. A lease that cannot be renewed stays held until the broker takes it back. */
 #include "daemon/bridge/cluster_renewal.h"
 
 #include "daemon/net/admission.h"

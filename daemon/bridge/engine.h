@@ -114,7 +114,8 @@ struct hk_broker_engine_kind {
    * other partition. */
   int (*lease)(struct hk_broker_engine *engine, uint32_t partition);
   /* Renews the lease of a partition, which another connection holds. To do every HK_ENGINE_RENEWAL, over a connection that is
-   * used for nothing else (cluster_renewal.h); a lease whose connection reads no log renews itself. NULL: leases need it not. */
+   * used for nothing else (cluster_renewal.h); a connection that reads no log renews its lease itself. NULL: leases need no
+   * renewal. */
   int (*renew)(struct hk_broker_engine *engine, uint32_t partition);
   /* Counts the connections of a group. in: whether this one belongs to it from now on; it does not at first. *out: their number,
    * including this one; where the broker does not know it (a queue without a leader), it may be too small, even 0. NULL: the
