@@ -104,7 +104,7 @@ class Operating(test_page.Page):
             f.writelines(f'{n} {s} sha256:{hashlib.sha256(token_of(n).encode()).hexdigest()}\n' for n, s in TOKENS.items())
             f.flush()
             d = self.web(extra=f'tokens = {f.name}\n')
-            self.alert(d)
+            n = self.alert(d)
             p = self.page(clean=False)
             p.type('main input', 'hkt_wrong')
             p.click('main button', 'Log in')
@@ -115,7 +115,11 @@ class Operating(test_page.Page):
             p.until("document.querySelectorAll('article').length === 1")
             self.assertEqual(p.run('document.cookie'), '')  # scripts cannot read it
             p.click('article button', 'Acknowledge')
-            p.until("document.querySelector('article').innerText.includes('scope')")
+            refused = "[...document.querySelectorAll('article')].filter(a => a.innerText.includes('scope')).length"
+            p.until(f'{refused} === 1')
+            self.feed(d, ['valve'], n)  # as pump was: the cards are made anew, and the answer stays
+            p.until("document.querySelectorAll('article').length === 2")
+            self.assertEqual(p.run(refused), 1)
             p.run("fetch('/api/v1/logout', {method: 'POST'})")
             p.go(self.address + '#timeline')
             p.until(f"{HEADING} === 'A token is needed here'")
@@ -124,7 +128,7 @@ class Operating(test_page.Page):
             p.until(f"{HEADING} === 'Timeline'")
             p.run("location.hash = '#now'")
             p.click('article button', 'Acknowledge')
-            p.until("document.querySelector('article').innerText.includes('acknowledged by operator')")
+            p.until("document.querySelector('main').innerText.includes('acknowledged by operator')")
             f.truncate(0)
             d.process.send_signal(signal.SIGHUP)
             p.until(f"{HEADING} === 'A token is needed here'")

@@ -87,12 +87,11 @@ const doing = (done: HTMLElement, act: () => void): Does => (text, title, what) 
 /** What identifies a group from one look to the next. */
 const key = ({ incident, alerts: [lead] }: Group): string => (incident ? `incident ${incident.about.id}` : `${lead.sensor}:${lead.number}`);
 
-/** made: incidents are made of alerts here, so that one of none gets one soon. */
-function card(group: Group, act: () => void, made: boolean, small: Spark): Card {
+/** made: incidents are made of alerts here, so that one of none gets one soon. done: says what came of its buttons. */
+function card(group: Group, act: () => void, made: boolean, small: Spark, done: HTMLElement): Card {
   const { incident, alerts } = group, open = alerts.filter(a => !a.acknowledged), lead = alerts[0];
   const names = [...new Set(incident ? incident.about.sensors.map(s => s.sensor) : alerts.map(a => primary(a.sensor)))];
   const globs = incident?.about.node ? [incident.about.node + '*'] : names.slice(0, 20);
-  const done = make('span', { role: 'status' });
   const does = doing(done, act);
   const acknowledge = async (): Promise<string> => {
     let said = '';
@@ -112,10 +111,10 @@ function card(group: Group, act: () => void, made: boolean, small: Spark): Card 
 }
 
 /** A line of what is over: of an incident, one may still say what it was. */
-function past(level: Level, text: Child[], incident: Incident | undefined, act: () => void): { row: HTMLElement; key: string } {
-  const done = make('span', { role: 'status' });
+function past(level: Level, text: Child[], incident: Incident | undefined, act: () => void, answer: (key: string) => HTMLElement): { row: HTMLElement; key: string } {
+  const mine = incident ? `over ${incident.about.id}` : '', done = answer(mine);
   const row = make('li', { class: level }, make('span', { class: 'badge' }, level), ' ', ...text, ...(incident ? [' ', make('span', { class: 'do' }, ...words(incident, doing(done, act), async () => {}), done)] : []));
-  return { row, key: incident ? `over ${incident.about.id}` : '' };
+  return { row, key: mine };
 }
 
 /** Alerts by the incidents, or machines, that they belong to, the gravest first. */
@@ -168,9 +167,15 @@ export const now: View = async (place, { told, alive }) => {
   const title = make('h1'), verdict = make('div', { class: 'verdict', role: 'status' }, title), list = make('div'), windows = make('div'), before = make('div');
   const looks = new Map<string, { at: number; look: Look | null }>(); // by sensor: what its device has, for the charts
   const sparks = new Map<string, Spark>(); // by key: a card that is made anew has the chart that it had
+  const answers = new Map<string, HTMLElement>(); // by key: what came of the last press stays, though its card is made anew
   let due: ReturnType<typeof setTimeout> | undefined, cards: Card[] = [], asked = 0, drawn = 0, shown: { row: HTMLElement; key: string }[] = [];
   place.append(verdict, list, windows, before);
 
+  function answer(mine: string): HTMLElement {
+    const done = answers.get(mine) ?? make('span', { role: 'status' });
+    answers.set(mine, done);
+    return done;
+  }
   async function charts(): Promise<void> {
     for (const c of cards.slice(0, CHARTS)) {
       const known = looks.get(c.sensor);
@@ -191,7 +196,7 @@ export const now: View = async (place, { told, alive }) => {
       const mine = key(g), small = old.get(mine) ?? spark();
       old.delete(mine);
       sparks.set(mine, small);
-      return card(g, look, made, small);
+      return card(g, look, made, small, answer(mine));
     });
     old.forEach(small => small.end());
   }
@@ -219,9 +224,10 @@ export const now: View = async (place, { told, alive }) => {
     const still = groups.flatMap(g => (g.alerts.length || !g.incident ? [] : [g.incident]));
     const over = await lately(status, made && [...still, ...made.over], new Set(alerts.alerts.map(a => `${a.sensor}:${a.number}`)));
     if (mine < drawn) return;
-    const rows = over.map(([level, text, incident]) => past(level, text, incident, look));
+    const rows = over.map(([level, text, incident]) => past(level, text, incident, look, answer));
     before.replaceChildren(...(rows.length ? [make('h2', {}, 'Lately'), make('ul', { class: 'lately' }, ...rows.map(r => r.row))] : []));
     shown = [...cards, ...rows];
+    for (const mine of answers.keys()) if (!shown.some(c => c.key === mine)) answers.delete(mine);
     for (const { row, key: of } of shown) { // what somebody has opened, or is about to press, stays
       const details = row.querySelector('details');
       if (details && opened.has(of)) details.open = true;
