@@ -11,7 +11,7 @@ build_packages=(build-essential pkg-config meson ninja-build libuv1-dev libopenb
 # cmocka for unit tests; clang, with its linker and what names places in its reports, for the second compiler, the sanitizers and the fuzzers; clang-format in this version
 # alone, since each
 # formats otherwise; the rest are clients and tools that the tests drive.
-test_packages=(libcmocka-dev clang lld llvm libclang-rt-14-dev clang-format-14 netcat-openbsd socat collectd-core systemd mandoc iproute2 nftables spin curl prometheus chromium python3-influxdb zstd
+test_packages=(libcmocka-dev clang lld llvm libclang-rt-14-dev clang-format-14 netcat-openbsd socat collectd-core systemd mandoc iproute2 nftables spin curl prometheus chromium-headless-shell python3-influxdb zstd
   prometheus-alertmanager python3-aiosmtpd python3-pystache rsyslog rsyslog-gnutls python3-numpy python3-pandas mypy nodejs node-typescript mosquitto mosquitto-clients rabbitmq-server amqp-tools)
 # What packages are built with (scripts/package).
 package_packages=(debhelper dh-python lintian rpm pybuild-plugin-pyproject python3-all python3-build python3-setuptools python3-wheel)
