@@ -1,18 +1,18 @@
 /* Scorer that shares the partitions with others ([cluster] state): the broker decides which partitions it has.
  *     away -> (connected) waiting -> LEASED: held -> lost, or shed -> away
  * Every scorer waits for the lease of every partition, each over a connection of its own, so that a dead scorer is replaced at
- * once, and a failure of one partition does not affect another. A scorer takes an offered lease while it has fewer than the
- * fair share: partitions by scorers, rounded up, or down while any scorer has fewer than that; else it closes that connection,
- * and the next in line gets the lease. A scorer with more than the share, because another one came, sheds the rest: stops reading
- * them, makes a snapshot, and closes their connections. So does one that drains, with all, and one that has a partition that an
- * operator has moved to another (event_holders.h). If the broker keeps shares even by itself (hk_broker_engine_kind.count), a
- * scorer takes what it is offered, and sheds what is recalled.
+ * once, and a failure of one partition does not affect another. A scorer takes an offered lease while it has fewer than its
+ * share (cluster_share.h); else it closes that connection, and the next in line gets the lease. A scorer with more than the
+ * share, because another one came, sheds the rest: stops reading them, makes a snapshot, and closes their connections. So does
+ * one that drains, with all, and one that has a partition that an operator has moved to another (event_holders.h). If the broker
+ * keeps shares even by itself, a scorer takes what it is offered, and sheds what is recalled.
  * A partition is restored from the folder, and its log is read from the end of that state on. Until the next snapshot only the
  * log has later points: the next holder reads them again, with the same scores, events and numbers. */
 #include "daemon/bridge/cluster_moves.h"
 #include "daemon/bridge/cluster_part.h"
 #include "daemon/bridge/cluster_progress.h"
 #include "daemon/bridge/cluster_renewal.h"
+#include "daemon/bridge/cluster_share.h"
 #include "daemon/bridge/cluster_state.h"
 
 #include "daemon/net/admission.h"
@@ -32,7 +32,6 @@
 #define SHED (10 * SECOND)    /* for a snapshot before partitions are shed without one, */
 #define LAST (3 * SECOND / 2) /* and before the daemon ends */
 #define TOGETHER 8u           /* connections made in one turn */
-#define JITTER (2 * SECOND)   /* longest wait before a partition is shed for one that has too few: others may do so, too */
 #define TURN (SECOND / 10)    /* for a partition before the next one has its turn */
 #define AWAY (60 * SECOND)    /* a broker that could not be reached is not tried for a lease */
 _Static_assert(HK_ENGINE_SILENCE *SECOND > SHED + HK_ENGINE_WAIT * SECOND, "who sheds is not taken for dead");
@@ -50,9 +49,9 @@ struct leases {
   struct lease *lease;           /* by partition */
   int state;                     /* the folder; -1: not open yet */
   int epoll;                     /* for their connections */
-  uint32_t held, share, most;    /* share, most: maximum number that it may hold; and if none had too few */
+  uint32_t held;                 /* number of leases */
+  struct hk_scorer_share share;  /* how many it may hold */
   int64_t away[HK_CLUSTER_URLS]; /* ns: until when a broker is not tried for leases */
-  int64_t patience;              /* ns: until when more than `share`, and not than `most`, are kept */
   int64_t told;                  /* ns: when others were last notified of its partitions */
   uint32_t next;                 /* the next one to connect */
   int64_t spoken;                /* ns: when all feeds last had a sign of life, and members were counted */
@@ -164,7 +163,7 @@ static bool may_take(const struct hk_cluster *c, const struct lease *l)
   const enum hk_holders_wish wish = lease_wish(c, l);
   if (!c->kind->count)
     return !atomic_load(&c->self.drains);
-  return !atomic_load(&c->self.drains) && (wish == HK_WISH_OURS || (wish == HK_WISH_NONE && s->held < s->share));
+  return !atomic_load(&c->self.drains) && (wish == HK_WISH_OURS || (wish == HK_WISH_NONE && s->held < s->share.now));
 }
 
 static int hold(struct hk_cluster *c, struct lease *l, const struct hk_cluster_taken *t)
@@ -298,28 +297,6 @@ static void pump(struct hk_cluster *c, struct lease *l)
   }
 }
 
-/* The number of scorers that share the partitions, and this one's share; all of them if the broker keeps shares even. */
-static int count_members(struct hk_cluster *c)
-{
-  struct leases *s = c->state;
-  const bool drains = atomic_load(&c->self.drains), even = !c->kind->count;
-  uint32_t n = 1, lacking = 0;
-  int status = even ? 0 : c->kind->count(c->engine, HK_ENGINE_MEMBERS, !drains, &n);
-  if (status == 0 && n == 0 && !drains && s->most > 0)
-    return 0; /* this one is a scorer, so 0 means that the broker does not know: its last answer stands */
-  const uint32_t all = c->rule.partitions, of = n > 0 ? n : 1;
-  if (status == 0 && !even)
-    status = c->kind->count(c->engine, HK_ENGINE_LACKING, !drains && s->held < all / of, &lacking);
-  s->most = drains ? 0 : (all + of - 1) / of;
-  s->share = drains ? 0 : lacking > 0 ? all / of : s->most;
-  if (even)
-    n = hk_holders_count(hk_shared_holders(hk_cluster_shared(c)));
-  pthread_mutex_lock(&c->lock);
-  c->look.members = n;
-  pthread_mutex_unlock(&c->lock);
-  return status;
-}
-
 /* Requests the snapshots with which the next holder begins. */
 static void ask_for_snapshots(struct hk_cluster *c)
 {
@@ -337,17 +314,6 @@ static bool have_snapshots(const struct hk_cluster *c)
   return have;
 }
 
-/* Whether a number of held partitions is too many, and has been for long enough. */
-static bool too_many(struct hk_cluster *c, uint32_t held)
-{
-  struct leases *s = c->state;
-  if (held <= s->share)
-    s->patience = 0;
-  else if (s->patience == 0)
-    s->patience = hk_now() + random() % JITTER;
-  return held > s->most || (held > s->share && hk_now() > s->patience);
-}
-
 /* Chooses the partitions to shed: those that the broker wants back, or that an operator has moved to another machine, then those
  * above the share. Returns their number. */
 static uint32_t mark_to_shed(struct hk_cluster *c)
@@ -360,7 +326,7 @@ static uint32_t mark_to_shed(struct hk_cluster *c)
       s->lease[i].shed = true;
       left--;
     }
-  for (const uint32_t target = too_many(c, left) ? s->share : left; left > target; left--) {
+  for (const uint32_t target = hk_share_exceeded(&s->share, left, hk_now()) ? s->share.now : left; left > target; left--) {
     for (uint32_t i = 0; i < c->rule.partitions; i++)
       may[i] = s->lease[i].held && !s->lease[i].shed;
     s->lease[hk_moves_shed(c->self.moves, may)].shed = true;
@@ -406,7 +372,7 @@ static int leases_turn(struct hk_cluster *c)
   int status = 0;
   if (speak) {
     s->spoken = now;
-    status = count_members(c);
+    status = hk_share_count(c, &s->share, s->held);
     tell_others(c);
   }
   const bool drains = atomic_load(&c->self.drains);
@@ -445,7 +411,7 @@ static int greeted(struct hk_cluster *c)
   for (uint32_t i = 0; i < c->rule.partitions && status == 0 && !hk_cluster_stops(c); i++)
     status = c->kind->log(c->engine, i);
   s->spoken = hk_now();
-  return status == 0 ? count_members(c) : status;
+  return status == 0 ? hk_share_count(c, &s->share, s->held) : status;
 }
 
 static void lost(struct hk_cluster *c)
