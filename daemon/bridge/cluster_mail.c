@@ -76,8 +76,7 @@ static int mail_begin(struct hk_cluster *c)
   return getrandom(&m->last, sizeof m->last, 0) == (ssize_t)sizeof m->last ? 0 : -EIO;
 }
 
-/* --- questions of this machine ------------------------------------------------------------------------------------------------
- */
+/* --- questions of this machine ------------------------------------------------------------------------------------------ */
 
 void hk_mail_forget(struct hk_mail_question *q)
 {
@@ -202,8 +201,7 @@ static void mail_expire(struct mail *m)
   }
 }
 
-/* --- questions of others ------------------------------------------------------------------------------------------------------
- */
+/* --- questions of others ------------------------------------------------------------------------------------------------ */
 
 static void mail_drop_job(struct hk_cluster *c, struct mail_job *j)
 {
@@ -299,8 +297,7 @@ uint32_t hk_mail_machines(struct hk_cluster *c, bool reports, struct hk_mail_mac
   return m ? hk_machine_table_list(&m->table, reports, out) : 0;
 }
 
-/* --- turns --------------------------------------------------------------------------------------------------------------------
- */
+/* --- turns -------------------------------------------------------------------------------------------------------------- */
 
 static void mail_connected(struct mail *m, bool is)
 {

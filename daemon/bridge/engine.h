@@ -1,5 +1,5 @@
 /* Engine: a broker that keeps logs, and the functions of it that the daemon needs. Each kind of broker has an adapter, one file
- * that fills a struct hk_broker_engine_kind; its users (cluster_gateway.c, cluster_scorer.c) are independent of the kind.
+ * that fills a struct hk_broker_engine_kind; its users (cluster_*.c) are independent of the kind.
  *
  * A log is a sequence of messages. The broker numbers them as they come (offsets, which ascend and may have gaps), keeps them for
  * the configured time, and sends them to any reader from any offset on, in order, as often as requested. Each partition has a log
@@ -8,8 +8,8 @@
  *  - A confirmed message is in its log, whatever happens to us; with replicas, whatever happens to a minority of the brokers. An
  *    unconfirmed message may be in it or not. Messages of one connection are in a log in the order in which they were published.
  *  - Nothing waits for ever: a call may wait for the broker for at most HK_ENGINE_WAIT, and a broker that owes an answer and is
- *    silent for HK_ENGINE_SILENCE is lost. A call reports a lost broker by a negative status, and then only `close` is allowed;
- * to continue, the user opens another connection, and publishes unconfirmed messages again.
+ *    silent for HK_ENGINE_SILENCE is lost. A call reports a lost broker by a negative status, and then only `close` is
+ *    allowed; to continue, the user opens another connection, and publishes unconfirmed messages again.
  *  - A broker may lose a message, and then never confirms it: so publishers use a timeout.
  *  - Nothing that the broker sends makes the adapter access invalid memory, or keep more of a partition than a few messages.
  *

@@ -10,15 +10,15 @@
  *    (x-single-active-consumer): the holder keeps it unacknowledged, and when the holder's connection is closed it goes to the
  *    consumer that has waited for longest. With several leases on a connection that takes some 20 s, with one some 10 ms. Each
  *    waiting consumer publishes the message, of which the queue keeps one.
- *  - A channel with a message that nobody acknowledges for consumer_timeout, by default half an hour, is closed. So the message
- * of a lease is published again and again, and its holder acknowledges the one that it had when the next one comes.
+ *  - A channel with a message that nobody acknowledges for consumer_timeout, by default half an hour, is closed. So the
+ *    message of a lease is published again and again, and its holder acknowledges the one that it had when the next one comes.
  *  - A consumer of a queue that is deleted, or whose broker is lost, is notified only if the client has declared support for
  *    that (consumer_cancel_notify); else it waits for ever.
  *  - The broker says that a quorum queue has no consumers when its leader is missing, or does not answer within 250 ms.
  *  - When a stream's leader changes, the broker gives the unconfirmed messages of a channel to the new one again, under the
- * number that they have on the channel; the new leader takes all whose number on the stream is not greater for messages that it
- * has, and confirms them without keeping them (seen in 3.10.8). So each stream that is published to has a channel of its own,
- * where the two numbers are one.
+ *    number that they have on the channel. If a message's number on the stream is not greater, the new leader takes it for one
+ *    that it has, and confirms it without keeping it (seen in 3.10.8). So each stream that is published to has a channel of
+ *    its own, where the two numbers are one.
  *  - What concerns the reading of streams stands in engine_rabbitmq_follow.h.
  *  - A broker without memory or disk stops reading. It reports that to clients that support it (connection.blocked), once
  *    something was sent. */

@@ -85,8 +85,7 @@ int hk_rabbitmq_count(struct hk_broker_engine *e, enum hk_engine_group group, bo
   return 0;
 }
 
-/* --- mail --------------------------------------------------------------------------------------------------------------------
- */
+/* --- mail --------------------------------------------------------------------------------------------------------------- */
 
 static amqp_bytes_t mailbox_of(const struct hk_rabbitmq *r, const char *machine, char name[HK_RABBITMQ_NAME])
 {

@@ -25,8 +25,7 @@ static struct hk_mqtt_out *out_of(struct hk_mqtt_link *link)
   return (struct hk_mqtt_out *)link;
 }
 
-/* --- the place in the event log ----------------------------------------------------------------------------------------------
- */
+/* --- the place in the event log ----------------------------------------------------------------------------------------- */
 
 static void write_place(struct hk_mqtt_out *o)
 {
@@ -89,8 +88,7 @@ static void taken(struct hk_mqtt_link *link, int id)
   move_on(o);
 }
 
-/* --- messages ----------------------------------------------------------------------------------------------------------------
- */
+/* --- messages ----------------------------------------------------------------------------------------------------------- */
 
 /* Publishes with QoS 1; there is room. */
 static void mqtt_out_publish(struct hk_mqtt_out *o, bool retain)
@@ -202,8 +200,7 @@ static void mqtt_out_take_line(struct hk_mqtt_out *o, const char *text)
   cJSON_Delete(json);
 }
 
-/* --- the inner connection ----------------------------------------------------------------------------------------------------
- */
+/* --- the inner connection ----------------------------------------------------------------------------------------------- */
 
 static void shut(struct hk_mqtt_out *o)
 {
@@ -272,8 +269,7 @@ static void mqtt_out_read_some(struct hk_mqtt_out *o)
   }
 }
 
-/* --- the session -------------------------------------------------------------------------------------------------------------
- */
+/* --- the session -------------------------------------------------------------------------------------------------------- */
 
 static void say_status(struct hk_mqtt_out *o, const char *what)
 {

@@ -40,8 +40,7 @@ enum { HK_SHARED_PLACE = 100, HK_SHARED_MARK, HK_SHARED_HOLDS, HK_SHARED_WISH };
 int hk_shared_open(struct hk_event_shared **out);
 void hk_shared_free(struct hk_event_shared *shared); /* NULL is allowed */
 
-/* --- to the shared log; thread of the first two: any -------------------------------------------------------------------------
- */
+/* --- to the shared log; thread of the first two: any -------------------------------------------------------------------- */
 
 /* Makes a message, whose payload is to be written. NULL: no memory. */
 struct hk_shared_message *hk_shared_message(uint32_t type, size_t payload);

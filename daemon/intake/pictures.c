@@ -24,8 +24,7 @@ struct hk_camera {
   int refusal;                  /* enum hankel_refusal: of one of them */
 };
 
-/* --- work space --------------------------------------------------------------------------------------------------------------
- */
+/* --- work space --------------------------------------------------------------------------------------------------------- */
 
 /* The kinds of pixels have the numbers of the wire. */
 _Static_assert((int)HK_PICTURE_U8 == (int)HANKEL_PIXEL_U8 && (int)HK_PICTURE_U16 == (int)HANKEL_PIXEL_U16 &&
@@ -128,8 +127,7 @@ static const struct hk_picture_tile *tiles_of(struct hk_picture_work *w, struct 
   return w->tile;
 }
 
-/* --- cameras -----------------------------------------------------------------------------------------------------------------
- */
+/* --- cameras ------------------------------------------------------------------------------------------------------------ */
 
 void hk_cameras_free(struct hk_cameras *all)
 {
@@ -286,8 +284,7 @@ static struct hk_camera *camera_ready(struct hk_cameras *all, const struct hk_pi
   return NULL;
 }
 
-/* --- points ------------------------------------------------------------------------------------------------------------------
- */
+/* --- points ------------------------------------------------------------------------------------------------------------- */
 
 /* Writes the points of a picture's tiles into the work space. Returns their number. */
 static uint32_t make_points(struct hk_intake *in, struct hk_picture_work *w, const struct hk_camera *c,

@@ -37,8 +37,7 @@ struct hk_distant_names {
   uint32_t n;
 };
 
-/* --- answering ----------------------------------------------------------------------------------------------------------------
- */
+/* --- answering ---------------------------------------------------------------------------------------------------------- */
 
 void hk_distant_tell(struct hk_registry *r, uint32_t from, struct hk_buffer *out)
 {
@@ -65,8 +64,7 @@ void hk_distant_tell(struct hk_registry *r, uint32_t from, struct hk_buffer *out
   hk_buffer_print(out, "]}");
 }
 
-/* --- asking -------------------------------------------------------------------------------------------------------------------
- */
+/* --- asking ------------------------------------------------------------------------------------------------------------- */
 
 struct hk_distant_names *hk_distant_new(const struct hk_distant_hooks *hooks)
 {

@@ -64,8 +64,7 @@ void hk_fleet_list_free(struct hk_fleet_list *l)
   free(l);
 }
 
-/* --- asking -------------------------------------------------------------------------------------------------------------------
- */
+/* --- asking ------------------------------------------------------------------------------------------------------------- */
 
 /* Reads where the list begins. False: it is no place. */
 static bool fleet_list_begins(struct hk_fleet_list *l, const char *after)
@@ -203,8 +202,7 @@ struct hk_fleet_list *hk_fleet_list_begin(struct hk_server *server, const struct
   return l;
 }
 
-/* --- the answer ---------------------------------------------------------------------------------------------------------------
- */
+/* --- the answer --------------------------------------------------------------------------------------------------------- */
 
 /* Reads a key and a slot, and what divides them; *at is behind them. False: these are none. */
 static bool fleet_list_read_place(const char **at, struct hk_sensor_place *out)

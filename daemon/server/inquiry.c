@@ -48,8 +48,7 @@ void hk_inquiry_drop(struct hk_inquiry *q)
   free(q);
 }
 
-/* --- one sensor --------------------------------------------------------------------------------------------------------------
- */
+/* --- one sensor --------------------------------------------------------------------------------------------------------- */
 
 /* Asks the machine that has the sensor's partition, if it is another one. */
 static void inquiry_elsewhere(struct hk_inquiry *q, const char *name, uint32_t scores)
@@ -86,8 +85,7 @@ void hk_inquiry_look(void *arg, const char *name, uint32_t scores, void (*ready)
     inquiry_elsewhere(*out, name, scores);
 }
 
-/* --- lists -------------------------------------------------------------------------------------------------------------------
- */
+/* --- lists -------------------------------------------------------------------------------------------------------------- */
 
 const char *hk_inquiry_list(void *arg, const struct hk_web_sensors *asked, void (*ready)(void *arg), void *ready_arg,
                             struct hk_inquiry **out)
@@ -140,8 +138,7 @@ bool hk_inquiry_listed(struct hk_inquiry *q, struct hk_buffer *json)
   return true;
 }
 
-/* --- answers -----------------------------------------------------------------------------------------------------------------
- */
+/* --- answers ------------------------------------------------------------------------------------------------------------ */
 
 /* The status of a failure, with the reason in words. */
 static unsigned inquiry_fail(const struct hk_inquiry *q, struct hk_buffer *out, int status)
@@ -182,8 +179,7 @@ unsigned hk_inquiry_answered(struct hk_inquiry *q, struct hk_buffer *out)
   return status == 1 ? 0 : status == 0 ? 200 : inquiry_fail(q, out, status);
 }
 
-/* --- questions of other machines ---------------------------------------------------------------------------------------------
- */
+/* --- questions of other machines ---------------------------------------------------------------------------------------- */
 
 void *hk_inquiry_of_other(void *arg, const char *text, size_t size, void (*ready)(void *arg), void *ready_arg)
 {
