@@ -1,7 +1,7 @@
 /* Acknowledgement of an alert: a request of a loop to a shard. Both hold a reference until it is answered.
  *
- *   hk_acknowledgement_new -> hk_acknowledgement_post -> (the shard sets the outcome and releases it) ->
- * hk_acknowledgement_release
+ *   loop:   hk_acknowledgement_new -> hk_acknowledgement_post -> ... -> hk_acknowledgement_release
+ *   shard:                                                       sets the outcome, and releases it
  *
  * Thread: the loop's, except for the functions of the shard. */
 #ifndef HK_ACKNOWLEDGE_H

@@ -3,8 +3,7 @@
  * machine would show them.
  *
  *     saver's thread:    all loops have published them -> ask -> passed? -> the files count
- *     cluster's thread:  asked -> its inner connection has brought what was published before -> the broker has confirmed it ->
- * pass
+ *     cluster's thread:  asked -> the inner connection has brought what was published before -> the broker has it -> pass
  *
  * Snapshots do not wait for ever: while none has passed for HK_SCORE_GATE_WITHOUT, they count all the same, since they also limit
  * how much of the log of points, which is not kept for ever, the next scorer has to read again.

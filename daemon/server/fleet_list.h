@@ -2,8 +2,8 @@
  *
  * Each machine is asked for its part, in the order that is wanted, as rows:
  *
- *     KEY SLOT {...}          a sensor: its place in the order of its machine (sensor_choice.h), and its object, not ended by a
- * comma . COUNT [KEY SLOT]      the end: the number of all its sensors; where its next part begins, if there is one
+ *     KEY SLOT {...}       a sensor: its place in the order of its machine (sensor_choice.h), and its object, without a comma
+ *     . COUNT [KEY SLOT]   the end: the number of all its sensors; where its next part begins, if there is one
  *
  * The order of all is by key, then by the machine's name, then by slot. The next part of the whole begins at a place at a
  * machine, KEY-SLOT@MACHINE, or, unsorted, SLOT@MACHINE: those before it have been shown, of whichever machine. Unsorted lists go
