@@ -114,12 +114,12 @@ class Evaluate(unittest.TestCase):
         self.assertEqual([rows[f'stations {name}'][key] for name in ('Nongzhanguan', 'Wanshouxigong') for key in ('alone_hits', 'field_hits')], ['0', '1'] * 2)
         self.assertEqual(sum(int(row['labels']) for name, row in rows.items() if ':' not in name), 6)
         self.assertEqual([rows['stations Tiantan'][key] for key in ('labels', 'field_hits', 'alone_hits')], ['0', '0', '0'])  # a label is of its sensor only
-        # what it says is what replay says of the same field: each alert once, those that another sensor explains apart
+        # replay finds the same alerts with the same field: each counts once, those that another sensor explains separately
         replay = hankel('replay', '--backend', 'cpu', '--field', keys, '--detector', shift, '--format', 'jsonl', data)
         raised = [e for e in map(json.loads, replay.stdout.splitlines()) if e.get('event') == 'raised']
         self.assertEqual([int(of_all[key]) for key in ('field_alerts', 'field_secondary')], [sum(not e.get('secondary') for e in raised), sum(bool(e.get('secondary')) for e in raised)])
         counters = {row['recording']: row for row in csv.DictReader(compare('--format', 'csv', '--labels', labels, data, more=',rate=yes').splitlines())}['stations.csv: all']
-        self.assertEqual([counters[key] for key in counters if key.startswith('field_')], [of_all[key] for key in of_all if key.startswith('field_')])  # what is derived is no counter
+        self.assertEqual([counters[key] for key in counters if key.startswith('field_')], [of_all[key] for key in of_all if key.startswith('field_')])  # series of differences are not counters
         table = compare('--brief', '--labels', labels, data)
         self.assertIn(f'Labels hit: {of_all["field_hits"]} of 6 in the field ({float(of_all["field_chance"]):.1f} by chance), {of_all["alone_hits"]} alone', table)
         self.assertRegex(table, r'\nstations\.csv: any sensor +6 ')

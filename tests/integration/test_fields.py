@@ -232,7 +232,7 @@ class Restart(Case):
         d = self.daemon(DETECTORS + field, keys=keys, ends=-signal.SIGKILL if kill else 0, **self.how)
         with d.client() as c, d.client() as subscriber:
             subscriber.subscribe(SCORED | UNSCORED | ALERTS | 16, '*#*')
-            self.assertEqual(d.status()['points']['late'], 0)  # of what a journal brought
+            self.assertEqual(d.status()['points']['late'], 0)  # no point that the journal has is added twice
             self.send(c, c.register(*NAMES), values[first:behind], first)
             c.ping()
             self.through(d)

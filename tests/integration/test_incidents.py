@@ -184,7 +184,7 @@ class InDaemon(harness.Case):
         wanted = [x for x in self.replayed() if x['incident'] not in ('closed', 'withheld') or x['incident'] == 'closed' and x['time'] < last * 10**9]
         harness.until(lambda: len(hook.alerts()) >= len(wanted), 'all messages')
         came = hook.alerts()
-        for one in {x['incident'] for x in came}:  # those of an incident come in order
+        for one in {x['incident'] for x in came}:  # the messages of an incident come in order
             positions = [x['position'] for x in came if x['incident'] == one]
             self.assertEqual(positions, sorted(positions))
         got = sorted(came, key=lambda x: x['position'])

@@ -339,7 +339,7 @@ sensor t/c/t t c check
 
 class Heat(Field):
     """A heat line in a daemon and in a replay, over kills and restarts."""
-    test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # of pipes
+    test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # tests of a line of pipes
 
     def setUp(self):
         super().setUp()
@@ -398,7 +398,7 @@ sensor t/m1/q q m1 m4 check
 
 class Network(Field):
     """A network with a loop in a daemon and in a replay, over kills and restarts."""
-    test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # of a line
+    test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # tests of a line of pipes
     ROWS, LEAK = 700, 400
 
     def setUp(self):
@@ -441,7 +441,7 @@ class Network(Field):
 class Lines(Field):
     """Several lines in one file: the results of each are those of the line alone."""
     NAMES, PLACE = ('north', 'south', 'west'), 'processor'
-    test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # of one line
+    test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # tests of a line of pipes
 
     def setUp(self):
         super().setUp()

@@ -49,7 +49,7 @@ def hall(wind):
 
 class Matrix(test_model.Field):
     """The process is solved as a symmetric one here, as a band in the class below."""
-    test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # of one line
+    test_a_daemon_says_what_a_replay_says = test_goes_on = test_a_boundary_is_lost = test_check_says_so = None  # tests of a line of pipes
     ROWS, LEAK, WIND, SAYS = 500, 350, 0, r"36 unknowns, 156 numbers, 6 and 6 diagonals beside the main one once they are in order, symmetric; 5 sensors, 3 of them checks\n.*(sparse LDL'|band Cholesky) on this machine"
 
     def setUp(self):
@@ -80,7 +80,7 @@ class Matrix(test_model.Field):
             shutil.rmtree(self.state)
 
     def explained(self, d):
-        pass  # of the line's names
+        pass  # test_model looks for the sensors of its line of pipes
 
     def check(self, **files):
         for name, text in files.items():
