@@ -27,6 +27,7 @@ struct work {
   uint32_t *map, slots, room; /* by the file's slots */
   bool fed;                   /* the file records how far the log was read */
   struct hk_cluster_taken *out;
+  char name[HK_DISK_NAME_MAX], why[WHY]; /* the last snapshot, and its reader's error; "": none */
 };
 
 static bool stops(void *arg)
@@ -84,51 +85,66 @@ static int open_epoch(const struct work *w, uint64_t number, int *out)
   return hk_disk_folder_there(w->disk, w->partition, name, out);
 }
 
-/* Opens the newest completely valid snapshot of a folder. -ENOENT: none. */
-static int open_good(const struct work *w, int folder, struct hk_snapshot_reader **out)
+/* Opens a snapshot, and reads it as a whole. Returns 0: it is valid; -EBADMSG: it is damaged; or another negative errno. */
+static int open_whole(struct work *w, int folder, struct hk_snapshot_reader **out)
+{
+  struct hk_snapshot_part part;
+  int status = hk_snapshot_open(out, w->disk, folder, w->name, w->why, WHY);
+  if (status != 0)
+    return status;
+  while ((status = hk_snapshot_next(*out, &part)) == 1)
+    hk_cluster_alive(w->c);
+  hk_snapshot_read_close(*out);
+  return status == 0 ? hk_snapshot_open(out, w->disk, folder, w->name, w->why, WHY) : status;
+}
+
+/* Opens the newest valid snapshot of a folder. -ENOENT: there is none. Damaged ones are left out; one that cannot be read for
+ * another reason (the disk, memory, a newer hankeld has written it) is an error, because an older state, or none, in its place
+ * would lose what it has. */
+static int open_good(struct work *w, int folder, struct hk_snapshot_reader **out)
 {
   uint64_t *numbers;
   size_t n;
-  char name[HK_DISK_NAME_MAX], why[WHY];
   int status = hk_disk_list(w->disk, folder, HK_SNAPSHOT_STEM, HK_SNAPSHOT_SUFFIX, &numbers, &n);
   for (bool found = false; status == 0 && !found;) {
-    struct hk_snapshot_part part;
     if (n-- == 0) {
       status = -ENOENT;
       break;
     }
-    hk_disk_name(name, HK_SNAPSHOT_STEM, numbers[n], HK_SNAPSHOT_SUFFIX);
-    int more = hk_snapshot_open(out, w->disk, folder, name, why, sizeof why);
-    while (more >= 0 && (more = hk_snapshot_next(*out, &part)) == 1)
-      hk_cluster_alive(w->c);
-    if (more < 0)
-      hk_log(w->c->net->log, HK_LOG_ERROR, "[cluster] state: %s is damaged and left out: %s", name, why);
-    else
-      hk_snapshot_read_close(*out);
-    found = more == 0 && hk_snapshot_open(out, w->disk, folder, name, why, sizeof why) == 0;
+    hk_disk_name(w->name, HK_SNAPSHOT_STEM, numbers[n], HK_SNAPSHOT_SUFFIX);
+    status = open_whole(w, folder, out);
+    found = status == 0;
+    if (status == -ENOENT)
+      status = -EAGAIN; /* its writer has replaced it meanwhile, since it does not know yet that it has lost its lease */
+    if (status != -EBADMSG)
+      continue;
+    hk_log(w->c->net->log, HK_LOG_ERROR, "[cluster] state: %s is damaged and left out: %s", w->name, w->why);
+    w->why[0] = 0;
+    status = 0;
   }
   free(numbers);
   return status;
 }
 
-/* Whether all shards of an epoch's holder have one. *shards: their number. */
-static bool whole(const struct work *w, int epoch, uint32_t *shards)
+/* Whether all shards of an epoch's holder have one: 0; -ENOENT: not; or another negative errno. *shards: their number. */
+static int look_for_shards(struct work *w, int epoch, uint32_t *shards)
 {
+  int status = 0;
   *shards = 1;
-  for (uint32_t i = 0; i < *shards; i++) {
+  for (uint32_t i = 0; i < *shards && status == 0; i++) {
     struct hk_snapshot_reader *reader;
     int folder;
-    if (shard_folder(w, epoch, i, false, &folder) != 0)
-      return false;
-    const int status = open_good(w, folder, &reader);
+    status = shard_folder(w, epoch, i, false, &folder);
+    if (status != 0)
+      break;
+    status = open_good(w, folder, &reader);
     close(folder);
     if (status != 0)
-      return false;
-    const struct hk_snapshot_about *about = hk_snapshot_of(reader);
-    *shards = about->shards;
+      break;
+    *shards = hk_snapshot_of(reader)->shards;
     hk_snapshot_read_close(reader);
   }
-  return true;
+  return status;
 }
 
 /* Makes the epoch after the newest. */
@@ -278,30 +294,32 @@ static int restore_shard(struct work *w, int epoch, uint32_t shard)
   return status == 0 && !w->fed ? -EBADMSG : status;
 }
 
-/* The newest complete epoch up to `newest`. */
+/* Returns 0: it is restored; -ENOENT: it is not complete, and nothing of it was restored; or another negative errno. */
+static int restore_epoch(struct work *w, uint64_t number)
+{
+  uint32_t shards = 0;
+  int epoch, status = open_epoch(w, number, &epoch);
+  if (status != 0)
+    return status;
+  status = look_for_shards(w, epoch, &shards);
+  if (status == 0) {
+    w->out->from = number;
+    w->out->at = UINT64_MAX;
+    for (uint32_t i = 0; i < shards && status == 0; i++)
+      status = restore_shard(w, epoch, i);
+    status = status == -ENOENT ? -EAGAIN : status;
+  }
+  close(epoch);
+  return status;
+}
+
+/* Restores the newest complete epoch; without any, nothing. */
 static int restore(struct work *w, const uint64_t *epochs, size_t n)
 {
-  int status = 0;
-  w->out->at = 0;
-  while (n-- > 0) {
-    uint32_t shards;
-    int epoch;
-    status = open_epoch(w, epochs[n], &epoch);
-    if (status == -ENOENT)
-      continue;
-    if (status != 0)
-      return status;
-    const bool is = whole(w, epoch, &shards);
-    w->out->at = is ? UINT64_MAX : 0;
-    for (uint32_t i = 0; is && i < shards && status == 0; i++)
-      status = restore_shard(w, epoch, i);
-    close(epoch);
-    if (is) {
-      w->out->from = epochs[n];
-      return status;
-    }
-  }
-  return 0;
+  int status = -ENOENT;
+  while (n > 0 && status == -ENOENT)
+    status = restore_epoch(w, epochs[--n]);
+  return status == -ENOENT ? 0 : status;
 }
 
 static int make_folders(struct work *w, int epoch)
@@ -378,7 +396,10 @@ int hk_cluster_state_take(struct hk_cluster *c, int state, uint32_t partition, s
   }
   free(epochs);
   if (status != 0)
-    snprintf(why, HK_ENGINE_WHY, "partition %" PRIu32 ": its state in %.160s: %s", partition, c->rule.state,
-             status == -EBADMSG ? "its layout is wrong" : strerror(-status));
+    snprintf(why, HK_ENGINE_WHY, "partition %" PRIu32 ": its state in %.60s: %.40s%s%.120s", partition, c->rule.state,
+             w.why[0] ? w.name : "", w.why[0] ? ": " : "",
+             w.why[0]             ? w.why
+             : status == -EBADMSG ? "its layout is wrong"
+                                  : strerror(-status));
   return status;
 }
