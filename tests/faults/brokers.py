@@ -79,8 +79,7 @@ class Brokers:
     def whole(self):
         """Waits until all of them run, and have joined."""
         def sees_all(b):
-            out = b.control('eval', 'length(rabbit_nodes:all_running()).', check=False)
-            return out.returncode == 0 and out.stdout.strip() == str(len(self.nodes))
+            return b.ask('rabbit_nodes all_running []').count('@') == len(self.nodes)
         begin = restarted = time.monotonic()
         while blind := [b for b in self.nodes if not sees_all(b)]:
             now = time.monotonic()
@@ -97,7 +96,7 @@ class Brokers:
         """Restarts brokers that are connected again and still report the others under 'Network Partitions' in rabbitmqctl cluster_status: an operator
         must do so, too (RabbitMQ 3.10 with pause_minority, after a broker was stopped or killed)."""
         for b in self.nodes:
-            if b.control('eval', 'rabbit_node_monitor:partitions().', check=False).stdout.strip() not in ('[]', ''):
+            if b.ask('rabbit_node_monitor partitions []') not in ('[]', ''):
                 self.healed += 1
                 b.stop()
                 b.start()

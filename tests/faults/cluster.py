@@ -11,14 +11,15 @@ comes every few seconds: a scorer gets SIGKILL and another one is started, or SI
 good order, or drained and brought back, or joined by one more, or has a partition moved to it; the gateway gets SIGKILL, or SIGSTOP; so does the
 machine that leads; with --broker the broker is stopped with SIGSTOP, killed, and short of memory and of disk; with --three one of three brokers is
 killed, among them the one that the gateway has, or stopped, links are cut between one broker and all others, between two brokers (RabbitMQ pauses
-then), and between a scorer or a gateway and all brokers, for seconds or until others have what it had. A subscriber at each machine takes results and
+then), and between a scorer or a gateway and all brokers, for seconds or until others have what it had, a scorer and the gateway are killed while a
+broker stands still, and one is short of memory or of disk, for which all take nothing. A subscriber at each machine takes results and
 events. In the end everything is held against `hankel replay` of the same points:
 
     - every acknowledged point was scored: all sensors' last scores are there, and each score that was seen is that of the run without
       faults, bit for bit, also if it was published twice;
     - the events that were seen are those of that run, with the same numbers, and none is missing;
     - a subscriber that connects in the end gets the whole shared log: each event once, none missing;
-    - a gateway shows no result twice, and each one from the first one of its sensor on that it has shown.
+    - a gateway shows no result twice, and each one from the first one of its sensor on that it has shown, up to its end.
 
 A result that a scorer had not written to its subscriber when it was killed, and that is in its last snapshot, reaches no subscriber: such results
 are counted, as `unseen`. Later points have the right scores, which they would not have without the unseen ones.
@@ -41,16 +42,17 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import brokers
 import harness
 import rabbit
+from cluster_feeder import Feeder
 from cluster_watch import Watch
 from harness import SECOND, START
 
-FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
 DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
 INCIDENTS = '[incidents]\ninterval = 1s\n'  # so that there is a leader
 KEYS = 'threads = 1\nloops = 1\nmax_ahead = off\nsnapshot = 2s\n'
 PATIENCE = 240  # s for a recovery
 ALONE = 30  # s within which two of three brokers must take over from the third
-CATCH_UP = 60  # s in which gateways must have got all results, after the last fault
+CATCH_UP = 60  # s in which gateways should have got all results, after the last fault,
+LATE = 600  # and in which they must
 GROUPS = 61000  # groups of processes, by which links are cut
 
 
@@ -66,52 +68,6 @@ class Machine(harness.Daemon):
         super()._line(line)
 
 
-class Feeder(threading.Thread):
-    """Sends rows of all sensors at a rate, over the gateway that there is."""
-
-    def __init__(self, values, rate, gateway):
-        super().__init__(daemon=True)
-        self.values, self.names, self.gateway = values, list(values), gateway
-        self.rows, self.period = len(next(iter(values.values()))), len(values) / rate
-        self.row, self.acknowledged, self.end, self.connections = 0, 0, False, 0
-
-    def run(self):
-        while not (self.end and self.acknowledged >= self.row * len(self.names)):
-            with contextlib.suppress(harness.Closed, OSError, AssertionError):
-                self._connection()
-            time.sleep(0.05)
-
-    def _keep(self, kind, payload):
-        if kind == ACK:
-            self.acknowledged = max(self.acknowledged, struct.unpack('<Q', payload)[0])
-
-    def _connection(self):
-        n = len(self.names)
-        with self.gateway().client() as c:
-            c.socket.settimeout(5)
-            c.keep = self._keep
-            at = max(c.request(FEED, harness.text('rig'), FEED_AT).one('Q'), self.acknowledged)
-            handles = c.register(*self.names)
-            self.connections += 1
-            sent, due = at // n, time.monotonic()
-            while not (self.end and self.acknowledged >= self.row * n):
-                now = time.monotonic()
-                if sent < self.row or (not self.end and now >= due and self.row < self.rows):
-                    due = due + self.period if sent == self.row else due
-                    c.send(harness.points(handles, [START + sent * SECOND] * n, [self.values[s][sent] for s in self.names], before=sent * n))
-                    sent += 1
-                    self.row = max(self.row, sent)
-                    continue
-                c.socket.settimeout(max(0.001, min(due - now, 0.1)))
-                with contextlib.suppress(TimeoutError):
-                    self._keep_one(c)
-                c.socket.settimeout(5)
-
-    def _keep_one(self, c):
-        kind, _, payload = c.receive()
-        self._keep(kind, payload)
-
-
 class Rig:
     def __init__(self, options):
         self.random, self.options = random.Random(options.seed), options
@@ -123,7 +79,7 @@ class Rig:
         self.other = None if options.all else self.start('gateway', INCIDENTS)
         self.scorers = [self.scorer() for _ in range(options.scorers)]
         self.feeder = Feeder(self.values, options.rate, lambda: self.gateway or self.scorers[0])
-        self.took, self.log, self.needed = {}, [], 0
+        self.took, self.log, self.needed, self.stood = {}, [], 0, {}
 
     def start(self, role, keys='', daemon_keys='threads = 1\nloops = 1\nmax_ahead = off\n'):
         self.started += 1
@@ -243,9 +199,10 @@ class Rig:
     def broker_short(self):
         """Makes the broker short of memory or of disk: it accepts no messages."""
         what, wants, usual = self.random.choice((('set_vm_memory_high_watermark', '0.00001', '0.9'), ('set_disk_free_limit', '900000GB', '1MB')))
-        self.broker.control(what, wants)
-        time.sleep(self.random.uniform(1, 8))
-        self.broker.control(what, usual)
+        b = self.broker or self.random.choice(self.brokers.nodes)  # all of them stop for one
+        b.control(what, wants)
+        time.sleep(self.random.uniform(1, 8) if self.random.randrange(3) else self.random.uniform(20, 30))
+        b.control(what, usual)
 
     def gateway_killed(self):
         self.end(self.gateway, signal.SIGKILL)
@@ -289,10 +246,26 @@ class Rig:
         return self.one_killed(self.broker_of(self.gateway or self.scorers[0]))
 
     def one_of_three_stopped(self):
+        self.broker_stands_still(self.random.choice(self.brokers.nodes))
+
+    def leading_of_three_stopped(self):
+        self.broker_stands_still(self.broker_of(self.gateway or self.scorers[0]))
+
+    def broker_stands_still(self, b):
         """Stops a broker, for long enough that the others take it for dead, or for less."""
-        b = self.random.choice(self.brokers.nodes)
         b.send(signal.SIGSTOP)
         time.sleep(self.random.uniform(1, 20))
+        b.send(signal.SIGCONT)
+
+    def machines_killed_meanwhile(self):
+        """Kills a scorer and the gateway while a broker stands still."""
+        b = self.random.choice(self.brokers.nodes)
+        b.send(signal.SIGSTOP)
+        time.sleep(self.random.uniform(1, 10))
+        self.scorer_killed()
+        if self.gateway:
+            self.gateway_killed()
+        time.sleep(self.random.uniform(1, 10))
         b.send(signal.SIGCONT)
 
     def one_of_three_cut_off(self):
@@ -350,7 +323,8 @@ class Rig:
         kinds += [self.gateway_killed, self.gateway_stopped] * (not self.options.all)
         kinds += [self.broker_stopped, self.broker_killed, self.broker_short] * self.options.broker
         if self.brokers:
-            kinds += [self.one_of_three_killed, self.leading_of_three_killed, self.one_of_three_stopped, self.one_of_three_cut_off, self.two_of_three_cut, self.machine_cut_off, self.scorer_cut_off_long] * 3
+            kinds += [self.one_of_three_killed, self.leading_of_three_killed, self.one_of_three_cut_off, self.two_of_three_cut, self.machine_cut_off, self.scorer_cut_off_long] * 3
+            kinds += [self.one_of_three_stopped, self.leading_of_three_stopped, self.machines_killed_meanwhile, self.broker_short] * 2
         if self.options.only:
             kinds = [k for k in kinds if k.__name__ in self.options.only.split(',')]
         end = time.monotonic() + self.options.seconds
@@ -364,7 +338,7 @@ class Rig:
             self.took.setdefault(kind.__name__, []).append(took)
             if self.brokers:
                 self.brokers.heal()
-            print(f'{time.strftime("%H:%M:%S")} {kind.__name__}: {took:.1f} s, row {self.feeder.row}, {len(self.watch.wrong)} wrong', flush=True)
+            print(f'{time.strftime("%H:%M:%S")} {kind.__name__}: {took:.1f} s, row {self.feeder.row}, {len(self.watch.wrong)} wrong{self.behind()}', flush=True)
             if self.watch.wrong:
                 break
         self.feeder.end = True
@@ -372,6 +346,18 @@ class Rig:
         self.recovered(self.feeder.row - 1, time.monotonic())
         time.sleep(2)
         self.log = self.shared_log()
+
+    def behind(self):
+        """By how many rows each gateway is behind; and what those that have shown nothing since the fault before say of themselves."""
+        told = ''
+        for d in self.daemons:
+            if d.name in self.watch.shown:
+                rows, at = self.watch.behind(d.name)
+                told += f', {d.name} {rows} rows behind'
+                if rows > 0 and self.stood.get(d.name) == at:
+                    told += f' since the last fault: {d.status()["cluster"]}'
+                self.stood[d.name] = at
+        return told
 
     def shared_log(self):
         """The events that a new subscriber to all of them gets."""
@@ -409,11 +395,16 @@ class Rig:
         return bool(wrong or lacking)
 
     def lacking(self, expected):
-        """How many results the gateways have not shown after CATCH_UP s without a fault; prints them."""
-        gateways, until = [d for d in self.daemons if d.name in self.watch.shown], time.monotonic() + CATCH_UP
-        while time.monotonic() < until and any(self.watch.lacking(d.name, expected) for d in gateways):
+        """How many results the gateways have not shown LATE s after the last fault; prints them. Keeps the logs if they have not after CATCH_UP s."""
+        gateways, begin = [d.name for d in self.daemons if d.name in self.watch.shown], time.monotonic()
+        kept = False
+        while (waited := time.monotonic() - begin) < LATE and any(self.watch.lacking(name, expected) for name in gateways):
+            if waited > CATCH_UP and not kept:
+                kept = True
+                self.keep_logs()
             time.sleep(1)
-        return sum(self.watch.tell_lacking(d.name, expected) for d in gateways)
+        print(f'gateways waited for their last results for {waited:.0f} s; they left out {self.watch.dropped} results for a slow subscriber')
+        return sum(self.watch.tell_lacking(name, expected, name not in gateways) for name in self.watch.shown)
 
     def tell(self, expected, seen):
         """Prints data for the diagnosis: points that no subscriber saw, whether the broker has them, and the logs of all daemons."""

@@ -3,6 +3,7 @@ sensors to partitions, written from PROTOCOL.md alone.
 
 RABBITMQ_ROOT in the environment names the root folder of another system, whose RabbitMQ is used instead: it must have this system's /proc, /dev and
 /tmp."""
+import contextlib
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ ELSEWHERE = ('chroot', os.environ['RABBITMQ_ROOT']) if 'RABBITMQ_ROOT' in os.env
 THERE = os.path.exists(SERVER) and all(shutil.which(program) for program in ('epmd', 'amqp-declare-queue', 'amqp-publish', 'amqp-delete-queue'))
 WHY = 'there is no rabbitmq-server, or no amqp-tools'
 WITH_US = ('setpriv', '--pdeathsig', 'KILL')  # the broker dies with a test that is killed
+COOKIE = 'several of them know each other by this'
 START = 4 * WAIT  # s; a start takes some seconds on an idle machine
 
 
@@ -45,7 +47,7 @@ class Broker:
             with open(self.path(name), 'w', encoding='utf-8') as f:
                 f.write(content)
         with open(os.open(self.path('.erlang.cookie'), os.O_WRONLY | os.O_CREAT, 0o400), 'w', encoding='utf-8') as f:
-            f.write('several of them know each other by this')
+            f.write(COOKIE)
         self.on = ('taskset', '-c', cores) if cores else ()
         # Schedulers (one by default) do not spin, because the broker shares the machine with the programs under test. It listens on its address only.
         self.node = f'hankeld@{address}' if within else f'hankeld{self.port}@localhost'
@@ -98,6 +100,14 @@ class Broker:
     def control(self, *arguments, check=True):
         """Runs rabbitmqctl as the user of the test."""
         return subprocess.run([*self.within, *ELSEWHERE, '/usr/lib/rabbitmq/bin/rabbitmqctl', '-n', self.node, *(['--longnames'] if self.within else []), *arguments], env={**self.environment, 'RABBITMQ_CTL_ERL_ARGS': '+S 1:1 +sbwt none'}, capture_output=True, text=True, timeout=3 * START, check=check)
+
+    def ask(self, call):
+        """What a function of Erlang (module, name, list of arguments) returns in the broker, as text; '' if it does not answer. Takes a hundredth of the
+        processor's time that rabbitmqctl takes."""
+        command = [*self.within, *ELSEWHERE, 'erl_call', '-c', COOKIE, '-name' if self.within else '-sname', self.node, '-a', call]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=10, check=False).stdout
+        return ''
 
     def send(self, number):
         """Sends a signal to all processes of the broker: a shell, the virtual machine, and their children."""
