@@ -55,6 +55,11 @@ int hk_part_fail(const struct hk_part *part, const char *why)
   return -EPIPE;
 }
 
+static int cluster_part_unreadable(const struct hk_part *part)
+{
+  return hk_part_fail(part, "the daemon sent a frame that cannot be read");
+}
+
 /* --- talking to the daemon ------------------------------------------------------------------------------------------------- */
 
 /* Reads received bytes. Returns 0, or a negative errno. */
@@ -104,7 +109,7 @@ static int cluster_part_answer(struct hk_cluster *c, struct hk_part *part, uint8
     if (code == HK_FRAME_WHOLE)
       continue;
     if (code != HK_FRAME_PART)
-      return hk_part_fail(part, "the daemon said what cannot be read");
+      return cluster_part_unreadable(part);
     int status = wait_for(c, part, POLLIN, until);
     if (status == 0)
       status = receive(part);
@@ -121,7 +126,7 @@ static int hear(struct hk_part *part)
   while (status == 0 && (code = hk_inbox_next(&part->inbox, &f)) != HK_FRAME_PART) {
     struct hk_error_message m;
     if (code != HK_FRAME_WHOLE)
-      status = hk_part_fail(part, "the daemon said what cannot be read");
+      status = cluster_part_unreadable(part);
     else if (f.type == HK_ERROR && hk_error_read(&f, &m) == 0 && m.closing)
       status = hk_part_fail(part, "the daemon has closed its feed");
   }
@@ -176,7 +181,9 @@ int hk_part_open(struct hk_cluster *c, struct hk_part *part, const char *feed, u
     status = cluster_part_say(c, part, &w);
   if (status == 0)
     status = cluster_part_answer(c, part, HK_FEED_AT, &f);
-  if (status == 0 && hk_feed_at_read(&f, &is) == 0)
+  if (status == 0 && hk_feed_at_read(&f, &is) != 0)
+    return cluster_part_unreadable(part);
+  if (status == 0)
     *at = is.points;
   return status;
 }
@@ -214,7 +221,7 @@ static int64_t register_some(struct hk_cluster *c, struct hk_part *part, uint32_
   if (status == 0)
     status = cluster_part_answer(c, part, HK_REGISTERED, &f);
   if (status == 0 && (hk_registered_read(&f, &registered) != 0 || registered.n != count))
-    status = hk_part_fail(part, "the daemon said what cannot be read");
+    status = cluster_part_unreadable(part);
   for (uint32_t i = 0; i < count && status == 0; i++) {
     uint32_t handle, reason;
     hk_registered_next(&registered, &handle, &reason);
@@ -223,9 +230,9 @@ static int64_t register_some(struct hk_cluster *c, struct hk_part *part, uint32_
   return status != 0 ? status : (int64_t)count;
 }
 
-/* Finds the slot of a name. *last: 1 + the slot of the name before it, 0 if unknown; of this one behind. Peers send their sensors
- * in the same order again and again, so the name that followed last time is tried first: with many sensors, a search in the table
- * takes most of this thread's time, since hardly any of it is in the processor's caches. */
+/* Finds the slot of a name. *last: 1 + the slot of the name before it, 0 if unknown; afterwards that of this one. Peers send
+ * their sensors in the same order again and again, so the name that followed last time is tried first: with many sensors, a
+ * search in the table takes most of this thread's time, since hardly any of it is in the processor's caches. */
 static bool cluster_part_find_slot(struct hk_registry *registry, uint32_t *after, struct hk_string name, uint32_t *last,
                                    uint32_t *slot)
 {

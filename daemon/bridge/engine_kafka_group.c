@@ -115,8 +115,10 @@ int hk_kafka_group_open(struct hk_kafka_group **out, const struct hk_cluster_rul
   struct hk_kafka_group *g = calloc(1, sizeof *g + partitions * sizeof *g->place);
   const struct hk_kafka_setup setup = { HK_KAFKA_MEMBER, rule, broker, wake, name, rebalance };
   *out = NULL;
-  if (!g)
+  if (!g) {
+    snprintf(why, HK_ENGINE_WHY, "no memory");
     return -ENOMEM;
+  }
   g->partitions = partitions;
   int status = hk_kafka_client_open(&g->client, &setup);
   if (status == 0) {
