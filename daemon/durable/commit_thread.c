@@ -27,12 +27,8 @@ void hk_durable_nudge(struct hk_durable *d)
 /* Waits until there is work, at most for this time. at_least: minimum time, even if there is work. */
 static void commit_thread_rest(struct hk_durable *d, int64_t ns, bool at_least)
 {
-  struct timespec until;
+  const struct timespec until = hk_thread_limit(ns);
   int status = 0;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  const int64_t end = until.tv_nsec + ns;
-  until.tv_sec += end / 1000000000;
-  until.tv_nsec = end % 1000000000;
   pthread_mutex_lock(&d->commit.sleep);
   d->commit.asleep = true;
   while (status == 0 && !d->commit.quit && (at_least || !d->commit.work))

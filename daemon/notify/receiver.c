@@ -15,7 +15,7 @@
 #include <time.h>
 
 #define SECOND 1000000000ll
-#define TURN_MS 250
+#define TURN (SECOND / 4)
 #define SHARE 10    /* s that a place gets to be in a shared log */
 #define SELDOM 1024 /* positions between two places in a shared log, which has a position itself, while nothing is sent */
 
@@ -271,11 +271,7 @@ static void *receiver_run(void *arg)
     receiver_adopt(r);
     if (may_send(r))
       receiver_turn(r);
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += TURN_MS * 1000000;
-    until.tv_sec += until.tv_nsec / SECOND;
-    until.tv_nsec %= SECOND;
+    const struct timespec until = hk_thread_limit(TURN);
     pthread_mutex_lock(&r->lock);
     if (!r->given.changed && !atomic_load(&r->thread.stop))
       pthread_cond_timedwait(&r->woken, &r->lock, &until);
@@ -291,7 +287,7 @@ int hk_receiver_start(struct hk_receiver *r)
   memcpy(r->look.name, r->given.rule.name, sizeof r->look.name);
   r->look.type = r->given.rule.type;
   pthread_mutex_init(&r->lock, NULL);
-  pthread_cond_init(&r->woken, NULL);
+  hk_thread_condition(&r->woken);
   r->batch.notice = calloc(HK_BATCH, sizeof *r->batch.notice);
   r->batch.chosen = calloc(HK_BATCH, sizeof *r->batch.chosen);
   int status =

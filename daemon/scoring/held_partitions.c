@@ -1,5 +1,6 @@
 #include "daemon/scoring/held_partitions.h"
 
+#include "daemon/base/thread.h"
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/partition_import.h"
 #include "daemon/scoring/partition_of.h"
@@ -10,7 +11,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PATIENCE 100000000 /* ns between two checks whether to go on waiting */
@@ -37,17 +37,13 @@ struct hk_partitions {
 int hk_partitions_new(struct hk_partitions **out, const struct hk_config *config, uint32_t slots)
 {
   struct hk_partitions *p = calloc(1, sizeof *p);
-  pthread_condattr_t monotonic;
   if (!p)
     return -ENOMEM;
   *out = p;
   p->n = config->cluster.partitions;
   p->config = config;
-  pthread_condattr_init(&monotonic);
-  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
   pthread_mutex_init(&p->lock, NULL);
-  pthread_cond_init(&p->done, &monotonic);
-  pthread_condattr_destroy(&monotonic);
+  hk_thread_condition(&p->done);
   p->place = malloc(slots * sizeof *p->place);
   for (uint32_t i = 0; p->place && i < slots; i++)
     p->place[i].handle = HK_NO_HANDLE;
@@ -78,11 +74,7 @@ int hk_partitions_ask(struct hk_shard *s, struct hk_partition_order *order, bool
   atomic_store(&p->order, order);
   hk_wake_up(&s->life.wake, HK_WAKE_WORK);
   while (atomic_load(&p->order) && status == 0) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += PATIENCE;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    const struct timespec until = hk_thread_limit(PATIENCE);
     (void)pthread_cond_timedwait(&p->done, &p->lock, &until);
     if (atomic_load(&p->order) && stops(arg))
       status = -ECANCELED;

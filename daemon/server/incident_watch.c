@@ -336,11 +336,7 @@ static void *watch_run(void *arg)
   hk_thread_name("incidents", 0);
   while (!quit) {
     watch_turn(w);
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += TURN;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    const struct timespec until = hk_thread_limit(TURN);
     pthread_mutex_lock(&w->lock);
     watch_publish(w);
     if (!w->quit)
@@ -417,7 +413,7 @@ int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_sec
   if (status == 0) {
     hk_eventlog_settle(events, 0);
     pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->woken, NULL);
+    hk_thread_condition(&w->woken);
     status = -pthread_create(&w->thread, NULL, watch_run, w);
   }
   if (status != 0)

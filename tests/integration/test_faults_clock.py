@@ -6,6 +6,7 @@ import tempfile
 import time
 
 import harness
+import test_notify
 from harness import NOTICES, SCORED, SECOND, START, UNSCORED, points
 
 PROGRAM = os.environ.get('STEPPING_DAEMON', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'stepping-daemon'))
@@ -73,6 +74,24 @@ class Clock(harness.Case):
             c.ping()
         self.assertEqual(self.d.stop(), 0)
         self.assertLess(time.monotonic() - begin, harness.WAIT / 2)
+
+
+class Alerts(test_notify.Notify):
+    def test_fault_24_alerts_do_not_wait_for_the_clock(self):
+        """The wall clock is set back while the receiver of alerts and the incidents sleep: for them each limit of a sleep lies an hour ahead."""
+        clock = tempfile.NamedTemporaryFile()
+        self.addCleanup(clock.close)
+        clock.write(struct.pack('<q', 3600 * SECOND))
+        clock.flush()
+        r = self.receiver()
+        d = self.daemon(test_notify.DETECTOR + '[incidents]\ninterval = 1s\n' + self.webhook(r), program=PROGRAM, keys=self.keys(),
+                        environment={'HANKELD_CLOCK': clock.name})
+        self.feed(d, 100)
+        raised = [e for e in self.logged(d) if e[2] == 'raised']
+        self.assertGreater(len(raised), 3)
+        harness.until(lambda: self.told(r) == self.logged(d), 'the alerts')
+        last = d.status()['durability']['events_last']
+        harness.until(lambda: d.status()['incidents']['position'] >= last > 0, 'the incidents')
 
 
 if __name__ == '__main__':
