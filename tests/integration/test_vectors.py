@@ -182,8 +182,19 @@ class Vectors(unittest.TestCase):
         rows = wire._picture('a', [[1, 2.5], [math.nan, 4]], None, 1, 0)
         self.assertEqual(rows[:24], struct.pack('<qHHBBHff', -1 << 63, 2, 2, 3, 0, 1, 1, 0))
         self.assertEqual(struct.unpack('<2f', rows[28:36]), (1, 2.5))
-        for wrong in ([[1, 2], [3]], [], [[]]):
+        for wrong in ([[1, 2], [3]], [], [[]], memoryview(bytes(8)), memoryview(bytes(8)).cast('B', (2, 2, 2))):
             self.assertRaises(ValueError, wire._picture, 'a', wrong, None, 1, 0)
+        for wrong in (bytes(8), [1, 2], 7):
+            with self.assertRaisesRegex(TypeError, 'rows of numbers'):
+                wire._picture('a', wrong, None, 1, 0)
+
+    def test_a_picture_as_a_memoryview(self):
+        def expected(code, height, width):
+            return struct.pack('<qHHBBHff', 5, height, width, code, 0, 4, 2, 1) + b'abcd' + struct.pack(f"<6{'BHef'[code]}", *range(6))
+
+        for kind, code in (('B', 0), ('H', 1), ('f', 3), ('b', 3), ('i', 3), ('d', 3)):
+            view = memoryview(struct.pack(f'6{kind}', *range(6))).cast(kind, (2, 3))
+            self.assertEqual(wire._picture('abcd', view, 5, 2, 1), expected(code, 2, 3), kind)
 
     def received(self, *names):
         c, _ = self.hello(['names', *names, 'pong'])

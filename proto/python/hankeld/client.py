@@ -182,8 +182,8 @@ class Client(End):
             self.send_columns(name, times, values)
 
     def send_picture(self, camera: str, pixels: Any, time: int | None = None, scale: float = 1.0, offset: float = 0.0) -> None:
-        """Sends a picture of a camera, after the buffered points: an array of numpy (uint8, uint16, float16 or float32; others become
-        float32), or rows of numbers. A value is scale * pixel + offset; pixels that are not finite are missing. time: ns since 1970; None:
+        """Sends a picture of a camera, after the buffered points: an array of numpy or a memoryview with rows and columns (uint8, uint16,
+        float16 or float32; others become float32), or rows of numbers. A value is scale * pixel + offset; pixels that are not finite are missing. time: ns since 1970; None:
         when the daemon reads the picture. The daemon makes points of its tiles, of sensors CAMERA/ROW,COLUMN/max and so on, as its section
         [pictures NAME] says; on_error gets error 17 if it cannot. In a feed a picture counts as one point."""
         if self._udp:

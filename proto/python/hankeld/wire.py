@@ -111,15 +111,23 @@ def _points(handles: Any, times: Any, values: Any, feed: int = 0, sequence: int 
 
 
 def _picture(camera: str, pixels: Any, time: int | None, scale: float, offset: float) -> bytes:
-    """The payload of a PICTURE after `before`. pixels: an array of numpy, or rows of numbers."""
+    """The payload of a PICTURE after `before`. pixels: an array of numpy, a memoryview, or rows of numbers."""
     if hasattr(pixels, "dtype"):
         kinds = {"u1": 0, "u2": 1, "f2": 2, "f4": 3}
         kind = pixels.dtype.kind + str(pixels.dtype.itemsize)
         code = kinds.get(kind, 3)
         data: bytes = pixels.astype("<" + ("f4" if kind not in kinds else kind)).tobytes()
         shape = tuple(pixels.shape)
+    elif isinstance(pixels, memoryview):
+        shape, kind, n = tuple(pixels.shape), pixels.format.lstrip("@=<>!"), pixels.nbytes // pixels.itemsize
+        order = pixels.format[0] if pixels.format[0] in "=<>!" else "="
+        code = {"B": 0, "H": 1, "e": 2}.get(kind, 3)
+        data = struct.pack(f"<{n}{'BHef'[code]}", *struct.unpack(f"{order}{n}{kind}", pixels.tobytes()))
     else:
-        rows = [list(row) for row in pixels]
+        try:
+            rows = [list(row) for row in pixels]
+        except TypeError:
+            raise TypeError("pixels of a picture are an array of numpy or a memoryview with rows and columns, or rows of numbers") from None
         shape, code = (len(rows), len(rows[0]) if rows else 0), 3
         if any(len(row) != shape[1] for row in rows):
             raise ValueError("the rows of the picture are not of one length")
