@@ -365,6 +365,10 @@ int hk_field_graph_parse(struct hk_field_graph **out, uint32_t kind, uint32_t q,
   atomic_init(&g->references, 1);
   g->q = kind == HK_FIELD_LINE ? 0 : q;
   int status = take_lines(&r);
+  if (status == 0 && r.n_named == 0) {
+    snprintf(error, size, "names no sensor: empty, or comments only");
+    status = -EINVAL;
+  }
   if (status == 0)
     status = take_names(&r);
   if (status == 0)

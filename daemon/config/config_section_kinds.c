@@ -221,10 +221,12 @@ static void make_companions(struct hk_config_reading *r, struct hk_config_detect
 static void detector_end(struct hk_config_reading *r)
 {
   struct hk_config_detector *d = &r->config->detectors[r->config->n_detectors - 1];
+  const bool refused = r->faults > r->faults_before; /* a key that was not accepted would be reported as missing */
   if (!hk_config_seen(r, "match"))
     hk_config_complain(r, r->section_line, "[detector %s] needs match = GLOB, the sensors that it is for; * is all of them",
                        d->name);
-  make_companions(r, d);
+  if (!refused)
+    make_companions(r, d);
 }
 
 /* --- [maintenance NAME] -------------------------------------------------------------------------------------------------- */

@@ -134,10 +134,13 @@ class Daemon(Case):
     def test_checks(self):
         with open(os.path.join(self.folder(), 'edges'), 'w') as f:
             f.write('a b\nb c\nc a\nc d\n')
+        with open(os.path.join(self.folder(), 'none'), 'w') as none:
+            none.write('# to come\n')
         for more, named in (('match = roof/*\n', 'needs operator'), ('match = *\noperator = model\ndetector = faults\n', 'operator = model'),
                             ('match = *\noperator = residual\ndetector = none\n', 'detector = none'), ('match = a(*)(*)\n', 'capture'),
                             ('match = *\noperator = residual\ndetector = faults\nneighbours = /nowhere\n', 'No such file'),
                             ('match = *\noperator = residual\ndetector = faults\nneighbours = nearest\n', 'positions'),
+                            (f'match = *\noperator = residual\ndetector = faults\nneighbours = {none.name}\n', f'{none.name}: names no sensor: empty, or comments only'),
                             ('match = *\noperator = residual\ndetector = faults\nq = 40\n', 'q = 40')):
             code, said = self.check(DETECTORS + '[field roofs]\n' + more)
             self.assertEqual((code, named in said), (1, True), said)

@@ -252,6 +252,20 @@ static void test_faults(void **state)
   expect_fault("[detector a]\nmatch = pump*\t# pumps\n", "x.conf:2: match = pump*\t# pumps: a comment");
 }
 
+/* A key whose value was refused is reported once, not also as missing. */
+static void test_a_refused_key_is_not_missing(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults;
+  assert_int_not_equal(read_text(&c, "[detector disk]\nmatch = *\nalgorithm = limit\nlimit = 40GB\n", &faults), 0);
+  assert_non_null(strstr(faults.text, "x.conf:4: limit = 40GB: "));
+  assert_null(strstr(faults.text, "neither is given"));
+  assert_ptr_equal(strchr(faults.text, '\n'), strrchr(faults.text, '\n'));
+  expect_fault("[detector disk]\nmatch = *\nalgorithm = limit\n", "neither is given");
+  expect_fault("[detector disk]\nalgorithm = limit\n", "neither is given"); /* `match` is missing, no key was refused */
+}
+
 static void test_all_faults_are_told(void **state)
 {
   (void)state;
@@ -447,6 +461,7 @@ int main(void)
 #endif
                                       cmocka_unit_test(test_default_listeners),
                                       cmocka_unit_test(test_faults),
+                                      cmocka_unit_test(test_a_refused_key_is_not_missing),
                                       cmocka_unit_test(test_all_faults_are_told),
                                       cmocka_unit_test(test_long_lines),
                                       cmocka_unit_test(test_nul_bytes),

@@ -89,11 +89,6 @@ static void places(void **state)
   EXPECT(g, 2, "d", "a", "b"); /* all equally far within rounding: the first ones */
   assert_int_equal(hk_field_graph_lonely(g), 0);
   hk_field_graph_release(g);
-  g = parsed(HK_FIELD_NEAREST, 2, "");
-  assert_int_equal(hk_field_graph_nodes(g), 0);
-  assert_int_equal(node(g, "a"), NONE);
-  assert_int_not_equal(hk_field_graph_mark(g), 0);
-  hk_field_graph_release(g);
 }
 
 /* The q nearest of random places, found by sorting all. */
@@ -155,6 +150,9 @@ static void errors(void **state)
     { HK_FIELD_NEAREST, "a 1 y\n", "line 1: a coordinate is not a number" },
     { HK_FIELD_NEAREST, "a 1 1e101\n", "line 1: a coordinate is not a number" },
     { HK_FIELD_NEAREST, "a1 1 2\nb 1 2\na1 3 4\n", "a1 has two positions" },
+    { HK_FIELD_GRAPH, "", "names no sensor: empty, or comments only" },
+    { HK_FIELD_NEAREST, "# a 1 2\n\n \t\r\n", "names no sensor: empty, or comments only" },
+    { HK_FIELD_LINE, "\n", "names no sensor: empty, or comments only" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct hk_field_graph *g;
@@ -191,7 +189,7 @@ static void files(void **state)
 static void marks(void **state)
 {
   (void)state;
-  static const char *const texts[] = { "a b\nb c\n", "a b\nb d\n", "a b\nb c\nc a\n", "a b 2\nb c\n", "" };
+  static const char *const texts[] = { "a b\nb c\n", "a b\nb d\n", "a b\nb c\nc a\n", "a b 2\nb c\n", "b c\n" };
   uint32_t mark[6];
   struct hk_field_graph *g;
   for (size_t i = 0; i < 5; i++) {
