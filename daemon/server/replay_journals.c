@@ -474,9 +474,9 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
       d->health.wants_snapshot = UINT64_MAX;
     if (bytes > 0)
       hk_log(d->log, out->unknown + out->lost > 0 ? HK_LOG_WARNING : HK_LOG_INFO,
-             "replayed %" PRIu64 " points in %.2f s: %u sensors, %u feeds; %" PRIu64 " points were in the snapshot, %" PRIu64
-             " of sensors that are not restored, %" PRIu64 " lost",
-             out->points, (double)(hk_now() - begin) * 1e-9, hk_registry_count(out->registry), hk_feeds_survey(d->feeds).n,
+             "replayed the journal in %.2f s: points %" PRIu64 ", sensors %u, feeds %u; points in the snapshot %" PRIu64
+             ", of sensors that are not restored %" PRIu64 ", lost %" PRIu64,
+             (double)(hk_now() - begin) * 1e-9, out->points, hk_registry_count(out->registry), hk_feeds_survey(d->feeds).n,
              out->skipped, out->unknown, out->lost);
   } else if (!error[0]) {
     snprintf(error, size, "state = %s: replaying the journal: %s", d->path, strerror(-status));

@@ -71,6 +71,7 @@ class Disk(harness.Case):
         self.time -= SECOND
         self.start('60s', state='late')
         self.assertEqual(self.durability()['replayed'], 2)
+        self.assertEqual(self.said('replayed the journal in '), 1)
 
     def test_full_for_a_moment(self):
         self.short('write 28', 'No space left')
