@@ -102,7 +102,11 @@ static void events_wait_for_lease(struct hk_cluster *c)
   if (status != 0)
     s->lease = NULL;
   struct epoll_event event = { .events = EPOLLIN };
-  if (status == 0 && (status = c->kind->lease(s->lease, HK_ENGINE_EVENTS)) != 0)
+  if (status == 0)
+    status = c->kind->lease(s->lease, HK_ENGINE_EVENTS);
+  if (status == 0 && c->kind->renew)
+    status = c->kind->renew(s->lease, HK_ENGINE_EVENTS); /* it reads no log, so it may be one of those that publish */
+  if (status != 0 && s->lease)
     snprintf(why, sizeof why, "%.200s", s->lease->why);
   if (status == 0 && epoll_ctl(s->epoll, EPOLL_CTL_ADD, c->kind->fd(s->lease), &event) != 0) {
     status = -errno;

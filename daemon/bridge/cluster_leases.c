@@ -57,7 +57,7 @@ struct leases {
   int64_t spoken;                /* ns: when all feeds last had a sign of life, and members were counted */
   int64_t shed;                  /* ns: since when partitions are being shed; 0: none */
   uint64_t asked[HK_SHARDS_MAX]; /* numbers of the snapshots for that */
-  struct hk_renewal renewal;     /* of the leases */
+  struct hk_renewal renewal;     /* of the leases, and their offers */
   struct hk_part_room room;
 };
 
@@ -255,6 +255,7 @@ static void wait_for_lease(struct hk_cluster *c, struct lease *l)
     return;
   }
   l->part.engine = e;
+  hk_renewal_wait(&s->renewal, l->part.partition);
   struct epoll_event event = { .events = EPOLLIN, .data.u32 = l->part.partition };
   status = c->kind->lease(e, l->part.partition);
   if (status == 0 && epoll_ctl(s->epoll, EPOLL_CTL_ADD, c->kind->fd(e), &event) != 0)
@@ -376,7 +377,7 @@ static int leases_turn(struct hk_cluster *c)
     tell_others(c);
   }
   const bool drains = atomic_load(&c->self.drains);
-  const bool renew = speak && hk_renewal_due(c, &s->renewal, s->held, now);
+  const bool renew = hk_renewal_due(c, &s->renewal, speak, now);
   drains ? hk_moves_end(c->self.moves, "this machine is draining")
          : hk_moves_send_again(c->self.moves, hk_cluster_shared(c), now);
   for (uint32_t i = 0; i < c->rule.partitions && status == 0 && !hk_cluster_stops(c); i++) {
@@ -389,11 +390,9 @@ static int leases_turn(struct hk_cluster *c)
     }
     if (l->part.engine && !l->shed)
       pump(c, l);
-    if (l->held && renew)
-      hk_renewal_renew(c, &s->renewal, l->part.partition);
-    if (l->held && l->part.owed && hk_part_settle(c, &l->part) != 0)
-      lose(c, l, l->part.engine->why);
-    if (l->held && speak && hk_part_sign(c, &l->part) != 0)
+    if (l->part.engine)
+      hk_renewal_turn(c, &s->renewal, l->part.partition, renew && l->held);
+    if ((l->held && l->part.owed && hk_part_settle(c, &l->part) != 0) || (l->held && speak && hk_part_sign(c, &l->part) != 0))
       lose(c, l, l->part.engine->why);
   }
   s->next = (s->next + 1) % c->rule.partitions;

@@ -1,4 +1,5 @@
-/* See cluster_renewal.h. A lease that cannot be renewed stays held until the broker takes it back. */
+/* See cluster_renewal.h. A lease that cannot be renewed stays held until the broker takes it back. Offers are repeated over each
+ * connection, because those over the one before may be lost. */
 #include "daemon/bridge/cluster_renewal.h"
 
 #include "daemon/net/admission.h"
@@ -22,13 +23,16 @@ static void renewal_connect(struct hk_cluster *c, struct hk_renewal *r)
   renewal_failed(c, r, why);
 }
 
-bool hk_renewal_due(struct hk_cluster *c, struct hk_renewal *r, uint32_t held, int64_t now)
+void hk_renewal_wait(struct hk_renewal *r, uint32_t partition)
+{
+  r->offered[partition] = false;
+}
+
+bool hk_renewal_due(struct hk_cluster *c, struct hk_renewal *r, bool speak, int64_t now)
 {
   struct hk_broker_engine_event e = { .what = HK_ENGINE_NOTHING };
-  if (!c->kind->renew || held == 0) {
-    hk_renewal_close(c, r);
+  if (!c->kind->renew || (r->engine && !speak))
     return false;
-  }
   if (!r->engine && now >= r->next)
     renewal_connect(c, r);
   while (r->engine) {
@@ -45,9 +49,12 @@ bool hk_renewal_due(struct hk_cluster *c, struct hk_renewal *r, uint32_t held, i
   return true;
 }
 
-void hk_renewal_renew(struct hk_cluster *c, struct hk_renewal *r, uint32_t partition)
+void hk_renewal_turn(struct hk_cluster *c, struct hk_renewal *r, uint32_t partition, bool renew)
 {
-  if (r->engine && c->kind->renew(r->engine, partition) != 0)
+  if (!c->kind->renew || (!renew && r->offered[partition]))
+    return;
+  r->offered[partition] = r->engine && !r->blocked;
+  if (r->offered[partition] && c->kind->renew(r->engine, partition) != 0)
     renewal_failed(c, r, r->engine->why);
 }
 

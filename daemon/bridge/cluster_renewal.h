@@ -1,6 +1,6 @@
-/* Renews the leases of partitions, where the kind of broker wants that (hk_broker_engine_kind.renew), over a connection that is
- * used for nothing else: a broker without memory or disk stops reading from connections that publish, and those that read points
- * must go on. Thread: the scorer's. */
+/* Offers and renews the leases of partitions, where the kind of broker wants that (hk_broker_engine_kind.renew), over a
+ * connection that is used for nothing else: a broker without memory or disk stops reading from connections that publish, and
+ * those that wait for leases, or read points, must go on. Thread: the scorer's. */
 #ifndef HK_CLUSTER_RENEWAL_H
 #define HK_CLUSTER_RENEWAL_H
 
@@ -11,13 +11,17 @@ struct hk_renewal {
   struct hk_broker_engine *engine; /* NULL: none yet, or it was lost */
   bool blocked;                    /* the broker accepts nothing now */
   int64_t next;                    /* ns, hk_now: when leases are to be renewed, or to be connected again */
+  bool offered[HK_PARTITIONS_MAX]; /* by partition: its lease was offered or renewed over this connection */
 };
 
-/* Connects if it is time, and takes what the broker sends; to call every second. held: number of leases; without any the
- * connection is closed. Returns whether each is to be renewed now. */
-bool hk_renewal_due(struct hk_cluster *c, struct hk_renewal *renewal, uint32_t held, int64_t now);
-/* Renews one. A failure counts at the next call of hk_renewal_due. */
-void hk_renewal_renew(struct hk_cluster *c, struct hk_renewal *renewal, uint32_t partition);
+/* A lease is waited for: it is to be offered. */
+void hk_renewal_wait(struct hk_renewal *renewal, uint32_t partition);
+/* Connects if it is time, and takes what the broker sends; to call in each turn, with speak every second. Returns whether each
+ * lease that is held is to be renewed now. */
+bool hk_renewal_due(struct hk_cluster *c, struct hk_renewal *renewal, bool speak, int64_t now);
+/* For each lease that is held or waited for, in each turn: renews it, if so, or offers it if it is to be offered, and is so again
+ * in the next turn if it cannot be now. */
+void hk_renewal_turn(struct hk_cluster *c, struct hk_renewal *renewal, uint32_t partition, bool renew);
 void hk_renewal_close(struct hk_cluster *c, struct hk_renewal *renewal);
 
 #endif

@@ -111,11 +111,11 @@ struct hk_broker_engine_kind {
    * just before, if the kind of broker can find them; 0: from now on. */
   int (*follow)(struct hk_broker_engine *engine, uint32_t partition, uint64_t offset, int64_t since);
   /* Waits for the lease of a partition, after earlier requests; LEASED reports it. Once on a connection, which is used for no
-   * other partition. */
+   * other partition. Publishes nothing. */
   int (*lease)(struct hk_broker_engine *engine, uint32_t partition);
-  /* Renews the lease of a partition, which another connection holds. To do every HK_ENGINE_RENEWAL, over a connection that is
-   * used for nothing else (cluster_renewal.h); a connection that reads no log renews its lease itself. NULL: leases need no
-   * renewal. */
+  /* Offers the lease of a partition once it is waited for, without which nobody may ever get it, and renews one that another
+   * connection holds. To do every HK_ENGINE_RENEWAL, over a connection that is used for nothing else (cluster_renewal.h); a
+   * connection that reads no log offers its lease itself, and renews it by itself. NULL: leases need neither. */
   int (*renew)(struct hk_broker_engine *engine, uint32_t partition);
   /* Counts the connections of a group. in: whether this one belongs to it from now on; it does not at first. *out: their number,
    * including this one; where the broker does not know it (a queue without a leader), it may be too small, even 0. NULL: the

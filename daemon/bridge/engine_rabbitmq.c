@@ -8,8 +8,8 @@
  *  - A stream whose arguments differ from the requested ones is refused (406), and the answer names the argument.
  *  - The lease of a partition is the only message of a queue, NAME.lease.PARTITION, of which one consumer at a time gets messages
  *    (x-single-active-consumer): the holder keeps it unacknowledged, and when the holder's connection is closed it goes to the
- *    consumer that has waited for longest. With several leases on a connection that takes some 20 s, with one some 10 ms. Each
- *    waiting consumer publishes the message, of which the queue keeps one.
+ *    consumer that has waited for longest. With several leases on a connection that takes some 20 s, with one some 10 ms. For
+ *    each waiting consumer the message is published, of which the queue keeps one.
  *  - A channel with a message that nobody acknowledges for consumer_timeout, by default half an hour, is closed. So the
  *    message of a lease is published again and again, and its holder acknowledges the one that it had when the next one comes.
  *  - A consumer of a queue that is deleted, or whose broker is lost, is notified only if the client has declared support for
@@ -20,8 +20,8 @@
  *    that it has, and confirms it without keeping it (seen in 3.10.8). So each stream that is published to has a channel of
  *    its own, where the two numbers are one.
  *  - What concerns the reading of streams stands in engine_rabbitmq_follow.h.
- *  - A broker without memory or disk stops reading. It reports that to clients that support it (connection.blocked), once
- *    something was sent. */
+ *  - A broker without memory or disk stops reading from a connection that publishes from then on, and does not notice that it is
+ *    closed. It reports that to clients that support it (connection.blocked), once something was sent. */
 #include "daemon/bridge/engine_rabbitmq_follow.h"
 #include "daemon/bridge/engine_rabbitmq_queues.h"
 #include "daemon/bridge/engine_rabbitmq_socket.h"

@@ -40,7 +40,7 @@ int hk_rabbitmq_lease(struct hk_broker_engine *e, uint32_t partition)
   if (hk_rabbitmq_declare(r, queue, entries, 3) == NULL ||
       amqp_basic_consume(r->amqp, HK_RABBITMQ_CHANNEL, queue, lease, 0, 0, 0, amqp_empty_table) == NULL)
     return hk_rabbitmq_reply(r, name, amqp_get_rpc_reply(r->amqp));
-  return hk_rabbitmq_renew(e, partition);
+  return 0;
 }
 
 int hk_rabbitmq_lease_came(struct hk_rabbitmq *r, uint64_t tag)

@@ -194,12 +194,17 @@ class TestOutages(Cluster):
             f.client.close()
         self.scored(scorer, 1200)
 
+    def limit(self, timeout, look):
+        """The time, in ms, for the acknowledgement of a message, and how often the broker looks for messages above it."""
+        self.broker.control('eval', f'application:set_env(rabbit, consumer_timeout, {timeout}), application:set_env(rabbit, channel_tick_interval, {look}).')
+
+    def short_acknowledgements(self):
+        self.limit(30000, 1000)
+        self.addCleanup(self.limit, 1800000, 60000)
+
     def test_leases_outlast_the_time_for_acknowledgements(self):
         """RabbitMQ closes a channel with a message that is not acknowledged for half an hour, here for 30 s: leases last for months."""
-        def limit(timeout, look):
-            self.broker.control('eval', f'application:set_env(rabbit, consumer_timeout, {timeout}), application:set_env(rabbit, channel_tick_interval, {look}).')
-        limit(30000, 1000)
-        self.addCleanup(limit, 1800000, 60000)
+        self.short_acknowledgements()
         before = len(self.broker.log)
         gateway, scorer = self.start('gateway'), self.start('scorer', f'state = shared:{self.folder}\n', url=self.broker.url)
         until(lambda: self.of(scorer)['partitions'] == PARTITIONS, 'the partitions', rabbit.START)
@@ -208,3 +213,33 @@ class TestOutages(Cluster):
         self.assertNotIn('timed out waiting for delivery acknowledgement', self.broker.log[before:])
         self.assertEqual([(h['partition'], h['epoch']) for h in self.of(scorer)['held']], [(i, 1) for i in range(PARTITIONS)])
         self.connected(gateway)
+
+    def short_of_memory(self, is_short):
+        self.broker.control('set_vm_memory_high_watermark', '0.00001' if is_short else '0.9')
+
+    def test_leases_while_the_broker_is_short_of_memory(self):
+        """Then it reads nothing from connections that publish. A killed scorer's partitions go to others all the same, also to one that has declined
+        them; and leases that nobody could renew come back."""
+        self.short_acknowledgements()
+        gateway, sharing = self.start('gateway'), f'state = shared:{self.folder}\n'
+        scorers = [self.start('scorer', sharing, ends=ends) for ends in (-signal.SIGKILL, 0, 0)]
+        until(lambda: sorted(self.of(d)['partitions'] for d in scorers) == [1, 1, 2], 'even shares', rabbit.START)
+
+        def held():
+            return {h['partition']: h['epoch'] for d in scorers[1:] for h in self.of(d)['held']}
+        with gateway.client() as c:
+            f = self.first_scores(c, gateway, scorers[1])
+            self.heard(*scorers)
+            self.addCleanup(self.short_of_memory, False)
+            self.short_of_memory(True)
+            scorers[0].process.send_signal(signal.SIGKILL)
+            scorers[0].process.wait(harness.WAIT)
+            until(lambda: len(held()) == PARTITIONS, 'the partitions of the killed scorer', rabbit.START)
+            taken = held()
+            until(lambda: len(now := held()) == PARTITIONS and all(now[p] > taken[p] for p in taken), 'leases after the time for acknowledgements', 2 * rabbit.START)
+            self.short_of_memory(False)
+            f.send(len(f.points))
+            f.wait(len(f.points))
+            until(lambda: c.drain(0.05) or {(s, t) for s, t, *_ in c.results} == set(self.rows), 'all scores', rabbit.START)
+            self.assertEqual(self.once(c), self.rows)
+            f.client.close()
