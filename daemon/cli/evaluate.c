@@ -63,10 +63,8 @@ static int check_together(struct hk_evaluation *e)
     return hk_usage(e->trial.argv, "--plots: of at most %d detectors", HK_SHEET_DETECTORS);
   if (e->calibrate && e->tuning.n > 0)
     return hk_usage(e->trial.argv, "--calibrate: not with --tune");
-  if (e->field && (any_group || e->tuning.n > 0 || e->calibrate || e->plots || e->starts > 0))
-    return hk_usage(
-        e->trial.argv,
-        "--field: not with --group, --tune, --calibrate, --plots or --starts; to compare settings, repeat --detector");
+  if (e->field && (any_group || e->calibrate || e->plots || e->starts > 0))
+    return hk_usage(e->trial.argv, "--field: not with --group, --calibrate, --plots or --starts");
   return 0;
 }
 

@@ -150,26 +150,33 @@ static int evaluation_check(const struct hk_evaluation *e)
   return 0;
 }
 
-/* Searches the best values of the tuned keys on the even-numbered files of a set, and judges them on the others: *verdict.
- * Returns 0 or an exit code. */
-static int tune(const struct hk_evaluation *e, const char *keys, const struct hk_labelled *set, struct hk_verdict *verdict)
+/* Judges a set: a detector or a group, or, into *field too, a detector on sensors alone and in their field. head: keys for the
+ * head of the table. Returns 0 or an exit code. */
+static int judge_set(const struct hk_evaluation *e, const char *head, const char *keys, const struct hk_labelled *set,
+                     const char *title, bool rows, struct hk_verdict *verdict, struct hk_field_verdict *field)
 {
-  struct hk_labelled half[2] = { *set, *set };
+  if (!e->field)
+    return evaluate(e, keys, set, title, rows, verdict);
+  const struct hk_field_compare compare = { &e->trial, e->field, keys, head, e->format == HK_EVALUATION_CSV, !rows };
+  *field = (struct hk_field_verdict){ .begun = field->begun };
+  const int code = hk_field_compare_set(&compare, set, field);
+  *verdict = field->field;
+  return code;
+}
+
+/* Searches the best values of the tuned keys on the even-numbered files of a set, and judges them on the others: *verdict, and,
+ * in a field, *field. Returns 0 or an exit code. */
+static int tune(const struct hk_evaluation *e, const char *keys, const struct hk_labelled *set, struct hk_verdict *verdict,
+                struct hk_field_verdict *field)
+{
+  struct hk_labelled half[2];
   char text[1024], best[1024] = "", title[160];
   double most = -INFINITY;
-  int code = 0;
-  for (int odd = 0; odd < 2; odd++) {
-    half[odd].n = 0;
-    half[odd].recording = calloc(set->n + 1, sizeof *set->recording);
-    if (!half[odd].recording)
-      code = hk_failed(e->trial.argv, "out of memory");
-    for (uint32_t i = 0; i < set->n && code == 0; i++)
-      if ((int)(set->recording[i].file % 2) == odd)
-        half[odd].recording[half[odd].n++] = set->recording[i];
-  }
+  int code = hk_labelled_halve(set, half) == 0 ? 0 : hk_failed(e->trial.argv, "out of memory");
   for (uint32_t trial = 0; code == 0 && hk_tuning_combine(&e->tuning, keys, trial, text, sizeof text); trial++) {
     snprintf(title, sizeof title, "%s, searched: %.100s", set->name, text + (*keys ? strlen(keys) + 1 : 0));
-    code = evaluate(e, text, &half[0], title, false, verdict);
+    half[0].name = e->field ? title : set->name;
+    code = judge_set(e, keys, text, &half[0], title, false, verdict, field);
     if (code == 0 && hk_verdict_worth(verdict) > most) {
       most = hk_verdict_worth(verdict);
       memcpy(best, text, sizeof best);
@@ -177,7 +184,8 @@ static int tune(const struct hk_evaluation *e, const char *keys, const struct hk
   }
   if (code == 0) {
     snprintf(title, sizeof title, "%s, others: %.100s", set->name, best + (*keys ? strlen(keys) + 1 : 0));
-    code = evaluate(e, best, &half[1], title, !e->brief, verdict);
+    half[1].name = e->field ? title : set->name;
+    code = judge_set(e, keys, best, &half[1], title, !e->brief, verdict, field);
   }
   free(half[0].recording);
   free(half[1].recording);
@@ -214,13 +222,16 @@ static void evaluation_explain(const struct hk_evaluation *e, const char *keys, 
   fprintf(stderr, " (points of the longest: %" PRIu64 ")%s%s\n", all->longest, *first ? ": the first comes with " : "", first);
 }
 
-/* Runs the current detector or group on all sets. Returns 0 or an exit code. */
+/* Runs the current detector or group on all sets, or the detector on sensors alone and in their field. Returns 0 or an exit code.
+ */
 static int evaluation_sets(struct hk_evaluation *e, const char *keys, const struct hk_labelled *sets, struct hk_sheet *sheets)
 {
-  struct hk_verdict all = { 0 };
+  struct hk_verdict all = { 0 }, alone = { 0 };
+  struct hk_field_verdict field = { 0 };
   bool any = false, left_out = false;
   int code = 0;
-  evaluation_print_header(e, keys);
+  if (!e->field)
+    evaluation_print_header(e, keys);
   for (unsigned i = 0; i < HK_LABELLED_SETS && code == 0; i++) {
     struct hk_verdict sum = { 0 };
     char name[300];
@@ -235,9 +246,13 @@ static int evaluation_sets(struct hk_evaluation *e, const char *keys, const stru
       continue;
     }
     any = true;
-    code = e->tuning.n > 0 ? tune(e, keys, &sets[i], &sum) : evaluate(e, keys, &sets[i], name, !e->brief, &sum);
+    code = e->tuning.n > 0 ? tune(e, keys, &sets[i], &sum, &field)
+                           : judge_set(e, keys, keys, &sets[i], name, !e->brief, &sum, &field);
     hk_verdict_add(&all, &sum);
+    hk_verdict_add(&alone, &field.alone);
   }
+  if (code == 0 && field.begun && e->format == HK_EVALUATION_TABLE)
+    hk_field_compare_end(&alone, &all);
   if (code == 0)
     evaluation_explain(e, keys, &all);
   return code == 0 && left_out && !any ? HK_EXIT_FAILED : code;
@@ -266,22 +281,6 @@ static int read_sets(const struct hk_evaluation *e, struct hk_labelled *sets)
   return 0;
 }
 
-/* Runs a detector on all sets, on sensors alone and in their field. Returns 0 or an exit code. */
-static int compare_sets(struct hk_evaluation *e, const char *keys, const struct hk_labelled *sets)
-{
-  const struct hk_field_compare compare = { &e->trial, e->field, keys, e->format == HK_EVALUATION_CSV, e->brief };
-  struct hk_field_verdict sum = { 0 };
-  int code = 0;
-  for (unsigned i = 0; i < HK_LABELLED_SETS && code == 0; i++)
-    if (sets[i].n > 0)
-      code = hk_field_compare_set(&compare, &sets[i], &sum);
-  if (code == 0) {
-    hk_field_compare_end(&compare, &sum);
-    evaluation_explain(e, keys, &sum.field);
-  }
-  return code;
-}
-
 static const char *csv_header(const struct hk_evaluation *e)
 {
   if (e->field)
@@ -304,7 +303,7 @@ int hk_evaluation_run(struct hk_evaluation *e)
   for (uint32_t i = 0; i < e->n_detectors && code == 0; i++) {
     e->grouped = e->group[i];
     e->strip = i;
-    code = e->field ? compare_sets(e, e->detectors[i], sets) : evaluation_sets(e, e->detectors[i], sets, sheets);
+    code = evaluation_sets(e, e->detectors[i], sets, sheets);
   }
   for (unsigned i = 0; i < HK_LABELLED_SETS; i++) {
     const int status = sheets[i].file ? hk_sheet_close(&sheets[i]) : 0;

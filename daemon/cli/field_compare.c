@@ -19,7 +19,7 @@ static void field_compare_begin(const struct hk_field_compare *c)
 {
   if (c->csv)
     return;
-  printf("\nfield %s, detector %s%s\n\n", *c->field ? c->field : "default", *c->detector ? c->detector : "default",
+  printf("\nfield %s, detector %s%s\n\n", *c->field ? c->field : "default", *c->head ? c->head : "default",
          c->trial->given_windows ? ", windows as given" : "");
   printf("%-36s %6s   %-35s   %s\n", "", "", "--------- sensors alone ----------",
          "---------------- in the field ----------------");
@@ -158,11 +158,8 @@ int hk_field_compare_set(const struct hk_field_compare *c, const struct hk_label
   return code;
 }
 
-void hk_field_compare_end(const struct hk_field_compare *c, const struct hk_field_verdict *sum)
+void hk_field_compare_end(const struct hk_verdict *alone, const struct hk_verdict *field)
 {
-  const struct hk_verdict *alone = &sum->alone, *field = &sum->field;
-  if (c->csv)
-    return;
   if (alone->labels == 0)
     printf("\nThere are no labels: all alerts count as false.");
   else

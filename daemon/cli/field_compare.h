@@ -12,6 +12,7 @@
 struct hk_field_compare {
   const struct hk_trial *trial;
   const char *field, *detector; /* keys, checked */
+  const char *head;             /* keys of the detector for the head of the table */
   bool csv, brief;              /* brief: totals only */
 };
 
@@ -23,10 +24,10 @@ struct hk_field_verdict {
   bool begun; /* the head was printed */
 };
 
-/* Scores, judges and prints a set, the first one with the head of the table, and adds its totals to *sum. Returns 0 or an exit
- * code. */
+/* Scores, judges and prints a set, the first one with the head of the table, and adds its totals to *sum; a set without files of
+ * several sensors adds nothing. Returns 0 or an exit code. */
 int hk_field_compare_set(const struct hk_field_compare *compare, const struct hk_labelled *set, struct hk_field_verdict *sum);
-/* Prints what the sums of all sets say in a sentence; nothing for CSV. */
-void hk_field_compare_end(const struct hk_field_compare *compare, const struct hk_field_verdict *sum);
+/* Prints what the sums of all sets say in a sentence. */
+void hk_field_compare_end(const struct hk_verdict *alone, const struct hk_verdict *field);
 
 #endif

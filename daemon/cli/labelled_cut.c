@@ -63,3 +63,19 @@ bool hk_labelled_has_halves(const struct hk_labelled *set)
     any[set->recording[i].file % 2] = true;
   return any[0] && any[1];
 }
+
+int hk_labelled_halve(const struct hk_labelled *set, struct hk_labelled half[2])
+{
+  for (int odd = 0; odd < 2; odd++) {
+    half[odd] = *set;
+    half[odd].n = 0;
+    half[odd].recording = calloc(set->n + 1, sizeof *set->recording);
+  }
+  if (!half[0].recording || !half[1].recording)
+    return -ENOMEM;
+  for (uint32_t i = 0; i < set->n; i++) {
+    struct hk_labelled *one = &half[set->recording[i].file % 2];
+    one->recording[one->n++] = set->recording[i];
+  }
+  return 0;
+}

@@ -11,5 +11,8 @@ int hk_labelled_cut(struct hk_labelled *set, uint32_t points);
 
 /* Whether a set has files of even and of odd number. */
 bool hk_labelled_has_halves(const struct hk_labelled *set);
+/* Puts the recordings of files of even number into half[0], of odd number into half[1]. These share everything with the set but
+ * their lists, half[i].recording, which the caller frees in either case. Returns 0 or -ENOMEM. */
+int hk_labelled_halve(const struct hk_labelled *set, struct hk_labelled half[2]);
 
 #endif

@@ -125,6 +125,39 @@ class Evaluate(unittest.TestCase):
         self.assertRegex(table, r'\nstations\.csv: any sensor +6 ')
         self.assertIn('There are no labels: all alerts count as false. False alerts: ', compare('--brief', data))
 
+    def test_field_tuned(self):
+        """Two halves of the recording of stations as two files: settings are searched on the first and judged on the second, as by hand."""
+        with open(os.path.join(harness.DATA, 'stations.csv')) as f:
+            head, *rows = f.read().splitlines()
+        with open(os.path.join(harness.DATA, 'stations.json')) as f:
+            labels = json.load(f)['stations.csv']
+        halves = {'a.csv': rows[:len(rows) // 2], 'b.csv': rows[len(rows) // 2:]}
+        windows = {}
+        for name, half in halves.items():
+            self.write('nab/' + name, '\n'.join([head, *half]) + '\n')
+            times = [row.split(',')[0] for row in half]
+            windows[name] = [label for label in labels if times[0] <= label[0] and label[1] <= times[-1]]
+        self.assertEqual([len(w) for w in windows.values()], [2, 3])  # one of the six is in both halves
+        self.write('nab/windows.json', json.dumps(windows))
+
+        def rows_of(*options):
+            run = hankel('evaluate', '--brief', '--format', 'csv', '--field', 'interval=1h,q=5', *options, self.folder.name)
+            self.assertEqual((run.returncode, run.stderr), (0, ''))
+            return list(csv.DictReader(run.stdout.splitlines()))
+
+        found = rows_of('--detector', 'algorithm=shift', '--tune', 'window=24|96', '--tune', 'alert=0.9|0.5')
+        searched = [row for row in found if 'searched' in row['recording'] and row['recording'].endswith(': all')]
+        self.assertEqual([row['detector'] for row in searched], [f'algorithm=shift,window={w},alert={a}' for a in (0.9, 0.5) for w in (24, 96)])
+        worth = lambda row: (int(row['field_hits']) - float(row['field_chance'])) / (int(row['labels']) + int(row['field_alerts']))
+        best = max(searched, key=worth)
+        self.assertGreater(worth(best), min(map(worth, searched)))
+        others, any_sensor = (row for row in found if 'others' in row['recording'])
+        self.assertEqual((others['detector'], others['recording'].startswith('nab, others: ')), (best['detector'], True))
+        os.rename(os.path.join(self.folder.name, 'nab', 'a.csv'), os.path.join(self.folder.name, 'a.csv'))
+        self.write('nab/windows.json', json.dumps({'b.csv': windows['b.csv']}))
+        alone, _ = rows_of('--detector', best['detector'])
+        self.assertEqual([v for k, v in alone.items() if k not in ('set', 'recording')], [v for k, v in others.items() if k not in ('set', 'recording')])
+
     def test_field_refused(self):
         data = os.path.join(harness.DATA, 'stations.csv')
         one = os.path.join(harness.DATA, 'faults.csv')
@@ -134,7 +167,7 @@ class Evaluate(unittest.TestCase):
         self.write('number.json', '{"stations.csv": [["2014-04-02 19:00:00", "2014-04-16 18:00:00", 7]]}')
         at = lambda name: os.path.join(self.folder.name, name)
         for arguments, code, said in ((('--field', 'q=99', data), 2, '--field: q = 99'), (('--field', '', one), 1, f'--field: {one}: no file there has several sensors'),
-                                      (('--field', '', '--group', '', data), 2, '--field: not with --group, --tune, --calibrate, --plots or --starts; to compare settings, repeat --detector'), (('--labels', at('other.json'), data), 1, 'has no labels for "stations.csv"'),
+                                      (('--field', '', '--group', '', data), 2, '--field: not with --group, --calibrate, --plots or --starts'), (('--labels', at('other.json'), data), 1, 'has no labels for "stations.csv"'),
                                       (('--labels', at('empty.json'), data), 1, 'empty.json: no JSON'), (('--labels', at('sensor.json'), data), 1, 'is of Waldorf, and there is no such sensor'),
                                       (('--labels', at('number.json'), data), 1, 'has a third part that is not the name of a sensor'),
                                       (('--labels', at('other.json'), self.folder.name), 1, 'is not a CSV file'), ((at('nothing.csv'),), 1, 'nothing.csv: No such file'),
