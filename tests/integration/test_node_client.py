@@ -67,13 +67,15 @@ class NodeClient(harness.Case):
         with tempfile.TemporaryDirectory() as folder:
             os.makedirs(os.path.join(folder, 'node_modules'))
             os.symlink(NODE, os.path.join(folder, 'node_modules', 'hankeld'))
-            for name, text, good in (('use', USE, True), ('wrong', USE.replace("'pump', new Date(), 1.5", "'pump', 'today', 1.5"), False)):
-                path = os.path.join(folder, name + '.ts')
-                with open(path, 'w', encoding='utf-8') as f:
+            wrong = USE.replace("'pump', new Date(), 1.5", "'pump', 'today', 1.5")
+            for name, text in (('use.ts', USE), ('wrong.ts', wrong)):
+                with open(os.path.join(folder, name), 'w', encoding='utf-8') as f:
                     f.write(text)
-                run = subprocess.run(['tsc', '--strict', '--noEmit', '--target', 'es2020', '--module', 'es2020', '--moduleResolution', 'node', path], capture_output=True,
-                                     text=True, timeout=harness.WAIT)
-                self.assertEqual(run.returncode == 0, good, run.stdout)
+            # Types of the language alone, and not checked themselves: those of browsers take three quarters of the time.
+            run = subprocess.run(['tsc', '--strict', '--noEmit', '--target', 'es2020', '--lib', 'es2020', '--skipDefaultLibCheck', '--module', 'es2020', '--moduleResolution', 'node',
+                                  'use.ts', 'wrong.ts'], cwd=folder, capture_output=True, text=True, timeout=harness.WAIT)
+            line = next(n for n, (a, b) in enumerate(zip(USE.splitlines(), wrong.splitlines()), 1) if a != b)
+            self.assertEqual([said.split(',')[0] for said in run.stdout.splitlines()], [f'wrong.ts({line}'], run.stdout)
 
 
 if __name__ == '__main__':
