@@ -21,7 +21,9 @@
 #define STEADY (10 * SECOND)          /* after this time a connection counts as good */
 #define ALIVE (2 * SECOND)            /* between two signs of life to the broker, while it is not read from */
 #define TURN 1000                     /* maximum wait of a turn, ms */
-#define FAREWELL 100                  /* hundredths of a second for the last scores */
+#define MOMENT 10000                  /* us; waits at the end are counted by it: */
+#define LAST_SCORES 100               /* for the last scores, before the thread is to end, */
+#define FAREWELL 20                   /* and for the last message, before the socket is shut down */
 #define PATIENCE (3 * HK_ENGINE_WAIT) /* s for the end of the thread */
 
 /* --- state ----------------------------------------------------------------------------------------------------------------- */
@@ -287,8 +289,8 @@ static void order_end(struct hk_cluster *c)
   atomic_store(&c->stop, true);
   const ssize_t n = write(c->wake, &one, sizeof one);
   (void)n;
-  for (int i = 0; c->work->farewell && i < 20 && !atomic_load(&c->over); i++)
-    (void)usleep(10000);
+  for (int i = 0; c->work->farewell && i < FAREWELL && !atomic_load(&c->over); i++)
+    (void)usleep(MOMENT);
   pthread_mutex_lock(&c->lock);
   if (c->fd >= 0)
     (void)shutdown(c->fd, SHUT_RDWR); /* it may be waiting for a broker that accepts nothing */
@@ -310,8 +312,8 @@ bool hk_cluster_stop(struct hk_cluster *c)
 {
   if (!c || !c->running)
     return true;
-  for (int i = 0; i < FAREWELL && atomic_load(&c->self.unsent) && !atomic_load(&c->stop); i++)
-    (void)usleep(10000);
+  for (int i = 0; i < LAST_SCORES && atomic_load(&c->self.unsent) && !atomic_load(&c->stop); i++)
+    (void)usleep(MOMENT);
   order_end(c);
   c->running = !hk_thread_join(c->thread, PATIENCE);
   return !c->running;

@@ -12,13 +12,11 @@
 #define HK_CLUSTER_MAIL_H
 
 #include "daemon/base/buffer.h"
-#include "daemon/bridge/cluster.h"
+#include "daemon/bridge/mail_machine.h"
 
 #include <stdatomic.h>
 
-#define HK_MAIL_WAIT 5     /* s for an answer */
-#define HK_MAIL_SILENCE 10 /* s after which a machine that sends no notices counts as away */
-#define HK_MAIL_MACHINES 256u
+#define HK_MAIL_WAIT 5 /* s for an answer */
 
 /* What this machine sends to others: of struct hk_net. Thread: the mail's. */
 struct hk_mail_answers {
@@ -34,15 +32,6 @@ struct hk_mail_answers {
 };
 
 struct hk_mail_question;
-
-/* A machine, by its last notice. */
-struct hk_mail_machine {
-  char name[HK_MACHINE_MAX + 1];
-  int64_t silent;      /* ns since that notice */
-  bool away;           /* for longer than HK_MAIL_SILENCE */
-  uint32_t partitions; /* number of those that it has, and no other of a later epoch */
-  char *report;        /* the notice; NULL: was not asked for; else the caller frees it */
-};
 
 /* Asks a machine. ready(arg): the answer is there; it may be called once more after hk_mail_forget. NULL: no memory. */
 struct hk_mail_question *hk_mail_ask(struct hk_cluster *mail, const char *machine, const struct hk_buffer *question,

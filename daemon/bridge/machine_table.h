@@ -2,8 +2,8 @@
 #ifndef HK_MACHINE_TABLE_H
 #define HK_MACHINE_TABLE_H
 
-#include "daemon/bridge/cluster_mail.h"
 #include "daemon/bridge/letter.h"
+#include "daemon/bridge/mail_machine.h"
 
 #include <pthread.h>
 
@@ -32,8 +32,9 @@ void hk_machine_table_free(struct hk_machine_table *table);
 void hk_machine_table_take(struct hk_machine_table *table, const struct hk_letter *notice);
 /* Forgets machines that have been away for an hour. */
 void hk_machine_table_forget(struct hk_machine_table *table);
-/* As hk_mail_holder and hk_mail_machines. */
+/* The machine that reports to have a partition, with the latest epoch. False: none does. */
 bool hk_machine_table_holder(struct hk_machine_table *table, uint32_t partition, struct hk_holder *out);
+/* Copies the table, in the order of names, with reports or without; returns the number of machines. */
 uint32_t hk_machine_table_list(struct hk_machine_table *table, bool reports, struct hk_mail_machine out[HK_MAIL_MACHINES]);
 
 #endif
