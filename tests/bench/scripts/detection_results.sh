@@ -44,7 +44,7 @@ begin() { # TITLE
 graph=algorithm=graph untuned=algorithm=graph,roughness=0.85,shortest=2,locality=0.2 shift=algorithm=shift
 
 {
-  begin 'What looks at a sensor of which nothing is known (hankel replay and hankel evaluate with no detector, conf/hankeld.conf): ika, graph and shift.'
+  begin 'What raises alerts of a sensor of which nothing is known (hankel replay and hankel evaluate with no detector, conf/hankeld.conf): graph and novelty.'
   shown 'hankel evaluate --plots FOLDER DATA      (skab: with --no-series)' hankel evaluate --plots "$work/plots" "$data"
   hankel evaluate --plots "$work/plots" --no-series "$work/skab-alone" >/dev/null
   shown 'hankel evaluate --brief --given-windows --detector KEYS... DATA      (tssb: the window that comes with a recording)' \
