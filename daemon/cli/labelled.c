@@ -248,7 +248,7 @@ static bool read_whole(const char *cell, uint32_t *out)
 static int read_changes(struct hk_recording *r, char *rest, char *error, size_t size)
 {
   const char *cell;
-  uint32_t number, before = 0;
+  uint32_t number = 0, before = 0; /* set, or not looked at: gcc with TSan does not see that */
   for (bool window = true; (cell = strsep(&rest, ",")); window = false) {
     if (!cell[strspn(cell, " \t")])
       continue;
