@@ -378,7 +378,7 @@ static int leases_turn(struct hk_cluster *c)
   }
   const bool drains = atomic_load(&c->self.drains);
   const bool renew = hk_renewal_due(c, &s->renewal, speak, now);
-  drains ? hk_moves_end(c->self.moves, "this machine is draining")
+  drains ? hk_moves_end(c->self.moves, hk_cluster_shared(c), "this machine is draining")
          : hk_moves_send_again(c->self.moves, hk_cluster_shared(c), now);
   for (uint32_t i = 0; i < c->rule.partitions && status == 0 && !hk_cluster_stops(c); i++) {
     struct lease *l = &s->lease[(s->next + i) % c->rule.partitions];

@@ -60,15 +60,25 @@ void hk_moves_withdraw(struct hk_moves *m, uint32_t partition)
   pthread_mutex_unlock(&m->lock);
 }
 
-void hk_moves_end(struct hk_moves *m, const char *why)
+/* Whether a request waited, which it does no longer. */
+static bool move_end(struct hk_moves *m, uint32_t partition, const char *why)
 {
+  struct hk_move *one = &m->move[partition];
   pthread_mutex_lock(&m->lock);
-  for (uint32_t i = 0; i < m->n && hk_moves_wait(m); i++)
-    if (m->move[i].state == HK_MOVE_WAITS) {
-      move_enter(m, &m->move[i], HK_MOVE_OVER);
-      snprintf(m->move[i].why, sizeof m->move[i].why, "%s", why);
-    }
+  const bool waited = one->state == HK_MOVE_WAITS;
+  if (waited) {
+    move_enter(m, one, HK_MOVE_OVER);
+    snprintf(one->why, sizeof one->why, "%s", why);
+  }
   pthread_mutex_unlock(&m->lock);
+  return waited;
+}
+
+void hk_moves_end(struct hk_moves *m, struct hk_event_shared *log, const char *why)
+{
+  for (uint32_t i = 0; i < m->n && hk_moves_wait(m); i++)
+    if (move_end(m, i, why))
+      (void)hk_shared_append_holder(log, i, HK_HOLDERS_WITHDRAWN, NULL); /* without memory it counts for its whole time */
 }
 
 bool hk_moves_wait(const struct hk_moves *m)

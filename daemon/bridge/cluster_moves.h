@@ -43,8 +43,9 @@ void hk_moves_free(struct hk_moves *moves);                   /* NULL is allowed
 /* A request is about to be sent. False: it is not to be, since the partition is here. */
 bool hk_moves_ask(struct hk_moves *moves, uint32_t partition, int64_t now);
 void hk_moves_withdraw(struct hk_moves *moves, uint32_t partition); /* it could not be sent */
-void hk_moves_end(struct hk_moves *moves, const char *why);         /* no request waits any longer */
-bool hk_moves_wait(const struct hk_moves *moves);                   /* whether any request waits */
+/* No request waits any longer: each that did is withdrawn. */
+void hk_moves_end(struct hk_moves *moves, struct hk_event_shared *log, const char *why);
+bool hk_moves_wait(const struct hk_moves *moves); /* whether any request waits */
 /* Goes on with a request that waits, if there is one. wish: of the partition. True: the request is to be sent again. */
 bool hk_moves_turn(struct hk_moves *moves, uint32_t partition, enum hk_holders_wish wish, int64_t now);
 /* The same for all partitions; sends what is to be sent. */

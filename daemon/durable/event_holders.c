@@ -8,7 +8,7 @@
 /* Of both records; the machine's name follows. */
 struct holding {
   uint32_t partition, zero;
-  uint64_t epoch; /* of a wish 0, or HK_HOLDERS_AGAIN */
+  uint64_t epoch; /* of a wish 0, HK_HOLDERS_AGAIN or HK_HOLDERS_WITHDRAWN */
 };
 _Static_assert(sizeof(struct holding) == 16, "no padding");
 
@@ -96,11 +96,14 @@ void hk_holders_take(struct hk_holders *h, uint64_t by, const uint8_t *payload, 
 void hk_holders_take_wish(struct hk_holders *h, uint64_t by, bool ours, int64_t now, const uint8_t *payload, size_t size)
 {
   struct holding holding;
-  if (!holders_read(payload, size, &holding) || size != sizeof holding || holding.epoch > HK_HOLDERS_AGAIN)
+  if (!holders_read(payload, size, &holding) || size != sizeof holding || holding.epoch > HK_HOLDERS_WITHDRAWN)
     return;
   struct entry *e = &h->entry[holding.partition];
   pthread_mutex_lock(&h->lock);
-  if (holding.epoch != HK_HOLDERS_AGAIN || e->by == 0 || e->by == by) { /* else another one wished for it since */
+  if (holding.epoch == HK_HOLDERS_WITHDRAWN) {
+    if (e->by == by)
+      e->wished = 0;
+  } else if (holding.epoch != HK_HOLDERS_AGAIN || e->by == 0 || e->by == by) { /* else another one wished for it since */
     e->wished = now;
     e->by = by;
     e->ours = ours;

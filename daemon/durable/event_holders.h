@@ -16,7 +16,9 @@
 
 #define HK_MACHINE_MAX 255u                  /* bytes of a machine's name, HOST:PORT */
 #define HK_HOLDERS_WISH INT64_C(30000000000) /* ns for which a wish counts, unless it is fulfilled before */
-#define HK_HOLDERS_AGAIN 1u                  /* in place of the epoch of a wish: it was sent before */
+/* In place of the epoch of a wish: it was sent before; it is withdrawn. */
+#define HK_HOLDERS_AGAIN 1u
+#define HK_HOLDERS_WITHDRAWN 2u
 
 enum hk_holders_wish {
   HK_WISH_NONE,
@@ -35,14 +37,15 @@ int hk_holders_new(struct hk_holders **out);      /* 0 or -ENOMEM */
 void hk_holders_free(struct hk_holders *holders); /* NULL is allowed */
 
 /* Size of a record, and its payload: `to` has room for it. machine: of HOLDS; NULL: a WISH, whose epoch is 0 or
- * HK_HOLDERS_AGAIN. Builds before HK_HOLDERS_AGAIN leave such a record out: for them a wish counts once. */
+ * one of these. Builds before each leave such a record out: for them a wish counts once, or for its whole time. */
 size_t hk_holders_size(const char *machine);
 void hk_holders_write(uint8_t *to, uint32_t partition, uint64_t epoch, const char *machine);
 /* Takes a record HOLDS; one that cannot be read, or is of an earlier epoch, changes nothing. by: number of the process that wrote
  * it, which fulfils its wish. */
 void hk_holders_take(struct hk_holders *holders, uint64_t by, const uint8_t *payload, size_t size);
-/* Takes a record WISH. One that was sent before does not overrule a later wish of another process, also if that is fulfilled:
- * its writer may not have read of it yet. ours: this machine wrote it; now: ns, hk_now. */
+/* Takes a record WISH. One that is withdrawn ends at once, unless another process wished for the partition since. One that was
+ * sent before does not overrule a later wish of another process, also if that is fulfilled: its writer may not have read of it
+ * yet. ours: this machine wrote it; now: ns, hk_now. */
 void hk_holders_take_wish(struct hk_holders *holders, uint64_t by, bool ours, int64_t now, const uint8_t *payload, size_t size);
 
 /* The machine that has a partition, as far as is known. False: none is. */

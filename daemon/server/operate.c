@@ -247,10 +247,20 @@ static void say_of_incident(const struct hk_operation *o, struct hk_buffer *text
                     o->what == HANKEL_UNDO ? "" : ": its sensors are silent for a week, unless they are graver by 1");
 }
 
+/* Why a machine has no partitions that could move. */
+static const char *operate_no_partitions(const struct hk_operation *o)
+{
+  struct hk_cluster_look l;
+  hk_cluster_look(o->server->cluster, &l);
+  return l.role == HK_CLUSTER_NONE      ? "this machine is in no cluster: its configuration has no [cluster]"
+         : l.role == HK_CLUSTER_GATEWAY ? "this machine is a gateway, and scores no partitions: name a scorer"
+                                        : "this machine shares no partitions: its [cluster] has no state = shared:DIR";
+}
+
 static void say_of_cluster(const struct hk_operation *o, struct hk_buffer *text)
 {
   if (o->status == -ENOTSUP)
-    hk_buffer_print(text, "this machine shares no partitions: its configuration has no [cluster] with state = shared:DIR\n");
+    hk_buffer_print(text, "%s\n", operate_no_partitions(o));
   else if (o->status == -EPERM)
     hk_buffer_print(text, "partitions cannot be moved with engine = kafka: the broker alone decides who has which\n");
   else if (o->status == -EINVAL)

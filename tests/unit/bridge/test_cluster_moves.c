@@ -119,10 +119,15 @@ static void ended(void **state)
 {
   struct hk_moves *m = *state;
   struct hk_move move;
+  struct hk_event_shared *log;
+  assert_int_equal(hk_shared_open(&log), 0);
   hk_moves_ask(m, 0, SECOND);
   hk_moves_ask(m, 3, SECOND);
   hk_moves_take(m, 0, true, 2 * SECOND);
-  hk_moves_end(m, "this machine is draining");
+  hk_moves_end(m, log, "this machine is draining");
+  hk_moves_end(m, log, "this machine is draining, still");
+  assert_int_equal(hk_shared_appended(log), 1); /* that of partition 3 is withdrawn */
+  hk_shared_free(log);
   assert_false(hk_moves_wait(m));
   hk_moves_look(m, 3, &move);
   assert_int_equal(move.state, HK_MOVE_OVER);
