@@ -49,6 +49,7 @@ struct hk_cluster_part {
   int64_t since;  /* ns, wall clock */
   uint64_t next;  /* offset of the next expected message */
   int64_t lag;    /* ns for which the last taken message had waited, to a second; 0: no message waits */
+  uint8_t needs;  /* 0; or the version of message `next`: later than this hankeld reads, so the partition waits */
 };
 
 /* The last request to move a partition to this machine. */

@@ -315,13 +315,29 @@ static int mail_greeted(struct hk_cluster *c)
   return status;
 }
 
+static void mail_leave_out(struct hk_cluster *c, unsigned version)
+{
+  if (version > HK_LETTER_VERSION)
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster",
+                "a letter of version %u is left out; this hankeld reads version %d: its writer is not shown here, and gets no "
+                "answers: upgrade this machine",
+                version, HK_LETTER_VERSION);
+  else
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "a letter is left out: it cannot be read");
+}
+
 static int mail_came(struct hk_cluster *c, const struct hk_broker_engine_event *e)
 {
   struct mail *m = c->state;
   struct hk_letter l;
   struct hk_mail_question *q;
-  if ((e->what != HK_ENGINE_LETTER && e->what != HK_ENGINE_RETURNED) || !hk_letter_read(e->data, e->size, &l))
+  unsigned version;
+  if (e->what != HK_ENGINE_LETTER && e->what != HK_ENGINE_RETURNED)
     return 0;
+  if (!hk_letter_read(e->data, e->size, &l, &version)) {
+    mail_leave_out(c, version);
+    return 0;
+  }
   if (e->what == HK_ENGINE_RETURNED) {
     if (l.kind != HK_LETTER_QUESTION || !(q = mail_take(m, l.id)))
       return 0; /* an answer to a machine that has gone meanwhile */

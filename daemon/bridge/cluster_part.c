@@ -190,6 +190,7 @@ int hk_part_open(struct hk_cluster *c, struct hk_part *part, const char *feed, u
 
 int hk_part_follow(struct hk_cluster *c, struct hk_part *part, uint64_t at)
 {
+  part->needs = 0;
   part->wanted = hk_part_offset(at);
   part->before = at / HK_LOG_POINTS_MAX - part->wanted;
   return c->kind->follow(part->engine, part->partition, part->wanted == 0 ? HK_ENGINE_FIRST : part->wanted, 0);
@@ -342,13 +343,41 @@ static int look_at_offset(struct hk_cluster *c, struct hk_part *part, uint64_t o
   return 0;
 }
 
+/* Shows where a partition waits, and since when. */
+static void cluster_part_waits(struct hk_cluster *c, const struct hk_part *part)
+{
+  const int64_t lag = part->sent > 0 ? hk_wall() - part->sent : 0;
+  hk_cluster_reached(c, part->partition, part->wanted, lag > 0 ? lag : 0);
+  hk_cluster_needs(c, part->partition, part->needs);
+}
+
+/* A message of a later version: nothing is read from here on. */
+static void cluster_part_wait(struct hk_cluster *c, struct hk_part *part, const struct hk_broker_engine_event *e)
+{
+  part->needs = hk_frame_version(e->data, e->size);
+  part->wanted = e->offset;
+  part->sent = e->sent;
+  part->behind = true;
+  hk_log(c->net->log, HK_LOG_ERROR,
+         "[cluster] partition %" PRIu32 ": message %" PRIu64 " is of version %u; this hankeld reads version %d. The partition "
+         "waits, and its points stay at the broker: upgrade this machine, or move the partition to one with that version",
+         part->partition, e->offset, part->needs, HK_PROTOCOL_VERSION);
+  cluster_part_waits(c, part);
+}
+
 int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_broker_engine_event *e)
 {
   struct hk_part_room *s = part->room;
   struct hk_list names;
   struct hk_points points = { 0 };
   const char *why;
-  int status = look_at_offset(c, part, e->offset);
+  int status = part->needs ? 0 : look_at_offset(c, part, e->offset);
+  if (status == 0 && !part->needs && hk_frame_version(e->data, e->size) > HK_PROTOCOL_VERSION)
+    cluster_part_wait(c, part, e);
+  if (status == 0 && part->needs) {
+    part->owed = true;
+    return hk_part_settle(c, part);
+  }
   if (status == 0 && hk_log_message_read(e->data, e->size, &names, &points, &why) != 0) {
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "partition %" PRIu32 ": message %" PRIu64 " is left out: %s",
                 e->partition, e->offset, why);
@@ -388,7 +417,9 @@ int hk_part_settle(struct hk_cluster *c, struct hk_part *part)
 
 void hk_part_rests(struct hk_cluster *c, struct hk_part *part)
 {
-  if (part->behind)
+  if (part->needs)
+    cluster_part_waits(c, part);
+  else if (part->behind)
     hk_cluster_reached(c, part->partition, part->wanted, 0);
   part->behind = false;
 }

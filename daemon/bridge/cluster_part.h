@@ -4,6 +4,9 @@
  * the feed is its message's offset times HK_LOG_POINTS_MAX, plus its place in the message; the numbers of a feed may have gaps.
  * So the feed's position shows how far the partition was read, and nothing else is stored.
  *
+ * A message of a later version of the protocol is not left out, since its points would be lost: the partition waits before it,
+ * until a scorer that reads that version has it. The positions of snapshots and feeds stay where they are, so this is safe.
+ *
  * A log that was deleted and made anew numbers its messages from 0 again: then numbers go on in the next of HK_PART_LOGS ranges,
  * so that none comes twice.
  *
@@ -49,6 +52,8 @@ struct hk_part {
   bool behind;     /* and more may wait */
   uint32_t last;   /* 1 + the slot of the last name of the last message; 0: none */
   bool owed;       /* the last message is not acknowledged to the broker: it sends only a few more */
+  uint8_t needs;   /* 0; or the version of message `wanted`, which is later than ours: nothing is read from there on, */
+  int64_t sent;    /* and when that message was published, ns, wall clock; 0: unknown */
 };
 
 /* Returns 0 or -ENOMEM. */

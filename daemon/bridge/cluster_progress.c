@@ -14,6 +14,13 @@ void hk_cluster_leaves(struct hk_cluster *c, uint32_t partition)
   pthread_mutex_unlock(&c->lock);
 }
 
+void hk_cluster_needs(struct hk_cluster *c, uint32_t partition, uint8_t version)
+{
+  pthread_mutex_lock(&c->lock);
+  c->part[partition].needs = version;
+  pthread_mutex_unlock(&c->lock);
+}
+
 void hk_cluster_reached(struct hk_cluster *c, uint32_t partition, uint64_t next, int64_t lag)
 {
   pthread_mutex_lock(&c->lock);

@@ -168,6 +168,22 @@ static void scores_begin_at(struct hk_cluster *c, uint64_t offset)
          offset - in->next);
 }
 
+/* A message that cannot be read. Its results are not shown here; nothing else is made of them. */
+static void scores_leave_out(struct hk_cluster *c, const struct hk_broker_engine_event *e, const char *why)
+{
+  const uint8_t version = hk_frame_version(e->data, e->size);
+  if (version > HK_PROTOCOL_VERSION)
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster",
+                "scores: message %" PRIu64
+                " is left out: it is of version %u; this hankeld reads version %d: upgrade this machine",
+                e->offset, version, HK_PROTOCOL_VERSION);
+  else
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "scores: message %" PRIu64 " is left out: %s", e->offset, why);
+  pthread_mutex_lock(&c->lock);
+  c->look.bad++;
+  pthread_mutex_unlock(&c->lock);
+}
+
 static void scores_take(struct hk_cluster *c, const struct hk_broker_engine_event *e)
 {
   struct scores *s = c->state;
@@ -178,10 +194,7 @@ static void scores_take(struct hk_cluster *c, const struct hk_broker_engine_even
   s->in.next = e->offset + 1;
   s->in.owed = true;
   if (hk_score_message_read(e->data, e->size, &m, &why) != 0) {
-    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, "cluster", "scores: message %" PRIu64 " is left out: %s", e->offset, why);
-    pthread_mutex_lock(&c->lock);
-    c->look.bad++;
-    pthread_mutex_unlock(&c->lock);
+    scores_leave_out(c, e, why);
     return;
   }
   if (m.writer == s->out.writer)

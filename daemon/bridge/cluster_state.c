@@ -350,7 +350,7 @@ static void remove_files(const struct work *w, int folder, const char *suffix)
   free(numbers);
 }
 
-/* Removes epochs that a newer complete one has replaced. */
+/* Removes an epoch that a newer complete one has replaced, or to which nothing was written. */
 static void remove_epoch(const struct work *w, uint64_t number)
 {
   char name[HK_DISK_NAME_MAX];
@@ -389,6 +389,8 @@ int hk_cluster_state_take(struct hk_cluster *c, int state, uint32_t partition, s
       if (status == 0)
         status = make_folders(&w, epoch);
       close(epoch);
+      if (status != 0)
+        remove_epoch(&w, out->epoch); /* every attempt makes one */
       for (size_t i = 0; i < n && status == 0 && epochs[i] < out->from; i++)
         remove_epoch(&w, epochs[i]);
     }

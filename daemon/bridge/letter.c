@@ -17,19 +17,23 @@ static bool letter_machine_valid(const char *name)
   return name[0] != 0;
 }
 
-bool hk_letter_read(const void *data, size_t size, struct hk_letter *out)
+bool hk_letter_read(const void *data, size_t size, struct hk_letter *out, unsigned *of_version)
 {
   char line[LINE], kind[12] = "";
   const char *end = memchr(data, '\n', size < LINE ? size : LINE);
   unsigned version = 0;
   int at = 0;
+  *of_version = 0;
   if (!end)
     return false;
   const size_t length = (size_t)(end - (const char *)data);
   memcpy(line, data, length);
   line[length] = 0;
   *out = (struct hk_letter){ .body = end + 1, .size = size - length - 1 };
-  if (strlen(line) != length || sscanf(line, "%11[a-z] %3u %n", kind, &version, &at) != 2 || version != 1)
+  if (strlen(line) != length || sscanf(line, "%11[a-z] %3u %n", kind, &version, &at) != 2)
+    return false;
+  *of_version = version < 1000 ? version : 0;
+  if (version != HK_LETTER_VERSION)
     return false;
   const char *rest = line + at;
   int over = 0;
@@ -50,7 +54,7 @@ bool hk_letter_read(const void *data, size_t size, struct hk_letter *out)
 
 void hk_letter_begin(struct hk_buffer *out, const struct hk_letter *l)
 {
-  hk_buffer_print(out, "%s 1 ", kinds[l->kind]);
+  hk_buffer_print(out, "%s %d ", kinds[l->kind], HK_LETTER_VERSION);
   if (l->kind != HK_LETTER_NOTICE)
     hk_buffer_print(out, "%" PRIu64 " ", l->id);
   if (l->kind == HK_LETTER_ANSWER)

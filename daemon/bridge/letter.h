@@ -4,7 +4,8 @@
  *     question 1 ID MACHINE             the body: the question (JSON), of that machine
  *     answer 1 ID STATUS                the body: the answer; STATUS as of HTTP
  *
- * 1 is the version: letters of others are not for this daemon. Thread: any. */
+ * 1 is the version: letters of another one are not read. What is new in a version goes into the body, where older machines
+ * ignore it: so a later version is needed only if they must not read it. Thread: any. */
 #ifndef HK_LETTER_H
 #define HK_LETTER_H
 
@@ -13,6 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define HK_LETTER_VERSION 1
 
 enum hk_letter_kind { HK_LETTER_NOTICE, HK_LETTER_QUESTION, HK_LETTER_ANSWER };
 
@@ -25,8 +28,8 @@ struct hk_letter {
   size_t size;
 };
 
-/* Reads a letter; its body lies in data. False: it is none, or of another version. */
-bool hk_letter_read(const void *data, size_t size, struct hk_letter *out);
+/* Reads a letter; its body lies in data. False: it is none, or of another version: *version, if it is one, else 0. */
+bool hk_letter_read(const void *data, size_t size, struct hk_letter *out, unsigned *version);
 /* Appends the line of a letter, after which its body is to be appended. */
 void hk_letter_begin(struct hk_buffer *out, const struct hk_letter *letter);
 

@@ -33,7 +33,9 @@ static const char help_text[] =
     "move: MACHINE takes over a partition; the command waits until it has it. Shares stay even, so MACHINE may give\n"
     "another partition away.\n\n"
     "  --undo                with drain: MACHINE takes its share again\n"
-    "  --from HOST:PORT,...  with status: machines to ask (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
+    "  --from HOST:PORT,...  with status: machines to ask (default " HK_LINK_ADDRESS ")\n"
+    "  --json                with status: prints an object: machines, each with what it says, and unscored "
+    "partitions\n" HK_SECURE_HELP "\n"
     "example:\n"
     "  hankel cluster status --from gateway:7410\n"
     "  hankel cluster drain scorer1:7410\n"
@@ -45,10 +47,19 @@ struct row {
   const cJSON *held;
 };
 
+/* A machine: asked, or one of the others that those know. */
+struct node {
+  const char *name;
+  const cJSON *cluster; /* what it says of itself; NULL: `silent` applies, or, for a machine that was asked, `answers` */
+  bool answers, away;
+  double silent; /* s, of one that is away */
+};
+
 struct table {
   struct hankel_options link;
   cJSON *report[NODES];
-  uint32_t n, of, scorers; /* of: partitions; 0: not known */
+  struct node node[2 * NODES];
+  uint32_t n, nodes, of, scorers; /* n: reports; of: partitions; 0: not known */
   struct row row[PARTITIONS];
   bool wrong;
 };
@@ -83,12 +94,19 @@ static cJSON *cluster_ask(struct table *t, char **argv, const char *address)
   return report;
 }
 
-static void print_node(struct table *t, const char *address, const cJSON *cluster)
+/* Whether it is connected to the broker: both to score and to publish, with role = all. */
+static bool cluster_is_connected(const cJSON *cluster)
+{
+  const cJSON *publishing = cJSON_GetObjectItemCaseSensitive(cluster, "publishing");
+  return strcmp(cluster_text_of(cluster, "state"), "connected") == 0 &&
+         (!publishing || strcmp(cluster_text_of(publishing, "state"), "connected") == 0);
+}
+
+static void print_node(const char *address, const cJSON *cluster)
 {
   const cJSON *publishing = cJSON_GetObjectItemCaseSensitive(cluster, "publishing"); /* of role = all, in addition */
   const bool gateway = strcmp(cluster_text_of(cluster, "role"), "gateway") == 0;
   const bool scores = strcmp(cluster_text_of(cluster, "state"), "connected") == 0;
-  const bool connected = scores && (!publishing || strcmp(cluster_text_of(publishing, "state"), "connected") == 0);
   printf("%-28s %-8s %-10s %10.0f", address, cluster_text_of(cluster, "role"), cluster_text_of(cluster, "state"),
          cluster_number_of(cluster, "partitions"));
   if (gateway)
@@ -103,10 +121,8 @@ static void print_node(struct table *t, const char *address, const cJSON *cluste
   printf("%s\n", leads ? "; leads: sends the alerts of all" : "");
   if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(cluster, "draining")))
     printf("%-28s draining: its partitions go to others, and it takes none\n", "");
-  if (!connected)
+  if (!cluster_is_connected(cluster))
     printf("%-28s %s\n", "", cluster_text_of(scores ? publishing : cluster, "why"));
-  t->wrong |= !connected;
-  t->scorers += !gateway;
 }
 
 /* If two machines report the same partition, one has lost it without knowing: the one with the later epoch has it. */
@@ -126,88 +142,144 @@ static void cluster_take_held(struct table *t, const char *address, const cJSON 
     t->of = (uint32_t)cluster_number_of(cluster, "of");
 }
 
-/* Whether a machine was asked, or shown as one of the others of a report before. */
-static bool cluster_is_shown(const struct table *t, uint32_t reports, const char *machine)
+/* Whether a machine was asked, or is known already. */
+static bool cluster_is_known(const struct table *t, const char *machine)
 {
-  const cJSON *one;
-  for (uint32_t i = 0; i < t->n; i++) {
-    const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(t->report[i], "cluster");
-    if (strcmp(cluster_text_of(cluster, "machine"), machine) == 0)
+  for (uint32_t i = 0; i < t->nodes; i++)
+    if (strcmp(t->node[i].name, machine) == 0 || strcmp(cluster_text_of(t->node[i].cluster, "machine"), machine) == 0)
       return true;
-    const cJSON *others = i < reports ? cJSON_GetObjectItemCaseSensitive(cluster, "others") : NULL;
-    cJSON_ArrayForEach(one, others) if (strcmp(cluster_text_of(one, "machine"), machine) == 0) return true;
-  }
   return false;
 }
 
+static void cluster_add(struct table *t, const struct node *node)
+{
+  const bool wrong = !node->cluster || !cluster_is_connected(node->cluster);
+  if (t->nodes == 2 * NODES)
+    return;
+  t->node[t->nodes++] = *node;
+  t->wrong |= wrong;
+  if (!node->cluster)
+    return;
+  t->scorers += strcmp(cluster_text_of(node->cluster, "role"), "gateway") != 0;
+  cluster_take_held(t, node->name, node->cluster);
+}
+
 /* The machines that were not asked, as those that were asked know them. */
-static void cluster_show_others(struct table *t)
+static void cluster_add_others(struct table *t)
 {
   const cJSON *one;
   for (uint32_t i = 0; i < t->n; i++) {
     const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(t->report[i], "cluster");
     cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(cluster, "others"))
     {
-      const char *machine = cluster_text_of(one, "machine");
-      const cJSON *says = cJSON_GetObjectItemCaseSensitive(one, "says");
-      if (cluster_is_shown(t, i, machine))
-        continue;
-      if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(one, "away"))) {
-        printf("%-28s away: has told nothing for %.0f s\n", machine, cluster_number_of(one, "silent"));
-        t->wrong = true;
-        continue;
-      }
-      print_node(t, machine, says);
-      cluster_take_held(t, machine, says);
+      struct node node = { .name = cluster_text_of(one, "machine"), .answers = true };
+      node.away = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(one, "away"));
+      node.silent = cluster_number_of(one, "silent");
+      node.cluster = node.away ? NULL : cJSON_GetObjectItemCaseSensitive(one, "says");
+      if (!cluster_is_known(t, node.name))
+        cluster_add(t, &node);
     }
   }
 }
 
-static void print_partitions(struct table *t)
+static void cluster_print_nodes(const struct table *t)
+{
+  printf("%-28s %-8s %-10s %10s\n", "machine", "role", "broker", "partitions");
+  for (uint32_t i = 0; i < t->nodes; i++) {
+    const struct node *node = &t->node[i];
+    if (node->cluster)
+      print_node(node->name, node->cluster);
+    else if (node->away)
+      printf("%-28s away: has told nothing for %.0f s\n", node->name, node->silent);
+    else
+      printf("%-28s %s\n", node->name, node->answers ? "has no [cluster]" : "does not answer");
+  }
+}
+
+/* A partition whose next message its scorer cannot read. Returns the version that it needs; 0: it is none. */
+static double cluster_needs(const struct row *row)
+{
+  return row->held ? cluster_number_of(row->held, "needs_version") : 0;
+}
+
+static void cluster_print_partitions(const struct table *t)
 {
   uint32_t missing = 0;
-  if (t->scorers > 0)
-    printf("\n%-10s %-28s %10s %-20s %12s %6s\n", "partition", "scored by", "epoch", "since", "message", "lag");
-  for (uint32_t i = 0; i < t->of && t->scorers > 0; i++) {
+  if (t->scorers == 0)
+    return;
+  printf("\n%-10s %-28s %10s %-20s %12s %6s\n", "partition", "scored by", "epoch", "since", "message", "lag");
+  for (uint32_t i = 0; i < t->of; i++) {
     const struct row *row = &t->row[i];
     if (row->held)
       printf("%-10u %-28s %10.0f %-20s %12.0f %4.0f s\n", i, row->node, cluster_number_of(row->held, "epoch"),
              cluster_text_of(row->held, "since"), cluster_number_of(row->held, "next"),
              cluster_number_of(row->held, "lag_seconds"));
+    if (cluster_needs(row) > 0)
+      printf("%-10s waits: that message is of version %.0f, which %s does not read; upgrade it\n", "", cluster_needs(row),
+             row->node);
     missing += !row->held;
   }
-  if (missing == 0 || t->scorers == 0)
-    return;
-  printf("\nscored by none of these machines:");
-  for (uint32_t i = 0; i < t->of; i++)
+  if (missing > 0)
+    printf("\nscored by none of these machines:");
+  for (uint32_t i = 0; i < t->of && missing > 0; i++)
     if (!t->row[i].held)
       printf(" %u", i);
-  printf("\n");
-  t->wrong = true;
+  if (missing > 0)
+    printf("\n");
+}
+
+/* Prints all of it as one object. Returns an exit code. */
+static int cluster_print_json(const struct table *t, char **argv)
+{
+  cJSON *out = cJSON_CreateObject(), *machines = cJSON_AddArrayToObject(out, "machines");
+  cJSON *unscored = cJSON_AddArrayToObject(out, "unscored");
+  for (uint32_t i = 0; i < t->nodes; i++) {
+    const struct node *node = &t->node[i];
+    cJSON *one = cJSON_CreateObject();
+    (void)cJSON_AddStringToObject(one, "name", node->name);
+    (void)cJSON_AddBoolToObject(one, "away", node->away || !node->answers);
+    cJSON *says = node->cluster ? cJSON_Duplicate(node->cluster, true) : cJSON_CreateNull();
+    cJSON_DeleteItemFromObjectCaseSensitive(says, "others"); /* are machines of their own here */
+    (void)cJSON_AddItemToObject(one, "says", says);
+    (void)cJSON_AddItemToArray(machines, one);
+  }
+  for (uint32_t i = 0; i < t->of; i++)
+    if (!t->row[i].held)
+      (void)cJSON_AddItemToArray(unscored, cJSON_CreateNumber(i));
+  char *text = cJSON_PrintUnformatted(out);
+  cJSON_Delete(out);
+  if (!text)
+    return hk_failed(argv, "no memory");
+  puts(text);
+  cJSON_free(text);
+  return 0;
 }
 
 /* addresses: this function cuts it at its commas. */
-static int cluster_show(struct table *t, char **argv, char *addresses)
+static int cluster_show(struct table *t, char **argv, char *addresses, bool json)
 {
   char *rest = NULL;
-  printf("%-28s %-8s %-10s %10s\n", "machine", "role", "broker", "partitions");
+  int code = 0;
   for (char *a = strtok_r(addresses, ", ", &rest); a && t->n < NODES; a = strtok_r(NULL, ", ", &rest)) {
     cJSON *report = cluster_ask(t, argv, a);
-    const cJSON *cluster = report ? cJSON_GetObjectItemCaseSensitive(report, "cluster") : NULL;
     t->report[t->n++] = report;
-    if (!cluster) {
-      printf("%-28s %s\n", a, report ? "has no [cluster]" : "does not answer");
-      t->wrong = true;
-      continue;
-    }
-    print_node(t, a, cluster);
-    cluster_take_held(t, a, cluster);
+    const struct node node = { a, cJSON_GetObjectItemCaseSensitive(report, "cluster"), .answers = report != NULL };
+    cluster_add(t, &node);
   }
-  cluster_show_others(t);
-  print_partitions(t);
+  if (t->n == 0)
+    return hk_usage(argv, "--from names no machine");
+  cluster_add_others(t);
+  for (uint32_t i = 0; i < t->of; i++)
+    t->wrong |= cluster_needs(&t->row[i]) > 0 || (t->scorers > 0 && !t->row[i].held);
+  if (json) {
+    code = cluster_print_json(t, argv);
+  } else {
+    cluster_print_nodes(t);
+    cluster_print_partitions(t);
+  }
   for (uint32_t i = 0; i < t->n; i++)
     cJSON_Delete(t->report[i]);
-  return t->wrong ? HK_EXIT_WRONG : HK_EXIT_DONE;
+  return code != 0 ? code : t->wrong ? HK_EXIT_WRONG : HK_EXIT_DONE;
 }
 
 /* --- moving partitions ------------------------------------------------------------------------------------------------------ */
@@ -291,15 +363,13 @@ static int cluster_move(struct table *t, char **argv, const char *machine, int w
 int hk_command_cluster(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "from", required_argument, NULL, 'f' },
-    { "undo", no_argument, NULL, 'u' },
-    HK_SECURE_OPTIONS,
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
+    { "from", required_argument, NULL, 'f' }, { "undo", no_argument, NULL, 'u' },
+    { "json", no_argument, NULL, 'j' },       HK_SECURE_OPTIONS,
+    { "help", no_argument, NULL, 'h' },       { 0 },
   };
   static struct table table;
   const char *from = HK_LINK_ADDRESS;
-  bool undo = false;
+  bool undo = false, json = false;
   int option;
   table.link = (struct hankel_options)HANKEL_OPTIONS_DEFAULT;
   table.link.once = 1;
@@ -308,6 +378,8 @@ int hk_command_cluster(int argc, char **argv)
       from = optarg;
     } else if (option == 'u') {
       undo = true;
+    } else if (option == 'j') {
+      json = true;
     } else if (option == HK_OPTION_HELP) {
       fputs(help_text, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
@@ -320,6 +392,8 @@ int hk_command_cluster(int argc, char **argv)
   uint64_t partition = 0;
   if (undo && strcmp(what, "drain") != 0)
     return hk_usage(argv, "--undo is of `drain`");
+  if (json && strcmp(what, "status") != 0)
+    return hk_usage(argv, "--json is of `status`");
   if (strcmp(what, "drain") == 0 && left == 1)
     return hk_finish_output(argv, cluster_move(&table, argv, argv[optind + 1], undo ? HANKEL_UNDRAIN : HANKEL_DRAIN, 0));
   if (strcmp(what, "move") == 0 && left == 2) {
@@ -337,7 +411,7 @@ int hk_command_cluster(int argc, char **argv)
   char *addresses = strdup(from);
   if (!addresses)
     return hk_failed(argv, "no memory");
-  const int code = cluster_show(&table, argv, addresses);
+  const int code = cluster_show(&table, argv, addresses, json);
   free(addresses);
   return hk_finish_output(argv, code);
 }

@@ -67,7 +67,17 @@ static bool is_leaders(uint32_t type, const uint8_t *payload)
   return incident.kind < HANKEL_INCIDENT_EXPECTED;
 }
 
-/* Keeps a record that is read by its payload. Under the lock. */
+/* Why a record is left out that an older build than its writer's cannot read; NULL: it can be read. */
+static const char *event_copy_fault(const struct hk_shared_record *r)
+{
+  if (r->type >= HK_SHARED_PLACE && r->type <= HK_SHARED_WISH)
+    return NULL;
+  if (r->type < HK_RECORD_EVENT || r->type > HK_RECORD_OPERATION)
+    return "it is of a kind that this hankeld does not know: upgrade this machine";
+  return hk_log_record_valid(r->type, r->payload, r->size) ? NULL : "it does not have the layout of its kind";
+}
+
+/* Keeps a record without fault. Under the lock. */
 static bool take_record(struct hk_eventlog *l, uint64_t position, const struct hk_shared_record *r)
 {
   struct hk_logged_settled settled;
@@ -78,7 +88,7 @@ static bool take_record(struct hk_eventlog *l, uint64_t position, const struct h
   case HK_RECORD_INCIDENT:
   case HK_RECORD_SETTLED:
   case HK_RECORD_OPERATION:
-    if (!hk_log_record_valid(r->type, r->payload, r->size) || (!r->leads && is_leaders(r->type, r->payload)))
+    if (!r->leads && is_leaders(r->type, r->payload))
       return false;
     hk_blocks_keep(&l->kept, position, r->type, r->payload, r->size);
     if (r->type == HK_RECORD_OPERATION && l->operated && hk_logged_operation_read(r->payload, r->size, &operation))
@@ -86,7 +96,7 @@ static bool take_record(struct hk_eventlog *l, uint64_t position, const struct h
     if (r->type == HK_RECORD_SETTLED && hk_logged_settled_read(r->payload, r->size, &settled))
       hk_eventlog_assign(l, &settled);
     return true;
-  default: /* a place, a mark, or of a later version */
+  default: /* a place, or a mark */
     return false;
   }
 }
@@ -95,7 +105,9 @@ bool hk_copy_take(struct hk_eventlog *l, uint64_t offset, const void *message, s
 {
   const uint64_t position = offset + 1;
   struct hk_shared_record r;
-  const bool good = hk_shared_read(l->shared, message, size, &r, why);
+  bool good = hk_shared_read(l->shared, message, size, &r, why);
+  if (good)
+    good = (*why = event_copy_fault(&r)) == NULL;
   pthread_mutex_lock(&l->lock);
   if (!good || !take_record(l, position, &r))
     hk_blocks_keep(&l->kept, position, NOTHING, "", 0);

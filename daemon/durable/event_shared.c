@@ -15,7 +15,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define MAGIC 0x31454b48u /* HKE1 */
+#define MAGIC 0x31454b48u   /* HKE1: the last byte is the version */
+#define LATER 0x39454b48u   /* HKE9 */
+#define VERSION 0xff000000u /* that byte */
 
 struct head {
   uint64_t checksum; /* XXH3 of everything after it */
@@ -225,7 +227,9 @@ bool hk_shared_read(struct hk_event_shared *c, const void *message, size_t size,
   if (size < sizeof head)
     return false;
   memcpy(&head, bytes, sizeof head);
-  *why = head.magic != MAGIC                                           ? "it is none of ours"
+  const bool later = ((head.magic ^ MAGIC) & ~VERSION) == 0 && head.magic > MAGIC && head.magic <= LATER;
+  *why = later                 ? "it is of a later version; this hankeld reads version 1: upgrade this machine"
+         : head.magic != MAGIC ? "it is none of ours"
          : XXH3_64bits(bytes + summed, size - summed) != head.checksum ? "its checksum is wrong"
                                                                        : NULL;
   *out = (struct hk_shared_record){ head.type, head.node == c->leader, bytes + sizeof head, size - sizeof head };

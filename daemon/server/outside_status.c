@@ -93,10 +93,12 @@ static void partitions(struct hk_buffer *out, struct hk_cluster *cluster)
   for (uint32_t i = 0; i < n; i++) {
     char since[HK_TIME_TEXT_MAX];
     hk_time_text(part[i].since / 1000000000, since);
-    hk_buffer_print(out,
-                    "%s{\"partition\":%" PRIu32 ",\"epoch\":%" PRIu64 ",\"since\":\"%s\",\"next\":%" PRIu64
-                    ",\"lag_seconds\":%" PRId64 "}",
-                    i ? "," : "", part[i].partition, part[i].epoch, since, part[i].next, part[i].lag / 1000000000);
+    hk_buffer_print(
+        out, "%s{\"partition\":%" PRIu32 ",\"epoch\":%" PRIu64 ",\"since\":\"%s\",\"next\":%" PRIu64 ",\"lag_seconds\":%" PRId64,
+        i ? "," : "", part[i].partition, part[i].epoch, since, part[i].next, part[i].lag / 1000000000);
+    if (part[i].needs > 0)
+      hk_buffer_print(out, ",\"needs_version\":%u", part[i].needs);
+    hk_buffer_put(out, "}", 1);
   }
   hk_buffer_put(out, "]", 1);
   free(part);

@@ -57,6 +57,11 @@ static uint32_t checksum(const uint8_t *frame, size_t length)
   return libdeflate_crc32(head, frame + HK_FRAME_HEADER, length);
 }
 
+uint8_t hk_frame_version(const void *data, size_t size)
+{
+  return size > AT_VERSION && memcmp(data, magic, sizeof magic) == 0 ? ((const uint8_t *)data)[AT_VERSION] : 0;
+}
+
 int hk_frame_read(const uint8_t *data, size_t size, uint32_t max_length, struct hk_frame *out)
 {
   *out = (struct hk_frame){ 0 };

@@ -154,6 +154,46 @@ class TestEvents(Events):
         f.client.close()
         self.kill(other)
 
+    def test_sections_of_incidents(self):
+        """Several budgets side by side: of each section, all machines show the same incidents, with its own sensors only, and no two have the same
+        number; so it is after the leader was killed, and on a machine that starts then."""
+        sections = ''.join(f'[incidents {name}]\nmatch = {match}\nbudget = 100/day\ninterval = 1s\n' for name, match in (('one', 's1*'), ('rest', 's*')))
+        gateways = [self.machine('gateway', self.hook, sections, ends=-signal.SIGKILL), self.machine('gateway', sections)]
+        scorer = self.machine('scorer')
+        wanted = {'one': sum(s.startswith('s1') for s in self.values), 'rest': sum(not s.startswith('s1') for s in self.values)}
+        f = cluster_machines.Feeder('f', self.values)
+
+        def made(d):
+            answer = self.ask(d, 'incidents')
+            for i in answer['incidents'] + answer['over']:
+                self.assertEqual({s['sensor'].startswith('s1') for s in i['about']['sensors']}, {i['about']['section'] == 'one'}, i)
+            self.assertEqual([s['section'] for s in d.status()['incidents']['sections']], ['one', 'rest'])
+            return {i['about']['id']: (i['about']['section'], i['stands'], i['told']) for i in answer['incidents'] + answer['over']}
+
+        def same(*machines):
+            shown = [made(d) for d in machines]
+            return {i[0] for i in shown[0].values()} == set(wanted) and all(s == shown[0] for s in shown)
+
+        def feed(d, rows):
+            f.connect(d)
+            f.send(rows * len(self.values))
+            f.wait(rows * len(self.values))
+            f.client.close()
+        leader = self.leads(*gateways)
+        other = next(d for d in gateways if d is not leader)
+        feed(other, POINTS * 2 // 3)
+        until(lambda: same(leader, other), 'the same incidents of both sections', rabbit.START)
+        until(lambda: all({s['section']: s['of'] for s in d.status()['incidents']['sections']} == wanted for d in gateways), 'all sensors to be counted', rabbit.START)
+        before = made(other)
+        leader.process.kill()
+        leader.process.wait()
+        self.assertIs(self.leads(other), other)
+        feed(other, POINTS)
+        late = self.machine('gateway', sections)
+        until(lambda: same(other, late) and made(other).keys() >= before.keys(), 'the same incidents at the late one', rabbit.START)
+        self.assertEqual({i: s for i, (s, _, _) in made(other).items() if i in before}, {i: s for i, (s, _, _) in before.items()})
+        self.assertEqual(self.of(scorer)['partitions'], PARTITIONS)
+
     def test_moved_sensors_count_once(self):
         """Of sensors that have moved to another scorer incidents count each once, at the old one as at the new one."""
         gateway, scorers = self.machine('gateway'), [self.machine('scorer', '[incidents]\ninterval = 1s\n')]

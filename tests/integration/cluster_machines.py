@@ -78,6 +78,7 @@ class Cluster(harness.Case):
     names = 0
     engine = ''  # lines of [cluster] for another kind of broker
     letters = True  # it has mailboxes
+    partitions = PARTITIONS
 
     @classmethod
     def its_broker(cls):
@@ -100,7 +101,7 @@ class Cluster(harness.Case):
         return self.daemon(self.sections(role, keys, url, detector), keys=f'threads = 1\nloops = 2\nmax_ahead = off\n{daemon_keys}', ends=ends, **how)
 
     def sections(self, role, keys='', url=None, detector=None):
-        return (detector or harness.section('all', '*', DETECTOR)) + f'[cluster]\nurl = {url or self.broker.url}\nname = {self.name}\npartitions = {PARTITIONS}\nrole = {role}\n{self.engine}{keys}'
+        return (detector or harness.section('all', '*', DETECTOR)) + f'[cluster]\nurl = {url or self.broker.url}\nname = {self.name}\npartitions = {self.partitions}\nrole = {role}\n{self.engine}{keys}'
 
     def scorer(self, place, keys='', durability='journal', daemon_keys='', **how):
         return self.start('scorer', keys, f'durability = {durability}\nstate = {self.folder}/{place}\n{daemon_keys}', **how)

@@ -30,8 +30,10 @@ static void come_back(void **state)
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     struct hk_letter back;
+    unsigned version;
     struct hk_buffer out = written(&all[i], "{\"a\":1}\nmore");
-    assert_true(hk_letter_read(out.data, out.size, &back));
+    assert_true(hk_letter_read(out.data, out.size, &back, &version));
+    assert_int_equal(version, 1);
     assert_int_equal(back.kind, all[i].kind);
     assert_int_equal(back.id, all[i].id);
     assert_int_equal(back.status, all[i].status);
@@ -43,7 +45,7 @@ static void come_back(void **state)
     {
       char *part = malloc(cut + 1);
       memcpy(part, out.data, cut);
-      assert_false(hk_letter_read(part, cut, &back));
+      assert_false(hk_letter_read(part, cut, &back, &version));
       free(part);
     }
     hk_buffer_free(&out);
@@ -73,16 +75,35 @@ static void others_are_none(void **state)
                                       "answer 1 7 200 x\n",
                                       "answer 1 x 200\n" };
   struct hk_letter l;
+  unsigned version;
   char much[600] = "notice 1 ";
   for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-    assert_false(hk_letter_read(none[i], strlen(none[i]), &l));
-  assert_false(hk_letter_read("notice 1 m\0x\n", 13, &l));
+    assert_false(hk_letter_read(none[i], strlen(none[i]), &l, &version));
+  assert_false(hk_letter_read("notice 1 m\0x\n", 13, &l, &version));
   memset(much + 9, 'm', 255);
   strcpy(much + 9 + 255, "\n");
-  assert_true(hk_letter_read(much, strlen(much), &l));
+  assert_true(hk_letter_read(much, strlen(much), &l, &version));
   memset(much + 9, 'm', 256);
   strcpy(much + 9 + 256, "\n");
-  assert_false(hk_letter_read(much, strlen(much), &l));
+  assert_false(hk_letter_read(much, strlen(much), &l, &version));
+}
+
+/* The version is known even of letters that are not read, so that the log can name it. */
+static void of_another_version(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *text;
+    unsigned version;
+  } all[] = { { "notice 2 m:1\n{}", 2 }, { "rumour 17 what the next lines are\n", 17 },
+              { "rumour 1 m:1\n", 1 },   { "notice -1 m:1\n", 0 },
+              { "no letter\n", 0 },      { "notice 2 and no line", 0 } };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    struct hk_letter l;
+    unsigned version = 99;
+    assert_false(hk_letter_read(all[i].text, strlen(all[i].text), &l, &version));
+    assert_int_equal(version, all[i].version);
+  }
 }
 
 static void tell(struct hk_machine_table *t, const char *machine, const char *report)
@@ -142,6 +163,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(come_back),
     cmocka_unit_test(others_are_none),
+    cmocka_unit_test(of_another_version),
     cmocka_unit_test(the_later_epoch_has_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

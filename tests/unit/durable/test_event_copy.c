@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include <cmocka.h>
 
@@ -159,6 +160,50 @@ static void test_what_cannot_be_read(void **state)
   put(&b, b.message[0].bytes, b.message[0].size - 1);
   assert_int_equal(read_all(&b), 1);
   shows(&b, "1 a:1 1; ");
+  tear_down(&b);
+}
+
+/* Takes a copy of the first message with this number in its head, and a right checksum; returns why it is left out. */
+static const char *left_out(struct broker *b, size_t at, uint32_t number, size_t cut)
+{
+  const size_t size = b->message[0].size - cut;
+  uint8_t *bytes = malloc(size);
+  const char *why = "it is not";
+  memcpy(bytes, b->message[0].bytes, size);
+  memcpy(bytes + at, &number, sizeof number);
+  const uint64_t sum = XXH3_64bits(bytes + 8, size - 8);
+  memcpy(bytes, &sum, sizeof sum);
+  put(b, bytes, size);
+  free(bytes);
+  for (int i = 0; i < NODES; i++, b->read[i - 1]++)
+    assert_false(hk_copy_take(b->node[i], b->read[i], b->message[b->read[i]].bytes, size, &why));
+  return why;
+}
+
+/* The reason says whether a later build would read it. The next event is taken in any case. */
+static void test_of_later_builds(void **state)
+{
+  enum { MAGIC = 8, TYPE = 12 };
+  struct broker b;
+  (void)state;
+  set_up(&b);
+  append(&b, 0, "a", 1, 100, HK_EVENT_RAISED, 1);
+  publish(&b, 0, true);
+  assert_int_equal(read_all(&b), 1);
+  static const char later[] = "it is of a later version; this hankeld reads version 1: upgrade this machine";
+  assert_string_equal(left_out(&b, MAGIC, 0x32454b48, 0), later);
+  assert_string_equal(left_out(&b, MAGIC, 0x39454b48, 0), later);
+  assert_string_equal(left_out(&b, MAGIC, 0x3a454b48, 0), "it is none of ours");
+  assert_string_equal(left_out(&b, MAGIC, 0x30454b48, 0), "it is none of ours");
+  static const char kind[] = "it is of a kind that this hankeld does not know: upgrade this machine";
+  assert_string_equal(left_out(&b, TYPE, HK_SHARED_WISH + 1, 0), kind);
+  assert_string_equal(left_out(&b, TYPE, HK_RECORD_OPERATION + 1, 0), kind);
+  assert_string_equal(left_out(&b, TYPE, HK_RECORD_EVENT, 1), "it does not have the layout of its kind");
+  assert_string_equal(left_out(&b, TYPE, HK_RECORD_SETTLED, 0), "it does not have the layout of its kind");
+  append(&b, 1, "a", 2, 120, HK_EVENT_CLEARED, 1);
+  publish(&b, 1, true);
+  assert_int_equal(read_all(&b), 1);
+  shows(&b, "1 a:1 1; 10 a:1 3; ");
   tear_down(&b);
 }
 
@@ -351,16 +396,40 @@ static void test_a_request_is_repeated(void **state)
   tear_down(&b);
 }
 
+/* A withdrawn request counts no longer, but harms none that another machine made since. */
+static void test_a_request_is_withdrawn(void **state)
+{
+  struct broker b;
+  (void)state;
+  set_up(&b);
+  say_holder(&b, 1, HK_HOLDERS_WITHDRAWN, NULL);
+  assert_int_equal(wish_of(&b, 0, 0), HK_WISH_NONE);
+  say_holder(&b, 1, 0, NULL);
+  assert_int_equal(wish_of(&b, 0, 0), HK_WISH_OTHERS);
+  say_holder(&b, 1, HK_HOLDERS_WITHDRAWN, NULL);
+  assert_true(wish_of(&b, 0, 0) == HK_WISH_NONE && wish_of(&b, 1, 0) == HK_WISH_NONE);
+  say_holder(&b, 1, 0, NULL);
+  say_holder(&b, 2, 0, NULL);
+  say_holder(&b, 1, HK_HOLDERS_WITHDRAWN, NULL);
+  assert_int_equal(wish_of(&b, 0, 0), HK_WISH_OTHERS);
+  assert_int_equal(wish_of(&b, 2, 0), HK_WISH_OURS);
+  say_holder(&b, 2, HK_HOLDERS_WITHDRAWN + 1, NULL); /* of a later build */
+  assert_int_equal(wish_of(&b, 2, 0), HK_WISH_OURS);
+  tear_down(&b);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_each_event_once),
     cmocka_unit_test(test_what_cannot_be_read),
+    cmocka_unit_test(test_of_later_builds),
     cmocka_unit_test(test_who_leads),
     cmocka_unit_test(test_acknowledged_anywhere),
     cmocka_unit_test(test_who_has_a_partition),
     cmocka_unit_test(test_who_is_to_have_a_partition),
     cmocka_unit_test(test_a_request_is_repeated),
+    cmocka_unit_test(test_a_request_is_withdrawn),
     cmocka_unit_test(test_how_many_have_partitions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,12 +182,23 @@ static void a_frame_that_does_not_fit_is_taken_back(void **state)
   assert_int_equal(w.size, 2 * size);
 }
 
+static void the_version_is_known_of_others(void **state)
+{
+  (void)state;
+  static const uint8_t later[] = { 'H', 'K', 2, 3, 0 };
+  assert_int_equal(hk_frame_version(later, sizeof later), 2);
+  assert_int_equal(hk_frame_version(later, 3), 2);
+  assert_int_equal(hk_frame_version(later, 2), 0);
+  assert_int_equal(hk_frame_version("", 0), 0);
+  assert_int_equal(hk_frame_version("HX\2\3", 4), 0);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_type_there_and_back_at_every_cut),  cmocka_unit_test(every_flipped_bit_is_found),
     cmocka_unit_test(wrong_headers_are_told_at_once),          cmocka_unit_test(every_wrong_length_is_a_bad_payload),
-    cmocka_unit_test(a_frame_that_does_not_fit_is_taken_back),
+    cmocka_unit_test(a_frame_that_does_not_fit_is_taken_back), cmocka_unit_test(the_version_is_known_of_others),
   };
   return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
 }
