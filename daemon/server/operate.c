@@ -119,6 +119,7 @@ static void operate_cluster(struct hk_connection *c, struct hk_operation *o, con
 {
   struct hk_server *s = c->net->server;
   static const char *const what[] = { "has it drained", "ends its draining", "has a partition moved to it" };
+  o->server = s;
   o->number = m->number;
   o->status =
       m->what == HANKEL_MOVE ? hk_cluster_want(s->cluster, m->number) : hk_cluster_drain(s->cluster, m->what == HANKEL_DRAIN);

@@ -170,6 +170,23 @@ class Cluster(harness.Case):
     def address(self, d):
         return f"127.0.0.1:{d.port['binary tcp']}"
 
+    def asked_in_vain(self, gateway, scorer):
+        """What `hankel cluster` cannot do it refuses in words, and with an exit code that a script can use."""
+        machine, at = self.address(scorer), self.address(gateway)
+        for code, words, *what in ((1, 'is a gateway, and scores no partitions', 'drain', at), (1, 'is a gateway', 'move', '0', at),
+                                   (1, f'there is no partition {PARTITIONS}: they are counted from 0 on', 'move', str(PARTITIONS), machine),
+                                   (1, 'is scored here already', 'move', str(self.of(scorer)['held'][0]['partition']), machine),
+                                   (2, 'the partition', 'move', 'pump', machine), (2, 'drain wants one MACHINE', 'drain'), (2, '--json is of `status`', 'drain', '--json', machine),
+                                   (2, '--from names no machine', 'status', '--from', ','), (1, 'is hankeld running', 'drain', f'127.0.0.1:{harness.free_port()}')):
+            out = subprocess.run([harness.HANKEL, 'cluster', *what], check=False, capture_output=True, text=True, timeout=rabbit.START)
+            self.assertEqual(out.returncode, code, out)
+            self.assertIn(words, out.stdout + out.stderr)
+        out = subprocess.run([harness.HANKEL, 'cluster', 'status', '--json', '--from', f'{at},127.0.0.1:1'], check=False, capture_output=True, text=True, timeout=rabbit.START)
+        told = json.loads(out.stdout)
+        names = [at, '127.0.0.1:1', *sorted(m['machine'] for m in self.of(gateway)['others'])]
+        self.assertEqual((out.returncode, [m['name'] for m in told['machines']], told['unscored']), (3, names, []), out)
+        self.assertEqual([(m['away'], (m['says'] or {}).get('role')) for m in told['machines'][:3]], [(False, 'gateway'), (True, None), (False, 'scorer')])
+
     def undrain(self, d):
         with hankeld.Client(self.address(d)) as c:
             self.assertEqual((c.cluster()['draining'], c.drain(undo=True)[0]), (True, True))

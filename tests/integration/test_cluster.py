@@ -354,6 +354,8 @@ class TestShares(TestLeases):
         f.connect(gateway)
         f.send(len(f.points) // 2)
         f.wait(len(f.points) // 2)
+        until(lambda: len(self.of(gateway)['others']) == len(d), 'the gateway to know the scorers', rabbit.START)
+        self.asked_in_vain(gateway, d[1])
         self.assertIn('has no partitions: it may be stopped', self.cluster('drain', self.address(d[0])))
         until(lambda: sorted(shares()) == [0, 2, 2], 'the others to have all', rabbit.START)
         f.send(len(f.points))
