@@ -164,15 +164,16 @@ class Page:
 
     def until(self, script, wait=WAIT):
         """Waits until an expression is true, and returns what it gives."""
-        end = time.monotonic() + wait
+        begin = time.monotonic()
         while True:
             with contextlib.suppress(Failed):  # the page may have been replaced meanwhile
                 got = self.run(script)
                 if got:
                     return got
-            if time.monotonic() > end:
+            took = time.monotonic() - begin
+            if took > wait:
                 raise Failed(f'waited {wait} s for {script}; the page says: {self.text()[:1500]}; faults: {self.faults}')
-            time.sleep(0.05)
+            time.sleep(min(max(took / 10, 0.03), 0.25))
 
     def text(self):
         return self.run('document.body.innerText')

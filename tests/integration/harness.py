@@ -35,6 +35,7 @@ DATA = os.path.join(ROOT, 'tests', 'data')
 HANKELD = os.path.abspath(os.environ.get('HANKELD', os.path.join(ROOT, 'build', 'hankeld')))
 HANKEL = os.path.abspath(os.environ.get('HANKEL', os.path.join(ROOT, 'build', 'hankel')))
 BACKEND = os.environ.get('HANKEL_BACKEND', 'cpu')
+FILLED = os.environ.get('MALLOC_PERTURB_', '0') != '0'  # malloc fills what it gives
 LOOPS = os.environ.get('HANKEL_LOOPS')  # event loops of every daemon whose configuration has no `loops`
 SECOND = 10**9
 START = 1_600_000_000 * SECOND
@@ -140,8 +141,8 @@ class Daemon:
         """Writes the configuration file, which the daemon reads at its start and at each reload."""
         drain = '' if 'drain' in keys else f'drain = {WAIT}s\n'
         loops = '' if 'loops' in keys or not LOOPS else f'loops = {LOOPS}\n'
-        # with the default, a million, a sanitizer would shadow all tables at each start
-        sensors = '' if 'max_sensors' in keys or not SANITIZED else 'max_sensors = 20000\n'
+        # with the default, a million, all tables would be shadowed by a sanitizer, or filled by malloc, at each start
+        sensors = '' if 'max_sensors' in keys or not (SANITIZED or FILLED) else 'max_sensors = 20000\n'
         with open(os.path.join(self.directory.name, 'hankeld.conf'), 'w') as f:
             f.write(f'[daemon]\nbackend = {self.backend}\n{drain}{loops}{sensors}{keys}{self.listeners}{detectors}')
 
