@@ -73,7 +73,8 @@ class TestEarlier(Versions):
             c.subscribe()
             self.put_all('points.0', messages('points.0'))
             self.read_by(scorer, c, 0)
-            until(lambda: sorted(e for _, e in self.placed(told)) == sorted(e for _, e in self.recorded_events()), 'the events', rabbit.START)
+            whole = 4 if harness.SANITIZED else None  # members of an event that do not depend on how kernels round
+            until(lambda: sorted(e[:whole] for _, e in self.placed(told)) == sorted(e[:whole] for _, e in self.recorded_events()), 'the events', rabbit.START)
 
     def test_a_state_is_taken_over(self):
         """The state of the partition, and the messages since: windows, histories and alerts go on, and events have the same numbers. The
