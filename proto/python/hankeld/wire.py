@@ -119,7 +119,7 @@ def _picture(camera: str, pixels: Any, time: int | None, scale: float, offset: f
         data: bytes = pixels.astype("<" + ("f4" if kind not in kinds else kind)).tobytes()
         shape = tuple(pixels.shape)
     elif isinstance(pixels, memoryview):
-        shape, kind, n = tuple(pixels.shape), pixels.format.lstrip("@=<>!"), pixels.nbytes // pixels.itemsize
+        shape, kind, n = tuple(pixels.shape or ()), pixels.format.lstrip("@=<>!"), pixels.nbytes // pixels.itemsize
         order = pixels.format[0] if pixels.format[0] in "=<>!" else "="
         code = {"B": 0, "H": 1, "e": 2}.get(kind, 3)
         data = struct.pack(f"<{n}{'BHef'[code]}", *struct.unpack(f"{order}{n}{kind}", pixels.tobytes()))
