@@ -34,7 +34,8 @@ static const char help_text[] =
     "another partition away.\n\n"
     "  --undo                with drain: MACHINE takes its share again\n"
     "  --from HOST:PORT,...  with status: machines to ask (default " HK_LINK_ADDRESS ")\n"
-    "  --json                with status: prints an object: machines, what each says, and unscored partitions\n" HK_SECURE_HELP "\n"
+    "  --json                with status: prints an object: machines, what each says, and unscored partitions\n" HK_SECURE_HELP
+    "\n"
     "example:\n"
     "  hankel cluster status --from gateway:7410\n"
     "  hankel cluster drain scorer1:7410\n"
