@@ -192,9 +192,11 @@ class Vectors(unittest.TestCase):
         def expected(code, height, width):
             return struct.pack('<qHHBBHff', 5, height, width, code, 0, 4, 2, 1) + b'abcd' + struct.pack(f"<6{'BHef'[code]}", *range(6))
 
-        for kind, code in (('B', 0), ('H', 1), ('f', 3), ('b', 3), ('i', 3), ('d', 3)):
+        for kind, code in (('B', 0), ('H', 1), ('f', 3), ('b', 3), ('i', 3), ('l', 3), ('L', 3), ('q', 3), ('d', 3)):
             view = memoryview(struct.pack(f'6{kind}', *range(6))).cast(kind, (2, 3))
             self.assertEqual(wire._picture('abcd', view, 5, 2, 1), expected(code, 2, 3), kind)
+        with self.assertRaisesRegex(TypeError, "numbers, not of format 'c'"):
+            wire._picture('a', memoryview(bytes(6)).cast('c', (2, 3)), None, 1, 0)
 
     def received(self, *names):
         c, _ = self.hello(['names', *names, 'pong'])

@@ -120,7 +120,9 @@ def _picture(camera: str, pixels: Any, time: int | None, scale: float, offset: f
         shape = tuple(pixels.shape)
     elif isinstance(pixels, memoryview):
         shape, kind, n = tuple(pixels.shape or ()), pixels.format.lstrip("@=<>!"), pixels.nbytes // pixels.itemsize
-        order = pixels.format[0] if pixels.format[0] in "=<>!" else "="
+        order = pixels.format[0] if pixels.format[0] in "=<>!" else "@"  # the sizes of the machine's own types, as in memoryview
+        if kind not in set("bBhHiIlLqQefd?"):
+            raise TypeError(f"pixels of a picture are numbers, not of format {pixels.format!r}")
         code = {"B": 0, "H": 1, "e": 2}.get(kind, 3)
         data = struct.pack(f"<{n}{'BHef'[code]}", *struct.unpack(f"{order}{n}{kind}", pixels.tobytes()))
     else:
