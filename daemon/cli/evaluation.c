@@ -228,6 +228,7 @@ static int evaluation_sets(struct hk_evaluation *e, const char *keys, const stru
 {
   struct hk_verdict all = { 0 }, alone = { 0 };
   struct hk_field_verdict field = { 0 };
+  const bool several = e->grouped || e->field; /* files of one sensor do not count */
   bool any = false, left_out = false;
   int code = 0;
   if (!e->field)
@@ -237,11 +238,12 @@ static int evaluation_sets(struct hk_evaluation *e, const char *keys, const stru
     char name[300];
     snprintf(name, sizeof name, "%.255s: all", sets[i].name ? sets[i].name : "");
     e->sheet = sheets[i].file ? &sheets[i] : NULL;
-    if (sets[i].n <= (e->grouped ? sets[i].n_files : 0))
+    if (sets[i].n <= (several ? sets[i].n_files : 0))
       continue;
-    if (e->tuning.n > 0 && !hk_labelled_has_halves(&sets[i])) {
-      fprintf(stderr, "hankel evaluate: --tune: %s is left out: two files are needed, one to search on, and one to evaluate on\n",
-              sets[i].name);
+    if (e->tuning.n > 0 && !hk_labelled_has_halves(&sets[i], several)) {
+      fprintf(stderr,
+              "hankel evaluate: --tune: %s is left out: two files%s are needed, one to search on, and one to evaluate on\n",
+              sets[i].name, several ? " of several sensors, of even and of odd number," : "");
       left_out = true;
       continue;
     }

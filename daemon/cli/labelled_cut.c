@@ -1,6 +1,8 @@
 /* Pieces of labelled recordings: see labelled_cut.h. */
 #include "daemon/cli/labelled_cut.h"
 
+#include "daemon/cli/trial_group.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,11 +58,13 @@ int hk_labelled_cut(struct hk_labelled *set, uint32_t points)
   return 0;
 }
 
-bool hk_labelled_has_halves(const struct hk_labelled *set)
+bool hk_labelled_has_halves(const struct hk_labelled *set, bool several)
 {
   bool any[2] = { false, false };
-  for (uint32_t i = 0; i < set->n; i++)
-    any[set->recording[i].file % 2] = true;
+  for (uint32_t i = 0, n; i < set->n; i += n) {
+    n = hk_trial_of_one_file(set, i);
+    any[set->recording[i].file % 2] |= n > 1 || !several;
+  }
   return any[0] && any[1];
 }
 

@@ -158,6 +158,14 @@ class Evaluate(unittest.TestCase):
         alone, _ = rows_of('--detector', best['detector'])
         self.assertEqual([v for k, v in alone.items() if k not in ('set', 'recording')], [v for k, v in others.items() if k not in ('set', 'recording')])
 
+        self.write('nab/a.csv', 'time,a\n1,2\n')  # nothing for a field or a group to search on
+        self.write('nab/windows.json', json.dumps({**windows, 'a.csv': []}))
+        for options in (('--field', 'interval=1h,q=5', '--detector', 'algorithm=shift', '--tune', 'window=24|96'), ('--group', '', '--tune', 'interval=1h|2h')):
+            run = hankel('evaluate', '--brief', *options, self.folder.name)
+            self.assertEqual(run.returncode, 1, run)
+            self.assertIn('nab is left out: two files of several sensors, of even and of odd number, are needed', run.stderr)
+            self.assertNotIn('others', run.stdout)
+
     def test_field_refused(self):
         data = os.path.join(harness.DATA, 'stations.csv')
         one = os.path.join(harness.DATA, 'faults.csv')
