@@ -249,6 +249,10 @@ class Case(stalls.Case):
         if not SANITIZED:
             self.assertLess(daemon.rss() - before, most)
 
+    def rounding(self, daemon):
+        """How far scores may be from those of tests/data: its kernels are those of AVX, and a sanitizer's compiler, or portable ones, round differently."""
+        return 1e-5 if SANITIZED or daemon.status()['kernels'] == 'portable' else 0
+
     def balanced(self, status):
         """Asserts that in = scored + unscored + late + rejected + dropped + pending. Returns these counters."""
         p = status['points']

@@ -35,11 +35,11 @@ class OldState(harness.Case):
                 client.send(harness.points(handles, [START + k * SECOND] * SENSORS, [v[k] for v in values.values()], before=SENSORS * k))
             client.wait_results(SENSORS * (behind - first))
             client.await_ack(SENSORS * behind)
+            delta = self.rounding(daemon)
             for sensor, time, _, score, what in client.results:
                 expected, said = rows[sensor, time]
                 self.assertEqual(what, said)
-                # the kernels of another compiler round differently from those that made the folder
-                self.assertAlmostEqual(score, expected, delta=2e-6 if harness.SANITIZED else 0)
+                self.assertAlmostEqual(score, expected, delta=delta)
             if ends:
                 daemon.process.kill()
                 daemon.process.wait()
