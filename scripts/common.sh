@@ -11,18 +11,19 @@ build_packages=(build-essential pkg-config meson ninja-build libuv1-dev libopenb
 # cmocka for unit tests; clang, with its linker and what names places in its reports, for the second compiler, the sanitizers and the fuzzers; clang-format in this version
 # alone, since each
 # formats otherwise; the rest are clients and tools that the tests drive.
-test_packages=(libcmocka-dev clang lld llvm libclang-rt-14-dev clang-format-14 netcat-openbsd socat collectd-core systemd mandoc iproute2 nftables spin curl prometheus chromium-headless-shell python3-influxdb zstd
+test_packages=(libcmocka-dev clang lld llvm libclang-rt-14-dev clang-format-14 netcat-openbsd socat collectd-core systemd mandoc iproute2 nftables spin curl prometheus 'chromium-headless-shell|chromium' python3-influxdb zstd
   prometheus-alertmanager python3-aiosmtpd python3-pystache rsyslog rsyslog-gnutls python3-numpy python3-pandas mypy nodejs node-typescript mosquitto mosquitto-clients rabbitmq-server amqp-tools)
 # What packages are built with (scripts/package).
 package_packages=(debhelper dh-python lintian rpm pybuild-plugin-pyproject python3-all python3-build python3-setuptools python3-wheel)
 
 say() { printf '\n== %s\n' "$*"; }
 
-# Installs the missing ones of the packages named, if there is apt.
+# Installs the missing ones of the packages named, if there is apt. ONE|OTHER: the first of them that apt has.
 install_packages() {
   local missing=() package as_root=()
   for package in "$@"; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    # shellcheck disable=SC2086 # the alternatives are words
+    [[ $(dpkg-query -W -f '${Status}' ${package//|/ } 2>/dev/null) == *'ok installed'* ]] || missing+=("$package")
   done
   [ ${#missing[@]} -eq 0 ] && return
   if ! command -v apt-get >/dev/null; then
@@ -34,7 +35,7 @@ install_packages() {
   [ -n "${lists_updated:-}" ] || "${as_root[@]}" apt-get update -qq
   lists_updated=yes
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+    apt-get satisfy -y -qq --no-install-recommends "$(IFS=,; echo "${missing[*]}")" >/dev/null
 }
 
 # build DIR [MESON OPTION...]: configures DIR the first time, then compiles.
