@@ -162,8 +162,10 @@ int hk_snapshot_next(struct hk_snapshot_reader *r, struct hk_snapshot_part *out)
     status = check_end(r, &head);
     return status != 0 ? status : 1;
   }
-  if (head.type < HK_PART_DETECTOR || head.type > HK_PART_PROVISIONAL)
-    return damaged(r, &head, "unknown section");
+  if (head.type < HK_PART_DETECTOR || head.type > HK_PART_PROVISIONAL) { /* no damage: its checksum is right */
+    snprintf(r->why, r->why_size, "section %" PRIu64 " is of type %" PRIu32 ", of a later hankeld", r->parts + 1, head.type);
+    return -EPROTONOSUPPORT;
+  }
   r->sensors += head.type == HK_PART_SENSORS ? head.count : 0;
   r->chain = hk_part_chain(r->chain, head.checksum);
   r->parts++;

@@ -22,7 +22,7 @@ int hk_snapshot_open(struct hk_snapshot_reader **out, const struct hk_disk *disk
                      size_t size);
 const struct hk_snapshot_about *hk_snapshot_of(const struct hk_snapshot_reader *reader);
 /* Reads the next section and checks its checksum. Returns 1, 0 at the end of a file that is valid as a whole, or a negative
- * errno. */
+ * errno: -EBADMSG if it is damaged, -EPROTONOSUPPORT for a section of a later hankeld. */
 int hk_snapshot_next(struct hk_snapshot_reader *reader, struct hk_snapshot_part *out);
 void hk_snapshot_read_close(struct hk_snapshot_reader *reader); /* NULL is allowed */
 

@@ -22,6 +22,13 @@ static int by_age(const void *a, const void *b)
   return (x->number > y->number) - (x->number < y->number);
 }
 
+/* Says why a file that is not damaged cannot be read. */
+static void choose_snapshots_say(int status, uint32_t folder, const char *name, const char *why, char *error, size_t size)
+{
+  snprintf(error, size, "shard-%u/%s: %s%s", folder, name, why,
+           status == -EPROTONOSUPPORT ? "; run a hankeld that reads it, or move the file away to start without it" : "");
+}
+
 /* Reads the head of a file. A damaged one is logged and omitted. */
 static int choose_snapshots_look(struct hk_snapshot_choice *c, uint32_t folder, uint64_t number, char *error, size_t size)
 {
@@ -35,8 +42,7 @@ static int choose_snapshots_look(struct hk_snapshot_choice *c, uint32_t folder, 
     return 0;
   }
   if (status != 0) {
-    snprintf(error, size, "shard-%u/%s: %s%s", folder, f.name, why,
-             status == -EPROTONOSUPPORT ? "; run a hankeld that reads it, or move the file away to start without it" : "");
+    choose_snapshots_say(status, folder, f.name, why, error, size);
     return status;
   }
   f.about = *hk_snapshot_of(reader);
@@ -96,7 +102,7 @@ static int choose_snapshots_check(struct hk_snapshot_choice *c, const struct hk_
   if (status == -EBADMSG || status == -EIO)
     hk_log(c->durable->log, HK_LOG_ERROR, "shard-%u/%s is damaged: %s. The previous snapshot is used", f->folder, f->name, why);
   else if (status != 0)
-    snprintf(error, size, "shard-%u/%s: %s", f->folder, f->name, why);
+    choose_snapshots_say(status, f->folder, f->name, why, error, size);
   return status == -EIO ? -EBADMSG : status;
 }
 
