@@ -185,6 +185,21 @@ static int hold(struct hk_cluster *c, struct lease *l, const struct hk_cluster_t
   return hk_part_follow(c, &l->part, t->at);
 }
 
+/* A state that its writer has just replaced (-EAGAIN) can be read the next time. */
+static void note_state(struct hk_cluster *c, int status)
+{
+  struct leases *s = c->state;
+  if (status == 0)
+    hk_share_able(&s->share);
+  if (status == 0 || status == -EAGAIN || !c->kind->count || hk_cluster_stops(c))
+    return;
+  const int64_t pause = hk_share_unable(&s->share, hk_now());
+  if (pause > 0)
+    hk_log(c->net->log, HK_LOG_WARNING,
+           "[cluster] this machine is not counted among the scorers for %" PRId64 " s: others may take what it cannot",
+           pause / SECOND);
+}
+
 /* Restores the last holder's state, and reads later messages. */
 static int take(struct hk_cluster *c, struct lease *l)
 {
@@ -194,6 +209,7 @@ static int take(struct hk_cluster *c, struct lease *l)
   const int64_t begun = hk_now();
   const struct hk_broker_address *b = &c->rule.broker[l->broker];
   int status = hk_cluster_state_take(c, s->state, l->part.partition, &t, why);
+  note_state(c, status);
   if (status == 0)
     status = hold(c, l, &t);
   else
