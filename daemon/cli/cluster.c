@@ -232,7 +232,6 @@ static void cluster_print_partitions(const struct table *t)
 static int cluster_print_json(const struct table *t, char **argv)
 {
   cJSON *out = cJSON_CreateObject(), *machines = cJSON_AddArrayToObject(out, "machines");
-  cJSON *unscored = cJSON_AddArrayToObject(out, "unscored");
   for (uint32_t i = 0; i < t->nodes; i++) {
     const struct node *node = &t->node[i];
     cJSON *one = cJSON_CreateObject();
@@ -243,7 +242,8 @@ static int cluster_print_json(const struct table *t, char **argv)
     (void)cJSON_AddItemToObject(one, "says", says);
     (void)cJSON_AddItemToArray(machines, one);
   }
-  for (uint32_t i = 0; i < t->of; i++)
+  cJSON *unscored = t->scorers > 0 ? cJSON_AddArrayToObject(out, "unscored") : cJSON_AddNullToObject(out, "unscored");
+  for (uint32_t i = 0; i < t->of && t->scorers > 0; i++)
     if (!t->row[i].held)
       (void)cJSON_AddItemToArray(unscored, cJSON_CreateNumber(i));
   char *text = cJSON_PrintUnformatted(out);

@@ -191,6 +191,11 @@ class Cluster(harness.Case):
         known = until(lambda: (t := told())['unscored'] == [] and t['machines'][2]['away'] is False and t, 'the scorers to be known', rabbit.START)
         self.assertEqual([(m['away'], (m['says'] or {}).get('role')) for m in known['machines'][:3]], [(False, 'gateway'), (True, None), (False, 'scorer')])
 
+    def knows_no_scorer(self, gateway):
+        """Which partitions are scored cannot be told by a gateway that knows no other machine."""
+        out = subprocess.run([harness.HANKEL, 'cluster', 'status', '--json', '--from', self.address(gateway)], check=False, capture_output=True, text=True, timeout=rabbit.START)
+        self.assertEqual((out.returncode, len(json.loads(out.stdout)['machines']), json.loads(out.stdout)['unscored']), (0, 1, None), out)
+
     def undrain(self, d):
         with hankeld.Client(self.address(d)) as c:
             self.assertEqual((c.cluster()['draining'], c.drain(undo=True)[0]), (True, True))
@@ -227,6 +232,7 @@ class Cluster(harness.Case):
         """While the broker confirms nothing, no second message of a log is on its way, because the log could get it without the first."""
         gateway = self.start('gateway')
         self.connected(gateway)
+        self.knows_no_scorer(gateway)
         with gateway.client() as c:
             handles = c.register(*(f'p{i}' for i in range(40)))
             c.send(harness.points(handles, [START] * 40, [0.5] * 40))
