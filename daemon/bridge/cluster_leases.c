@@ -196,8 +196,8 @@ static void note_state(struct hk_cluster *c, int status)
   const int64_t pause = hk_share_unable(&s->share, hk_now());
   if (pause > 0)
     hk_log(c->net->log, HK_LOG_WARNING,
-           "[cluster] this machine is not counted among the scorers for %" PRId64 " s: others may take what it cannot",
-           pause / SECOND);
+           "[cluster] this machine is not counted among the scorers for %.0f s: others may take what it cannot",
+           (double)pause * 1e-9);
 }
 
 /* Restores the last holder's state, and reads later messages. */
