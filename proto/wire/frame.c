@@ -59,7 +59,13 @@ static uint32_t checksum(const uint8_t *frame, size_t length)
 
 uint8_t hk_frame_version(const void *data, size_t size)
 {
-  return size > AT_VERSION && memcmp(data, magic, sizeof magic) == 0 ? ((const uint8_t *)data)[AT_VERSION] : 0;
+  uint32_t length, sum;
+  const uint8_t *frame = data;
+  if (size < HK_FRAME_HEADER || memcmp(frame, magic, sizeof magic) != 0)
+    return 0;
+  memcpy(&length, frame + AT_LENGTH, sizeof length);
+  memcpy(&sum, frame + AT_CHECKSUM, sizeof sum);
+  return length <= size - HK_FRAME_HEADER && sum == checksum(frame, length) ? frame[AT_VERSION] : 0;
 }
 
 int hk_frame_read(const uint8_t *data, size_t size, uint32_t max_length, struct hk_frame *out)

@@ -79,7 +79,7 @@ enum { HK_FRAME_WHOLE = 0, HK_FRAME_PART = -1 };
 
 /* Type in a header of HK_FRAME_HEADER bytes, unchecked. */
 uint8_t hk_frame_type(const uint8_t *header);
-/* Version of the frame at the start of data, unchecked; 0: no frame begins there. */
+/* Version of the whole frame at the start of data, of any version: all have this header. 0: there is none, or it is damaged. */
 uint8_t hk_frame_version(const void *data, size_t size);
 
 /* Reads the frame at the start of data. WHOLE: sets *out, and the frame takes hk_frame_size(out) bytes. PART: more bytes are

@@ -6,6 +6,7 @@
 #include "tests/unit/support/frames.h"
 
 #include <errno.h>
+#include <libdeflate.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -185,12 +186,17 @@ static void a_frame_that_does_not_fit_is_taken_back(void **state)
 static void the_version_is_known_of_others(void **state)
 {
   (void)state;
-  static const uint8_t later[] = { 'H', 'K', 2, 3, 0 };
+  uint8_t later[HK_FRAME_HEADER + 3] = { 'H', 'K', 2, 3, 2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 'a', 'b', 'c' };
+  const uint32_t head = libdeflate_crc32(0, later, 12), sum = libdeflate_crc32(head, later + HK_FRAME_HEADER, 2);
+  memcpy(later + 12, &sum, sizeof sum);
   assert_int_equal(hk_frame_version(later, sizeof later), 2);
-  assert_int_equal(hk_frame_version(later, 3), 2);
-  assert_int_equal(hk_frame_version(later, 2), 0);
-  assert_int_equal(hk_frame_version("", 0), 0);
-  assert_int_equal(hk_frame_version("HX\2\3", 4), 0);
+  for (size_t size = 0; size < sizeof later; size++)
+    assert_int_equal(hk_frame_version(later, size), size < HK_FRAME_HEADER + 2 ? 0 : 2);
+  for (size_t i = 0; i < HK_FRAME_HEADER + 2; i++) { /* a foreign or damaged one has no version */
+    later[i] ^= 1;
+    assert_int_equal(hk_frame_version(later, sizeof later), 0);
+    later[i] ^= 1;
+  }
 }
 
 int main(void)
