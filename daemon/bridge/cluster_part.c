@@ -351,12 +351,22 @@ static void cluster_part_waits(struct hk_cluster *c, const struct hk_part *part)
   hk_cluster_needs(c, part->partition, part->needs);
 }
 
+/* When the broker may have removed the message: not before the retention is over, and since it removes messages by whole
+ * segments, and a scorer may have waited before for it, not soon. */
+static int64_t cluster_part_look(const struct hk_cluster *c, const struct hk_part *part)
+{
+  const int64_t kept = part->sent > 0 ? part->sent + c->rule.retention - hk_wall() : c->rule.retention;
+  const int64_t soon = c->rule.retention / 4;
+  return hk_now() + (kept > soon ? kept : soon);
+}
+
 /* A message of a later version: nothing is read from here on. */
 static void cluster_part_wait(struct hk_cluster *c, struct hk_part *part, const struct hk_broker_engine_event *e)
 {
   part->needs = hk_frame_version(e->data, e->size);
   part->wanted = e->offset;
   part->sent = e->sent;
+  part->look = cluster_part_look(c, part);
   part->behind = true;
   hk_log(c->net->log, HK_LOG_ERROR,
          "[cluster] partition %" PRIu32 ": message %" PRIu64 " is of version %u; this hankeld reads version %d. The partition "
@@ -371,6 +381,8 @@ int hk_part_came(struct hk_cluster *c, struct hk_part *part, const struct hk_bro
   struct hk_list names;
   struct hk_points points = { 0 };
   const char *why;
+  if (part->needs && e->offset <= part->wanted)
+    return hk_part_fail(part, "its log was made anew while it waited: it is read again");
   int status = part->needs ? 0 : look_at_offset(c, part, e->offset);
   if (status == 0 && !part->needs && hk_frame_version(e->data, e->size) > HK_PROTOCOL_VERSION)
     cluster_part_wait(c, part, e);
@@ -427,6 +439,8 @@ void hk_part_rests(struct hk_cluster *c, struct hk_part *part)
 int hk_part_sign(struct hk_cluster *c, struct hk_part *part)
 {
   struct hk_writer w = HK_WRITER(part->room->frame, sizeof part->room->frame);
+  if (part->needs && hk_now() >= part->look)
+    return hk_part_fail(part, "the message that it waits before may be kept no longer (retention): it is read again");
   int status = hk_ping_write(&w, HK_PING, 0, 0);
   if (status == 0)
     status = cluster_part_say(c, part, &w);

@@ -5,7 +5,8 @@
  * So the feed's position shows how far the partition was read, and nothing else is stored.
  *
  * A message of a later version of the protocol is not left out, since its points would be lost: the partition waits before it,
- * until a scorer that reads that version has it. The positions of snapshots and feeds stay where they are, so this is safe.
+ * until a scorer that reads that version has it. The positions of snapshots and feeds stay where they are, so this is safe. When
+ * the broker may keep the message no longer, the partition is given up, and its next holder reads from what the broker has.
  *
  * A log that was deleted and made anew numbers its messages from 0 again: then numbers go on in the next of HK_PART_LOGS ranges,
  * so that none comes twice.
@@ -53,7 +54,8 @@ struct hk_part {
   uint32_t last;   /* 1 + the slot of the last name of the last message; 0: none */
   bool owed;       /* the last message is not acknowledged to the broker: it sends only a few more */
   uint8_t needs;   /* 0; or the version of message `wanted`, which is later than ours: nothing is read from there on, */
-  int64_t sent;    /* and when that message was published, ns, wall clock; 0: unknown */
+  int64_t sent;    /* and when that message was published, ns, wall clock; 0: unknown; */
+  int64_t look;    /* and when to look whether it is still there, ns, hk_now */
 };
 
 /* Returns 0 or -ENOMEM. */
