@@ -1,9 +1,12 @@
 """Brokers that fail in part, for test_cluster.py: they give leases and lack logs, or send nothing more of a log. A proxy between the daemon and a
-real broker passes frames on, and causes faults that were seen with several brokers."""
+real broker passes frames on, and causes faults that were seen with several brokers. And a shared folder that one scorer cannot read."""
 import contextlib
+import os
+import shutil
 import signal
 import socket
 import struct
+import tempfile
 import threading
 import time
 
@@ -243,3 +246,17 @@ class TestOutages(Cluster):
             until(lambda: c.drain(0.05) or {(s, t) for s, t, *_ in c.results} == set(self.rows), 'all scores', rabbit.START)
             self.assertEqual(self.once(c), self.rows)
             f.client.close()
+
+    def test_a_scorer_that_cannot_read_the_folder(self):
+        """It is counted as none for a while: the other one gets all partitions, also those that were the first one's share."""
+        able = self.start('scorer', f'state = shared:{self.folder}\n')
+        until(lambda: self.of(able)['partitions'] == PARTITIONS, 'the partitions', rabbit.START)
+        elsewhere = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, elsewhere)
+        os.mkdir(f'{elsewhere}/{self.name}-{PARTITIONS}')
+        for p in range(PARTITIONS):
+            with open(f'{elsewhere}/{self.name}-{PARTITIONS}/{p}', 'wb'):  # where the folder of the partition is to be
+                pass
+        unable = self.start('scorer', f'state = shared:{elsewhere}\n')
+        until(lambda: any('this machine is not counted among the scorers for 60 s' in line for line in unable.log), 'it to try', rabbit.START)
+        until(lambda: [(s['partitions'], s['scorers']) for s in (self.of(able), self.of(unable))] == [(PARTITIONS, 1), (0, 1)], 'the other to have all', rabbit.START)

@@ -4,11 +4,9 @@ import glob
 import json
 import os
 import re
-import shutil
 import signal
 import struct
 import subprocess
-import tempfile
 import time
 
 import certificates
@@ -376,23 +374,6 @@ class TestShares(TestLeases):
         for c in seen:
             self.assertLessEqual({(s, t): (score, state) for s, t, _, score, state in c.results if state != 'late'}.items(), self.rows.items())
         f.client.close()
-
-    def test_a_scorer_that_cannot_read_the_folder(self):
-        """It is counted as none for a while: the other one gets all partitions, also those that were the first one's share."""
-        able = self.sharing()
-        self.shares((able, PARTITIONS))
-        elsewhere = tempfile.mkdtemp(prefix='hankeld-state-')
-        self.addCleanup(shutil.rmtree, elsewhere)
-        os.mkdir(f'{elsewhere}/{self.name}-{PARTITIONS}')
-        for p in range(PARTITIONS):
-            with open(f'{elsewhere}/{self.name}-{PARTITIONS}/{p}', 'wb'):  # where the folder of the partition is to be
-                pass
-        unable = self.start('scorer', f'state = shared:{elsewhere}\n', daemon_keys='snapshot = 1s\n')
-        until(lambda: any('this machine is not counted among the scorers for 60 s' in line for line in unable.log), 'it to try', rabbit.START)
-        self.shares((able, PARTITIONS), (unable, 0))
-        self.assertEqual(self.of(able)['scorers'], 1)
-        time.sleep(6)  # it has waited for leases again, and would be offered any that the other one gave up
-        self.shares((able, PARTITIONS), (unable, 0))
 
     def subscriber(self, d):
         c = d.client()
