@@ -161,6 +161,8 @@ static int make_epoch(struct work *w, uint64_t newest, int *out)
   int status = hk_disk_sync_folder(w->disk, w->partition);
   if (status == 0)
     status = hk_disk_folder_there(w->disk, w->partition, name, out);
+  if (status != 0)
+    (void)unlinkat(w->partition, name, AT_REMOVEDIR);
   return status;
 }
 
@@ -367,6 +369,17 @@ static void remove_epoch(const struct work *w, uint64_t number)
   close(epoch);
   hk_disk_name(name, STEM, number, SUFFIX);
   (void)unlinkat(w->partition, name, AT_REMOVEDIR);
+}
+
+void hk_cluster_state_drop(struct hk_cluster *c, int state, uint32_t partition, uint64_t epoch)
+{
+  struct work w = { .c = c, .disk = &c->net->durable->disk };
+  char name[16];
+  snprintf(name, sizeof name, "%" PRIu32, partition);
+  if (hk_disk_folder_there(w.disk, state, name, &w.partition) != 0)
+    return;
+  remove_epoch(&w, epoch);
+  close(w.partition);
 }
 
 int hk_cluster_state_take(struct hk_cluster *c, int state, uint32_t partition, struct hk_cluster_taken *out,
