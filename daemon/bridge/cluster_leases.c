@@ -209,6 +209,7 @@ static int take(struct hk_cluster *c, struct lease *l)
   const int64_t begun = hk_now();
   const struct hk_broker_address *b = &c->rule.broker[l->broker];
   int status = hk_cluster_state_take(c, s->state, l->part.partition, &t, why);
+  const bool made = status == 0;
   note_state(c, status);
   if (status == 0)
     status = hold(c, l, &t);
@@ -220,6 +221,8 @@ static int take(struct hk_cluster *c, struct lease *l)
       hk_log_peer(c->net->log, &c->quota, HK_LOG_ERROR, "cluster", "partition %" PRIu32 " cannot be taken over broker %s:%u: %s",
                   l->part.partition, b->host, b->port, l->part.engine->why);
     leave(c, l);
+    if (made) /* every attempt makes an epoch */
+      hk_cluster_state_drop(c, s->state, l->part.partition, t.epoch);
     lease_elsewhere(c, l);
     return 0;
   }

@@ -352,16 +352,19 @@ static void remove_files(const struct work *w, int folder, const char *suffix)
   free(numbers);
 }
 
-/* Removes an epoch that a newer complete one has replaced, or to which nothing was written. */
-static void remove_epoch(const struct work *w, uint64_t number)
+/* Removes an epoch that a newer complete one has replaced (replaced), or one to which nothing was written: with a file it stays.
+ */
+static void remove_epoch(const struct work *w, uint64_t number, bool replaced)
 {
   char name[HK_DISK_NAME_MAX];
   int epoch, folder;
   if (open_epoch(w, number, &epoch) != 0)
     return;
   for (uint32_t i = 0; i < HK_SHARDS_MAX && shard_folder(w, epoch, i, false, &folder) == 0; i++) {
-    remove_files(w, folder, HK_SNAPSHOT_SUFFIX);
-    remove_files(w, folder, HK_SNAPSHOT_UNFINISHED);
+    if (replaced) {
+      remove_files(w, folder, HK_SNAPSHOT_SUFFIX);
+      remove_files(w, folder, HK_SNAPSHOT_UNFINISHED);
+    }
     close(folder);
     snprintf(name, sizeof name, "shard-%" PRIu32, i);
     (void)unlinkat(epoch, name, AT_REMOVEDIR);
@@ -378,7 +381,7 @@ void hk_cluster_state_drop(struct hk_cluster *c, int state, uint32_t partition, 
   snprintf(name, sizeof name, "%" PRIu32, partition);
   if (hk_disk_folder_there(w.disk, state, name, &w.partition) != 0)
     return;
-  remove_epoch(&w, epoch);
+  remove_epoch(&w, epoch, false);
   close(w.partition);
 }
 
@@ -403,9 +406,9 @@ int hk_cluster_state_take(struct hk_cluster *c, int state, uint32_t partition, s
         status = make_folders(&w, epoch);
       close(epoch);
       if (status != 0)
-        remove_epoch(&w, out->epoch); /* every attempt makes one */
+        remove_epoch(&w, out->epoch, false); /* every attempt makes one */
       for (size_t i = 0; i < n && status == 0 && epochs[i] < out->from; i++)
-        remove_epoch(&w, epochs[i]);
+        remove_epoch(&w, epochs[i], true);
     }
     close(w.partition);
   }

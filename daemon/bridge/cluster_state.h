@@ -29,6 +29,8 @@ int hk_cluster_state_open(const struct hk_cluster *c, int *out, char why[HK_ENGI
  * then has to leave (HK_PARTITION_LEAVE). */
 int hk_cluster_state_take(struct hk_cluster *c, int state, uint32_t partition, struct hk_cluster_taken *out,
                           char why[HK_ENGINE_WHY]);
+/* Removes the folder of an epoch that was made, and could not be held; one that has a snapshot stays. */
+void hk_cluster_state_drop(struct hk_cluster *c, int state, uint32_t partition, uint64_t epoch);
 /* Gives up a partition, or holds it: orders HK_PARTITION_LEAVE or HK_PARTITION_HOLD on every shard. */
 int hk_cluster_state_order(struct hk_cluster *c, const struct hk_partition_order *order, const int *folder);
 

@@ -6,6 +6,7 @@
 #include "daemon/durable/snapshot_write.h"
 #include "daemon/net/net.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -91,6 +92,20 @@ static int teardown(void **state)
   return 0;
 }
 
+/* Number of epochs of the partition. */
+static unsigned epochs(const struct world *w)
+{
+  char path[200];
+  unsigned n = 0;
+  snprintf(path, sizeof path, "%s/c-8/%u", w->path, PARTITION);
+  DIR *d = opendir(path);
+  assert_non_null(d);
+  for (const struct dirent *e; (e = readdir(d));)
+    n += strncmp(e->d_name, "epoch-", 6) == 0;
+  closedir(d);
+  return n;
+}
+
 static int take(struct world *w, struct hk_cluster_taken *out, char why[HK_ENGINE_WHY])
 {
   w->calls = 0;
@@ -118,6 +133,21 @@ static void newest_is_restored(void **state)
   assert_int_equal(t.epoch, NEWEST + 1);
 }
 
+/* An epoch that could not be held goes, unless there is a state in it. */
+static void what_was_not_held_is_dropped(void **state)
+{
+  struct world *w = *state;
+  struct hk_cluster_taken t;
+  char why[HK_ENGINE_WHY];
+  assert_int_equal(take(w, &t, why), 0);
+  const unsigned before = epochs(w);
+  hk_cluster_state_drop(&w->cluster, w->state, PARTITION, t.epoch);
+  assert_int_equal(epochs(w), before - 1);
+  hk_cluster_state_drop(&w->cluster, w->state, PARTITION, NEWEST);
+  assert_int_equal(take(w, &t, why), 0);
+  assert_int_equal(t.from, NEWEST);
+}
+
 /* One call of the disk fails, each in its turn. An older state would lose what the newest one has: sensors would warm up again,
  * and points be scored again. */
 static void no_failure_brings_an_older_one(void **state)
@@ -136,6 +166,8 @@ static void no_failure_brings_an_older_one(void **state)
     failures += status != 0;
     if (status == 0 ? t.from != NEWEST || t.at != 100 * NEWEST : status != -EIO || !why[0])
       fail_msg("call %u of the disk failed: %d, epoch %u, points %u", (unsigned)at, status, (unsigned)t.from, (unsigned)t.at);
+    if (status != 0 && epochs(w) != NEWEST)
+      fail_msg("call %u of the disk failed: an epoch is left behind", (unsigned)at);
     assert_int_equal(teardown((void **)&w), 0);
   }
   assert_true(failures > 10);
@@ -172,6 +204,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(newest_is_restored, setup, teardown),
+    cmocka_unit_test_setup_teardown(what_was_not_held_is_dropped, setup, teardown),
     cmocka_unit_test(no_failure_brings_an_older_one),
     cmocka_unit_test_setup_teardown(one_of_a_newer_version_is_not_replaced, setup, teardown),
     cmocka_unit_test_setup_teardown(an_older_one_replaces_a_damaged_one, setup, teardown),
