@@ -463,6 +463,8 @@ static void alive(struct hk_cluster *c)
   for (uint32_t i = 0; i < c->rule.partitions; i++)
     if (s->lease[i].part.engine)
       (void)c->kind->alive(s->lease[i].part.engine); /* a lost connection is reported by the next call */
+  if (s->renewal.engine)
+    (void)c->kind->alive(s->renewal.engine);
 }
 
 static int fd(const struct hk_cluster *c)
