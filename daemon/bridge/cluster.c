@@ -378,10 +378,16 @@ int hk_cluster_want(struct hk_cluster *c, uint32_t partition)
     return -EBUSY;
   if (!hk_moves_ask(c->self.moves, partition, hk_now())) /* first, since it may come as soon as the request is on its way */
     return -EALREADY;
-  if (hk_shared_append_holder(hk_cluster_shared(c), partition, 0, NULL) != 0)
+  const bool asked = hk_shared_append_holder(hk_cluster_shared(c), partition, 0, NULL) != 0;
+  if (asked && !atomic_load(&c->self.drains))
     return 0;
   hk_moves_withdraw(c->self.moves, partition);
-  return -ENOMEM;
+  if (!asked)
+    return -ENOMEM;
+  /* It drains since: the scorer may have taken the request back before that was in the log, where the later message counts. */
+  (void)hk_shared_append_holder(hk_cluster_shared(c), partition, HK_HOLDERS_WITHDRAWN,
+                                NULL); /* without memory as in hk_moves_end */
+  return -EBUSY;
 }
 
 /* Why a move is not done yet. */
