@@ -288,7 +288,7 @@ static int begin_message(struct hk_rabbitmq *r, const amqp_basic_deliver_t *d)
 static int begin_return(struct hk_rabbitmq *r)
 {
   if (!r->mail)
-    return hk_rabbitmq_lost(r, "", "a stream was deleted, and is created again");
+    return hk_rabbitmq_lost(r, "", "a queue or stream was deleted, and is created again");
   r->message.kind = HK_RABBITMQ_RETURNED;
   r->message.delivers = true;
   r->message.expected = UINT64_MAX;
