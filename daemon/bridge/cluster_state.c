@@ -28,6 +28,9 @@ struct work {
   bool fed;                   /* the file records how far the log was read */
   struct hk_cluster_taken *out;
   char name[HK_DISK_NAME_MAX], why[WHY]; /* the last snapshot, and its reader's error; "": none */
+  uint32_t number;                       /* of the partition; and where that snapshot is: */
+  uint64_t epoch;
+  uint32_t shard;
 };
 
 static bool stops(void *arg)
@@ -70,6 +73,14 @@ int hk_cluster_state_open(const struct hk_cluster *c, int *out, char why[HK_ENGI
 }
 
 /* --- choosing -------------------------------------------------------------------------------------------------------------- */
+
+/* The path of the last snapshot, below the partition's folder. */
+static void say_where(const struct work *w, char out[WHY])
+{
+  char epoch[HK_DISK_NAME_MAX];
+  hk_disk_name(epoch, STEM, w->epoch, SUFFIX);
+  snprintf(out, WHY, "%.40s/shard-%" PRIu32 "/%.40s", epoch, w->shard, w->name);
+}
 
 static int shard_folder(const struct work *w, int epoch, uint32_t shard, bool make, int *out)
 {
@@ -118,7 +129,10 @@ static int open_good(struct work *w, int folder, struct hk_snapshot_reader **out
       status = -EAGAIN; /* its writer has replaced it meanwhile, since it does not know yet that it has lost its lease */
     if (status != -EBADMSG)
       continue;
-    hk_log(w->c->net->log, HK_LOG_ERROR, "[cluster] state: %s is damaged and left out: %s", w->name, w->why);
+    char where[WHY];
+    say_where(w, where);
+    hk_log(w->c->net->log, HK_LOG_ERROR, "[cluster] state: %s of partition %" PRIu32 " is damaged and left out: %s", where,
+           w->number, w->why);
     w->why[0] = 0;
     status = 0;
   }
@@ -134,6 +148,7 @@ static int look_for_shards(struct work *w, int epoch, uint32_t *shards)
   for (uint32_t i = 0; i < *shards && status == 0; i++) {
     struct hk_snapshot_reader *reader;
     int folder;
+    w->shard = i;
     status = shard_folder(w, epoch, i, false, &folder);
     if (status != 0)
       break;
@@ -279,6 +294,7 @@ static int restore_shard(struct work *w, int epoch, uint32_t shard)
   struct hk_snapshot_reader *reader;
   struct hk_snapshot_part part;
   int folder, more = 0, status = shard_folder(w, epoch, shard, false, &folder);
+  w->shard = shard;
   if (status != 0)
     return status;
   status = open_good(w, folder, &reader);
@@ -300,6 +316,7 @@ static int restore_shard(struct work *w, int epoch, uint32_t shard)
 static int restore_epoch(struct work *w, uint64_t number)
 {
   uint32_t shards = 0;
+  w->epoch = number;
   int epoch, status = open_epoch(w, number, &epoch);
   if (status != 0)
     return status;
@@ -374,6 +391,21 @@ static void remove_epoch(const struct work *w, uint64_t number, bool replaced)
   (void)unlinkat(w->partition, name, AT_REMOVEDIR);
 }
 
+/* Says why a partition was not taken. A file that no try will read keeps it from all machines. */
+static void take_failed(const struct work *w, int status, char why[HK_ENGINE_WHY])
+{
+  const struct hk_cluster_rule *r = &w->c->rule;
+  const bool stays = status == -EIO || status == -EPROTONOSUPPORT;
+  char where[WHY];
+  say_where(w, where);
+  if (w->why[0])
+    snprintf(why, HK_ENGINE_WHY, "its state in %.48s: %.24s-%" PRIu32 "/%" PRIu32 "/%.58s: %.50s%s", r->state, r->name,
+             r->partitions, w->number, where, w->why, stays ? "; move it away to go on without it" : "");
+  else
+    snprintf(why, HK_ENGINE_WHY, "its state in %.60s: %.120s", r->state,
+             status == -EBADMSG ? "its layout is wrong" : strerror(-status));
+}
+
 void hk_cluster_state_drop(struct hk_cluster *c, int state, uint32_t partition, uint64_t epoch)
 {
   struct work w = { .c = c, .disk = &c->net->durable->disk };
@@ -388,7 +420,7 @@ void hk_cluster_state_drop(struct hk_cluster *c, int state, uint32_t partition, 
 int hk_cluster_state_take(struct hk_cluster *c, int state, uint32_t partition, struct hk_cluster_taken *out,
                           char why[HK_ENGINE_WHY])
 {
-  struct work w = { .c = c, .disk = &c->net->durable->disk, .out = out };
+  struct work w = { .c = c, .disk = &c->net->durable->disk, .out = out, .number = partition };
   char name[16];
   uint64_t *epochs = NULL;
   size_t n = 0;
@@ -414,10 +446,6 @@ int hk_cluster_state_take(struct hk_cluster *c, int state, uint32_t partition, s
   }
   free(epochs);
   if (status != 0)
-    snprintf(why, HK_ENGINE_WHY, "partition %" PRIu32 ": its state in %.60s: %.40s%s%.120s", partition, c->rule.state,
-             w.why[0] ? w.name : "", w.why[0] ? ": " : "",
-             w.why[0]             ? w.why
-             : status == -EBADMSG ? "its layout is wrong"
-                                  : strerror(-status));
+    take_failed(&w, status, why);
   return status;
 }
