@@ -5,10 +5,7 @@
  * Found by experiment, with RabbitMQ 3.10:
  *  - A message for a missing queue is confirmed. So messages are published as mandatory: then such a message is returned before
  *    that, and the connection counts as lost: the next one makes the queue again.
- *  - A stream whose arguments differ from the requested ones is refused (406), and the answer names the argument. The channel is
- *    closed then, and with it ends all that it was used for.
- *  - Before a stream's new leader opens, it reads the last segment, message by message: with many small ones that takes longer
- *    than all else of a change of leaders (tests/bench/results/cluster.txt). The size of a segment is an argument of the stream.
+ *  - A stream whose arguments differ from the requested ones is refused (406), and the answer names the argument.
  *  - The lease of a partition is the only message of a queue, NAME.lease.PARTITION, of which one consumer at a time gets messages
  *    (x-single-active-consumer): the holder keeps it unacknowledged, and when the holder's connection is closed it goes to the
  *    consumer that has waited for longest. With several leases on a connection that takes some 20 s, with one some 10 ms. For
@@ -42,15 +39,7 @@
 
 #define HEARTBEAT ((int)HK_ENGINE_SILENCE / 2) /* s: a broker that was silent for two of them is lost */
 #define FRAME 131072                           /* bytes; the broker's default */
-
-/* Bytes of a segment, the part of a stream that is removed at a time, when older than the retention. Small ones shorten a change
- * of leaders; but each has two files, which points have for days. */
-#define POINTS_SEGMENT (4ll << 20)
-#define SCORES_SEGMENT (1ll << 20)   /* and of events */
-#define EARLIER_SEGMENT (64ll << 20) /* of all streams that earlier builds have made */
-#define SCORES_MOST (256ll << 20)    /* bytes of the stream of scores */
-#define SEGMENT_KEY "x-stream-max-segment-size-bytes"
-
+#define SEGMENT (64ll << 20)                   /* bytes of a stream that are removed at a time, when older than the retention */
 #define PASSWORD_MOST 4096
 
 /* --- connecting ------------------------------------------------------------------------------------------------------------ */
@@ -101,15 +90,6 @@ static int open_channel(struct hk_rabbitmq *r, amqp_channel_t channel)
   return 0;
 }
 
-/* Opens the first channel, or opens it again. */
-static int open_first_channel(struct hk_rabbitmq *r)
-{
-  const int status = open_channel(r, HK_RABBITMQ_CHANNEL);
-  if (status == 0 && amqp_basic_qos(r->amqp, HK_RABBITMQ_CHANNEL, 0, HK_RABBITMQ_AHEAD, 0) == NULL)
-    return hk_rabbitmq_reply(r, "qos", amqp_get_rpc_reply(r->amqp));
-  return status;
-}
-
 static int rabbitmq_open(struct hk_broker_engine **out, const struct hk_cluster_rule *rule, uint32_t broker,
                          struct hk_broker_engine *beside, char why[HK_ENGINE_WHY])
 {
@@ -130,7 +110,9 @@ static int rabbitmq_open(struct hk_broker_engine **out, const struct hk_cluster_
   if (status == 0)
     status = log_in(r);
   if (status == 0)
-    status = open_first_channel(r);
+    status = open_channel(r, HK_RABBITMQ_CHANNEL);
+  if (status == 0 && amqp_basic_qos(r->amqp, HK_RABBITMQ_CHANNEL, 0, HK_RABBITMQ_AHEAD, 0) == NULL)
+    status = hk_rabbitmq_reply(r, "qos", amqp_get_rpc_reply(r->amqp));
   if (status == 0) {
     *out = &r->engine;
     return 0;
@@ -148,54 +130,20 @@ static int rabbitmq_fd(const struct hk_broker_engine *e)
 
 /* --- logs ------------------------------------------------------------------------------------------------------------------ */
 
-/* Whether a stream was refused only because its segments have another size. */
-static bool refused_for_segment(amqp_rpc_reply_t reply)
-{
-  if (reply.reply_type != AMQP_RESPONSE_SERVER_EXCEPTION || reply.reply.id != AMQP_CHANNEL_CLOSE_METHOD)
-    return false;
-  const amqp_channel_close_t *m = reply.reply.decoded;
-  return m->reply_code == AMQP_PRECONDITION_FAILED &&
-         memmem(m->reply_text.bytes, m->reply_text.len, SEGMENT_KEY, strlen(SEGMENT_KEY)) != NULL;
-}
-
-/* The channel was closed by the broker. Nothing is lost with it: a log is asked for before all else. */
-static int open_again(struct hk_rabbitmq *r)
-{
-  amqp_channel_close_ok_t ok = { 0 };
-  const int status = amqp_send_method(r->amqp, HK_RABBITMQ_CHANNEL, AMQP_CHANNEL_CLOSE_OK_METHOD, &ok);
-  return status == AMQP_STATUS_OK ? open_first_channel(r) : hk_rabbitmq_status(r, "", status);
-}
-
-/* Makes the stream of a log, if there is none. Returns 0; 1 if there is one whose segments have another size; or -EPIPE. */
-static int make_stream(struct hk_rabbitmq *r, uint32_t partition)
-{
-  char name[HK_RABBITMQ_NAME], age[32], what[HK_RABBITMQ_NAME + 8];
-  const bool scores = partition == HK_ENGINE_SCORES;
-  const int64_t segment = r->earlier ? EARLIER_SEGMENT : partition >= HK_ENGINE_SCORES ? SCORES_SEGMENT : POINTS_SEGMENT;
-  snprintf(age, sizeof age, "%" PRId64 "s", r->rule->retention / 1000000000);
-  amqp_table_entry_t entries[] = { hk_rabbitmq_word("x-queue-type", "stream"),
-                                   hk_rabbitmq_word("x-max-age", scores ? "600s" : age), hk_rabbitmq_number(SEGMENT_KEY, segment),
-                                   hk_rabbitmq_number("x-max-length-bytes", SCORES_MOST) };
-  if (hk_rabbitmq_declare(r, hk_rabbitmq_stream(r, partition, name), entries, scores ? 4 : 3) != NULL)
-    return 0;
-  const amqp_rpc_reply_t reply = amqp_get_rpc_reply(r->amqp);
-  const bool segment_differs = refused_for_segment(reply);
-  snprintf(what, sizeof what, "stream %s", name);
-  const int status = hk_rabbitmq_reply(r, what, reply);
-  return segment_differs ? 1 : status;
-}
-
 static int rabbitmq_log(struct hk_broker_engine *e, uint32_t partition)
 {
   struct hk_rabbitmq *r = hk_rabbitmq_of(e);
-  int status = make_stream(r, partition);
-  if (status > 0) { /* the others are probably like it: they are asked for in this way first */
-    r->earlier = !r->earlier;
-    status = open_again(r);
-    if (status == 0)
-      status = make_stream(r, partition);
-  }
-  return status > 0 ? -EPIPE : status;
+  char name[HK_RABBITMQ_NAME], age[32], what[HK_RABBITMQ_NAME + 8];
+  snprintf(age, sizeof age, "%" PRId64 "s", r->rule->retention / 1000000000);
+  const bool scores = partition == HK_ENGINE_SCORES;
+  amqp_table_entry_t entries[] = { hk_rabbitmq_word("x-queue-type", "stream"),
+                                   hk_rabbitmq_word("x-max-age", scores ? "600s" : age),
+                                   hk_rabbitmq_number("x-stream-max-segment-size-bytes", SEGMENT),
+                                   hk_rabbitmq_number("x-max-length-bytes", 4 * SEGMENT) };
+  if (hk_rabbitmq_declare(r, hk_rabbitmq_stream(r, partition, name), entries, scores ? 4 : 3) != NULL)
+    return 0;
+  snprintf(what, sizeof what, "stream %s", name);
+  return hk_rabbitmq_reply(r, what, amqp_get_rpc_reply(r->amqp));
 }
 
 /* The channel of a partition to which is published: opened by its first message. */

@@ -70,7 +70,6 @@ struct hk_rabbitmq {
   uint64_t token;  /* delivery tag of its message, if so, */
   int64_t renewed; /* and when that came or was published again: ns, hk_now */
   bool mail;       /* it has a mailbox */
-  bool earlier;    /* the last stream that was asked for has the segments of earlier builds */
   bool in[HK_ENGINE_GROUPS];
   uint64_t owed[HK_RABBITMQ_AHEAD]; /* tags of messages that are not acknowledged, except the token's */
   uint32_t n_owed;

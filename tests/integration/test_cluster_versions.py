@@ -15,11 +15,9 @@ import zlib
 
 import harness
 import rabbit
-from cluster_machines import PARTITIONS, Cluster, Feeder
 from cluster_recorded import HALF, Recorded, follow, lines, messages, path
 from harness import SECOND, START, until
 
-KEY = 'x-stream-max-segment-size-bytes'
 LATER = 9  # a version that no build reads
 
 
@@ -254,51 +252,6 @@ class TestLater(Versions):
             until(lambda: len(self.placed(told)) == len(self.recorded_events()), 'the events', rabbit.START)
             until(lambda: elsewhere.drain(0.05) or elsewhere.results, 'the scores', rabbit.START)
             self.assertEqual({m['machine'] for m in self.of(gateway)['others']}, set())
-
-
-class TestEarlierStreams(Cluster):
-    EARLIER, POINTS, SCORES = 64 << 20, 4 << 20, 1 << 20  # bytes of a segment
-
-    def make(self, segments):
-        """Makes streams as a build with segments of those sizes does."""
-        def call(log, segment):
-            of_scores = f',{{<<"x-max-length-bytes">>,long,{256 << 20}}}' if log == 'scores' else ''
-            arguments = f'{{<<"x-queue-type">>,longstr,<<"stream">>}},{{<<"x-max-age">>,longstr,<<"{600 if of_scores else 7 * 86400}s">>}},{{<<"{KEY}">>,long,{segment}}}{of_scores}'
-            return f'{{new,_}}=rabbit_amqqueue:declare(rabbit_misc:r(<<"/">>,queue,<<"{self.name}.{log}">>),true,false,[{arguments}],none,<<"guest">>)'
-        self.broker.control('eval', ','.join(call(*s) for s in segments.items()) + '.')
-
-    def segments(self):
-        """Bytes of a segment, by log."""
-        told = self.broker.control('--quiet', 'list_queues', 'name', 'arguments').stdout
-        return {log: int(size) for log, size in re.findall(rf'^{self.name}\.(\S+)\t.*"{KEY}",(?:long,)?(\d+)', told, re.M)}
-
-    def runs(self):
-        """All points are scored, with the events of a daemon alone."""
-        d, f = self.fed()
-        f.send(len(f.points))
-        f.wait(len(f.points))
-        self.scored(d[1], len(f.points))
-        self.assertEqual(self.alerts(d[1]), self.events)
-        until(lambda: self.of(d[0])['scores']['state'] == 'connected', 'the log of scores to be there', rabbit.START)
-        self.assertFalse([line for x in d for line in x.log if 'PRECONDITION' in line or 'tried again' in line])
-        f.client.close()
-
-    def test_streams_of_its_own(self):
-        self.runs()
-        self.assertEqual(self.segments(), {**{f'points.{i}': self.POINTS for i in range(PARTITIONS)}, 'scores': self.SCORES, 'events': self.SCORES})
-
-    def test_streams_of_earlier_builds(self):
-        """They had larger segments, and cannot be changed: they are used as they are, also beside others."""
-        before = {'points.0': self.EARLIER, 'points.1': self.POINTS, 'points.2': self.EARLIER, 'points.3': self.EARLIER, 'events': self.EARLIER, 'scores': self.EARLIER}
-        self.make(before)
-        self.runs()
-        self.assertEqual(self.segments(), before)
-
-    def test_another_retention_is_still_refused(self):
-        """Of a stream with larger segments, too."""
-        self.make({'points.0': self.EARLIER})
-        gateway = self.start('gateway', 'retention = 2h\n')
-        until(lambda: any("inequivalent arg 'x-max-age'" in line for line in gateway.log), 'the refusal', rabbit.START)
 
 
 if __name__ == '__main__':
