@@ -36,6 +36,7 @@ static const char help_text[] =
     "  --detector KEYS    other parameters, such as rank=3,krylov=10\n"
     "  --sensors N        default 4096 (cuda 262144, reference 64), a sixteenth for svd\n"
     "  --batch N          most points of a batch (default 1048576)\n"
+    "  --points N         points of each sensor in a batch, as far as it has room (default 1)\n"
     "  --threads N        worker threads of the CPU backend (default one for each core)\n"
     "  --seconds S        how long to measure (default 3)\n"
     "  --json             one JSON object\n\n"
@@ -47,7 +48,7 @@ static const char help_text[] =
 struct settings {
   int choice;                                     /* -1: none was given */
   const char *config, *algorithm, *window, *keys; /* NULL: not given */
-  uint64_t sensors, batch, threads;
+  uint64_t sensors, batch, points, threads;
   double seconds;
   bool json;
 };
@@ -149,9 +150,9 @@ static void report_config(const struct bench *bench, const struct settings *sett
     printf("{\"config\":");
     hk_print_json_string(stdout, plan->path);
     printf(",\"backend\":\"%s\",\"sections\":%u,\"detectors\":%u,\"groups_left_out\":%u,\"sensors\":%u,\"series\":%u,"
-           "\"threads\":%" PRIu64 ",",
+           "\"points_together\":%u,\"threads\":%" PRIu64 ",",
            backend, plan->sections, plan->n, plan->config.n_groups, hk_bench_plan_sensors(plan, load->sensors), load->sensors,
-           settings->threads);
+           load->each, settings->threads);
     printf("\"points_per_s\":%.6g,\"points_per_s_least\":%.6g,\"points_per_s_most\":%.6g,\"scores_per_s\":%.6g,\"bytes_up\":%.6g,"
            "\"bytes_down\":%.6g,\"p50_us\":%.6g,\"p99_us\":%.6g,\"scores\":%" PRIu64 ",\"memory_bytes\":%" PRIu64
            ",\"version\":\"%s\"}\n",
@@ -166,6 +167,8 @@ static void report_config(const struct bench *bench, const struct settings *sett
   printf("\n%14.0f points of sensors a second, each for all algorithms (of %d runs the middle; least %.0f, most %.0f)\n",
          figures->points_per_second, REPEATS, figures->points_least, figures->points_most);
   printf("%14.0f scores a second\n", figures->scores_per_second);
+  if (load->each > 1)
+    printf("%14u points of each sensor in a batch\n", load->each);
   printf("%14.0f us a tick of all sensors, one at a time (99 %%: %.0f us)\n", figures->p50, figures->p99);
   printf("%14.1f bytes a point of a series to the backend, %.1f back\n", up, down);
 }
@@ -191,10 +194,10 @@ static void bench_report(const struct bench *bench, const struct settings *setti
   }
   if (settings->json) {
     printf("{\"backend\":\"%s\",\"algorithm\":\"%s\",\"window\":%u,\"gap\":%u,\"rank\":%u,\"krylov\":%u,\"products\":%u,"
-           "\"hankel_products\":%u,\"sensors\":%u,\"threads\":%" PRIu64
+           "\"hankel_products\":%u,\"sensors\":%u,\"points_together\":%u,\"threads\":%" PRIu64
            ",\"points_per_s\":%.6g,\"scores_per_s\":%.6g,\"useful_tflops\":%s,",
            backend, hk_algorithm_name(d->algorithm), d->window, d->gap, d->rank, d->krylov, d->products, hk_load_products(d),
-           load->sensors, settings->threads, figures->points_per_second, figures->scores_per_second, tflops);
+           load->sensors, load->each, settings->threads, figures->points_per_second, figures->scores_per_second, tflops);
     printf("\"peak_fraction\":%s,\"peak_fraction_cpu_time\":%s,\"peak_fraction_made\":%s,\"peak_tflops\":%.6g,\"bytes_up\":%.6g,"
            "\"bytes_down\":%.6g,\"p50_"
            "us\":%.6g,\"p99_us\":%.6g,"
@@ -208,6 +211,8 @@ static void bench_report(const struct bench *bench, const struct settings *setti
   if (cpu)
     printf(", %" PRIu64 " thread%s", settings->threads, settings->threads == 1 ? "" : "s");
   printf("\n%14.0f scores a second\n", figures->scores_per_second);
+  if (load->each > 1)
+    printf("%14u points of each sensor in a batch\n", load->each);
   if (fixed)
     printf("%14s nominal TFLOP/s in %u Hankel products a score", tflops, hk_load_products(d));
   if (fixed && cpu)
@@ -228,6 +233,7 @@ static int bench_start(struct bench *bench, const struct settings *settings)
                                    .alike = bench->plan.n,
                                    .sensors = hk_bench_plan_series(&bench->plan, (uint32_t)settings->sensors),
                                    .batch = (uint32_t)settings->batch,
+                                   .points = (uint32_t)settings->points,
                                    .threads = (uint32_t)settings->threads };
   int status = hk_load_open(&bench->load, &config, error, sizeof error);
   if (status == 0)
@@ -271,6 +277,7 @@ static int parse(int argc, char **argv, struct settings *settings)
     { "detector", required_argument, NULL, 'd' },
     { "sensors", required_argument, NULL, 'n' },
     { "batch", required_argument, NULL, 'k' },
+    { "points", required_argument, NULL, 'p' },
     { "threads", required_argument, NULL, 't' },
     { "seconds", required_argument, NULL, 's' },
     { "json", no_argument, NULL, 'j' },
@@ -300,6 +307,9 @@ static int parse(int argc, char **argv, struct settings *settings)
       break;
     case 'k':
       code = hk_option_whole(argv, "--batch", optarg, 1, 1u << 24, &settings->batch);
+      break;
+    case 'p':
+      code = hk_option_whole(argv, "--points", optarg, 1, HK_BATCH_PER_SENSOR, &settings->points);
       break;
     case 't':
       code = hk_option_whole(argv, "--threads", optarg, 1, 1024, &settings->threads);

@@ -259,8 +259,9 @@ int hk_load_round(struct hk_load *load, uint32_t ticks, struct hk_load_round *ro
     (void)pthread_barrier_wait(load->together);
   const int64_t started = hk_clock(), used = hk_peak_process_time();
   int status = 0;
-  for (uint32_t i = 0; i < ticks && status == 0; i++)
-    status = hand_over_all(load, i * load->sensors, load->sensors, error, size);
+  for (uint32_t i = 0; i < ticks && status == 0; i += load->each)
+    status =
+        hand_over_all(load, i * load->sensors, load->sensors * (ticks - i < load->each ? ticks - i : load->each), error, size);
   if (status == 0)
     status = load_drain(load, error, size);
   *round =
@@ -287,6 +288,7 @@ int hk_load_run(struct hk_load *load, double seconds, struct hk_load_round *sum,
       sum->processor += round.processor;
     }
     ticks = fitting > most ? most : fitting < 1 ? 1 : (uint32_t)fitting;
+    ticks -= ticks > load->each ? ticks % load->each : 0; /* so that all batches are alike */
   }
   return 0;
 }
@@ -362,6 +364,8 @@ static int load_make_room(struct hk_load *load, const struct hk_load_config *con
   load->capacity = most;
   if (most > HK_BATCH_PER_SENSOR && load->sensors < most / HK_BATCH_PER_SENSOR)
     load->capacity = load->sensors * HK_BATCH_PER_SENSOR; /* what hk_load_fill can use */
+  if (load->each > load->capacity / load->sensors)
+    load->each = load->capacity < load->sensors ? 1 : load->capacity / load->sensors;
   load->room = load->sensors > room ? load->sensors : room / load->sensors * load->sensors;
   if (load->room < HK_LOAD_IN_FLIGHT * load->capacity)
     load->room = HK_LOAD_IN_FLIGHT * load->capacity;
@@ -388,6 +392,7 @@ int hk_load_open(struct hk_load *load, const struct hk_load_config *config, char
                             .detectors = config->detectors,
                             .n_detectors = config->n_detectors,
                             .alike = config->alike ? config->alike : 1,
+                            .each = config->points ? config->points : 1,
                             .together = config->together };
   const struct hk_backend_config backend = { .detectors = config->detectors,
                                              .n_detectors = config->n_detectors,

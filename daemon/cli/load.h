@@ -25,6 +25,7 @@ struct hk_load_config {
   uint32_t n_detectors;
   uint32_t sensors;            /* 0 = 262144 with cuda, 4096 with cpu, 64 with reference; a sixteenth of that for svd */
   uint32_t batch;              /* most points of a batch; 0 = 2^20 */
+  uint32_t points;             /* points of each sensor in a batch, if they find room; 0 = 1 */
   uint32_t threads;            /* of the CPU backend; 0 = one for each core */
   uint32_t device;             /* of the CUDA backend */
   uint32_t alike;              /* so many sensors in a row have the same signal, as those of one name do; 0 = 1 */
@@ -44,11 +45,11 @@ struct hk_load {
   const struct hk_detector *detectors;
   uint32_t n_detectors;
   pthread_barrier_t *together;
-  uint32_t sensors, alike;
-  uint64_t need;               /* bytes that the backend says they take */
-  uint32_t room;               /* points that can be made ahead: at least one tick of all sensors */
-  struct hk_load_columns made; /* room for `room` points */
-  float *wave, *noise;         /* tables that signals are made of */
+  uint32_t sensors, alike, each; /* each: points of a sensor in a batch, as far as it has room */
+  uint64_t need;                 /* bytes that the backend says they take */
+  uint32_t room;                 /* points that can be made ahead: at least one tick of all sensors */
+  struct hk_load_columns made;   /* room for `room` points */
+  float *wave, *noise;           /* tables that signals are made of */
   struct hk_batch *memory[HK_LOAD_IN_FLIGHT];
   struct hk_batch batch[HK_LOAD_IN_FLIGHT]; /* with the results of memory[i], and made points for input */
   struct hk_batch *free[HK_LOAD_IN_FLIGHT];

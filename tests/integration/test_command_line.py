@@ -433,6 +433,14 @@ class Bench(unittest.TestCase):
             self.assertGreater(figures['scores_per_s'], 0)
             self.assertGreaterEqual(figures['p99_us'], figures['p50_us'])
 
+    def test_points_of_a_sensor_wait_together(self):
+        """As far as a batch has room; each of them is scored."""
+        for options, together in (((), 1), (('--points', '8'), 8), (('--points', '8', '--batch', '120'), 6), (('--points', '8', '--batch', '7'), 1)):
+            run = hankel('bench', '--backend', 'cpu', '--threads', '1', '--window', '16', '--sensors', '20', '--seconds', '0.1', '--json', *options)
+            self.assertEqual((run.returncode, run.stderr), (0, ''))
+            self.assertEqual(json.loads(run.stdout)['points_together'], together)
+        self.assertIn('--points 65', hankel('bench', '--points', '65').stderr)
+
     def test_the_share_of_the_peak_is_told_in_operations_that_are_made_too(self):
         for window, made in (16, 1), (96, 9 / 16), (320, 81 / 256):  # no cut, two cuts, four cuts
             run = hankel('bench', '--backend', 'cpu', '--threads', '1', '--window', str(window), '--sensors', '32', '--seconds', '0.1', '--json')
