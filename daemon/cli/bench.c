@@ -266,6 +266,20 @@ static int bench_make_plan(char **argv, struct settings *settings, struct hk_ben
   return code;
 }
 
+static int parse_number(char **argv, int option, struct settings *settings)
+{
+  switch (option) {
+  case 'n':
+    return hk_option_whole(argv, "--sensors", optarg, 1, SENSORS_MAX, &settings->sensors);
+  case 'k':
+    return hk_option_whole(argv, "--batch", optarg, 1, 1u << 24, &settings->batch);
+  case 'p':
+    return hk_option_whole(argv, "--points", optarg, 1, HK_BATCH_PER_SENSOR, &settings->points);
+  default:
+    return hk_option_whole(argv, "--threads", optarg, 1, 1024, &settings->threads);
+  }
+}
+
 /* 0, HELPED, or HK_EXIT_USAGE. */
 static int parse(int argc, char **argv, struct settings *settings)
 {
@@ -303,16 +317,10 @@ static int parse(int argc, char **argv, struct settings *settings)
       settings->keys = optarg;
       break;
     case 'n':
-      code = hk_option_whole(argv, "--sensors", optarg, 1, SENSORS_MAX, &settings->sensors);
-      break;
     case 'k':
-      code = hk_option_whole(argv, "--batch", optarg, 1, 1u << 24, &settings->batch);
-      break;
     case 'p':
-      code = hk_option_whole(argv, "--points", optarg, 1, HK_BATCH_PER_SENSOR, &settings->points);
-      break;
     case 't':
-      code = hk_option_whole(argv, "--threads", optarg, 1, 1024, &settings->threads);
+      code = parse_number(argv, option, settings);
       break;
     case 's':
       code = hk_option_real(argv, "--seconds", optarg, 0.01, 3600, &settings->seconds);

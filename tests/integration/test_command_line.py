@@ -421,7 +421,7 @@ class Manual(unittest.TestCase):
 
 class Bench(unittest.TestCase):
     def test_json_is_one_flat_object(self):
-        for options in (['--backend', 'cpu', '--threads', '2'], ['--backend', 'reference', '--algorithm', 'svd']):
+        for options, together in (['--backend', 'cpu', '--points', '8'], 8), (['--backend', 'reference', '--algorithm', 'svd', '--points', '8', '--batch', '120'], 6):
             run = hankel('bench', '--window', '16', '--sensors', '20', '--seconds', '0.1', '--json', *options)
             self.assertEqual((run.returncode, run.stderr), (0, ''))
             figures = json.loads(run.stdout)
@@ -429,17 +429,9 @@ class Bench(unittest.TestCase):
                         'bytes_down p50_us p99_us').split():
                 self.assertIn(key, figures)
                 self.assertNotIsInstance(figures[key], (dict, list))
-            self.assertEqual((figures['backend'], figures['window'], figures['sensors']), (options[1], 16, 20))
+            self.assertEqual((figures['backend'], figures['window'], figures['sensors'], figures['points_together']), (options[1], 16, 20, together))
             self.assertGreater(figures['scores_per_s'], 0)
             self.assertGreaterEqual(figures['p99_us'], figures['p50_us'])
-
-    def test_points_of_a_sensor_wait_together(self):
-        """As far as a batch has room; each of them is scored."""
-        for options, together in (((), 1), (('--points', '8'), 8), (('--points', '8', '--batch', '120'), 6), (('--points', '8', '--batch', '7'), 1)):
-            run = hankel('bench', '--backend', 'cpu', '--threads', '1', '--window', '16', '--sensors', '20', '--seconds', '0.1', '--json', *options)
-            self.assertEqual((run.returncode, run.stderr), (0, ''))
-            self.assertEqual(json.loads(run.stdout)['points_together'], together)
-        self.assertIn('--points 65', hankel('bench', '--points', '65').stderr)
 
     def test_the_share_of_the_peak_is_told_in_operations_that_are_made_too(self):
         for window, made in (16, 1), (96, 9 / 16), (320, 81 / 256):  # no cut, two cuts, four cuts
