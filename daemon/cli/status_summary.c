@@ -1,5 +1,5 @@
-/* Five lines, and one each for fields, models and pictures if there are any, out of the daemon's counters. What is wrong is
- * gathered in one text, the gravest first. */
+/* Five lines, and one each for incidents, undelivered alerts, fields, models and pictures if there are any, out of the daemon's
+ * counters. What is wrong is gathered in one text, the gravest first. */
 #include "daemon/cli/status_summary.h"
 
 #include "daemon/cli/format.h"
@@ -125,6 +125,16 @@ static void tell_refused(const struct summary *s, const cJSON *report)
   status_summary_line(s, "refused", *text ? "\033[33m" : NULL, *text ? text : "nothing");
 }
 
+/* The maintenance windows in force: why alerts reach nobody. */
+static void add_windows(const cJSON *report, char *text)
+{
+  const cJSON *item;
+  int open = 0;
+  cJSON_ArrayForEach(item, cJSON_GetObjectItem(report, "maintenance")) open += cJSON_IsTrue(cJSON_GetObjectItem(item, "now"));
+  if (open > 0)
+    status_summary_add(text, "%d maintenance window%s open", open, open == 1 ? " is" : "s are");
+}
+
 static void tell_alerts(const struct summary *s, const cJSON *report)
 {
   char text[WHY] = "";
@@ -133,12 +143,15 @@ static void tell_alerts(const struct summary *s, const cJSON *report)
   const cJSON *item;
   int shown = 0;
   if (standing == 0) {
-    status_summary_line(s, "alerts", NULL, "none stands");
+    status_summary_add(text, "none stands");
+    add_windows(report, text);
+    status_summary_line(s, "alerts", NULL, text);
     return;
   }
   status_summary_add(text, "%.0f stand%s%s", standing, standing == 1 ? "s" : "", acknowledged > 0 ? "" : ", none acknowledged");
   if (acknowledged > 0)
     status_summary_add(text, "%.0f acknowledged", acknowledged);
+  add_windows(report, text);
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(cJSON_GetObjectItem(report, "alerts"), "first"))
   {
     if (shown++ < ALERTS_SHOWN)
@@ -149,6 +162,46 @@ static void tell_alerts(const struct summary *s, const cJSON *report)
                          status_summary_word(item, NULL, "by"));
   }
   status_summary_line(s, "alerts", standing > acknowledged ? "\033[31m" : "\033[33m", text);
+}
+
+/* Nothing where no incidents are made. */
+static void tell_incidents(const struct summary *s, const cJSON *report)
+{
+  char text[WHY] = "";
+  const cJSON *incidents = cJSON_GetObjectItem(report, "incidents");
+  const double budget = status_summary_number(incidents, NULL, "budget"),
+               withheld = status_summary_number(incidents, NULL, "withheld_today");
+  const int marks = cJSON_GetArraySize(cJSON_GetObjectItem(incidents, "feedback"));
+  if (cJSON_GetArraySize(cJSON_GetObjectItem(incidents, "sections")) == 0)
+    return;
+  status_summary_add(text, "%.0f open", status_summary_number(incidents, NULL, "open"));
+  status_summary_add(text, "of the data's last day %.0f reported, %.0f withheld",
+                     status_summary_number(incidents, NULL, "told_today"), withheld);
+  if (withheld > 0)
+    snprintf(text + strlen(text), WHY - strlen(text), " (gravest R %.1f)",
+             status_summary_number(incidents, NULL, "gravest_today"));
+  status_summary_add(text, budget > 0 ? "budget %.4g a day" : "the budget is off, so none is reported", budget);
+  if (marks > 0)
+    status_summary_add(text, "%d said to be expected or false", marks);
+  status_summary_line(s, "incidents", NULL, text);
+}
+
+/* Nothing where every receiver has got all. */
+static void tell_undelivered(const struct summary *s, const cJSON *report)
+{
+  char text[WHY] = "";
+  const cJSON *item;
+  cJSON_ArrayForEach(item, cJSON_GetObjectItem(report, "notify"))
+  {
+    const double aside = status_summary_number(item, NULL, "given_up"), lost = status_summary_number(item, NULL, "lost");
+    const char *name = status_summary_word(item, NULL, "name");
+    if (aside > 0)
+      status_summary_add(text, "%.0f events were not delivered to %s: they are in notify-%s.undelivered", aside, name, name);
+    if (lost > 0)
+      status_summary_add(text, "%.0f more were deleted from the event log before %s got them", lost, name);
+  }
+  if (*text)
+    status_summary_line(s, "receivers", "\033[33m", text);
 }
 
 /* Nothing where there are no models. */
@@ -221,6 +274,8 @@ bool hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, doub
   status_summary_line(&s, "points", NULL, text);
   tell_refused(&s, report);
   tell_alerts(&s, report);
+  tell_incidents(&s, report);
+  tell_undelivered(&s, report);
   tell_fields(&s, report);
   tell_models(&s, report);
   tell_pictures(&s, report);

@@ -25,10 +25,11 @@ static int share_place(struct hk_receiver *r)
 {
   const struct timespec moment = { 0, 1000000 };
   const int64_t until = hk_now() + SHARE * SECOND;
-  struct hk_place there;
+  struct hk_place there, here = r->place;
+  here.aside = here.aside_last = 0;
   if (hk_shared_append_place(hk_eventlog_shared(r->events), r->rule.name, &r->place) == 0)
     return -ENOMEM;
-  while (!hk_shared_place(hk_eventlog_shared(r->events), r->rule.name, &there) || memcmp(&there, &r->place, sizeof there) != 0) {
+  while (!hk_shared_place(hk_eventlog_shared(r->events), r->rule.name, &there) || memcmp(&there, &here, sizeof there) != 0) {
     if (hk_now() > until || atomic_load(&r->thread.stop) || !hk_shared_leads(hk_eventlog_shared(r->events)))
       return hk_shared_leads(hk_eventlog_shared(r->events)) ? -ETIMEDOUT : -ECANCELED;
     (void)nanosleep(&moment, NULL);
@@ -119,6 +120,7 @@ static void receiver_adopt(struct hk_receiver *r)
   r->pace.refilled = 0;
   r->repeat.last = hk_now();
   r->remembers = false;
+  r->aside.refused = false;
 }
 
 /* Whether it may send: in a cluster, whether this machine leads. */
@@ -171,25 +173,55 @@ static int before(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
+/* Sends alerts again that stand and that nobody has acknowledged, of these positions. 0, also where there are none; -ENOMEM, or
+ * as hk_receiver_tell_batch. */
+static int tell_standing(struct hk_receiver *r, uint64_t first, uint64_t last)
+{
+  uint64_t *position = malloc((r->alerts.told.n + 1) * sizeof *position);
+  uint32_t n = 0;
+  int status = position ? 0 : -ENOMEM;
+  for (uint32_t i = 0; position && i < 2 * HK_TOLD_MOST; i++) {
+    const struct hk_told_place *one = &r->alerts.told.place[i];
+    if (one->key != 0 && one->position != 0 && one->position >= first && one->position <= last)
+      position[n++] = one->position;
+  }
+  if (n > 0) {
+    qsort(position, n, sizeof *position, before);
+    r->repeat.times = (uint64_t)(hk_wall() / SECOND); /* different from those of earlier runs */
+  }
+  for (uint32_t i = 0; i < n && status == 0; i += HK_BATCH)
+    if (hk_receiver_again(r, position + i, n - i < HK_BATCH ? n - i : HK_BATCH) > 0)
+      status = hk_receiver_tell_batch(r, true);
+  free(position);
+  return status;
+}
+
 /* Repeats standing alerts. */
 static void repeat(struct hk_receiver *r, int64_t now)
 {
   if (r->rule.repeat == 0 || now - r->repeat.last < r->rule.repeat || (r->quiet && hk_notify_for_people(&r->rule)))
     return;
   r->repeat.last = now;
-  uint64_t *position = malloc((r->alerts.told.n + 1) * sizeof *position);
-  uint32_t n = 0;
-  for (uint32_t i = 0; position && i < 2 * HK_TOLD_MOST; i++)
-    if (r->alerts.told.place[i].key != 0 && r->alerts.told.place[i].position != 0)
-      position[n++] = r->alerts.told.place[i].position;
-  if (n > 0) {
-    qsort(position, n, sizeof *position, before);
-    r->repeat.times = (uint64_t)(hk_wall() / SECOND); /* different from those of earlier runs */
-  }
-  for (uint32_t i = 0; i < n; i += HK_BATCH)
-    if (hk_receiver_again(r, position + i, n - i < HK_BATCH ? n - i : HK_BATCH) > 0 && hk_receiver_tell_batch(r, true) != 0)
-      break;
-  free(position);
+  (void)tell_standing(r, 1, UINT64_MAX);
+}
+
+/* Sends what was set aside and still stands. A message that is refused permanently is forgotten if others are taken. */
+static void tell_aside(struct hk_receiver *r)
+{
+  if (r->place.aside == 0 || r->aside.refused || (r->quiet && hk_notify_for_people(&r->rule)))
+    return;
+  const bool others = r->aside.others;
+  const uint64_t messages = r->look.messages;
+  r->aside.now = true;
+  const int status = tell_standing(r, r->place.aside, r->place.aside_last);
+  r->aside.now = false;
+  r->aside.refused = status == -EPERM;
+  if (status != 0 && !(status == -EPERM && others))
+    return;
+  if (r->look.messages > messages)
+    hk_log(r->log, HK_LOG_NOTICE, "[notify %s]: alerts that were set aside and still stand are delivered", r->rule.name);
+  r->place.aside = r->place.aside_last = 0;
+  (void)receiver_write_place(r);
 }
 
 /* After quiet hours, sends held alerts that still stand. */
@@ -238,8 +270,10 @@ static void receiver_turn(struct hk_receiver *r)
     return;
   }
   if (!due) {
-    if (last <= r->place.position)
+    if (last <= r->place.position) {
       repeat(r, now);
+      tell_aside(r);
+    }
     return;
   }
   const uint64_t held = r->place.held;

@@ -126,11 +126,15 @@ int hk_receiver_deliver(struct hk_receiver *r, struct hk_notify_message *m)
     if (sent != HK_SENT && atomic_load(&r->thread.quit))
       return -ECANCELED;
     receiver_send_note(r, m, sent, &a);
-    if (sent == HK_SENT)
+    if (sent == HK_SENT) {
+      r->aside.refused = false;
+      r->aside.others = true;
       return 0;
+    }
     if (sent == HK_SENT_NEVER || hk_now() - begun >= r->rule.give_up) {
-      receiver_send_give_up(r, m, a.text);
-      return 0;
+      if (!r->aside.now) /* it is in the file already */
+        receiver_send_give_up(r, m, a.text);
+      return sent == HK_SENT_NEVER ? -EPERM : -ETIMEDOUT;
     }
     const int64_t jittered = wait / 2 + (int64_t)(erand48(r->pace.seed) * (double)wait);
     if (receiver_send_rest(r, hk_now() + (a.retry_after > 0 ? a.retry_after : jittered)) != 0)

@@ -86,6 +86,11 @@ struct hk_receiver {
     uint64_t times;
   } repeat;
   struct {
+    bool now;     /* it sends alerts again that were set aside (place.aside) */
+    bool refused; /* permanently: it waits for another rule, or until another message is taken */
+    bool others;  /* it has taken messages since */
+  } aside;
+  struct {
     double tokens; /* messages that may be sent now */
     int64_t refilled;
     unsigned short seed[3]; /* of the random part of waits */

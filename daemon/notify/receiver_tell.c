@@ -10,6 +10,20 @@
 
 #define GROUPS 10 /* most messages of one batch; with more groups there is one message about all */
 
+/* The events of the message were set aside: those that stand are sent again when the receiver is back. */
+static void note_aside(struct hk_receiver *r, uint32_t n, int status)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    const uint64_t position = r->batch.chosen[i]->logged.position;
+    r->place.aside = r->place.aside == 0 || position < r->place.aside ? position : r->place.aside;
+    r->place.aside_last = position > r->place.aside_last ? position : r->place.aside_last;
+  }
+  if (r->place.aside_last - r->place.aside > UINT32_MAX)
+    r->place.aside_last = r->place.aside + UINT32_MAX;
+  r->aside.refused = status == -EPERM;
+  r->aside.others = false;
+}
+
 /* One message about r->batch.chosen[0..n-1]. */
 static int receiver_tell_tell(struct hk_receiver *r, uint32_t n, const char *group, bool again, enum hk_paging paging)
 {
@@ -31,7 +45,10 @@ static int receiver_tell_tell(struct hk_receiver *r, uint32_t n, const char *gro
   if (status == 0)
     status = hk_receiver_deliver(r, &m);
   hk_message_free(&m);
-  return status;
+  if (r->aside.now || status == 0 || status == -ECANCELED)
+    return status;
+  note_aside(r, n, status);
+  return 0;
 }
 
 /* Whether somebody has acknowledged or marked it. */

@@ -298,11 +298,13 @@ bool hk_maker_read(struct hk_incident_maker *m)
 
 /* --- feedback ----------------------------------------------------------------------------------------------------------- */
 
-static uint32_t maker_fleets(const struct hk_incident_maker *m, struct hk_incident_fleet fleets[HK_SECTIONS_MOST])
+/* gone: also those that the configuration no longer has; they are the last. */
+static uint32_t maker_fleets(const struct hk_incident_maker *m, struct hk_incident_fleet fleets[HK_SECTIONS_MOST], bool gone)
 {
-  for (uint32_t i = 0; i < m->n; i++)
-    fleets[i] = hk_section_fleet(m->section[i]);
-  return m->n;
+  uint32_t n = 0;
+  for (; n < m->n && (gone || !m->section[n]->gone); n++)
+    fleets[n] = hk_section_fleet(m->section[n]);
+  return n;
 }
 
 int hk_maker_feedback(struct hk_incident_maker *m, const struct hk_incident_word *word, uint64_t *position)
@@ -310,13 +312,13 @@ int hk_maker_feedback(struct hk_incident_maker *m, const struct hk_incident_word
   struct hk_incident_fleet fleets[HK_SECTIONS_MOST];
   return m->again && !hk_eventlog_shared(m->parts.events)
              ? -EAGAIN
-             : hk_word_log(m->parts.events, fleets, maker_fleets(m, fleets), word, position);
+             : hk_word_log(m->parts.events, fleets, maker_fleets(m, fleets, false), word, position);
 }
 
 void hk_maker_show_feedback(const struct hk_incident_maker *m, struct hk_buffer *out)
 {
   const size_t begin = out->size;
-  for (uint32_t i = 0; i < m->n; i++) {
+  for (uint32_t i = 0; i < m->n && !m->section[i]->gone; i++) {
     const size_t before = out->size;
     hk_buffer_put(out, ",", before > begin);
     const size_t mark = out->size;
@@ -346,7 +348,7 @@ bool hk_maker_due(const struct hk_incident_maker *m, int64_t time)
 void hk_maker_show(const struct hk_incident_maker *m)
 {
   struct hk_incident_fleet fleets[HK_SECTIONS_MOST];
-  hk_board_stand(m->parts.board, fleets, maker_fleets(m, fleets));
+  hk_board_stand(m->parts.board, fleets, maker_fleets(m, fleets, true));
 }
 
 /* --- state -------------------------------------------------------------------------------------------------------------- */
@@ -374,8 +376,8 @@ void hk_maker_write(const struct hk_incident_maker *m, struct hk_buffer *out)
   memcpy(out->data + begin, &header, sizeof header);
 }
 
-/* Puts a restored section into its place. */
-static void maker_put(struct hk_incident_maker *m, struct hk_incident_section *s)
+/* Puts a restored section into its place, which it returns. */
+static uint32_t maker_put(struct hk_incident_maker *m, struct hk_incident_section *s)
 {
   uint32_t i = 0;
   while (i < m->rules->n && (s->gone || strcmp(m->rules->of[i].name, s->rule.name) != 0))
@@ -386,6 +388,24 @@ static void maker_put(struct hk_incident_maker *m, struct hk_incident_section *s
   m->section[i] = s;
   const int64_t newest = hk_ticks_newest(s->ticks);
   m->newest = newest > m->newest ? newest : m->newest;
+  return i;
+}
+
+/* Logs which sections come and go, since the one loses, and the other has not learned yet, how often its sensors raise alerts.
+ * known: a bit for each place that was restored. */
+static void tell_sections(const struct hk_incident_maker *m, uint64_t known)
+{
+  for (uint32_t i = 0; i < m->n; i++) {
+    const struct hk_incident_section *s = m->section[i];
+    const char *name = s->rule.name, *space = name[0] ? " " : "";
+    if (s->gone)
+      hk_log(m->parts.log, HK_LOG_NOTICE,
+             "[incidents%s%s] is gone: its open incidents (%u) end, and what was said of its incidents no longer holds", space,
+             name, hk_incidents_count(s->incidents).open);
+    else if (!(known >> i & 1))
+      hk_log(m->parts.log, HK_LOG_NOTICE, "[incidents%s%s] is new: it begins to learn how often its sensors raise alerts", space,
+             name);
+  }
 }
 
 /* A file of before there were several sections. */
@@ -413,7 +433,7 @@ static int take_old(struct hk_incident_maker *m, const char *image, size_t size)
     return status;
   s->number = h.number;
   s->day = h.day;
-  maker_put(m, s);
+  tell_sections(m, UINT64_C(1) << maker_put(m, s));
   m->id = hk_incidents_last(s->incidents);
   m->cursor = (struct hk_eventlog_cursor){ .next = h.position };
   return 0;
@@ -422,6 +442,7 @@ static int take_old(struct hk_incident_maker *m, const char *image, size_t size)
 int hk_maker_take(struct hk_incident_maker *m, const char *image, size_t size)
 {
   struct header h;
+  uint64_t known = 0;
   int status = 0;
   if (size < sizeof h)
     return -EBADMSG;
@@ -436,8 +457,9 @@ int hk_maker_take(struct hk_incident_maker *m, const char *image, size_t size)
     n = hk_section_read(&s, m->rules, &m->parts, image, left, &status);
     if (n == 0)
       return status;
-    maker_put(m, s);
+    known |= UINT64_C(1) << maker_put(m, s);
   }
+  tell_sections(m, known);
   m->id = h.id;
   m->cursor = (struct hk_eventlog_cursor){ .next = h.position };
   return 0;

@@ -142,6 +142,13 @@ class Sections(harness.Case):
                            + '[incidents]\nbudget = 3/day\ninterval = 5m\n')
         sections = {s['section']: s for s in harness.until(lambda: (lambda s: s if len(s) == 4 else None)(other.status()['incidents']['sections']), 'the sections')}
         self.assertEqual({name: (s['gone'], s['open']) for name, s in sections.items()}, {'two': (False, 0), 'one': (False, stands['one']), '': (False, 0), 'rest': (True, stands['rest'])})
+        said = [line.split('notice: ')[1].split(':')[0] for line in other.log if 'notice: [incidents' in line]
+        self.assertEqual(said, ['[incidents two] is new', '[incidents] is new', '[incidents rest] is gone'])
+        gone = max(x['id'] for x in got if x['section'] == 'rest')
+        ack = subprocess.run([harness.HANKEL, 'ack', '--from', f"127.0.0.1:{other.port['binary tcp']}", '--false', f'#{gone}'], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertEqual((ack.returncode, 'is gone from the configuration' in ack.stdout + ack.stderr), (1, True), ack)  # also while it still has incidents
+        line = subprocess.run([harness.HANKEL, 'status', '--from', f"127.0.0.1:{other.port['binary tcp']}"], capture_output=True, text=True, timeout=harness.WAIT).stdout
+        self.assertRegex(line, rf"(?m)^incidents {sum(stands.values())} open; of the data's last day \d+ reported, \d+ withheld.*; budget 23 a day")
         time.sleep(4)
         self.assertEqual(self.until_mark(other), got)
         self.assertEqual([(s['told'], s['withheld'], s['open']) for s in other.status()['incidents']['sections'] if s['section'] in ('two', '')], 2 * [(0, 0, 0)])  # nothing was judged again
