@@ -251,7 +251,8 @@ ALWAYS_INLINE void lags_pass(const struct hk_novelty_view *v, const float *ring,
       }
     }
   }
-  lags_singly(v, ring, p, n, 0, singly, first);
+  const uint32_t reached = hk_novelty_lags_seen(v->detector, &p[n - 1]); /* by any; while a sensor is new, few of all lags */
+  lags_singly(v, ring, p, n, lags - reached, singly, first);
   lags_singly(v, ring, p, n, place, lags, first);
 }
 
