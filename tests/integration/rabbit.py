@@ -4,7 +4,10 @@ sensors to partitions, written from PROTOCOL.md alone.
 RABBITMQ_ROOT in the environment names the root folder of another system, whose RabbitMQ is used instead: it must have this system's /proc, /dev and
 /tmp."""
 import contextlib
+import functools
+import glob
 import os
+import re
 import shutil
 import signal
 import socket
@@ -32,6 +35,21 @@ def partition(key, partitions):
     return (x ^ x >> 31) % partitions
 
 
+@functools.lru_cache
+def applications():
+    """The folders of the applications that a broker without plugins is made of, by name."""
+    root, needed, left = os.environ.get('RABBITMQ_ROOT', ''), {}, ['rabbit', 'rabbitmq_prelaunch']
+    plugins = glob.glob(f'{root}/usr/lib/rabbitmq/lib/rabbitmq_server-*/plugins')[0]
+    folders = {name.rpartition('-')[0]: name for name in os.listdir(plugins)}
+    while left:
+        name = left.pop()
+        if name in folders and folders[name] not in needed:
+            needed[folders[name]] = os.path.join(plugins.removeprefix(root), folders[name])
+            with open(os.path.join(plugins, folders[name], 'ebin', f'{name}.app'), encoding='utf-8') as f:
+                left += re.findall(r'\w+', re.search(r'{applications,\s*\[(.*?)]', f.read(), re.S)[1])
+    return needed
+
+
 class Broker:
     """`port` and, with tls = (ca, certificate, key), `tls_port` stay the same over restarts. For one of several brokers in network namespaces:
     address: its own; within: the command that runs a program in its namespace; keys: further lines of its configuration; erlang: its arguments.
@@ -44,9 +62,13 @@ class Broker:
         lines = [f'listeners.tcp.1 = {address}:{self.port}', 'log.file = false', 'log.console = true', *keys]
         if tls:
             lines += [f'listeners.ssl.1 = {address}:{self.tls_port}'] + [f'ssl_options.{k} = {v}' for k, v in zip(('cacertfile', 'certfile', 'keyfile'), tls)]
-        for name, content in (('rabbitmq.conf', '\n'.join(lines) + '\n'), ('plugins', '[].\n'), ('env', '')):
+        for name, content in (('rabbitmq.conf', '\n'.join(lines) + '\n'), ('enabled', '[].\n'), ('env', f'RABBITMQ_HOME={self.folder}\n')):
             with open(self.path(name), 'w', encoding='utf-8') as f:
                 f.write(content)
+        # Erlang looks for each of 950 modules in one folder after the other: a third of a start, if all plugins are among them.
+        os.mkdir(self.path('plugins'))
+        for name, where in applications().items():
+            os.symlink(where, self.path(f'plugins/{name}'))
         with open(os.open(self.path('.erlang.cookie'), os.O_WRONLY | os.O_CREAT, 0o400), 'w', encoding='utf-8') as f:
             f.write(COOKIE)
         self.on = ('taskset', '-c', cores) if cores else ()
@@ -55,7 +77,7 @@ class Broker:
         self.environment = {**os.environ, 'HOME': self.folder, 'ERL_EPMD_PORT': str(epmd), 'ERL_EPMD_ADDRESS': address, 'RABBITMQ_NODENAME': self.node, 'RABBITMQ_USE_LONGNAME': 'true' if within else 'false',
                             'RUNNING_UNDER_SYSTEMD': 'true',  # so it is one process, not a child of a shell
                             'RABBITMQ_DIST_PORT': str(distribution), 'RABBITMQ_MNESIA_BASE': self.path('mnesia'), 'RABBITMQ_LOG_BASE': self.path('log'), 'RABBITMQ_CONFIG_FILE': self.path('rabbitmq.conf'),
-                            'RABBITMQ_CONF_ENV_FILE': self.path('env'), 'RABBITMQ_ENABLED_PLUGINS_FILE': self.path('plugins'),
+                            'RABBITMQ_CONF_ENV_FILE': self.path('env'), 'RABBITMQ_ENABLED_PLUGINS_FILE': self.path('enabled'), 'RABBITMQ_PLUGINS_DIR': self.path('plugins'),
                             'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': f'+S {schedulers}:{schedulers} +sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {{{address.replace(".", ",")}}} {erlang}'}
         # Erlang's port mapper, by which nodes find each other; the broker would start one that outlives it.
         self.epmd = subprocess.Popen([*WITH_US, *self.within, *ELSEWHERE, 'epmd', '-port', str(epmd), '-address', address], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
