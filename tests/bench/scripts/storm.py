@@ -1,93 +1,90 @@
 #!/usr/bin/env python3
-"""Draws tests/data/storm.svg: the alerts of `hankel replay` for twelve simulated stations in a storm, during which one begins to read
-too much, alone and as a field.
+"""Draws tests/data/storm.svg: the air pressure at seven real stations, tests/data/stations.csv, while one of them reads 1 hPa too much for two weeks, and the
+alerts of `hankel replay` for each station alone and for the field.
 
     tests/bench/scripts/storm.py [OUT.svg]     with HANKEL (default build/hankel)"""
+import calendar
+import csv
 import json
-import math
 import os
 import pathlib
-import random
 import subprocess
 import sys
-import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HANKEL = os.environ.get('HANKEL', str(ROOT / 'build/hankel'))
-N, ROWS, STEP, BEGIN = 12, 2592, 600, 1767225600     # 18 days, every 10 minutes
-STORM, FAULT, FAULTY, BIAS = 2230, 2318, 7, 1.2      # row from which this station reads so much too high
-SHOWN = 2060                                         # row with which the picture begins
-NAMES = [f'station/{i + 1:02d}' for i in range(N)]
-DETECTOR = 'algorithm=shift,window=32'
+DATA = ROOT / 'tests/data'
+DETECTOR, FIELD = 'algorithm=novelty', 'interval=1h,q=5'
+STEP, SHOWN = 3600, '2014-08-27 00:00:00'  # seconds of a row; where the picture begins
 LEFT, RIGHT, WIDTH, HEIGHT = 56, 984, 1000, 520
 
 
-def readings():
-    """The daily cycle, weather that all stations share, a storm in gusts that lowers the temperature by 9 degrees, and
-    noise of each station."""
-    rng, weather, gust, out = random.Random(11), 0.0, 0.0, []
-    gain, offset = [1 + 0.08 * rng.gauss(0, 1) for _ in range(N)], [0.8 * rng.gauss(0, 1) for _ in range(N)]
-    for t in range(ROWS):
-        weather = 0.995 * weather + 0.12 * rng.gauss(0, 1)
-        storm = 0.0
-        if t >= STORM:
-            gust = 0.9 * gust + 0.9 * rng.gauss(0, 1)
-            storm = -9 * (1 - math.exp((STORM - t) / 8)) * math.exp((STORM - t) / 260) + gust * math.exp((STORM - t) / 120)
-        shared = 4 * math.sin(2 * math.pi * t / 144) + weather + storm
-        out.append([14 + offset[i] + gain[i] * shared + 0.25 * rng.gauss(0, 1) + (BIAS if i == FAULTY and t >= FAULT else 0) for i in range(N)])
-    return out
+def seconds(text):
+    return calendar.timegm(time.strptime(text, '%Y-%m-%d %H:%M:%S'))
 
 
-def replay(table, *field):
-    run = subprocess.run([HANKEL, 'replay', *field, '--detector', DETECTOR, '--format', 'jsonl', table], capture_output=True, text=True, check=True)
-    items = [json.loads(line) for line in run.stdout.splitlines()]
-    return items, [e for e in items if e.get('event') == 'raised' and e['time'] >= (BEGIN + SHOWN * STEP) * 10**9]
+def recording():
+    """(time, value) of each station, and the last fault: its begin and end, and its station."""
+    with open(DATA / 'stations.csv', newline='', encoding='utf-8') as f:
+        head, *rows = csv.reader(f)
+    series = {name: [(seconds(row[0]), float(row[k])) for row in rows if row[k]] for k, name in enumerate(head) if k}
+    begin, end, faulty = json.loads((DATA / 'stations.json').read_text(encoding='utf-8'))['stations.csv'][-1]
+    return series, (seconds(begin), seconds(end)), faulty
 
 
-def path(points, low, high, top, bottom):
-    x = lambda row: LEFT + (RIGHT - LEFT) * (row - SHOWN) / (ROWS - 1 - SHOWN)
-    return 'M' + 'L'.join(f'{x(row):.1f} {bottom - (bottom - top) * (v - low) / (high - low):.1f}' for row, v in points)
+def replay(*field):
+    """What `hankel replay` writes of the recording, from SHOWN on: results and alerts."""
+    command = [HANKEL, 'replay', *field, '--detector', DETECTOR, '--format', 'jsonl', DATA / 'stations.csv']
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    items = [item for item in map(json.loads, run.stdout.splitlines()) if item['time'] >= seconds(SHOWN) * 10**9]
+    return [i for i in items if i.get('value') is not None], [i for i in items if i.get('event') == 'raised']
+
+
+def panel(top, bottom, series, alerts, faulty, fault, said):
+    """Lines of the SVG for the series of all stations, the faulty one on top, with their alerts below."""
+    first, last = seconds(SHOWN), max(points[-1][0] for points in series.values())
+    values = [v for points in series.values() for t, v in points if t >= first]
+    low, high = min(values), max(values)
+    x = lambda t: LEFT + (RIGHT - LEFT) * (t - first) / (last - first)
+    y = lambda v: bottom - (bottom - top) * (v - low) / (high - low)
+    svg = [f'<text x="{LEFT}" y="{top - 4}" fill="#777">{said}</text><rect x="{LEFT}" y="{top}" width="{RIGHT - LEFT}" height="{bottom - top}" fill="none" stroke="#e4e4e4"/>']
+    for v in (low, (low + high) / 2, high):
+        svg.append(f'<text x="{LEFT - 6}" y="{y(v) + 4:.1f}" text-anchor="end" fill="#777">{v:.1f}</text>')
+    for name in sorted(series, key=lambda name: name == faulty):
+        line = 'L'.join(f'{x(t):.1f} {y(v):.1f}' for t, v in series[name] if t >= first)
+        hot = name == faulty
+        svg.append(f'<path d="M{line}" fill="none" stroke="{"#d62728" if hot else "#9db4cf"}" stroke-width="{1.4 if hot else 0.8}"/>')
+    svg += [f'<path d="M{x(t):.1f} {top}V{bottom}" stroke="#b02020" stroke-dasharray="4 4"/>' for t in fault]
+    places = []
+    for e in alerts:
+        sensor, at = e['sensor'], x(e['time'] / 1e9)
+        place = bottom + 13 + 6 * sum(abs(at - p) < 8 for p in places)  # those of a time below each other
+        places.append(at)
+        colour = '#9db4cf' if e.get('secondary') else '#d62728' if sensor.startswith(faulty) else '#1f4e8c'
+        svg.append(f'<path d="M{at - 5:.1f} {place}h10l-5 -9z" fill="{colour}"><title>{sensor}</title></path>')
+    return svg
 
 
 def main():
-    out = sys.argv[1] if len(sys.argv) > 1 else ROOT / 'tests/data/storm.svg'
-    values = readings()
-    with tempfile.NamedTemporaryFile('w', suffix='.csv') as f:
-        f.write('time,' + ','.join(NAMES) + '\n' + ''.join(f'{BEGIN + t * STEP},' + ','.join(f'{v:.3f}' for v in row) + '\n' for t, row in enumerate(values)))
-        f.flush()
-        _, alone = replay(f.name)
-        items, field = replay(f.name, '--field', f'operator=residual,neighbours=auto,q=5,interval={STEP}s')
-    rows = {n: [] for n in NAMES}
-    for i in items:
-        row = (i['time'] // 10**9 - BEGIN) // STEP if 'value' in i else -1
-        if row >= SHOWN and i['value'] is not None:
-            rows[i['sensor'].removesuffix('#residual')].append((row, i['value']))
-    grave = [e for e in field if not e.get('secondary')]
-    at = lambda e: LEFT + (RIGHT - LEFT) * ((e['time'] / 1e9 - BEGIN) / STEP - SHOWN) / (ROWS - 1 - SHOWN)
+    out = sys.argv[1] if len(sys.argv) > 1 else DATA / 'storm.svg'
+    readings, fault, faulty = recording()
+    _, alone = replay()
+    results, field = replay('--field', FIELD)
+    residuals = {}
+    for i in results:
+        residuals.setdefault(i['sensor'].removesuffix('#residual'), []).append((i['time'] // 10**9, i['value']))
+    secondary = sum(bool(e.get('secondary')) for e in field)
+    stations = len({e['sensor'] for e in alone})
     svg = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" font-family="Helvetica,Arial,sans-serif" font-size="13" fill="#333">',
-           '<title>twelve simulated stations in a storm: readings, residuals and alerts</title>', f'<rect width="{WIDTH}" height="{HEIGHT}" rx="8" fill="#ffffff"/>',
-           f'<text x="{LEFT}" y="28" font-size="16" font-weight="bold">12 stations in a storm (simulated), temperature every 10 minutes</text>',
-           f'<text x="{RIGHT}" y="46" text-anchor="end" fill="#777">{NAMES[FAULTY]} reads {BIAS} too much from the dashed line on</text>']
-    lows = [v for row in values[SHOWN:] for v in row]
-    panels = ((50, 230, min(lows), max(lows), {n: [(t, values[t][i]) for t in range(SHOWN, ROWS)] for i, n in enumerate(NAMES)}, alone,
-               f'each alone: {len(alone)} alerts, of {len({e["sensor"] for e in alone})} stations'),
-              (290, 470, -2.5, 2.5, rows, field, f'less what the others say (#residual): {len(grave)} {"alert" if len(grave) == 1 else "alerts"} to look at, {len(field) - len(grave)} secondary'))
-    for top, bottom, low, high, series, alerts, said in panels:
-        svg.append(f'<text x="{LEFT}" y="{top - 4}" fill="#777">{said}</text><rect x="{LEFT}" y="{top}" width="{RIGHT - LEFT}" height="{bottom - top}" fill="none" stroke="#e4e4e4"/>')
-        for v in (low, (low + high) / 2, high):
-            svg.append(f'<text x="{LEFT - 6}" y="{bottom - (bottom - top) * (v - low) / (high - low) + 4:.1f}" text-anchor="end" fill="#777">{v:.1f}</text>')
-        for n in sorted(NAMES, key=lambda n: n == NAMES[FAULTY]):
-            hot = n == NAMES[FAULTY]
-            points = [(t, min(max(v, low), high)) for t, v in series[n][:: 1 if hot else 2]]
-            svg.append(f'<path d="{path(points, low, high, top, bottom)}" fill="none" stroke="{"#d62728" if hot else "#9db4cf"}" stroke-width="{1.4 if hot else 0.8}"/>')
-        x = LEFT + (RIGHT - LEFT) * (FAULT - SHOWN) / (ROWS - 1 - SHOWN)
-        svg.append(f'<path d="M{x:.1f} {top}V{bottom}" stroke="#b02020" stroke-dasharray="4 4"/>')
-        for e in alerts:
-            colour = '#9db4cf' if e.get('secondary') else '#d62728' if e['sensor'].startswith(NAMES[FAULTY]) else '#1f4e8c'
-            svg.append(f'<path d="M{at(e) - 5:.1f} {bottom + 13}h10l-5 -9z" fill="{colour}"><title>{e["sensor"]}</title></path>')
-    svg.append(f'<text x="{LEFT}" y="{HEIGHT - 14}" fill="#777">triangles: alerts (algorithm = shift, 32 samples); red: of {NAMES[FAULTY]}; pale: secondary, another station is to blame</text></svg>')
+           '<title>air pressure at seven stations: readings, residuals and alerts</title>', f'<rect width="{WIDTH}" height="{HEIGHT}" rx="8" fill="#ffffff"/>',
+           f'<text x="{LEFT}" y="28" font-size="16" font-weight="bold">Air pressure at seven stations, hPa, {SHOWN[:10]} to {time.strftime("%m-%d", time.gmtime(max(p[-1][0] for p in readings.values())))}</text>',
+           f'<text x="{RIGHT}" y="46" text-anchor="end" fill="#777">{faulty} reads 1 hPa too much between the dashed lines</text>',
+           *panel(50, 230, readings, alone, faulty, fault, f'each alone: {len(alone)} alerts, of {stations} stations'),
+           *panel(290, 470, residuals, field, faulty, fault, f'less what the others say (#residual): {len(field) - secondary} {"alert" if len(field) - secondary == 1 else "alerts"} to look at, {secondary} secondary'),
+           f'<text x="{LEFT}" y="{HEIGHT - 14}" fill="#777">triangles: alerts (algorithm = novelty); red: of {faulty}; pale: secondary, another station is to blame</text></svg>']
     pathlib.Path(out).write_text('\n'.join(svg) + '\n', encoding='utf-8')
-    print(f'alone {[(e["sensor"], round(e["severity"], 1)) for e in alone]}\nfield {[(e["sensor"], round(e["severity"], 1), e.get("secondary", False)) for e in field]}')
+    print(*(f'{kind} {[(e["sensor"], round(e["severity"], 1), e.get("secondary", False)) for e in alerts]}' for kind, alerts in (('alone', alone), ('field', field))), sep='\n')
 
 
 if __name__ == '__main__':
