@@ -202,7 +202,7 @@ static void event_shared_take_place(struct hk_event_shared *c, const uint8_t *pa
     c->places = p;
   }
   if (p)
-    p->place = (struct hk_place){ place.position, place.until, place.held, place.id };
+    p->place = (struct hk_place){ .position = place.position, .until = place.until, .held = place.held, .id = place.id };
   pthread_mutex_unlock(&c->lock);
 }
 
