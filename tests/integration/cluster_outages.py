@@ -199,7 +199,8 @@ class TestOutages(Cluster):
 
     def limit(self, timeout, look):
         """The time, in ms, for the acknowledgement of a message, and how often the broker looks for messages above it."""
-        self.broker.control('eval', f'application:set_env(rabbit, consumer_timeout, {timeout}), application:set_env(rabbit, channel_tick_interval, {look}).')
+        for key, value in ('consumer_timeout', timeout), ('channel_tick_interval', look):
+            self.assertEqual(self.broker.ask(f'application set_env [rabbit,{key},{value}]'), 'ok')
 
     def short_acknowledgements(self):
         self.limit(30000, 1000)
@@ -218,7 +219,7 @@ class TestOutages(Cluster):
         self.connected(gateway)
 
     def short_of_memory(self, is_short):
-        self.broker.control('set_vm_memory_high_watermark', '0.00001' if is_short else '0.9')
+        self.assertEqual(self.broker.ask(f'vm_memory_monitor set_vm_memory_high_watermark [{0.00001 if is_short else 0.9:f}]'), 'ok')
 
     def test_leases_while_the_broker_is_short_of_memory(self):
         """Then it reads nothing from connections that publish. A killed scorer's partitions go to others all the same, also to one that has declined
