@@ -324,7 +324,7 @@ static bool next_chunk(struct hk_shard *s)
 static int64_t reach(struct hk_shard *s, const struct hk_batch *b)
 {
   const struct hk_cursor *c = &s->taking.cursor;
-  const int64_t most = hk_now() + s->ahead; /* points ahead of the clock may be rejected, and are ignored */
+  const int64_t most = hk_wall(); /* points ahead of the clock are ignored: a wrong clock does not say how far the data are */
   for (uint32_t i = 0; i < b->n; i++)
     if (b->time[i] > s->taking.latest && b->time[i] <= most)
       s->taking.latest = b->time[i];

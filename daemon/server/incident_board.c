@@ -12,11 +12,13 @@ struct hk_incident_board {
   pthread_mutex_t lock; /* protects everything */
   uint32_t n;           /* number of open incidents */
   struct hk_buffer standing;
-  struct over {
-    uint64_t incident;
-    struct hk_buffer text, said; /* an object of JSON but for its end; what was said of it, a member */
-  } over[HK_BOARD_OVER];         /* ring */
-  uint64_t overs;                /* number of closed incidents so far */
+  struct overs {
+    struct over {
+      uint64_t incident, order;    /* order: counts all that are closed */
+      struct hk_buffer text, said; /* an object of JSON but for its end; what was said of it, a member */
+    } of[HK_BOARD_OVER];           /* ring */
+    uint64_t n;                    /* number so far */
+  } over[2];                       /* withheld ones, which may be very many; reported ones */
 };
 
 struct hk_incident_board *hk_board_new(void)
@@ -32,9 +34,10 @@ void hk_board_free(struct hk_incident_board *b)
   if (!b)
     return;
   hk_buffer_free(&b->standing);
-  for (uint32_t i = 0; i < HK_BOARD_OVER; i++) {
-    hk_buffer_free(&b->over[i].text);
-    hk_buffer_free(&b->over[i].said);
+  for (uint32_t i = 0; i < 2 * HK_BOARD_OVER; i++) {
+    struct over *one = &b->over[i / HK_BOARD_OVER].of[i % HK_BOARD_OVER];
+    hk_buffer_free(&one->text);
+    hk_buffer_free(&one->said);
   }
   pthread_mutex_destroy(&b->lock);
   free(b);
@@ -53,32 +56,66 @@ static void write_said(struct hk_buffer *out, const struct hk_incident_fleet *fl
   hk_buffer_put(out, "}", 1);
 }
 
+/* The beginning of an object of JSON. */
+static void write_head(struct hk_buffer *out, bool stands, bool told, double severity, struct hk_string sentence)
+{
+  hk_buffer_print(out, "{\"stands\":%s,\"told\":%s,\"level\":\"%s\",\"sentence\":", stands ? "true" : "false",
+                  told ? "true" : "false", hankel_severity_name((float)severity));
+  hk_json_string(out, sentence.data, sentence.length);
+}
+
 /* An object of JSON, without its end. */
 static void write_one(struct hk_buffer *out, const struct hk_incident_news *news, bool stands)
 {
   const struct hk_incident *i = news->incident;
   struct hk_buffer text = { 0 };
   hk_incident_what(&text, news);
-  hk_buffer_print(out, "{\"stands\":%s,\"told\":%s,\"level\":\"%s\",\"sentence\":", stands ? "true" : "false",
-                  i->told ? "true" : "false", hankel_severity_name((float)i->S));
-  hk_json_string(out, text.data, text.size);
+  write_head(out, stands, i->told, i->S, (struct hk_string){ text.data, text.size });
   hk_buffer_print(out, ",\"about\":");
   hk_incident_json(out, news);
   out->failed |= text.failed;
   hk_buffer_free(&text);
 }
 
+/* Takes over the text. */
+static void put_over(struct hk_incident_board *b, uint64_t incident, bool told, const struct hk_buffer *text)
+{
+  pthread_mutex_lock(&b->lock);
+  struct overs *ring = &b->over[told];
+  struct over *place = &ring->of[ring->n % HK_BOARD_OVER];
+  place->order = b->over[false].n + b->over[true].n;
+  ring->n++;
+  hk_buffer_free(&place->text);
+  place->text = *text;
+  place->said.size = 0;
+  place->incident = incident;
+  pthread_mutex_unlock(&b->lock);
+}
+
 void hk_board_over(struct hk_incident_board *b, const struct hk_incident_news *news)
 {
   struct hk_buffer text = { 0 };
   write_one(&text, news, false);
-  pthread_mutex_lock(&b->lock);
-  struct over *place = &b->over[b->overs++ % HK_BOARD_OVER];
-  hk_buffer_free(&place->text);
-  place->text = text;
-  place->said.size = 0;
-  place->incident = news->incident->id;
-  pthread_mutex_unlock(&b->lock);
+  put_over(b, news->incident->id, news->incident->told, &text);
+}
+
+/* What a line of the log says behind the rank. */
+static struct hk_string sentence_of(struct hk_string line)
+{
+  const char *end = line.data + line.length, *rank = memmem(line.data, line.length, "  R ", 4);
+  const char *what = rank ? memmem(rank + 4, (size_t)(end - rank - 4), "  ", 2) : NULL;
+  return what ? (struct hk_string){ what + 2, (size_t)(end - what - 2) } : line;
+}
+
+void hk_board_recall(struct hk_incident_board *b, const struct hk_logged_incident *i)
+{
+  struct hk_buffer text = { 0 };
+  if (i->kind != HANKEL_INCIDENT_CLOSED && i->kind != HANKEL_INCIDENT_WITHHELD)
+    return;
+  write_head(&text, false, i->told, i->severity, sentence_of(i->text));
+  hk_buffer_print(&text, ",\"about\":");
+  hk_buffer_put(&text, i->about.data, i->about.length);
+  put_over(b, i->id, i->told, &text);
 }
 
 /* The open incidents of highest rank. */
@@ -130,9 +167,11 @@ void hk_board_stand(struct hk_incident_board *b, const struct hk_incident_fleet 
   const struct hk_buffer before = b->standing;
   b->standing = text;
   b->n = open;
-  for (uint64_t k = 0; k < b->overs && k < HK_BOARD_OVER; k++) {
-    b->over[k].said.size = 0;
-    write_said(&b->over[k].said, fleets, n, b->over[k].incident);
+  for (uint32_t k = 0; k < 2 * HK_BOARD_OVER; k++) {
+    struct over *one = &b->over[k / HK_BOARD_OVER].of[k % HK_BOARD_OVER];
+    one->said.size = 0;
+    if (k % HK_BOARD_OVER < b->over[k / HK_BOARD_OVER].n)
+      write_said(&one->said, fleets, n, one->incident);
   }
   pthread_mutex_unlock(&b->lock);
   struct hk_buffer old = before;
@@ -152,10 +191,22 @@ void hk_board_read(struct hk_incident_board *b, struct hk_buffer *out)
   hk_buffer_print(out, "{\"made\":true,\"standing\":%" PRIu32 ",\"incidents\":[", b->n);
   incident_board_put(out, &b->standing);
   hk_buffer_print(out, "],\"over\":[");
-  for (uint64_t k = 0; k < b->overs && k < HK_BOARD_OVER; k++) { /* newest first */
-    if (k > 0)
+  uint64_t left[2], first[2];
+  for (uint32_t k = 0; k < 2; k++) {
+    left[k] = b->over[k].n;
+    first[k] = left[k] > HK_BOARD_OVER ? left[k] - HK_BOARD_OVER : 0;
+  }
+  for (bool any = false;; any = true) { /* newest first */
+    const struct over *last[2];
+    for (uint32_t k = 0; k < 2; k++)
+      last[k] = left[k] > first[k] ? &b->over[k].of[(left[k] - 1) % HK_BOARD_OVER] : NULL;
+    if (!last[0] && !last[1])
+      break;
+    const bool told = !last[0] || (last[1] && last[1]->order > last[0]->order);
+    const struct over *over = last[told];
+    left[told]--;
+    if (any)
       hk_buffer_put(out, ",", 1);
-    const struct over *over = &b->over[(b->overs - 1 - k) % HK_BOARD_OVER];
     incident_board_put(out, &over->text);
     incident_board_put(out, &over->said);
     hk_buffer_put(out, "}", 1);

@@ -17,6 +17,7 @@
 #define BUSY 10                    /* this number while points wait to be scored */
 #define SHOW INT64_C(500000000)    /* ns between two updates of the board */
 #define SAVE INT64_C(60000000000)  /* ns between two states */
+#define PIECE 256                  /* records of the log at a time */
 #define END 10                     /* s that the thread gets to end */
 #define FILE_MOST (UINT64_C(1) << 32)
 
@@ -378,6 +379,22 @@ static int watch_make(struct hk_incident_watch *w)
   return hk_maker_new(&w->maker, &w->rules, &parts);
 }
 
+static void watch_take_past(void *arg, const struct hk_logged_incident *i)
+{
+  struct hk_incident_watch *w = arg;
+  hk_board_recall(w->board, i);
+}
+
+/* Shows what was over before the state was written; the maker repeats the rest. */
+static void watch_recall(struct hk_incident_watch *w)
+{
+  static const struct hk_eventlog_visit visit = { .incident = watch_take_past };
+  struct hk_eventlog_cursor c = { .next = hk_eventlog_first(w->events) };
+  const uint64_t upto = hk_maker_look(w->maker).position;
+  while (!hk_eventlog_shared(w->events) && c.next <= upto && hk_eventlog_visit(w->events, &c, upto, PIECE, &visit, w) > 0)
+    continue;
+}
+
 static int watch_learn(void *arg, struct hk_string name)
 {
   struct hk_incident_watch *w = arg;
@@ -411,6 +428,7 @@ int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_sec
   w->distant = hk_distant_new(&(struct hk_distant_hooks){ watch_learn, watch_wake, w });
   int status = w->board && w->distant ? watch_make(w) : -ENOMEM;
   if (status == 0) {
+    watch_recall(w);
     hk_eventlog_settle(events, 0);
     pthread_mutex_init(&w->lock, NULL);
     hk_thread_condition(&w->woken);

@@ -171,6 +171,28 @@ class InDaemon(harness.Case):
         self.assertEqual(self.said(again), [])
         self.assertEqual(again.status()['incidents']['told_today'], told)
 
+    def test_ends_without_another_alert(self):
+        """An incident ends once the data have gone on for 60 points: no other alert need come, whether the data are of the past or of now."""
+        rules = '[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\nhold = 1\n[incidents]\nbudget = 1000/day\ninterval = 1s\n'
+        keys = f'threads = 1\ndurability = journal\nstate = {self.folder.name}/state\n'
+        d = self.daemon(rules, keys=keys)
+        for name, begin in (('past', BEGIN), ('now', int(time.time()) - 200)):
+            with d.client() as c:
+                handles = c.register(name)
+
+                def feed(first, n, level):
+                    for t in range(first, first + n):
+                        c.send(harness.points(handles, [(begin + t) * 10**9], [level + (t * 7) % 5 * 0.125]))
+                    harness.until(lambda: c.status()['points']['pending'] == 0, 'scores')
+                feed(0, 40, 0.0)
+                feed(40, 10, 10.0)
+                harness.until(lambda: d.status()['incidents']['open'] == 1, 'an incident')
+                feed(50, 50, 10.0)
+                time.sleep(1)
+                self.assertEqual(d.status()['incidents']['open'], 1)
+                feed(100, 90, 10.0)
+                harness.until(lambda: d.status()['incidents']['open'] == 0, 'its end')
+
     def test_one_message_each(self):
         """A receiver gets each reported change of an incident once, in its own message, also over a restart; with `match`, only those of its sensors."""
         hook, few = test_notify.Receiver(), test_notify.Receiver()

@@ -99,6 +99,30 @@ class Operating(test_page.Page):
         p.run("location.hash = '#timeline'")
         p.until("[...document.querySelectorAll('tr.told')].map(r => r.cells[2].textContent.replace(/ .#.*/, '')).join() === 'said to be false,what was said is undone,said to be expected'")
 
+    def test_what_was_reported_is_apart_from_what_was_withheld(self):
+        """A sensor that was reported is not reported again so soon: its second incident is withheld. A restart forgets neither."""
+        d = self.web(INCIDENTS)
+        n = 0
+        for _ in range(2):
+            n = self.alert(d, first=n)
+            self.feed(d, ['pump'], 120, n, lambda k: 0.25)
+            n += 120
+        until(lambda: (lambda i: (i['told_today'], i['withheld_today'], i['open']) == (1, 1, 0))(d.status()['incidents']), 'one of each')
+        for again in False, True:
+            p = self.page()
+            p.until("[...document.querySelectorAll('ul.lately')].filter(list => !list.closest('details')).map(list => list.children.length).join() === '1'")
+            self.assertRegex(p.run("document.querySelector('ul.lately li').innerText"), r'#1 pump')
+            self.assertIn('1 reported on the last day of the data, and 1 withheld by the budget of 100 a day', p.run("document.querySelector('details.withheld summary').textContent"))
+            p.click('details.withheld summary')
+            p.until("document.querySelector('details.withheld').open && document.querySelector('details.withheld li').innerText.includes('#2 pump')")
+            self.assertEqual(p.run(HEADING), 'All is well')
+            if not again:
+                port = d.port['http tcp']
+                d.stop()
+                d = self.web(INCIDENTS, port=port)
+        p.click('details.withheld li button', 'Expected')
+        p.until("document.querySelector('details.withheld').open && document.querySelector('details.withheld li').innerText.includes('said to be expected')")
+
     def test_login_with_a_token(self):
         with tempfile.NamedTemporaryFile('w', suffix='.tokens') as f:
             f.writelines(f'{n} {s} sha256:{hashlib.sha256(token_of(n).encode()).hexdigest()}\n' for n, s in TOKENS.items())

@@ -246,6 +246,7 @@ export interface Status {
   maintenance: Window[];
   cluster?: { name: string };
   notify: { name: string; type: string; state: string; events: number; waiting: number; given_up: number; answer?: string }[];
+  incidents: { budget: number; told_today: number; withheld_today: number; gravest_today: number };
   mqtt: { name: string; way: string; state: string; messages: number; why?: string }[];
 }
 

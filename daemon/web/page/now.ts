@@ -2,10 +2,10 @@
 import type { Alert, Alerts, Event, Incident, Incidents, Level, Logged, Look, MachineOfGroup, Status } from './api';
 import { spark } from './chart';
 import type { Spark } from './chart';
-import { ask, count, fault, link, make, primary, sentence, stream, time, ago } from './tools';
+import { ago, ask, count, fault, link, make, number, primary, sentence, stream, time } from './tools';
 import type { Child, View } from './tools';
 
-const SHOWN = 200, LATELY = 8, CHARTS = 12, HOUR = 3600;
+const SHOWN = 200, LATELY = 8, WITHHELD = 20, CHARTS = 12, HOUR = 3600;
 const GRAVE = ['', 'notice', 'warning', 'severe'];
 
 /** Alerts that are dealt with together: those of an incident, of a machine, or a single one. */
@@ -35,7 +35,7 @@ const graver = (a: Level | '', b: Level | ''): Level | '' => (GRAVE.indexOf(a) >
 function about(incident: Incident, alerts: Alert[]): Child[] {
   const i = incident.about;
   if (i.count === 1 && alerts.length) return sentence(alerts[0]);
-  const said = i.what ? `: ${i.what}${i.what.includes(' UTC') ? '' : ' (UTC)'}` : ''; // as the daemon worded it, with its times
+  const what = i.what?.replace(/ at [-\d]+ [:\d]+ UTC$/, ''), said = what ? `: ${what}${/\d:\d\d:\d\d/.test(what) && !what.includes(' UTC') ? ' (UTC)' : ''}` : ''; // as the daemon worded it, with its times
   const shows = alerts.filter(a => primary(a.sensor) === i.strongest).sort((a, b) => b.severity - a.severity)[0];
   const first = i.sensors.find(s => s.sensor === i.first) ?? i.sensors[0], when = first?.instant ?? i.since;
   if (i.count === 1) return [link(i.first), `: ${first ? first.channels.join(' and ') : 'alert'}`, ' at ', time(when), ', ', time(when, ago(when)), said];
@@ -43,6 +43,9 @@ function about(incident: Incident, alerts: Alert[]): Child[] {
   const ties = i.ties ? [' (or ', ...i.or.flatMap((s, k) => [...(k ? [', '] : []), link(s)]), i.ties > i.or.length ? ` or ${count(i.ties - i.or.length)} more)` : ')'] : [];
   return [make('b', {}, who), ' changed together; first ', link(i.first), ' at ', time(when), ', ', time(when, ago(when)), ...ties, '; strongest ', ...(shows ? sentence(shows) : [link(i.strongest), said])];
 }
+
+/** The number by which messages, the log and `hankel ack` call it. */
+const numbered = (i: Incident): HTMLElement => make('span', { class: 'quiet', title: 'The number of the incident, as in messages' }, `#${i.about.id} `);
 
 /** Its section of the configuration, if that has a name, and whether the budget had no message for it. */
 function withheld({ told, about: { section } }: Incident): Child {
@@ -101,7 +104,7 @@ function card(group: Group, act: () => void, made: boolean, small: Spark, done: 
   const maintain = async (): Promise<string> => { let said = ''; for (const glob of globs) said = (await ask<Answered>('maintenance', { glob, seconds: HOUR })).text; return said; };
   const known = alerts.find(a => a.acknowledged);
   const row = make('article', { class: `card ${group.level}${open.length ? '' : ' known'}` },
-    make('p', {}, make('span', { class: 'badge' }, group.level), ' ', ...(incident ? [...about(incident, alerts), withheld(incident)] : sentence(lead))), ...(lead.travels ? [] : [small.root]), // its levels are positions
+    make('p', {}, make('span', { class: 'badge' }, group.level), ' ', ...(incident ? [numbered(incident), ...about(incident, alerts), withheld(incident)] : sentence(lead))), ...(lead.travels ? [] : [small.root]), // its levels are positions
     make('div', {}, make('div', { class: 'do' },
       ...(open.length ? [does('Acknowledge', 'Somebody looks after it', acknowledge)] : ['acknowledged by ', known?.by ?? '', ' at ', known?.acknowledged ? time(known.acknowledged) : '', ' ']),
       ...(incident ? words(incident, does, async word => { if (word !== 'undo') await acknowledge(); })
@@ -113,7 +116,7 @@ function card(group: Group, act: () => void, made: boolean, small: Spark, done: 
 /** A line of what is over: of an incident, one may still say what it was. */
 function past(level: Level, text: Child[], incident: Incident | undefined, act: () => void, answer: (key: string) => HTMLElement): { row: HTMLElement; key: string } {
   const mine = incident ? `over ${incident.about.id}` : '', done = answer(mine);
-  const row = make('li', { class: level }, make('span', { class: 'badge' }, level), ' ', ...text, ...(incident ? [' ', make('span', { class: 'do' }, ...words(incident, doing(done, act), async () => {}), done)] : []));
+  const row = make('li', { class: level }, make('span', { class: 'badge' }, level), ' ', ...(incident ? [numbered(incident)] : []), ...text, ...(incident ? [' ', make('span', { class: 'do' }, ...words(incident, doing(done, act), async () => {}), done)] : []));
   return { row, key: mine };
 }
 
@@ -140,20 +143,37 @@ function grouped(alerts: Alert[], incidents: Incident[], machines: MachineOfGrou
   return groups.sort((a, b) => rank(b) - rank(a));
 }
 
+/** Whether it knows nothing yet; after a restart it knows sensors, though no point has come. */
+const isNew = (status: Status): boolean => status.points.in === 0 && status.sensors.count === 0;
+
 function nothing(status: Status): HTMLElement {
-  if (status.points.in === 0)
+  if (isNew(status))
     return make('div', { class: 'empty' }, make('p', {}, 'Nothing has been sent to this daemon yet. Send something:'),
       make('pre', {}, "hankel feed recording.csv\necho 'boiler,site=a temperature=81.5' | nc -q 1 HOST 7411"));
-  return make('p', { class: 'quiet' }, `${count(status.sensors.count - status.derived.sensors)} sensors, ${count(status.points.in - status.derived.points)} points so far.`);
+  const sensors = status.sensors.count - status.derived.sensors;
+  return make('p', { class: 'quiet' }, `${count(sensors)} sensor${sensors === 1 ? '' : 's'}, ${count(status.points.in - status.derived.points)} points so far.`);
 }
 
-/** What is over: the last incidents, or alerts where none are made. */
-async function lately(status: Status, incidents: Incident[] | null, stands: Set<string>): Promise<[Level, Child[], Incident?][]> {
-  if (incidents) return incidents.sort((a, b) => b.about.last - a.about.last).slice(0, LATELY).map(i => [i.level, [...about(i, []), withheld(i)], i]);
+type Over = [Level, Child[], Incident?];
+const over = (i: Incident): Over => [i.level, [...about(i, []), withheld(i)], i];
+
+/** What the budget withheld of what is over, the gravest first. Without a budget nothing is reported, and all is what was lately. */
+const silent = (status: Status, incidents: Incident[]): Incident[] => status.incidents.budget > 0 ? incidents.filter(i => !i.told).sort((a, b) => b.about.rank - a.about.rank).slice(0, WITHHELD) : [];
+
+/** What is over: the last reported incidents, or alerts where none are made. */
+async function lately(status: Status, incidents: Incident[] | null, stands: Set<string>): Promise<Over[]> {
+  if (incidents) return incidents.filter(i => i.told || status.incidents.budget === 0).sort((a, b) => b.about.last - a.about.last).slice(0, LATELY).map(over);
   const last = status.durability.events_last;
   if (!last) return [];
   const got = await ask<Logged<'events', Event>>(`events?limit=1000&since=${Math.max(0, last - 200)}`).catch(() => ({ events: [] }));
   return got.events.filter(e => e.event === 'raised' && !stands.has(e.id)).slice(-LATELY).reverse().map(e => [e.level, sentence(e)]);
+}
+
+/** How many were withheld of the last day of the data, with those that are known. */
+function withheldToday({ incidents: day }: Status, rows: HTMLElement[], opened: boolean): Child {
+  if (day.budget === 0 || (!rows.length && !day.withheld_today)) return '';
+  const many = `${count(day.told_today)} reported on the last day of the data, and ${count(day.withheld_today)} withheld by the budget of ${number(day.budget)} a day`;
+  return make('details', { class: 'withheld', ...(opened ? { open: '' } : {}) }, make('summary', {}, many), make('p', { class: 'quiet' }, rows.length ? 'The gravest of those withheld last:' : 'They are still open, or over for long.'), make('ul', { class: 'lately' }, ...rows));
 }
 
 /** A window of maintenance that is open, or will be. */
@@ -201,7 +221,7 @@ export const now: View = async (place, { told, alive }) => {
     old.forEach(small => small.end());
   }
   function say(status: Status, open: Group[], known: number, level: Level | ''): void {
-    const none = status.points.in === 0;
+    const none = isNew(status);
     verdict.className = `verdict ${open.length ? level : none ? '' : 'well'}`;
     title.textContent = none ? 'No data yet' : open.length ? `${count(open.length)} to look at${known ? `, ${count(known)} acknowledged` : ''}` : known ? `Nothing new; ${count(known)} acknowledged` : 'All is well';
     document.title = open.length ? `(${open.length}) hankeld` : 'hankeld';
@@ -222,11 +242,13 @@ export const now: View = async (place, { told, alive }) => {
     if (alerts.standing > alerts.alerts.length) list.append(make('p', { class: 'quiet' }, `and ${count(alerts.standing - alerts.alerts.length)} alerts more`));
     windows.replaceChildren(...(status.maintenance.length ? [make('h2', {}, 'Maintenance')] : []), ...status.maintenance.map(w => maintained(w, look)));
     const still = groups.flatMap(g => (g.alerts.length || !g.incident ? [] : [g.incident]));
-    const over = await lately(status, made && [...still, ...made.over], new Set(alerts.alerts.map(a => `${a.sensor}:${a.number}`)));
+    const lines = await lately(status, made && [...still, ...made.over], new Set(alerts.alerts.map(a => `${a.sensor}:${a.number}`)));
     if (mine < drawn) return;
-    const rows = over.map(([level, text, incident]) => past(level, text, incident, look, answer));
-    before.replaceChildren(...(rows.length ? [make('h2', {}, 'Lately'), make('ul', { class: 'lately' }, ...rows.map(r => r.row))] : []));
-    shown = [...cards, ...rows];
+    const row = ([level, text, incident]: Over): { row: HTMLElement; key: string } => past(level, text, incident, look, answer);
+    const rows = lines.map(row), rest = (made ? silent(status, [...still, ...made.over]) : []).map(over).map(row);
+    const unfolded = before.querySelector<HTMLDetailsElement>('details.withheld')?.open ?? false;
+    before.replaceChildren(...(rows.length ? [make('h2', {}, 'Lately'), make('ul', { class: 'lately' }, ...rows.map(r => r.row))] : []), made ? withheldToday(status, rest.map(r => r.row), unfolded) : '');
+    shown = [...cards, ...rows, ...rest];
     for (const mine of answers.keys()) if (!shown.some(c => c.key === mine)) answers.delete(mine);
     for (const { row, key: of } of shown) { // what somebody has opened, or is about to press, stays
       const details = row.querySelector('details');

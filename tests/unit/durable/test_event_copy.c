@@ -210,7 +210,7 @@ static void test_of_later_builds(void **state)
 static void test_who_leads(void **state)
 {
   struct broker b;
-  struct hk_place place = { 5, 7, 0, 99 }, found;
+  struct hk_place place = { .position = 5, .until = 7, .id = 99 }, found;
   (void)state;
   set_up(&b);
   struct hk_event_shared *one = hk_eventlog_shared(b.node[0]), *two = hk_eventlog_shared(b.node[1]);
