@@ -9,6 +9,7 @@
 #include <time.h>
 
 #define NS 1000000000
+#define MS 1000000
 
 void hk_timestamp_format(int64_t ns, char *out)
 {
@@ -26,6 +27,12 @@ void hk_timestamp_format(int64_t ns, char *out)
     for (int i = 0; i < 2 && strcmp(out + used - 3, "000") == 0; i++)
       out[used -= 3] = 0;
   }
+}
+
+void hk_timestamp_say(int64_t ns, char *out)
+{
+  const int64_t part = ns % MS;
+  hk_timestamp_format(ns - part - (part < 0 ? MS : 0), out);
 }
 
 /* n, with a comma before each three digits but the first. */
@@ -79,7 +86,7 @@ void hk_novelty_sentence(FILE *out, const struct hankel_event *event)
   const struct hankel_novelty *n = &event->novelty;
   const double now = event->after, usual = (double)event->spread_before;
   char nearest[HK_TIMESTAMP_SIZE];
-  hk_timestamp_format(n->nearest, nearest);
+  hk_timestamp_say(n->nearest, nearest);
   if (n->kind == HANKEL_NOVELTY_VALUE) {
     put_numbers(out, "value %v ", now);
     fputs(now > n->high ? "is highest in " : now < n->low ? "is lowest in " : "was not seen in ", out);

@@ -30,7 +30,7 @@ void hk_event_sentence(FILE *out, const struct hk_event *e, const char *near)
   } else if (said.limit.blocks > 0) {
     fprintf(out, "the limit %.6g is no longer near", said.limit.limit);
   } else {
-    hk_timestamp_format(e->instant, when);
+    hk_timestamp_say(e->instant, when);
     fprintf(out, "level went from %.6g to %.6g at %s UTC", e->before, e->after, when);
   }
 }

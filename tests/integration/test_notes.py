@@ -5,6 +5,7 @@ import json
 import math
 import os
 import random
+import subprocess
 import sys
 
 import harness
@@ -96,6 +97,16 @@ class Told(Notes):
             self.assertEqual(note, event[-1])
             self.assertRegex(new[11], f'^{SENTENCE[new[2]]}$')
         self.assertTrue(any('is highest in 1,491 points (25 minutes)' in new[11] for new in rows[1::2]))
+
+    def test_sentences_have_no_nanoseconds(self):
+        """Clients stamp points to the nanosecond: a sentence says milliseconds, the fields all of it."""
+        rows = 'time,press\n' + ''.join(f'{START + i * SECOND + 359358485},{value!r}\n' for i, value in enumerate(self.values))
+        run = subprocess.run([harness.HANKEL, 'replay', '--backend', 'cpu', '--detector', 'algorithm=novelty', '--format', 'csv', '-'], input=rows, capture_output=True, text=True, timeout=harness.WAIT)
+        texts = [(row[5], row[11]) for row in csv.reader(run.stdout.splitlines()) if row[0] == '#novelty']
+        self.assertGreater(len(texts), 2, run.stderr)
+        for nearest, text in texts:
+            self.assertRegex(text, r':\d\d\.359[,)]')
+            self.assertTrue(nearest.endswith('359358485'), nearest)
 
     def test_every_way_out(self):
         _, shown = self.every_way_out()

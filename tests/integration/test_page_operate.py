@@ -111,7 +111,9 @@ class Operating(test_page.Page):
         for again in False, True:
             p = self.page()
             p.until("[...document.querySelectorAll('ul.lately')].filter(list => !list.closest('details')).map(list => list.children.length).join() === '1'")
-            self.assertRegex(p.run("document.querySelector('ul.lately li').innerText"), r'#1 pump')
+            text = p.run("document.querySelector('ul.lately li').innerText")
+            self.assertRegex(text, r'#1 pump')
+            self.assertNotIn('UTC', text)  # times are the viewer's
             self.assertIn('1 reported on the last day of the data, and 1 withheld by the budget of 100 a day', p.run("document.querySelector('details.withheld summary').textContent"))
             p.click('details.withheld summary')
             p.until("document.querySelector('details.withheld').open && document.querySelector('details.withheld li').innerText.includes('#2 pump')")

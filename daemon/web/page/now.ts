@@ -2,7 +2,7 @@
 import type { Alert, Alerts, Event, Incident, Incidents, Level, Logged, Look, MachineOfGroup, Status } from './api';
 import { spark } from './chart';
 import type { Spark } from './chart';
-import { ago, ask, count, fault, link, make, number, primary, sentence, stream, time } from './tools';
+import { ago, ask, count, fault, link, make, number, primary, sentence, stream, time, timed } from './tools';
 import type { Child, View } from './tools';
 
 const SHOWN = 200, LATELY = 8, WITHHELD = 20, CHARTS = 12, HOUR = 3600;
@@ -35,13 +35,13 @@ const graver = (a: Level | '', b: Level | ''): Level | '' => (GRAVE.indexOf(a) >
 function about(incident: Incident, alerts: Alert[]): Child[] {
   const i = incident.about;
   if (i.count === 1 && alerts.length) return sentence(alerts[0]);
-  const what = i.what?.replace(/ at [-\d]+ [:\d]+ UTC$/, ''), said = what ? `: ${what}${/\d:\d\d:\d\d/.test(what) && !what.includes(' UTC') ? ' (UTC)' : ''}` : ''; // as the daemon worded it, with its times
+  const said = i.what ? [': ', ...timed(i.what.replace(/ at [-\d]+ [.:\d]+ UTC$/, ''))] : []; // its own time stands before that
   const shows = alerts.filter(a => primary(a.sensor) === i.strongest).sort((a, b) => b.severity - a.severity)[0];
   const first = i.sensors.find(s => s.sensor === i.first) ?? i.sensors[0], when = first?.instant ?? i.since;
-  if (i.count === 1) return [link(i.first), `: ${first ? first.channels.join(' and ') : 'alert'}`, ' at ', time(when), ', ', time(when, ago(when)), said];
+  if (i.count === 1) return [link(i.first), `: ${first ? first.channels.join(' and ') : 'alert'}`, ' at ', time(when), ', ', time(when, ago(when)), ...said];
   const who = i.node ? `${count(i.below)} of the ${count(i.of)} sensors of ${i.node}${i.count > i.below ? ` and ${count(i.count - i.below)} more` : ''}` : `${count(i.count)} sensors`;
   const ties = i.ties ? [' (or ', ...i.or.flatMap((s, k) => [...(k ? [', '] : []), link(s)]), i.ties > i.or.length ? ` or ${count(i.ties - i.or.length)} more)` : ')'] : [];
-  return [make('b', {}, who), ' changed together; first ', link(i.first), ' at ', time(when), ', ', time(when, ago(when)), ...ties, '; strongest ', ...(shows ? sentence(shows) : [link(i.strongest), said])];
+  return [make('b', {}, who), ' changed together; first ', link(i.first), ' at ', time(when), ', ', time(when, ago(when)), ...ties, '; strongest ', ...(shows ? sentence(shows) : [link(i.strongest), ...said])];
 }
 
 /** The number by which messages, the log and `hankel ack` call it. */

@@ -74,6 +74,10 @@ export function time(ns: number, text = clock(ns)): HTMLTimeElement {
   return make('time', { datetime: utc, title: utc.replace('T', ' ').replace('Z', ' UTC') }, text);
 }
 
+/** A sentence of the daemon, whose times are of UTC: as the viewer's. */
+export const timed = (text: string): Child[] => text.split(/(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?(?: UTC)?)/)
+  .map((part, i) => { const ms = i % 2 ? Date.parse(part.replace(' UTC', '').replace(' ', 'T') + 'Z') : NaN; return Number.isNaN(ms) ? part : time(ms * 1e6, clock(ms * 1e6, true)); });
+
 export function number(x: Nullable | undefined): string {
   return x === null || x === undefined ? '?' : Math.abs(x) >= 1e6 || (x !== 0 && Math.abs(x) < 1e-3) ? x.toExponential(3) : String(+x.toPrecision(4));
 }
