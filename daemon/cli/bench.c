@@ -26,7 +26,7 @@
 #define SENSORS_MAX 100000000
 #define HELPED -1
 
-static const char help_text[] =
+static const char bench_help[] =
     "usage: hankel bench [OPTION...]\n\n"
     "Measures how fast a backend scores on this machine: whole ticks of one new point for every sensor.\n\n"
     "  -c, --config FILE  measure the detectors of a daemon's configuration, every algorithm of each\n"
@@ -329,7 +329,7 @@ static int parse(int argc, char **argv, struct settings *settings)
       settings->json = true;
       break;
     case HK_OPTION_HELP:
-      fputs(help_text, stdout);
+      fputs(bench_help, stdout);
       return HELPED;
     default:
       code = HK_EXIT_USAGE;

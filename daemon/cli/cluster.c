@@ -20,7 +20,7 @@
 #define PATIENCE 90 /* s for partitions to move */
 #define WHY 256
 
-static const char help_text[] =
+static const char cluster_help[] =
     "usage: hankel cluster status [OPTION...]\n"
     "       hankel cluster drain [--undo] [OPTION...] MACHINE\n"
     "       hankel cluster move [OPTION...] PARTITION MACHINE\n\n"
@@ -381,7 +381,7 @@ int hk_command_cluster(int argc, char **argv)
     } else if (option == 'j') {
       json = true;
     } else if (option == HK_OPTION_HELP) {
-      fputs(help_text, stdout);
+      fputs(cluster_help, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
     } else if (hk_secure_take(&table.link.security, option, optarg) != 0) {
       return HK_EXIT_USAGE;

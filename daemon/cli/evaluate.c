@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char help_text[] =
+static const char evaluate_help[] =
     "usage: hankel evaluate [OPTION...] FOLDER|FILE.csv\n\n"
     "Runs detectors over labelled recordings and judges their alerts: labels hit, labels that as many alerts at\n"
     "random instants would hit, false alerts, also per 1,000 points, the delay in points (median), and, if\n"
@@ -150,7 +150,7 @@ int hk_command_evaluate(int argc, char **argv)
       e.calibrate = true;
       break;
     case HK_OPTION_HELP:
-      fputs(help_text, stdout);
+      fputs(evaluate_help, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
     default:
       code = HK_EXIT_USAGE;

@@ -26,7 +26,7 @@
 #define FAREWELL 30000 /* ms that the daemon has at the end to score waiting points */
 #define MOST_TOLD 10   /* maximum number of the daemon's messages to print */
 
-static const char help_text[] =
+static const char feed_help[] =
     "usage: hankel feed [OPTION...] FILE.csv...|FOLDER|-\n\n"
     "Sends a recording, or standard input, to the daemon. Each value column is a sensor.\n"
     "Prints how many points were late (not after the sensor's last one) or rejected. Exits with 0 if the daemon has\n"
@@ -426,7 +426,7 @@ int hk_command_feed(int argc, char **argv)
       feed.name = optarg;
       break;
     case HK_OPTION_HELP:
-      fputs(help_text, stdout);
+      fputs(feed_help, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
     default:
       if (hk_secure_take(&security, option, optarg) != 0)

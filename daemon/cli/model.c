@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-static const char help_text[] =
+static const char model_help[] =
     "usage: hankel model simulate [OPTION...] FILE.model\n"
     "       hankel model fit [OPTION...] FILE.model RECORDING...     (hankel model fit --help)\n\n"
     "Simulates a line or network of pipes whose pumps and valves are moved now and then, a heat line whose flow\n"
@@ -361,7 +361,7 @@ int hk_command_model(int argc, char **argv)
   int option, status = 0;
   while (status == 0 && (option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     if (option == HK_OPTION_HELP) {
-      fputs(help_text, stdout);
+      fputs(model_help, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
     }
     status = option == HK_OPTION_WRONG ? HK_EXIT_USAGE : take_option(argv, &s, option);

@@ -8,7 +8,7 @@
 
 #define PATIENCE 120000 /* ms: the daemon may have to evict millions of sensors */
 
-static const char help_text[] =
+static const char reload_help[] =
     "usage: hankel reload [OPTION...]\n\n"
     "Reloads the daemon's configuration. Prints what has changed and what needs a restart. If the file has a fault,\n"
     "prints each fault, changes nothing, and exits with 1.\n\n"
@@ -21,7 +21,7 @@ int hk_command_reload(int argc, char **argv)
   const char *address;
   char *text = NULL;
   int code;
-  hankel *h = hk_link_ask(argc, argv, help_text, &address, NULL, &code);
+  hankel *h = hk_link_ask(argc, argv, reload_help, &address, NULL, &code);
   if (!h)
     return code;
   const int status = hankel_reload(h, &text, PATIENCE);

@@ -28,7 +28,7 @@
 #define IN_FLIGHT 8
 #define BATCH_MAX 16384
 
-static const char help_text[] =
+static const char replay_help[] =
     "usage: hankel replay [OPTION...] FILE.csv...|FOLDER|-\n\n"
     "Scores a recording without a daemon. Prints sensor,time,value,score,state for every point and, after the\n"
     "point that caused it, #event,id,sensor,raised|corrected|cleared,time,instant,score,before,after.\n"
@@ -474,7 +474,7 @@ int hk_command_replay(int argc, char **argv)
       code = hk_report_interval(argv, optarg, &rules);
       break;
     case HK_OPTION_HELP:
-      fputs(help_text, stdout);
+      fputs(replay_help, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
     default:
       code = hk_input_option(&input, argv, option, optarg);

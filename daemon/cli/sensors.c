@@ -18,7 +18,7 @@
 #define PART 1000     /* sensors requested at a time */
 #define GLOB_MOST 512 /* bytes of a glob that a daemon takes */
 
-static const char help_text[] =
+static const char sensors_help[] =
     "usage: hankel sensors [OPTION...] [GLOB]\n\n"
     "Lists sensors whose names match GLOB (* is any run of characters, ? one; default: all): state, last value,\n"
     "last score, threshold, and time of the last point; of a cluster over RabbitMQ those of all machines. Exits\n"
@@ -239,7 +239,7 @@ int hk_command_sensors(int argc, char **argv)
   int option, code = 0;
   while (code == 0 && (option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     if (option == HK_OPTION_HELP) {
-      fputs(help_text, stdout);
+      fputs(sensors_help, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
     }
     if (option == 'j')

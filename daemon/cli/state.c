@@ -28,16 +28,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char help_text[] = "usage: hankel state inspect|verify FILE|DIR...\n\n"
-                                "Inspects and verifies the daemon's state folder (durability = snapshot or journal).\n\n"
-                                "  inspect   print what each file holds: sensors, positions, when it was written\n"
-                                "  verify    read every byte and name what is damaged; exits with 1 if anything is\n\n"
-                                "DIR is the state folder or that of a shard in it; FILE is a snapshot (.hks), a part of a\n"
-                                "journal (.hkj) or of the event log (.hke), or `maintenance`, the client-requested windows.\n"
-                                "It changes nothing, and may run beside the daemon.\n\n"
-                                "examples:\n"
-                                "  hankel state inspect /var/lib/hankeld\n"
-                                "  hankel state verify /var/lib/hankeld/shard-0/snapshot-000000000012.hks\n";
+static const char state_help[] = "usage: hankel state inspect|verify FILE|DIR...\n\n"
+                                 "Inspects and verifies the daemon's state folder (durability = snapshot or journal).\n\n"
+                                 "  inspect   print what each file holds: sensors, positions, when it was written\n"
+                                 "  verify    read every byte and name what is damaged; exits with 1 if anything is\n\n"
+                                 "DIR is the state folder or that of a shard in it; FILE is a snapshot (.hks), a part of a\n"
+                                 "journal (.hkj) or of the event log (.hke), or `maintenance`, the client-requested windows.\n"
+                                 "It changes nothing, and may run beside the daemon.\n\n"
+                                 "examples:\n"
+                                 "  hankel state inspect /var/lib/hankeld\n"
+                                 "  hankel state verify /var/lib/hankeld/shard-0/snapshot-000000000012.hks\n";
 
 #define WHY 256
 
@@ -435,7 +435,7 @@ int hk_command_state(int argc, char **argv)
   case HK_OPTION_WRONG:
     return HK_EXIT_USAGE;
   case HK_OPTION_HELP:
-    fputs(help_text, stdout);
+    fputs(state_help, stdout);
     return HK_EXIT_DONE;
   default:
     break;

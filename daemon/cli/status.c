@@ -22,7 +22,7 @@
 #define WHILE 500000000   /* ns between two reports, */
 #define LONGER 1100000000 /* unless no point arrived meanwhile: many senders send once a second */
 
-static const char help_text[] =
+static const char status_help[] =
     "usage: hankel status [OPTION...]\n\n"
     "Shows whether the daemon is healthy, its sensors, incoming points, what is refused and why, and standing\n"
     "alerts. Exits with 3 if the daemon answers and something is WRONG.\n\n"
@@ -181,7 +181,7 @@ int hk_command_status(int argc, char **argv)
   struct hk_link_shown shown = { 0 };
   char *text = NULL;
   int code;
-  hankel *h = hk_link_ask(argc, argv, help_text, &address, &shown, &code);
+  hankel *h = hk_link_ask(argc, argv, status_help, &address, &shown, &code);
   if (!h)
     return code;
   if (hankel_status(h, &text, HK_LINK_WAIT) < 0) {

@@ -19,7 +19,7 @@
 
 #define SLICE 200 /* ms: how long one waiting call to the library lasts */
 
-static const char help_text[] =
+static const char tail_help[] =
     "usage: hankel tail [OPTION...]\n\n"
     "Shows scores and events as the daemon publishes them, until interrupted.\n\n"
     "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n"
@@ -270,7 +270,7 @@ int hk_command_tail(int argc, char **argv)
       tail.format = (enum hk_format)format;
       break;
     case HK_OPTION_HELP:
-      fputs(help_text, stdout);
+      fputs(tail_help, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
     default:
       code = hk_secure_take(&link.security, option, optarg);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help_text[] =
+static const char token_help[] =
     "usage: hankel token [OPTION...] NAME SCOPES\n\n"
     "Makes a token and prints it. SCOPES: feed, subscribe, admin, or several with commas.\n\n"
     "  --add FILE    append its line to the daemon's token file; otherwise the line is printed\n"
@@ -62,7 +62,7 @@ int hk_command_token(int argc, char **argv)
       feeds = optarg;
       break;
     case HK_OPTION_HELP:
-      fputs(help_text, stdout);
+      fputs(token_help, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
     default:
       return HK_EXIT_USAGE;

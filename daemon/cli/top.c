@@ -24,7 +24,7 @@
 #define ANSWER 1500 /* ms for one */
 #define WIDE 160    /* columns where it is no terminal */
 
-static const char help_text[] =
+static const char top_help[] =
     "usage: hankel top [OPTION...]\n\n"
     "Shows standing alerts, the most severe first, and the daemon's health, live. q ends it. If standard output is\n"
     "not a terminal, prints them once, as plain text.\n\n"
@@ -149,7 +149,7 @@ int hk_command_top(int argc, char **argv)
     if (option == 'f') {
       top.frame.address = optarg;
     } else if (option == HK_OPTION_HELP) {
-      fputs(help_text, stdout);
+      fputs(top_help, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
     } else if (hk_secure_take(&link.security, option, optarg) != 0) {
       return HK_EXIT_USAGE;
