@@ -74,6 +74,20 @@ static __device__ __noinline__ void graph_prepare(struct hk_graph_sensor *sensor
   __syncwarp();
 }
 
+/* Computes the splits of sensors that have a score. Memory is told of the medians of the next one meanwhile. */
+static __device__ __forceinline__ void graph_profile(struct hk_graph_sensor *sensors, uint32_t which, uint32_t *counts)
+{
+  while (which != 0) {
+    struct hk_graph_sensor *const sensor = &sensors[__ffs(which) - 1];
+    which &= which - 1;
+    if (which != 0) {
+      const struct hk_graph_view *const next = &sensors[__ffs(which) - 1].view;
+      hk_tick_later(next->median, next->room * sizeof *next->median, hk_lane(), HK_WARP);
+    }
+    hk_warp_profile(sensor, counts);
+  }
+}
+
 /* Writes the event of sensor number `who`, with its details; rarely needed. */
 static __device__ __noinline__ void graph_tell(struct room *room, uint32_t who, struct hk_graph_sides sides,
                                                const struct hk_cuda_columns *columns, uint32_t index)
@@ -122,8 +136,7 @@ static __device__ __forceinline__ void graph_tick(struct room *room, struct hk_c
     scored = step.score;
     again = hk_graph_looks_again(&record->alert, &own->view, &record->window, step);
   }
-  for (uint32_t rest = __ballot_sync(HK_ALL, scored); rest != 0; rest &= rest - 1)
-    hk_warp_profile(&sensors[__ffs(rest) - 1], counts);
+  graph_profile(sensors, __ballot_sync(HK_ALL, scored), counts);
   int32_t moved = 0;
   for (uint32_t rest = __ballot_sync(HK_ALL, again); rest != 0; rest &= rest - 1) {
     const uint32_t who = __ffs(rest) - 1;
@@ -151,7 +164,8 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
     hk_graph_score_kernel(const __grid_constant__ struct hk_cuda_launch launch)
 {
   extern __shared__ __align__(16) unsigned char shared[];
-  const uint32_t warp = threadIdx.x / HK_WARP, lane = hk_lane();
+  /* the warp's number by a shuffle: otherwise it, and with it all addresses, is computed anew for each chunk */
+  const uint32_t lane = hk_lane(), warp = __shfl_sync(HK_ALL, threadIdx.x / HK_WARP, 0);
   struct room *const room = (struct room *)(shared + warp * (HK_ROOM_BYTES + counts_bytes(launch.size)));
   uint32_t *const counts = (uint32_t *)((unsigned char *)room + HK_ROOM_BYTES);
   hk_share_begin<1>(&room->tasks, &launch, blockIdx.x * HK_WARPS + warp);

@@ -34,40 +34,64 @@ static __device__ __forceinline__ void hk_warp_neighbours(const struct hk_graph_
     v->median[head] = (uint16_t)(name - age);
 }
 
-/* Links the newest node of sensor number `who`, after it was entered at its place, but for what it changes at others:
- * hk_warp_offers. */
-static __device__ __forceinline__ void hk_warp_join(const struct hk_graph_sensor *sensors, uint32_t who,
+/* Whether the newest node is compared with others. */
+static __device__ __forceinline__ bool hk_lane_compares(const struct hk_graph_view *v)
+{
+  return v->graph->live > hk_graph_exclusion(v);
+}
+
+/* Computes anew the products that must be before the newest node is compared, and the one that is in turn, which is stored when
+ * it has been. */
+static __device__ __forceinline__ void hk_warp_anew(struct hk_graph_sensor *sensor)
+{
+  const struct hk_graph_view *v = &sensor->view;
+  const uint32_t live = v->graph->live, from = max(sensor->from, hk_graph_exclusion(v));
+  const struct hk_graph_products first = hk_warp_products(sensor, from, sensor->renewed);
+  if (hk_lane() == 0) {
+    *hk_graph_product_at(v, from) = first.of[0];
+    sensor->product = first.of[1];
+  }
+  for (uint32_t lag = from + 1; lag < live; lag += 2) {
+    const uint32_t other = min(lag + 1, live - 1);
+    const struct hk_graph_products next = hk_warp_products(sensor, lag, other);
+    if (hk_lane() < 2)
+      *hk_graph_product_at(v, hk_lane() == 0 ? lag : other) = next.of[hk_lane() == 0 ? 0 : 1];
+  }
+}
+
+/* Links the newest nodes of sensors, which are compared, but for the last of what they change at others: hk_warp_offers. The
+ * chunks of all follow each other without a pause. */
+template <bool LEVELS>
+static __device__ __forceinline__ void hk_warp_link(const struct hk_graph_sensor *sensors, uint32_t which,
                                                     struct hk_graph_desk *desk, struct hk_graph_chunk *chunks)
 {
-  const struct hk_graph_sensor *const sensor = &sensors[who];
-  const struct hk_graph_view *v = &sensor->view;
-  const uint32_t live = v->graph->live, nearest = hk_graph_exclusion(v), from = max(sensor->from, nearest);
-  const uint32_t n_chunks = hk_warp_prepare(sensors, who, &desk->pass);
-  const bool anew = from + 1 < live;
-  struct hk_graph_products first = {};
-  if (!anew) /* the next steps compute one product, while the chunks come */
-    hk_warp_fetch(&desk->pass, n_chunks, chunks);
-  if (nearest < live) { /* then so is the lag that is renewed */
-    first = hk_warp_products(sensor, from, sensor->renewed);
-    if (hk_lane() == 0)
-      *hk_graph_product_at(v, from) = first.of[0];
-  }
-  if (anew) {
-    for (uint32_t lag = from + 1; lag < live; lag += 2) {
-      const uint32_t other = min(lag + 1, live - 1);
-      const struct hk_graph_products next = hk_warp_products(sensor, lag, other);
-      if (hk_lane() < 2)
-        *hk_graph_product_at(v, hk_lane() == 0 ? lag : other) = next.of[hk_lane() == 0 ? 0 : 1];
-      first.of[0] = next.of[1]; /* the oldest node's, at last */
-    }
+  const struct hk_graph_best none = { -INFINITY, 0, -INFINITY };
+  struct hk_graph_best best = none;
+  uint32_t rest = which & (which - 1);
+  struct hk_graph_cursor now = hk_warp_prepare(sensors, __ffs(which) - 1, desk, 0);
+  hk_chunk_fetch(desk, now, &chunks[0]);
+  __pipeline_commit();
+#pragma unroll 1
+  for (uint32_t turn = 0; now.pass != HK_NO_PASS; turn ^= 1) {
+    const struct hk_graph_cursor next = hk_cursor_next(now, sensors, desk, &rest);
+    if (next.pass != HK_NO_PASS)
+      hk_chunk_fetch(desk, next, &chunks[turn ^ 1]);
+    __pipeline_commit();
+    __pipeline_wait_prior(1);
     __syncwarp();
-    hk_warp_fetch(&desk->pass, n_chunks, chunks);
+    hk_warp_compare<LEVELS>(sensors, desk, &chunks[turn], now, &best);
+    __syncwarp(); /* the chunk's place is that of one that will come */
+    if (next.pass != now.pass) {
+      const struct hk_graph_sensor *const sensor = &sensors[desk->pass[now.pass].who];
+      hk_warp_neighbours(&sensor->view, best);
+      if (hk_lane() == 0)
+        *hk_graph_product_at(&sensor->view, sensor->renewed) = sensor->product;
+      best = none;
+      if (desk->n_offers >= HK_WARP)
+        hk_warp_offers(sensors, desk);
+    }
+    now = next;
   }
-  hk_warp_neighbours(v, v->mean ? hk_warp_link<true>(sensors, live, first.of[0], n_chunks, desk, chunks)
-                                : hk_warp_link<false>(sensors, live, first.of[0], n_chunks, desk, chunks));
-  __syncwarp();
-  if (hk_lane() == 0 && nearest < live)
-    *hk_graph_product_at(v, sensor->renewed) = first.of[1];
   __syncwarp();
 }
 
@@ -94,8 +118,16 @@ static __device__ __forceinline__ void hk_warp_add(struct hk_graph_sensor *senso
   if (hk_lane() == 0)
     desk->n_offers = 0;
   __syncwarp();
-  for (uint32_t rest = which; rest != 0; rest &= rest - 1)
-    hk_warp_join(sensors, __ffs(rest) - 1, desk, chunks);
+  const uint32_t compared = __ballot_sync(HK_ALL, mine && hk_lane_compares(&sensors[hk_lane()].view));
+  for (uint32_t rest = which & ~compared; rest != 0; rest &= rest - 1)
+    hk_warp_neighbours(&sensors[__ffs(rest) - 1].view, { -INFINITY, 0, -INFINITY });
+  for (uint32_t rest = compared; rest != 0; rest &= rest - 1)
+    hk_warp_anew(&sensors[__ffs(rest) - 1]);
+  __syncwarp();
+  if (compared != 0 && sensors[0].view.mean)
+    hk_warp_link<true>(sensors, compared, desk, chunks);
+  else if (compared != 0)
+    hk_warp_link<false>(sensors, compared, desk, chunks);
   hk_warp_offers(sensors, desk);
 }
 
@@ -116,16 +148,17 @@ static __device__ __forceinline__ void hk_warp_count_sides(const struct hk_graph
   for (uint32_t i = lane; i <= m / 4; i += HK_WARP)
     ((uint4 *)counts)[i] = make_uint4(0, 0, 0, 0);
   __syncwarp();
-  for (uint32_t begin = lane; begin < m; begin += HK_MEDIANS * HK_WARP) {
+  for (uint32_t begin = 0; begin < m; begin += HK_MEDIANS * HK_WARP) {
     uint16_t its[HK_MEDIANS];
 #pragma unroll
     for (uint32_t u = 0; u < HK_MEDIANS; u++) {
-      const uint32_t i = min(begin + u * HK_WARP, m - 1), at = oldest + i;
+      const uint32_t i = min(begin + u * HK_WARP + lane, m - 1), at = oldest + i;
       its[u] = median[at < v->room ? at : at - v->room];
     }
+    __syncwarp(); /* so that the compiler loads all before it uses one */
 #pragma unroll
     for (uint32_t u = 0; u < HK_MEDIANS; u++) {
-      const uint32_t i = begin + u * HK_WARP, age = (uint16_t)(name - its[u]);
+      const uint32_t i = begin + u * HK_WARP + lane, age = (uint16_t)(name - its[u]);
       const uint32_t own = i + 1, other = age < m ? m - age : 0;
       if (i >= m)
         break;

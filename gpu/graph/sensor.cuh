@@ -18,6 +18,7 @@ struct hk_graph_sensor {
   struct hk_graph_piece piece;     /* what that is made of, */
   struct hk_graph_node node;       /* and itself */
   uint32_t from, renewed;          /* lags of products to make anew before it is linked, and after */
+  float product;                   /* the latter */
   struct hk_graph_split split;
 };
 
