@@ -198,7 +198,7 @@ static void tell_undelivered(const struct summary *s, const cJSON *report)
     if (aside > 0)
       status_summary_add(text, "%.0f events were not delivered to %s: they are in notify-%s.undelivered", aside, name, name);
     if (lost > 0)
-      status_summary_add(text, "%.0f more were deleted from the event log before %s got them", lost, name);
+      status_summary_add(text, "%.0f events were deleted from the event log before %s got them", lost, name);
   }
   if (*text)
     status_summary_line(s, "receivers", "\033[33m", text);

@@ -183,6 +183,27 @@ class Webhooks(Notify):
         with open(os.path.join(self.state, 'notify-hook.undelivered'), encoding='utf-8') as f:
             self.assertEqual(len(f.readlines()), lines)
 
+    def test_a_log_that_is_too_small_for_an_outage_is_told(self):
+        port, names = free_port(), tuple(f'n{i:04}' for i in range(3000))
+        section = f'[notify hook]\ntype = webhook\nurl = http://127.0.0.1:{port}/a\ngather = 100ms\nrate = 6000\n'
+        d = self.daemon(DETECTOR + section, keys=self.keys() + 'event_log = 1MiB\nsnapshot = 1s\n')
+        self.feed(d, 44, names)
+        until(lambda: self.look(d)['tries_failed'] > 0, 'it to try')
+        for _ in range(12):
+            self.feed(d, 40, names)
+            if d.status()['durability']['events_first'] > len(names):
+                break
+            time.sleep(1)  # the log keeps what came since the older of two snapshots
+        self.assertGreater(d.status()['durability']['events_first'], len(names))
+        r = self.receiver(port)
+        until(lambda: self.look(d)['lost'] > 0, 'it to be told')
+        until(lambda: self.look(d)['waiting'] == 0, 'the rest')
+        self.assertTrue(any('the event log has deleted' in line and 'event_log is too small for so long an outage' in line for line in d.log))
+        status = subprocess.run([harness.HANKEL, 'status', '--from', f"127.0.0.1:{d.port['binary tcp']}"], capture_output=True, text=True, timeout=WAIT).stdout
+        self.assertRegex(status, rf"(?m)^receivers +{self.look(d)['lost']} events were deleted from the event log before hook got them$")
+        self.feed(d, 100, ('later',))
+        until(lambda: any(a['sensor'] == 'later' for a in r.alerts()), 'what comes later')
+
     def test_what_was_refused_is_sent_again_after_a_reload(self):
         r = self.receiver()
         r.plan = [(404, {})] * 9
