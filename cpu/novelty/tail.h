@@ -118,12 +118,18 @@ HK_INLINE double hk_novelty_coarse_excess(const struct hk_novelty_fit *fit, floa
   return log(((double)top + quantum) / (fit->usual + quantum));
 }
 
+/* S of a distance q > u. hill: the sum of its terms, the largest maximum first. */
+HK_INLINE double hk_novelty_large_s(const struct hk_novelty_fit *fit, uint32_t channel, double q, double hill)
+{
+  return fit->common + (fit->fitted - 1 + HK_NOVELTY_WEIGHT) *
+                           log10(1 + log(q / fit->usual) / (hill + HK_NOVELTY_WEIGHT * hk_novelty_prior(channel)));
+}
+
 /* Rates a distance q > u. hill, coarse: the sums of the terms, the largest maximum first. */
 HK_INLINE struct hk_novelty_rating hk_novelty_rate_large(const struct hk_novelty_fit *fit, uint32_t channel, double q,
                                                          double quantum, double hill, double coarse)
 {
-  const double s = fit->common + (fit->fitted - 1 + HK_NOVELTY_WEIGHT) *
-                                     log10(1 + log(q / fit->usual) / (hill + HK_NOVELTY_WEIGHT * hk_novelty_prior(channel)));
+  const double s = hk_novelty_large_s(fit, channel, q, hill);
   const double severity =
       fit->common + (fit->fitted - 1 + HK_NOVELTY_SEVERITY_WEIGHT) *
                         log10(1 + log((q + quantum) / (fit->usual + quantum)) /
@@ -225,12 +231,19 @@ HK_INLINE struct hk_novelty_rating hk_novelty_tail_rate(struct hk_novelty_tail *
   return r;
 }
 
+/* The greater of a severity and a channel's, by its two lists. */
+HK_INLINE float hk_novelty_graver(float severity, struct hk_novelty_rating first, struct hk_novelty_rating second)
+{
+  const double mean = 0.5 * (double)first.severity + 0.5 * (double)second.severity;
+  return (float)fmax((double)severity, fmin(mean, HK_SEVERITY_MAX));
+}
+
 /* Makes a channel's rating that of the point if it is the largest so far. first, second: by its two lists. */
 HK_INLINE void hk_novelty_result_take(struct hk_novelty_result *best, uint32_t channel, struct hk_novelty_rating first,
                                       struct hk_novelty_rating second, float q, double usual)
 {
-  const double s = 0.5 * first.s + 0.5 * second.s, severity = 0.5 * (double)first.severity + 0.5 * (double)second.severity;
-  best->severity = (float)fmax((double)best->severity, fmin(severity, HK_SEVERITY_MAX));
+  const double s = 0.5 * first.s + 0.5 * second.s;
+  best->severity = hk_novelty_graver(best->severity, first, second);
   if (s > best->s) {
     best->s = s;
     best->channel = channel;
@@ -245,22 +258,90 @@ HK_INLINE void hk_novelty_result_take(struct hk_novelty_result *best, uint32_t c
     -1, 0, 0, 0, 0                                                                                                               \
   }
 
-/* Scores a point's distances and learns from them. */
-HK_INLINE struct hk_novelty_result hk_novelty_rate(struct hk_novelty *s, const struct hk_novelty_point *p)
+/* What the lists said last, until they change: so a run of points takes few logarithms. */
+struct hk_novelty_memo {
+  struct hk_novelty_fit fit[HK_NOVELTY_CHANNELS][2];
+  double hill[HK_NOVELTY_CHANNELS][2]; /* h of S */
+  uint32_t fits, hills;                /* which are known, a bit each: 2 channel + list */
+};
+
+/* S by a list, as hk_novelty_tail_score has it. */
+HK_INLINE double hk_novelty_memo_s(struct hk_novelty_memo *m, const struct hk_novelty_tail *t, uint32_t channel, uint32_t list,
+                                   double q)
+{
+  const uint32_t bit = 1u << (2 * channel + list);
+  struct hk_novelty_fit *fit = &m->fit[channel][list];
+  if (!(m->fits & bit))
+    *fit = hk_novelty_tail_fit(t);
+  m->fits |= bit;
+  if (fit->fitted == 0)
+    return 0;
+  if (q <= fit->usual)
+    return hk_novelty_rate_usual(fit, q, 0).s;
+  if (!(m->hills & bit)) {
+    double hill = 0;
+    for (uint32_t i = 0; i < fit->fitted; i++)
+      hill += hk_novelty_excess(fit, t->top[i]);
+    m->hill[channel][list] = hill;
+  }
+  m->hills |= bit;
+  return hk_novelty_large_s(fit, channel, q, m->hill[channel][list]);
+}
+
+/* Learns a point's distances. q: with the floor; where a list changes, the memo forgets it. */
+HK_INLINE void hk_novelty_memo_learn(struct hk_novelty_memo *m, struct hk_novelty *s, uint32_t channel, float q)
+{
+  for (uint32_t l = 0; l < 2; l++) {
+    struct hk_novelty_tail *t = &s->tail[channel][l];
+    if (!hk_novelty_learns(channel, l, s->seen[channel]))
+      continue;
+    hk_novelty_learn(t, l, s->seen[channel], q);
+    if (t->length == 0) {
+      m->fits &= ~(1u << (2 * channel + l));
+      m->hills &= ~(1u << (2 * channel + l));
+    }
+  }
+}
+
+/* Scores a point's distances and learns from them. memo: of this sensor's lists, zeroed at first. The severity is computed if S
+ * is at least `grave`, and is 0 otherwise. */
+HK_INLINE struct hk_novelty_result hk_novelty_rate_from(struct hk_novelty *s, const struct hk_novelty_point *p,
+                                                        struct hk_novelty_memo *memo, double grave)
 {
   struct hk_novelty_result best = HK_NOVELTY_RESULT_NULL;
-  const double quantum = hk_novelty_quantum(p);
+  float q[HK_NOVELTY_CHANNELS];
   for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS; c++) {
     if (!p->has[c])
       continue;
-    const float q = hk_novelty_floored(p, c);
+    q[c] = hk_novelty_floored(p, c);
     s->seen[c] = hk_novelty_next(s->seen[c]);
-    const struct hk_novelty_rating first = hk_novelty_tail_rate(&s->tail[c][0], c, 0, s->seen[c], q, quantum);
-    const struct hk_novelty_rating second = hk_novelty_tail_rate(&s->tail[c][1], c, 1, s->seen[c], q, quantum);
-    hk_novelty_result_take(&best, c, first, second, q, hk_novelty_tail_usual(&s->tail[c][0]));
+    struct hk_novelty_rating by[2] = { { 0, 0 }, { 0, 0 } };
+    for (uint32_t l = 0; l < 2 && s->seen[c] > hk_novelty_skip(c); l++)
+      by[l].s = hk_novelty_memo_s(memo, &s->tail[c][l], c, l, (double)q[c]);
+    hk_novelty_result_take(&best, c, by[0], by[1], q[c], 0);
   }
+  const double quantum = hk_novelty_quantum(p);
+  for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS && best.s >= grave; c++) {
+    if (!p->has[c] || s->seen[c] <= hk_novelty_skip(c))
+      continue;
+    const struct hk_novelty_rating first = hk_novelty_tail_score(&s->tail[c][0], c, (double)q[c], quantum),
+                                   second = hk_novelty_tail_score(&s->tail[c][1], c, (double)q[c], quantum);
+    best.severity = hk_novelty_graver(best.severity, first, second);
+  }
+  for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS; c++)
+    if (p->has[c])
+      hk_novelty_memo_learn(memo, s, c, q[c]);
+  best.usual = best.s >= 0 ? hk_novelty_tail_usual(&s->tail[best.channel][0]) : 0;
   best.s = fmax(best.s, 0.0);
   return best;
+}
+
+/* The same of a single point, always with the severity. */
+HK_INLINE struct hk_novelty_result hk_novelty_rate(struct hk_novelty *s, const struct hk_novelty_point *p)
+{
+  struct hk_novelty_memo memo;
+  memo.fits = memo.hills = 0;
+  return hk_novelty_rate_from(s, p, &memo, -INFINITY);
 }
 
 #endif

@@ -138,10 +138,10 @@ static void runs_may_be_cut_anywhere(void **state)
   (void)state;
   const struct hk_detector d = detector(1000);
   struct sensor one = sensor_new(&d), many = sensor_new(&d);
-  uint64_t values = 3, again = 3;
-  for (uint32_t i = 0; i < 40 * HK_BATCH_PER_SENSOR;) {
+  uint64_t values = 3, again = 3, grave = 0;
+  for (uint32_t i = 0; i < 160 * HK_BATCH_PER_SENSOR;) {
     const uint32_t from = i;
-    many.n = 0;
+    struct hk_novelty_memo memo = { .fits = many.n = 0 };
     for (uint32_t k = 0; k < HK_BATCH_PER_SENSOR; k++, i++)
       sensor_take(&many, i, series_value(i, &values));
     hk_kernels()->novelty_pass(&many.view, many.ring, many.point, many.n);
@@ -150,11 +150,15 @@ static void runs_may_be_cut_anywhere(void **state)
       sensor_take(&one, from + k, series_value(from + k, &again));
       hk_kernels()->novelty_pass(&one.view, one.ring, one.point, 1);
       const struct hk_novelty_result a = hk_novelty_rate(one.view.novelty, one.point);
-      const struct hk_novelty_result b = hk_novelty_rate(many.view.novelty, &many.point[k]);
+      const double from_s = k % 3 == 0 ? -INFINITY : 1; /* whether an alert stands */
+      const struct hk_novelty_result b = hk_novelty_rate_from(many.view.novelty, &many.point[k], &memo, from_s);
       assert_memory_equal(&a.s, &b.s, sizeof a.s);
-      assert_int_equal(a.channel, b.channel);
+      assert_true(a.channel == b.channel && a.usual == b.usual);
+      assert_true(a.s >= from_s ? a.severity == b.severity : b.severity == 0);
+      grave += a.s >= 1 && a.severity > 0 && a.distance > a.usual;
     }
   }
+  assert_true(grave > 20); /* beyond the usual, where the memo has its sums */
   assert_memory_equal(one.view.novelty, many.view.novelty, sizeof *one.view.novelty);
   sensor_free(&one);
   sensor_free(&many);
