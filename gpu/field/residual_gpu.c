@@ -54,8 +54,12 @@ static uint64_t residual_gpu_place_own(struct hk_residual_gpu *g, const struct h
   g->r = (double *)(void *)residual_gpu_place(memory, &at, room * sizeof *g->r);
   t->link = (uint32_t *)(void *)residual_gpu_place(memory, &at, (q + 3) / 4 * 3 * room * sizeof *t->link);
   t->slice = (struct hk_residual_slice *)(void *)residual_gpu_place(memory, &at, room / HK_RESIDUAL_LANES * sizeof *t->slice);
-  t->heard = (float *)(void *)residual_gpu_place(memory, &at, HK_RESIDUAL_WAITING * (q + 1) * room * sizeof *t->heard);
-  t->learns = (uint32_t *)(void *)residual_gpu_place(memory, &at, room * sizeof *t->learns);
+  t->shown = (float *)(void *)residual_gpu_place(memory, &at, HK_RESIDUAL_WAITING * room * sizeof *t->shown);
+  t->taught = (float *)(void *)residual_gpu_place(memory, &at, HK_RESIDUAL_WAITING * room * sizeof *t->taught);
+  t->told = (struct hk_residual_told *)(void *)residual_gpu_place(
+      memory, &at, HK_RESIDUAL_WAITING * room / HK_RESIDUAL_LANES * sizeof *t->told);
+  t->history = (struct float4 *)(void *)residual_gpu_place(memory, &at, HK_RESIDUAL_WAITING * room * sizeof(float));
+  t->lookers = (uint32_t *)(void *)residual_gpu_place(memory, &at, room * sizeof *t->lookers);
   t->out = (uint32_t *)(void *)residual_gpu_place(memory, &at, sizeof *t->out);
   t->census = (uint32_t *)(void *)residual_gpu_place(memory, &at, HK_RESIDUAL_CENSUS * sizeof *t->census);
   return at;
@@ -119,7 +123,11 @@ void hk_residual_gpu_close(struct hk_residual_gpu *g)
 /* Adds the waiting rows to the sums. */
 static cudaError_t residual_gpu_sum(struct hk_residual_gpu *g)
 {
-  const int failed = g->field.waiting > 0 ? hk_residual_launch_sum(&g->field, NULL, NULL, g->desk.stream) : 0;
+  int failed = 0;
+  if (g->field.waiting > 0)
+    failed = hk_residual_launch_turn(&g->field, NULL, NULL, g->desk.stream);
+  if (!failed && g->field.waiting > 0)
+    failed = hk_residual_launch_sum(&g->field, NULL, NULL, g->desk.stream);
   g->field.waiting = 0;
   return (cudaError_t)failed;
 }

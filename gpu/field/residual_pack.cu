@@ -18,14 +18,14 @@ static __global__ void __launch_bounds__(HK_PACK_THREADS) residual_degree(const 
     const uint32_t j = t.of.neighbour[hk_residual_at(q, k, i)];
     const int64_t apart = (int64_t)j - (int64_t)i;
     if (j != HK_RESIDUAL_NONE && (apart < INT16_MIN || apart > INT16_MAX))
-      atomicAdd(&t.learns[j], 1u);
+      atomicAdd(&t.lookers[j], 1u);
   }
 }
 
 /* Whether at least so many look at a node from afar: step 0 is twice, step 4 four times, step 8 eight times q. */
 static __device__ __forceinline__ bool residual_reaches(const struct hk_residual_resident &t, uint32_t i, uint32_t step)
 {
-  return t.learns[i] >= t.of.rule.neighbours * ((4 + step % 4) << step / 4) / 2;
+  return t.lookers[i] >= t.of.rule.neighbours * ((4 + step % 4) << step / 4) / 2;
 }
 
 static __global__ void __launch_bounds__(HK_PACK_THREADS) residual_census(const __grid_constant__ struct hk_residual_resident t)
@@ -46,7 +46,7 @@ static __global__ void __launch_bounds__(HK_PACK_THREADS) residual_choose(const 
     step++;
   const uint32_t hot = __ballot_sync(ALL, step < HK_RESIDUAL_HOT_STEPS && residual_reaches(t, i, step));
   if (hot >> (i % HK_RESIDUAL_LANES) & 1)
-    atomicAdd(&t.census[HK_RESIDUAL_HOT_STEPS + 1], t.learns[i]);
+    atomicAdd(&t.census[HK_RESIDUAL_HOT_STEPS + 1], t.lookers[i]);
   if (i % HK_RESIDUAL_LANES == 0)
     t.slice[i / HK_RESIDUAL_LANES] = { 32, 0, 0, hot, hot ? atomicAdd(&t.census[HK_RESIDUAL_HOT_STEPS], __popc(hot)) : 0 };
 }
@@ -84,7 +84,7 @@ static __global__ void __launch_bounds__(HK_PACK_THREADS) residual_pack(const __
 extern "C" int hk_residual_launch_pack(const struct hk_residual_resident *t, const double *, double *, struct CUstream_st *stream)
 {
   const uint32_t blocks = blocks_of(t, HK_PACK_THREADS);
-  cudaError_t failed = cudaMemsetAsync(t->learns, 0, t->of.room * sizeof *t->learns, stream);
+  cudaError_t failed = cudaMemsetAsync(t->lookers, 0, t->of.room * sizeof *t->lookers, stream);
   if (!failed)
     failed = cudaMemsetAsync(t->census, 0, HK_RESIDUAL_CENSUS * sizeof *t->census, stream);
   if (failed)

@@ -202,7 +202,7 @@ static int launch_copy(const void *what, cudaStream_t stream)
 static void passes(const struct ours *o, uint32_t n, uint32_t q, cudaStream_t stream)
 {
   struct hk_residual_resident f = *hk_residual_gpu_field(o->g);
-  const double columns = (q + 1.0) * (q + 2) / 2 + q + 1, packed = neighbour_bytes(&f, q), heard = 4.0 * (q + 1);
+  const double columns = (q + 1.0) * (q + 2) / 2 + q + 1, packed = neighbour_bytes(&f, q), told = 16.0 / 32;
   const struct {
     const char *name;
     pass_launch *launch;
@@ -211,9 +211,10 @@ static void passes(const struct ours *o, uint32_t n, uint32_t q, cudaStream_t st
   } all[] = {
     { "standardise", hk_residual_launch_standardise, 8 + 16 + 4 + 4, 0 },
     { "show", hk_residual_launch_show, 4 + 4 + 4 + 4 + 4 + 4 + 8, 0 },
-    { "predict", hk_residual_launch_predict, packed + 4.0 * (q + 1) + 8 + 8 + 4 + 8 + 8, 0 },
-    { "learn", hk_residual_launch_learn, packed + 8 + 4 + 5 * 8 + 16 + 8 + heard + 4, 0 },
-    { "sum, all", hk_residual_launch_sum, HK_RESIDUAL_WAITING * heard + 4 + 16 * columns, HK_RESIDUAL_WAITING },
+    { "predict", hk_residual_launch_predict, packed + 4.0 * (q + 1) + 8 + 8 + 4 + 8 + 8 + told, 0 },
+    { "learn", hk_residual_launch_learn, 8 + 5 * 8 + 4 + 4 + 4 + told, 0 },
+    { "turn, all", hk_residual_launch_turn, HK_RESIDUAL_WAITING * (4 + 4 + told), HK_RESIDUAL_WAITING },
+    { "sum, all", hk_residual_launch_sum, HK_RESIDUAL_WAITING * (4 + 4 + told) + 4 * q + 24 + 16 * columns, HK_RESIDUAL_WAITING },
     { "refit", hk_residual_launch_refit, q * 4.0 + 8 * columns + 4 * (q + 1) + 16, 0 },
   };
   printf("  neighbours have %.1f bytes a node\n", packed);
