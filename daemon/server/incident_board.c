@@ -17,7 +17,8 @@ struct hk_incident_board {
       uint64_t incident, order;    /* order: counts all that are closed */
       struct hk_buffer text, said; /* an object of JSON but for its end; what was said of it, a member */
     } of[HK_BOARD_OVER];           /* ring */
-    uint64_t n;                    /* number so far */
+    uint64_t n;                    /* number so far, */
+    uint64_t shown;                /* and when the open incidents were last rewritten: the others still stand there */
   } over[2];                       /* withheld ones, which may be very many; reported ones */
 };
 
@@ -167,6 +168,8 @@ void hk_board_stand(struct hk_incident_board *b, const struct hk_incident_fleet 
   const struct hk_buffer before = b->standing;
   b->standing = text;
   b->n = open;
+  b->over[false].shown = b->over[false].n;
+  b->over[true].shown = b->over[true].n;
   for (uint32_t k = 0; k < 2 * HK_BOARD_OVER; k++) {
     struct over *one = &b->over[k / HK_BOARD_OVER].of[k % HK_BOARD_OVER];
     one->said.size = 0;
@@ -193,8 +196,8 @@ void hk_board_read(struct hk_incident_board *b, struct hk_buffer *out)
   hk_buffer_print(out, "],\"over\":[");
   uint64_t left[2], first[2];
   for (uint32_t k = 0; k < 2; k++) {
-    left[k] = b->over[k].n;
-    first[k] = left[k] > HK_BOARD_OVER ? left[k] - HK_BOARD_OVER : 0;
+    left[k] = b->over[k].shown;
+    first[k] = b->over[k].n > HK_BOARD_OVER ? b->over[k].n - HK_BOARD_OVER : 0;
   }
   for (bool any = false;; any = true) { /* newest first */
     const struct over *last[2];
