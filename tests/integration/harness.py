@@ -141,10 +141,11 @@ class Daemon:
         """Writes the configuration file, which the daemon reads at its start and at each reload."""
         drain = '' if 'drain' in keys else f'drain = {WAIT}s\n'
         loops = '' if 'loops' in keys or not LOOPS else f'loops = {LOOPS}\n'
-        # with the default, a million, all tables would be shadowed by a sanitizer, or filled by malloc, at each start
+        # with the defaults, a million each, all tables would be shadowed by a sanitizer, or filled by malloc, at each start
         sensors = '' if 'max_sensors' in keys or not (SANITIZED or FILLED) else 'max_sensors = 20000\n'
+        backlog = '' if 'backlog' in keys or 'max_frame' in keys or not (SANITIZED or FILLED) else 'backlog = 300000\n'
         with open(os.path.join(self.directory.name, 'hankeld.conf'), 'w') as f:
-            f.write(f'[daemon]\nbackend = {self.backend}\n{drain}{loops}{sensors}{keys}{self.listeners}{detectors}')
+            f.write(f'[daemon]\nbackend = {self.backend}\n{drain}{loops}{sensors}{backlog}{keys}{self.listeners}{detectors}')
 
     def _read(self):
         rest = b''
@@ -197,9 +198,11 @@ class Daemon:
     def events(self):
         """All events of the daemon's event log, as a subscriber gets them from the beginning on."""
         with self.client() as c:
-            last = self.status()['durability']['events_last']
+            status = self.status()
+            last = status['durability']['events_last']
             c.request(SUBSCRIBE, struct.pack('<If', ALERTS | POSITIONS, 0) + text('') + struct.pack('<Q', 0), DONE)
-            operated = any('reload' in line or 'configuration' in line for line in self.log)  # reloads and other operations have positions, too
+            # reloads, other operations, and what becomes of incidents have positions, too
+            operated = 'incidents' in status or any('reload' in line or 'configuration' in line for line in self.log)
             try:
                 while last > 0 and (not c.placed or c.placed[-1][0] < last):
                     c.socket.settimeout(5 if operated and c.placed else WAIT)
