@@ -61,7 +61,6 @@ static __device__ __forceinline__ void hk_warp_anew(struct hk_graph_sensor *sens
 
 /* Links the newest nodes of sensors, which are compared, but for the last of what they change at others: hk_warp_offers. The
  * chunks of all follow each other without a pause. */
-template <bool LEVELS>
 static __device__ __forceinline__ void hk_warp_link(const struct hk_graph_sensor *sensors, uint32_t which,
                                                     struct hk_graph_desk *desk, struct hk_graph_chunk *chunks)
 {
@@ -79,7 +78,7 @@ static __device__ __forceinline__ void hk_warp_link(const struct hk_graph_sensor
     __pipeline_commit();
     __pipeline_wait_prior(1);
     __syncwarp();
-    hk_warp_compare<LEVELS>(sensors, desk, &chunks[turn], now, &best);
+    hk_warp_compare(sensors, desk, &chunks[turn], now, &best);
     __syncwarp(); /* the chunk's place is that of one that will come */
     if (next.pass != now.pass) {
       const struct hk_graph_sensor *const sensor = &sensors[desk->pass[now.pass].who];
@@ -124,10 +123,8 @@ static __device__ __forceinline__ void hk_warp_add(struct hk_graph_sensor *senso
   for (uint32_t rest = compared; rest != 0; rest &= rest - 1)
     hk_warp_anew(&sensors[__ffs(rest) - 1]);
   __syncwarp();
-  if (compared != 0 && sensors[0].view.mean)
-    hk_warp_link<true>(sensors, compared, desk, chunks);
-  else if (compared != 0)
-    hk_warp_link<false>(sensors, compared, desk, chunks);
+  if (compared != 0)
+    hk_warp_link(sensors, compared, desk, chunks);
   hk_warp_offers(sensors, desk);
 }
 

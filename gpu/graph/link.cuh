@@ -152,8 +152,8 @@ static __device__ __forceinline__ void hk_lane_offer(const struct hk_graph_view 
   v->median[place] = (uint16_t)(newest - median);
 }
 
-/* Carries out all notes, a lane each, and forgets them. sensors: the warp's. */
-static __device__ __forceinline__ void hk_warp_offers(const struct hk_graph_sensor *sensors, struct hk_graph_desk *desk)
+/* Carries out all notes, a lane each, and forgets them. sensors: the warp's. A function of its own, because its code is long. */
+static __device__ __noinline__ void hk_warp_offers(const struct hk_graph_sensor *sensors, struct hk_graph_desk *desk)
 {
   __syncwarp();
   for (uint32_t i = hk_lane(); i < desk->n_offers; i += HK_WARP) {
@@ -223,7 +223,6 @@ struct hk_graph_cursor {
 
 /* Compares the newest node with those of a chunk: products, similarities, notes of nodes whose list it enters; best: its own
  * list. First all numbers are read, so that they are waited for together. */
-template <bool LEVELS>
 static __device__ __forceinline__ void hk_warp_compare(const struct hk_graph_sensor *sensors, struct hk_graph_desk *desk,
                                                        const struct hk_graph_chunk *chunk, struct hk_graph_cursor c,
                                                        struct hk_graph_best *best)
@@ -254,12 +253,15 @@ static __device__ __forceinline__ void hk_warp_compare(const struct hk_graph_sen
   }
 #pragma unroll
   for (uint32_t u = 0; u < HK_AT_ONCE; u++) {
-    const uint32_t far = u * HK_WARP;
     product[u] = product[u] + node.half * off[u] + node.off * half[u]; /* not contracted, as on the host */
     const float spreads = node.log - log[u];
     similarity[u] = product[u] * (node.inverse * inverse[u]) - (float)HK_GRAPH_SPREAD * spreads * spreads;
-    if (LEVELS && here >> u & 1) {
-      const float levels = node.level * (node.mean - hk_global(p->mean)[at + far]);
+  }
+  const float *const mean = p->mean;
+  if (mean) {
+#pragma unroll
+    for (uint32_t u = 0; u < HK_AT_ONCE; u++) {
+      const float levels = here >> u & 1 ? node.level * (node.mean - hk_global(mean)[at + u * HK_WARP]) : 0;
       similarity[u] -= levels * levels;
     }
   }
