@@ -16,6 +16,8 @@ test_packages=(libcmocka-dev clang lld llvm libclang-rt-14-dev clang-format-14 n
 # What packages are built with (scripts/package).
 package_packages=(debhelper dh-python lintian rpm pybuild-plugin-pyproject python3-all python3-build python3-setuptools python3-wheel)
 
+apt_options=() # of install_packages, beside its own
+
 say() { printf '\n== %s\n' "$*"; }
 
 # Installs the missing ones of the packages named, if there is apt. ONE|OTHER: the first of them that apt has.
@@ -35,7 +37,7 @@ install_packages() {
   [ -n "${lists_updated:-}" ] || "${as_root[@]}" apt-get update -qq
   lists_updated=yes
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-    apt-get satisfy -y -qq --no-install-recommends "$(IFS=,; echo "${missing[*]}")" >/dev/null
+    apt-get satisfy -y -qq --no-install-recommends "${apt_options[@]}" "$(IFS=,; echo "${missing[*]}")" >/dev/null
 }
 
 # build DIR [MESON OPTION...]: configures DIR the first time, then compiles.
