@@ -107,34 +107,32 @@ HK_INLINE struct hk_novelty_rating hk_novelty_rate_usual(const struct hk_novelty
   return r;
 }
 
-/* The terms of a maximum in the two sums h of a larger distance: of S, and of the severity. */
-HK_INLINE double hk_novelty_excess(const struct hk_novelty_fit *fit, float top)
-{
-  return log((double)top / fit->usual);
-}
-
-HK_INLINE double hk_novelty_coarse_excess(const struct hk_novelty_fit *fit, float top, double quantum)
+/* The term of a maximum in the sum h of a larger distance. quantum: of the severity; 0 for S, as the sum with it is exact. */
+HK_INLINE double hk_novelty_excess(const struct hk_novelty_fit *fit, float top, double quantum)
 {
   return log(((double)top + quantum) / (fit->usual + quantum));
 }
 
-/* S of a distance q > u. hill: the sum of its terms, the largest maximum first. */
-HK_INLINE double hk_novelty_large_s(const struct hk_novelty_fit *fit, uint32_t channel, double q, double hill)
+/* S of a distance q > u, or its severity. h: the sum of the terms, the largest maximum first; weight, prior: see above. */
+HK_INLINE double hk_novelty_rarity(const struct hk_novelty_fit *fit, double q, double quantum, double h, double weight,
+                                   double prior)
 {
-  return fit->common + (fit->fitted - 1 + HK_NOVELTY_WEIGHT) *
-                           log10(1 + log(q / fit->usual) / (hill + HK_NOVELTY_WEIGHT * hk_novelty_prior(channel)));
+  return fit->common + (fit->fitted - 1 + weight) * log10(1 + log((q + quantum) / (fit->usual + quantum)) / (h + weight * prior));
 }
 
-/* Rates a distance q > u. hill, coarse: the sums of the terms, the largest maximum first. */
+/* S of a distance q > u. hill: the sum of its terms. */
+HK_INLINE double hk_novelty_large_s(const struct hk_novelty_fit *fit, uint32_t channel, double q, double hill)
+{
+  return hk_novelty_rarity(fit, q, 0, hill, HK_NOVELTY_WEIGHT, hk_novelty_prior(channel));
+}
+
+/* Rates a distance q > u. hill, coarse: the sums of the terms, of S and of the severity. */
 HK_INLINE struct hk_novelty_rating hk_novelty_rate_large(const struct hk_novelty_fit *fit, uint32_t channel, double q,
                                                          double quantum, double hill, double coarse)
 {
-  const double s = hk_novelty_large_s(fit, channel, q, hill);
-  const double severity =
-      fit->common + (fit->fitted - 1 + HK_NOVELTY_SEVERITY_WEIGHT) *
-                        log10(1 + log((q + quantum) / (fit->usual + quantum)) /
-                                      (coarse + HK_NOVELTY_SEVERITY_WEIGHT * hk_novelty_severity_prior(channel)));
-  const struct hk_novelty_rating r = { s, (float)severity };
+  const struct hk_novelty_rating r = { hk_novelty_large_s(fit, channel, q, hill),
+                                       (float)hk_novelty_rarity(fit, q, quantum, coarse, HK_NOVELTY_SEVERITY_WEIGHT,
+                                                                hk_novelty_severity_prior(channel)) };
   return r;
 }
 
@@ -150,8 +148,8 @@ HK_INLINE struct hk_novelty_rating hk_novelty_tail_score(const struct hk_novelty
     return hk_novelty_rate_usual(&fit, q, quantum);
   double hill = 0, coarse = 0;
   for (uint32_t i = 0; i < fit.fitted; i++) {
-    hill += hk_novelty_excess(&fit, t->top[i]);
-    coarse += hk_novelty_coarse_excess(&fit, t->top[i], quantum);
+    hill += hk_novelty_excess(&fit, t->top[i], 0);
+    coarse += hk_novelty_excess(&fit, t->top[i], quantum);
   }
   return hk_novelty_rate_large(&fit, channel, q, quantum, hill, coarse);
 }
@@ -281,7 +279,7 @@ HK_INLINE double hk_novelty_memo_s(struct hk_novelty_memo *m, const struct hk_no
   if (!(m->hills & bit)) {
     double hill = 0;
     for (uint32_t i = 0; i < fit->fitted; i++)
-      hill += hk_novelty_excess(fit, t->top[i]);
+      hill += hk_novelty_excess(fit, t->top[i], 0);
     m->hill[channel][list] = hill;
   }
   m->hills |= bit;

@@ -224,6 +224,8 @@ struct hk_cuda_launch {
   uint32_t family;      /* number of the kernel's family */
   uint32_t size;        /* size of the family */
   uint32_t warps;       /* warps that share the tasks: not all of them if other kernels run concurrently */
+  uint32_t points;      /* of the batch */
+  uint32_t tasks;       /* maximum number of tasks */
   void *scratch;        /* work memory of the blocks, on the device */
   const uint32_t *list; /* `list` of the directory */
   struct hk_cuda_work work;

@@ -136,6 +136,8 @@ static cudaError_t launch_family(const struct hk_cuda_batches *r, cudaStream_t s
   all->size = f->size;
   all->scratch = f->scratch;
   all->warps = r->parts[number].warps;
+  all->points = points;
+  all->tasks = r->parts[number].tasks;
   all->small.n = 0;
   for (uint32_t t = 0; t < small->n; t++) {
     if (r->families.of[small->detector[t]] != number)

@@ -4,7 +4,30 @@
 #ifndef HK_NOVELTY_LAGS_CUH
 #define HK_NOVELTY_LAGS_CUH
 
-#include "gpu/novelty/station.cuh"
+#include "gpu/novelty/turn.cuh"
+
+/* Samples of a group of lags, which is at least HK_LINE_LEAST. */
+#define HK_LINE_LEAST (HK_LAG_GROUP + HK_WARP)
+#define HK_LINE (HK_LINE_LEAST + HK_LAG_LATE)
+static_assert(HK_LINE_LEAST >= HK_LAG_GROUP + HK_RUN + 3, "the samples of a run");
+
+/* Shared memory of a warp. */
+struct __align__(16) lags_desk
+{
+  union {
+    struct {
+      float samples[2 * HK_LAG_GROUP]; /* of all lags: a group's, and the next one's */
+      float value[HK_RUN];
+      int32_t variance[HK_RUN]; /* the warp's: bits of the least */
+    };
+    struct {
+      float line[2][HK_LINE];              /* samples that a group of lags compares points with, and those of the next group */
+      float late[HK_LAG_LATE + HK_RUN];    /* points: those before the run, then the run's, */
+      int32_t shape[HK_LAG_LATE + HK_RUN]; /* and the warp's bits of their least variances, -1 before the run */
+    };
+  };
+  uint32_t place[HK_RUN]; /* of the least variance */
+};
 
 static_assert(HK_LAG_GROUP == 4 * HK_WARP, "four lags of a lane");
 static_assert(HK_NOVELTY_LAG_MAX - HK_NOVELTY_LAG_MIN + 1 <= 2 * HK_WARP * HK_LAG_GROUP, "a lane has two groups to choose from");
@@ -17,8 +40,7 @@ static __device__ __forceinline__ float lags_least(float least, uint32_t points)
 
 /* Notes the variances of point k if one is at most the least so far. Of equal ones the shortest lag counts, which stands last;
  * infinite ones are not noted, which also stand behind the last lag. */
-static __device__ __forceinline__ void lags_note(struct station *station, int32_t *shape, uint32_t k, uint32_t place,
-                                                 float4 variance)
+static __device__ __noinline__ void lags_note(struct lags_desk *desk, int32_t *shape, uint32_t k, uint32_t place, float4 variance)
 {
   const int32_t mine = least_variance(variance.x, variance.y, variance.z, variance.w);
   const int32_t least = (int32_t)__reduce_min_sync(HK_ALL, (uint32_t)mine), before = shape[k];
@@ -30,9 +52,9 @@ static __device__ __forceinline__ void lags_note(struct station *station, int32_
     at = place + 1 + (variance.w <= bound ? 3 : variance.z <= bound ? 2 : variance.y <= bound ? 1 : 0);
   at = __reduce_max_sync(HK_ALL, at) - 1;
   __syncwarp();
-  if (threadIdx.x % HK_WARP == 0 && (least < before || at > station->found.place[k])) {
+  if (threadIdx.x % HK_WARP == 0 && (least < before || at > desk->place[k])) {
     shape[k] = least;
-    station->found.place[k] = at;
+    desk->place[k] = at;
   }
   __syncwarp();
 }
@@ -50,6 +72,9 @@ static __device__ __forceinline__ void lags_take_one(float *variance, float *mea
 struct lags {
   float variance[4], mean[4];
 
+  __device__ __forceinline__ float4 variances() const { return make_float4(variance[0], variance[1], variance[2], variance[3]); }
+  __device__ __forceinline__ float4 means() const { return make_float4(mean[0], mean[1], mean[2], mean[3]); }
+
   /* Brings them along by a point. Returns the bits of the least of their variances. */
   __device__ __forceinline__ int32_t take(float value, float a, float b, float c, float d)
   {
@@ -59,22 +84,32 @@ struct lags {
       lags_take_one(&variance[j], &mean[j], off[j]);
     return least_variance(variance[0], variance[1], variance[2], variance[3]);
   }
+
+  /* The same, and stores the variances. Returns whether one is at most the bound. */
+  __device__ __forceinline__ bool reach(float value, float a, float b, float c, float d, int32_t bound, float4 *after)
+  {
+    const int32_t least = take(value, a, b, c, d);
+    *after = variances();
+    return least <= bound;
+  }
 };
 
-/* Up to four points once more, from point k of the run on, to note the variances of lags from `place` on. value, shape: of the
- * run's points. now, next: the samples. Rare. */
-static __device__ __noinline__ void lags_tell(struct station *station, struct lags lags, const float *value, int32_t *shape,
-                                              uint32_t k, uint32_t place, float4 now, float4 next)
-{
-#pragma unroll 1
-  for (const uint32_t end = min(k + 4, station->n); k < end; k++) {
-    (void)lags.take(value[k], now.x, now.y, now.z, now.w);
-    const float *const variance = lags.variance;
-    lags_note(station, shape, k, place, make_float4(variance[0], variance[1], variance[2], variance[3]));
-    now = make_float4(now.y, now.z, now.w, next.x);
-    next = make_float4(next.y, next.z, next.w, 0);
+/* Four lags of a lane at four successive points: their variances, and whether one of each point's is at most the least so far. */
+struct lags_reach {
+  float4 variance[4];
+  bool reaches[4];
+
+  __device__ __forceinline__ bool any() const { return __any_sync(HK_ALL, reaches[0] || reaches[1] || reaches[2] || reaches[3]); }
+
+  /* Notes them, from point k on. Called by all lanes. */
+  __device__ __forceinline__ void note(struct lags_desk *desk, int32_t *shape, uint32_t k, uint32_t place) const
+  {
+#pragma unroll
+    for (uint32_t j = 0; j < 4; j++)
+      if (__any_sync(HK_ALL, reaches[j]))
+        lags_note(desk, shape, k + j, place, variance[j]);
   }
-}
+};
 
 /* What all groups of a sensor share during a run. */
 struct lags_work {
@@ -84,16 +119,16 @@ struct lags_work {
   uint32_t lags, column; /* number of lags, and of fours of them */
   uint32_t at, room, longest, n;
 
-  __device__ __forceinline__ lags_work(const struct station *station, uint32_t n) : n(n)
+  __device__ __forceinline__ lags_work(const struct turn *turn, uint32_t n) : n(n)
   {
-    const struct hk_detector *d = station->view.detector;
-    ring = hk_global((const float *)hk_cuda_ring(station->task.record, d));
-    variance = hk_global((float4 *)station->view.variance);
-    mean = hk_global((float4 *)station->view.mean);
-    group = hk_global(hk_cuda_lag_groups(station->task.record, d));
+    const struct hk_detector *d = turn->view.detector;
+    ring = hk_global((const float *)hk_cuda_ring(turn->record, d));
+    variance = hk_global((float4 *)turn->view.variance);
+    mean = hk_global((float4 *)turn->view.mean);
+    group = hk_global(hk_cuda_lag_groups(turn->record, d));
     lags = hk_novelty_lags(d);
     column = hk_novelty_column(lags) / 4;
-    at = station->point->at;
+    at = turn->point->at;
     room = hk_detector_span(d);
     longest = hk_novelty_lag_max(d);
   }
@@ -118,14 +153,14 @@ static __device__ __forceinline__ void lags_copy(float *to, const float *ring, u
 }
 
 /* Begins to load a group. */
-static __device__ __forceinline__ void lags_begin(struct station *station, const struct lags_work *w, struct lags_group *group)
+static __device__ __forceinline__ void lags_begin(struct lags_desk *desk, const struct lags_work *w, struct lags_group *group)
 {
   const uint32_t lane = threadIdx.x % HK_WARP, here = min(group->g * HK_WARP + lane, w->column - 1);
   group->variance = w->variance[here];
   group->mean = w->mean[here];
   const uint32_t back = w->longest - HK_LAG_GROUP * group->g + (group->late + 3) / 4 * 4;
   const uint32_t begin = w->at + (w->at < back ? w->room : 0) - back, n = HK_LINE_LEAST + (group->late + 3) / 4 * 4;
-  float *const line = station->found.line[group->line];
+  float *const line = desk->line[group->line];
   if (begin + HK_LINE_LEAST <= w->room)
 #pragma unroll
     for (uint32_t j = 0; j < HK_LINE_LEAST / HK_WARP; j++)
@@ -138,34 +173,32 @@ static __device__ __forceinline__ void lags_begin(struct station *station, const
 
 /* Lags of a lane, from `place` on, take the points from number `from` of found.late on, up to the run's first n. line: their
  * samples, from those of the last multiple of four before on. Called by all lanes. */
-static __device__ __forceinline__ void lags_take(struct station *station, struct lags *lags, uint32_t place, uint32_t from,
+static __device__ __forceinline__ void lags_take(struct lags_desk *desk, struct lags *lags, uint32_t place, uint32_t from,
                                                  uint32_t n, const float4 *line)
 {
   const uint32_t end = HK_LAG_LATE + n;
   float4 now = *line;
 #pragma unroll 1
   for (uint32_t four = from / 4; 4 * four < end; four++) {
-    const float4 next = *++line, value = ((const float4 *)station->found.late)[four];
-    const int4 bound = ((const int4 *)station->found.shape)[four];
-    const struct lags before = *lags;
-    bool reach = false;
+    const float4 next = *++line, value = ((const float4 *)desk->late)[four];
+    const int4 bound = ((const int4 *)desk->shape)[four];
+    struct lags_reach r = {};
     if (from <= 4 * four)
-      reach = lags->take(value.x, now.x, now.y, now.z, now.w) <= bound.x;
+      r.reaches[0] = lags->reach(value.x, now.x, now.y, now.z, now.w, bound.x, &r.variance[0]);
     if (from <= 4 * four + 1 && 4 * four + 1 < end)
-      reach |= lags->take(value.y, now.y, now.z, now.w, next.x) <= bound.y;
+      r.reaches[1] = lags->reach(value.y, now.y, now.z, now.w, next.x, bound.y, &r.variance[1]);
     if (from <= 4 * four + 2 && 4 * four + 2 < end)
-      reach |= lags->take(value.z, now.z, now.w, next.x, next.y) <= bound.z;
+      r.reaches[2] = lags->reach(value.z, now.z, now.w, next.x, next.y, bound.z, &r.variance[2]);
     if (4 * four + 3 < end)
-      reach |= lags->take(value.w, now.w, next.x, next.y, next.z) <= bound.w;
-    if (__any_sync(HK_ALL, reach)) /* a point of the run: the others have no bound */
-      lags_tell(station, before, station->found.late + HK_LAG_LATE, station->found.shape + HK_LAG_LATE, 4 * four - HK_LAG_LATE,
-                place, now, next);
+      r.reaches[3] = lags->reach(value.w, now.w, next.x, next.y, next.z, bound.w, &r.variance[3]);
+    if (r.any()) /* a point of the run: the others have no bound */
+      r.note(desk, desk->shape + HK_LAG_LATE, 4 * four - HK_LAG_LATE, place);
     now = next;
   }
 }
 
 /* Brings a group, whose samples are there, along to the end of the run. */
-static __device__ __forceinline__ void lags_bring(struct station *station, const struct lags_work *w,
+static __device__ __forceinline__ void lags_bring(struct lags_desk *desk, const struct lags_work *w,
                                                   const struct lags_group *group)
 {
   const uint32_t lane = threadIdx.x % HK_WARP, own = group->g * HK_WARP + lane;
@@ -175,10 +208,10 @@ static __device__ __forceinline__ void lags_bring(struct station *station, const
 #pragma unroll
     for (uint32_t j = 0; j < 4; j++)
       four.variance[j] = 4 * own + j < w->lags ? four.variance[j] : INFINITY;
-  lags_take(station, &four, 4 * own, HK_LAG_LATE - group->late, w->n, (const float4 *)station->found.line[group->line] + lane);
+  lags_take(desk, &four, 4 * own, HK_LAG_LATE - group->late, w->n, (const float4 *)desk->line[group->line] + lane);
   if (own < w->column) {
-    w->variance[own] = make_float4(four.variance[0], four.variance[1], four.variance[2], four.variance[3]);
-    w->mean[own] = make_float4(four.mean[0], four.mean[1], four.mean[2], four.mean[3]);
+    w->variance[own] = four.variances();
+    w->mean[own] = four.means();
   }
   const int32_t mine = least_variance(four.variance[0], four.variance[1], four.variance[2], four.variance[3]);
   const uint32_t least = __reduce_min_sync(HK_ALL, (uint32_t)mine), end = w->at + w->n;
@@ -187,24 +220,25 @@ static __device__ __forceinline__ void lags_bring(struct station *station, const
 }
 
 /* Whether a group can have the least variance of a point of the run, where it stands now. */
-static __device__ __forceinline__ bool lags_matter(const struct station *station, uint32_t g, float least, uint32_t late)
+static __device__ __forceinline__ bool lags_matter(const struct lags_desk *desk, uint32_t n, uint32_t g, float least,
+                                                   uint32_t late)
 {
   bool matters = false;
   float bound = lags_least(least, late + 1);
 #pragma unroll 1
-  for (uint32_t k = 0; k < station->n && !matters; k++, bound *= 0.9799f) {
-    const float found = __int_as_float(station->found.shape[HK_LAG_LATE + k]);
-    matters = bound < found || (bound == found && HK_LAG_GROUP * (g + 1) - 1 > station->found.place[k]);
+  for (uint32_t k = 0; k < n && !matters; k++, bound *= 0.9799f) {
+    const float found = __int_as_float(desk->shape[HK_LAG_LATE + k]);
+    matters = bound < found || (bound == found && HK_LAG_GROUP * (g + 1) - 1 > desk->place[k]);
   }
   return matters;
 }
 
 /* Brings groups along: to the end of the run those that can have the least variance of one of its points (n: its points); or all
  * groups to its beginning (n = 0). All lags count. */
-static __device__ __noinline__ void lags_groups(struct station *station, uint32_t n)
+static __device__ __forceinline__ void lags_groups(const struct turn *turn, struct lags_desk *desk, uint32_t n)
 {
-  const uint32_t lane = threadIdx.x % HK_WARP, groups = hk_lag_groups(station->view.detector);
-  const struct lags_work w(station, n);
+  const uint32_t lane = threadIdx.x % HK_WARP, groups = hk_lag_groups(turn->view.detector);
+  const struct lags_work w(turn, n);
   uint32_t late[2] = { 0, 0 };
   float least[2], low[2];
 #pragma unroll
@@ -226,10 +260,10 @@ static __device__ __noinline__ void lags_groups(struct station *station, uint32_
   if (wanted == 0)
     return; /* before anything is on its way to where others write next */
   for (uint32_t i = lane; i < HK_LAG_LATE + HK_RUN; i += HK_WARP)
-    station->found.shape[i] = i < HK_LAG_LATE ? -1 : __float_as_int(INFINITY);
+    desk->shape[i] = i < HK_LAG_LATE ? -1 : __float_as_int(INFINITY);
   if (lane < HK_RUN)
-    station->found.place[lane] = 0;
-  lags_copy(station->found.late, w.ring, w.at + (w.at < HK_LAG_LATE ? w.room : 0) - HK_LAG_LATE, w.room, HK_LAG_LATE + w.n);
+    desk->place[lane] = 0;
+  lags_copy(desk->late, w.ring, w.at + (w.at < HK_LAG_LATE ? w.room : 0) - HK_LAG_LATE, w.room, HK_LAG_LATE + w.n);
   struct lags_group now = { HK_LAG_NONE }, next;
 #pragma unroll 1
   do {
@@ -238,12 +272,12 @@ static __device__ __noinline__ void lags_groups(struct station *station, uint32_
     next.late = __shfl_sync(HK_ALL, next.g < HK_WARP ? late[0] : late[1], next.g % HK_WARP);
     next.line = now.line ^ 1;
     if (next.g != HK_LAG_NONE)
-      lags_begin(station, &w, &next);
+      lags_begin(desk, &w, &next);
     __pipeline_commit();
     if (now.g != HK_LAG_NONE) {
       __pipeline_wait_prior(1);
       __syncwarp();
-      lags_bring(station, &w, &now);
+      lags_bring(desk, &w, &now);
       __syncwarp(); /* the line is free */
     }
     if (now.g == first) {
@@ -252,7 +286,7 @@ static __device__ __noinline__ void lags_groups(struct station *station, uint32_
       for (uint32_t half = 0; half < 2; half++) {
         const uint32_t g = half * HK_WARP + lane;
         wants[half] =
-            g < groups && g != first && (late[half] + w.n > HK_LAG_LATE || lags_matter(station, g, least[half], late[half]));
+            g < groups && g != first && (late[half] + w.n > HK_LAG_LATE || lags_matter(desk, n, g, least[half], late[half]));
       }
       wanted = __ballot_sync(HK_ALL, wants[0]) | (uint64_t)__ballot_sync(HK_ALL, wants[1]) << HK_WARP;
     }
@@ -261,30 +295,30 @@ static __device__ __noinline__ void lags_groups(struct station *station, uint32_
 }
 
 /* Stores the least variance of each point of the run, and its lag. */
-static __device__ __forceinline__ void lags_end(struct station *station, const int32_t *shape)
+static __device__ __forceinline__ void lags_end(const struct turn *turn, const struct lags_desk *desk, const int32_t *shape)
 {
-  for (uint32_t k = threadIdx.x % HK_WARP; k < station->n; k += HK_WARP) {
-    struct hk_novelty_point *const p = &station->point[k];
+  for (uint32_t k = threadIdx.x % HK_WARP; k < turn->n; k += HK_WARP) {
+    struct hk_novelty_point *const p = &turn->point[k];
     p->nearest[HK_NOVELTY_SHAPE] = __int_as_float(shape[k]);
-    p->lag = hk_novelty_lag_max(station->view.detector) - station->found.place[k];
-    if (k == station->n - 1)
-      station->view.novelty->nearest = station->found.place[k];
+    p->lag = hk_novelty_lag_max(turn->view.detector) - desk->place[k];
+    if (k == turn->n - 1)
+      turn->view.novelty->nearest = desk->place[k];
   }
 }
 
 /* The least variance of each point of the run, and its lag, where only groups that matter are brought along. */
-static __device__ __forceinline__ void lags_pass(struct station *station)
+static __device__ __forceinline__ void lags_pass(const struct turn *turn, struct lags_desk *desk)
 {
-  lags_groups(station, station->n);
-  lags_end(station, station->found.shape + HK_LAG_LATE);
+  lags_groups(turn, desk, turn->n);
+  lags_end(turn, desk, desk->shape + HK_LAG_LATE);
 }
 
 /* Notes that all lags were brought along by the run. */
-static __device__ __forceinline__ void lags_brought(const struct station *station)
+static __device__ __forceinline__ void lags_brought(const struct turn *turn)
 {
-  const struct hk_detector *d = station->view.detector;
-  struct hk_lag_group *const group = hk_cuda_lag_groups(station->task.record, d);
-  const uint32_t last = station->point[station->n - 1].at, next = last + 1 == hk_detector_span(d) ? 0 : last + 1;
+  const struct hk_detector *d = turn->view.detector;
+  struct hk_lag_group *const group = hk_cuda_lag_groups(turn->record, d);
+  const uint32_t last = turn->point[turn->n - 1].at, next = last + 1 == hk_detector_span(d) ? 0 : last + 1;
   for (uint32_t g = threadIdx.x % HK_WARP; g < hk_lag_groups(d); g += HK_WARP)
     group[g] = { 0, next };
 }

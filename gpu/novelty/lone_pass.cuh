@@ -3,16 +3,16 @@
 #ifndef HK_NOVELTY_LONE_PASS_CUH
 #define HK_NOVELTY_LONE_PASS_CUH
 
-#include "gpu/novelty/lags.cuh"
+#include "gpu/novelty/station.cuh"
 
 #define HK_LONE_VALUES 4u /* groups of four places that a lane has on their way */
 #define HK_LONE_ROWS 3u
 
 /* The least distance to all values that are old enough. */
-static __device__ __forceinline__ float lone_values(const struct station *station, const float *ring, float value)
+static __device__ __forceinline__ float lone_values(const struct turn *turn, const float *ring, float value)
 {
-  const struct hk_detector *d = station->view.detector;
-  const struct hk_novelty_point *p = station->point;
+  const struct hk_detector *d = turn->view.detector;
+  const struct hk_novelty_point *p = turn->point;
   const uint32_t lane = threadIdx.x % HK_WARP;
   const int32_t newest = -HK_NOVELTY_RECENT;
   struct places places(p->at, hk_detector_span(d), 0);
@@ -43,10 +43,10 @@ static __device__ __forceinline__ float lone_values(const struct station *statio
 }
 
 /* The least square of a distance to rows. */
-static __device__ __forceinline__ float lone_rows(const struct station *station)
+static __device__ __forceinline__ float lone_rows(const struct turn *turn)
 {
-  const struct hk_novelty_view *v = &station->view;
-  const struct hk_novelty_point *p = station->point;
+  const struct hk_novelty_view *v = &turn->view;
+  const struct hk_novelty_point *p = turn->point;
   const uint32_t room = hk_novelty_rows_room(v->detector), lane = threadIdx.x % HK_WARP;
   struct places places(p->row, room, -1); /* relative to the place of the next row */
   places.take(-(int32_t)p->rows, -1);
@@ -84,15 +84,15 @@ static __device__ __forceinline__ float lone_rows(const struct station *station)
   return best;
 }
 
-/* The lone point of a sensor all of whose lags count, or (all: false) with channels = value. */
-static __device__ __noinline__ void lone_pass(struct station *station, bool all)
+/* The lone point of a grown sensor. */
+static __device__ __noinline__ void lone_pass(const struct turn *turn, struct lags_desk *lags)
 {
-  const float *const ring = hk_global((const float *)hk_cuda_ring(station->task.record, station->view.detector));
-  least_tell(station->point, HK_NOVELTY_VALUE, lone_values(station, ring, station->point->value));
-  if (!all)
+  const float *const ring = hk_global((const float *)hk_cuda_ring(turn->record, turn->view.detector));
+  least_tell(turn->point, HK_NOVELTY_VALUE, lone_values(turn, ring, turn->point->value));
+  if (hk_novelty_value_alone(turn->view.detector))
     return;
-  lags_pass(station);
-  least_tell(station->point, HK_NOVELTY_CONTEXT, lone_rows(station));
+  lags_pass(turn, lags);
+  least_tell(turn->point, HK_NOVELTY_CONTEXT, lone_rows(turn));
 }
 
 #endif

@@ -23,6 +23,7 @@
 #define __forceinline__ inline
 #define __noinline__
 #define __align__(n) alignas(n)
+#define __grid_constant__
 #define __isGlobal(p) true
 #define __isShared(p) true
 #ifndef __clang__
@@ -53,6 +54,16 @@ struct alignas(16) uint4 {
 };
 
 template <class T> static inline T __ldg(const T *at)
+{
+  return *at;
+}
+
+template <class T> static inline T __ldcg(const T *at)
+{
+  return *at;
+}
+
+template <class T> static inline T __ldcs(const T *at)
 {
   return *at;
 }
@@ -224,7 +235,10 @@ using std::min;
 
 static struct {
   uint32_t x;
-} threadIdx;
+} threadIdx, blockIdx;
+[[maybe_unused]] static constexpr struct {
+  uint32_t x;
+} gridDim = { 1 }, blockDim = { 32 };
 
 class emulated_warp
 {
@@ -321,6 +335,15 @@ static inline uint32_t __reduce_max_sync(uint32_t, uint32_t x)
   return (uint32_t)*std::max_element(all, all + emulated_warp::lanes);
 }
 
+static inline uint32_t __reduce_add_sync(uint32_t, uint32_t x)
+{
+  const uint64_t *const all = emulated_warp::all(x);
+  uint32_t sum = 0;
+  for (uint32_t lane = 0; lane < emulated_warp::lanes; lane++)
+    sum += (uint32_t)all[lane];
+  return sum;
+}
+
 static inline uint32_t __ballot_sync(uint32_t, bool mine)
 {
   const uint64_t *const all = emulated_warp::all(mine);
@@ -334,6 +357,19 @@ static inline bool __any_sync(uint32_t mask, bool mine)
 {
   return __ballot_sync(mask, mine) != 0;
 }
+
+/* A block of one warp. */
+static inline void __syncthreads()
+{
+  __syncwarp();
+}
+
+static inline bool __syncthreads_or(bool mine)
+{
+  return __any_sync(~0u, mine);
+}
+
+static inline void __threadfence_system() {}
 
 template <class T> static inline T __shfl_sync(uint32_t, T mine, uint32_t from)
 {

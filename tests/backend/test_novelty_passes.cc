@@ -5,7 +5,9 @@
 #include "tests/backend/emulated_warp.h"
 
 #include "gpu/novelty/passes.cuh"
-#include "gpu/novelty/rate.cuh"
+#include "gpu/novelty/run_lags.cuh"
+#include "gpu/novelty/run_pass.cuh"
+#include "gpu/novelty/run_take.cuh"
 
 #include "tests/backend/emulated_sensor.h"
 
@@ -44,13 +46,26 @@ struct signal {
   }
 };
 
-/* Takes up to `most` points that count, in one run: the point at which lags start over is the first of one. */
-uint32_t take(sensor &s, signal &from, uint32_t most, hk_novelty_point *points)
+/* Points as a batch has them. */
+struct batch {
+  std::vector<int64_t> time;
+  std::vector<double> value;
+  std::vector<uint32_t> order;
+
+  void add(int64_t at, double x)
+  {
+    order.push_back((uint32_t)time.size());
+    time.push_back(at);
+    value.push_back(x);
+  }
+};
+
+/* Takes up to `most` points that count, in one run: the point at which lags start over is the first of one. fed: all points that
+ * were taken. */
+uint32_t take(sensor &s, signal &from, uint32_t most, hk_novelty_point *points, batch *fed)
 {
   const struct hk_novelty_view v = hk_cuda_novelty(s.record, &s.detector);
   uint32_t n = 0;
-  if (from.points % 3 == 0) /* as if holes were rare */
-    s.record->window.holes = 0;
   while (n < most) {
     int64_t time;
     double value;
@@ -62,6 +77,7 @@ uint32_t take(sensor &s, signal &from, uint32_t most, hk_novelty_point *points)
       from = before;
       break;
     }
+    fed->add(time, value);
     const hk_step step =
         hk_novelty_take(&v, &s.record->window, hk_cuda_ring(s.record, &s.detector), time, value, time, &points[n]);
     n += step.state != HK_STATE_LATE && step.state != HK_STATE_REJECTED;
@@ -86,22 +102,118 @@ void same(const sensor &a, const sensor &b, const char *what, uint32_t point)
     fail_msg("%s, point %u: the tails differ", what, point);
 }
 
-/* What the kernel does between two points of all warps of a block that meet. */
-void turn(station *s)
-{
-  const pass kind = pass_of(s);
-  distances_begin(s, kind);
-  distances_lags(s, kind);
-  distances_rows(s, kind);
-  distances_end(s);
-  rate(s);
-}
+/* What the kernels do with a run that takes all points of a batch. */
+struct run_kernels {
+  struct run run;
+  struct turn turn;
+  take_desk taking;
+  rows_desk rows;
+  lags_desk lags;
+  rate_desk<HK_RUN> rates;
+
+  /* Returns whether the points make a run. */
+  bool go(sensor &s, batch &b)
+  {
+    std::vector<float> score(b.time.size());
+    std::vector<uint8_t> state(b.time.size());
+    hk_cuda_launch l = {};
+    l.columns.time = b.time.data();
+    l.columns.value = b.value.data();
+    l.columns.order = b.order.data();
+    l.columns.score = score.data();
+    l.columns.state = state.data();
+    const hk_cuda_task task = { s.record, 0, (uint32_t)b.time.size() };
+    memset((void *)this, 0x5a, sizeof *this);
+    uint32_t taken[emulated_warp::lanes];
+    bool fits = false;
+    emulated_warp::run([&] {
+      bool mine = threadIdx.x == 5 && task.count > 1;
+      take_copy(&taking, mine, s.record, &s.detector, false);
+      mine = mine && take_fits(&taking, l, task, &s.detector);
+      fits |= mine;
+      taken[threadIdx.x] = take_runs(&taking, l, mine, mine ? task : hk_cuda_task{}, &s.detector, mine ? &run : nullptr);
+    });
+    if (!fits)
+      return false;
+    assert_int_equal(taken[5], task.count);
+    for (uint32_t k = 0; k < run.n; k++)
+      assert_true(run.step[k].state == state[run.index[k]] && b.time[run.index[k]] == run.point[k].time);
+    turn = { run.record, hk_cuda_novelty(run.record, run.detector), run.point, run.step, run.index, run.n };
+    emulated_warp::run([&] {
+      if (run.n > 8)
+        values_pass<16, 2>(&run);
+      else if (run.n > 4)
+        values_pass<8, 4>(&run);
+      else
+        values_pass<4, 4>(&run);
+    });
+    if (!hk_novelty_value_alone(&s.detector))
+      emulated_warp::run([&] {
+        if (run.n > 8)
+          rows_pass<16, 1>(&run, &rows);
+        else if (run.n > 4)
+          rows_pass<8, 2>(&run, &rows);
+        else
+          rows_pass<4, 2>(&run, &rows);
+        if (run.n <= HK_FEW)
+          lags_pass(&turn, &lags);
+        else
+          run_lags(&turn, &lags);
+      });
+    emulated_warp::run([&] {
+      distances_end(&turn, &rates);
+      rate(&turn, &rates);
+    });
+    return true;
+  }
+};
+
+/* What the kernel for points one by one does with points that were taken: a part of them at a time. */
+struct lone_kernel {
+  struct station station;
+
+  /* Returns how many of n points were processed. */
+  uint32_t go(sensor &s, const hk_novelty_point *points, uint32_t n)
+  {
+    memset((void *)&station, 0x5a, sizeof station);
+    n = turn_grown(&s.detector, points) ? 1 : std::min(n, HK_YOUNG);
+    memcpy(station.point, points, n * sizeof *points);
+    station.turn = { s.record, hk_cuda_novelty(s.record, &s.detector), station.point, station.step, station.index, n };
+    emulated_warp::run([&] {
+      station_passes(&station);
+      distances_end(&station.turn, &station.rates);
+      rate(&station.turn, &station.rates);
+    });
+    return n;
+  }
+};
 
 /* Whether the results of a point are the same. */
 bool as_rated(const hk_novelty_result &a, const hk_novelty_result &b)
 {
   return memcmp(&a.s, &b.s, sizeof a.s) == 0 && memcmp(&a.severity, &b.severity, sizeof a.severity) == 0 &&
          a.channel == b.channel && a.distance == b.distance && a.usual == b.usual;
+}
+
+/* Points, and their results by the emulated warp, against those of the plain passes. */
+void points_match(const char *keys, const struct hk_novelty_view &v, const hk_novelty_point *expected,
+                  const hk_novelty_point *got, uint32_t n, const std::function<hk_novelty_result(uint32_t)> &rated, uint32_t done,
+                  uint32_t *large)
+{
+  for (uint32_t k = 0; k < n; k++) {
+    const hk_novelty_point *p = &expected[k], *q = &got[k];
+    for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS; c++)
+      if (p->has[c] && __float_as_uint(p->nearest[c]) != __float_as_uint(q->nearest[c]))
+        fail_msg("%s, point %u of %u from %u, distance %u: %.9g, not %.9g", keys, k, n, done, c, (double)q->nearest[c],
+                 (double)p->nearest[c]);
+    if (p->has[HK_NOVELTY_SHAPE] && p->lag != q->lag)
+      fail_msg("%s, point %u of %u from %u: lag %u, not %u", keys, k, n, done, q->lag, p->lag);
+    const hk_novelty_result wanted = hk_novelty_rate(v.novelty, p), result = rated(k);
+    if (!as_rated(wanted, result))
+      fail_msg("%s, point %u of %u from %u: S %.17g of channel %u, not %.17g of %u", keys, k, n, done, result.s, result.channel,
+               wanted.s, wanted.channel);
+    *large += wanted.distance > wanted.usual && wanted.s > 0;
+  }
 }
 
 /* Runs of `most` points (0: of 1 to HK_RUN, at random). */
@@ -111,41 +223,48 @@ void passes_match(const char *keys, uint32_t most, uint32_t points)
   char error[200];
   assert_int_equal(hk_detector_parse(keys, &d, error, sizeof error), 0);
   sensor plain(d), emulated(d);
-  signal one = { 7 }, other = { 7 }, sizes = { most + 1 };
-  static station station;
+  signal one = { 7 }, sizes = { most + 1 };
+  static run_kernels several;
+  static lone_kernel single;
   uint32_t runs = 0, lone = 0, large = 0;
-  for (uint32_t done = 0; done < points; runs++) {
+  for (uint32_t done = 0; done < points;) {
     const uint32_t want = most > 0 ? most : 1 + sizes.random(HK_RUN);
-    hk_novelty_point expected[HK_RUN];
-    const uint32_t n = take(plain, one, want, expected);
+    hk_novelty_point expected[HK_RUN], taken[HK_RUN];
+    batch fed;
+    if (one.points % 3 == 0) /* as if holes were rare */
+      plain.record->window.holes = emulated.record->window.holes = 0;
+    const uint32_t n = take(plain, one, want, expected, &fed);
     const struct hk_novelty_view v = hk_cuda_novelty(plain.record, &plain.detector);
     hk_novelty_pass_plain(&v, hk_cuda_ring(plain.record, &plain.detector), expected, n);
-    memset(&station, 0x5a, sizeof station);
-    station.task.record = emulated.record;
-    station.view = hk_cuda_novelty(emulated.record, &emulated.detector);
-    station.n = take(emulated, other, want, station.point);
-    assert_int_equal(station.n, n);
-    emulated_warp::run([&] { turn(&station); });
-    for (uint32_t k = 0; k < n; k++) {
-      const hk_novelty_point *p = &expected[k], *q = &station.point[k];
-      for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS; c++)
-        if (p->has[c] && __float_as_uint(p->nearest[c]) != __float_as_uint(q->nearest[c]))
-          fail_msg("%s, run %u of %u points, point %u, distance %u: %.9g, not %.9g", keys, runs, n, done + k, c,
-                   (double)q->nearest[c], (double)p->nearest[c]);
-      if (p->has[HK_NOVELTY_SHAPE] && p->lag != q->lag)
-        fail_msg("%s, run %u of %u points, point %u: lag %u, not %u", keys, runs, n, done + k, q->lag, p->lag);
-      const hk_novelty_result wanted = hk_novelty_rate(v.novelty, p), got = rate_result(&station, k);
-      if (!as_rated(wanted, got))
-        fail_msg("%s, run %u of %u points, point %u: S %.17g of channel %u, not %.17g of %u", keys, runs, n, done + k, got.s,
-                 got.channel, wanted.s, wanted.channel);
-      large += wanted.distance > wanted.usual && wanted.s > 0;
+    if (several.go(emulated, fed)) {
+      assert_int_equal(several.run.n, n);
+      points_match(
+          keys, v, expected, several.run.point, n, [&](uint32_t k) { return rate_result(&several.turn, &several.rates, k); },
+          done, &large);
+      runs++;
+    } else {
+      const struct hk_novelty_view w = hk_cuda_novelty(emulated.record, &emulated.detector);
+      uint32_t k = 0;
+      for (uint32_t i = 0; i < fed.time.size(); i++) {
+        const hk_step step = hk_novelty_take(&w, &emulated.record->window, hk_cuda_ring(emulated.record, &emulated.detector),
+                                             fed.time[i], fed.value[i], fed.time[i], &taken[k]);
+        k += step.state != HK_STATE_LATE && step.state != HK_STATE_REJECTED;
+      }
+      assert_int_equal(k, n);
+      for (uint32_t at = 0, part; at < n; at += part) {
+        part = single.go(emulated, taken + at, n - at);
+        points_match(
+            keys, v, expected + at, single.station.point, part,
+            [&](uint32_t j) { return rate_result(&single.station.turn, &single.station.rates, j); }, done + at, &large);
+        lone += part == 1;
+      }
     }
     same(plain, emulated, keys, done);
     done += n;
-    lone += n == 1;
   }
-  print_message("# %s: %u points in %u runs, %u of one point; %u distances larger than usual\n", keys, points, runs, lone, large);
+  print_message("# %s: %u points, %u runs, %u points alone; %u distances larger than usual\n", keys, points, runs, lone, large);
   assert_true(large > points / 1000);
+  assert_true(most == 1 ? runs < points / 100 : runs > points / HK_RUN / 4); /* also one of points of which but one counts */
 }
 
 void lone_points(void **)
@@ -159,6 +278,7 @@ void runs_of_points(void **)
   passes_match("algorithm=novelty,interval=1s,resident=1000", 0, 6000);
   passes_match("algorithm=novelty,interval=1s,resident=1001", 0, 6000);
   passes_match("algorithm=novelty,interval=1s,resident=1002", HK_RUN, 6000);
+  passes_match("algorithm=novelty,interval=1s,resident=1004", HK_FEW, 4000);
   passes_match("algorithm=novelty,interval=1s,resident=1024", 2, 4000);
 }
 
@@ -187,22 +307,42 @@ void infinite_variances(void **)
   memset((char *)s.record + bytes, 0x5a, s.memory.size() * sizeof(float4) - bytes);
   const std::vector<unsigned char> behind(s.memory.size() * sizeof(float4) - bytes, 0x5a);
   signal from = { 7 };
-  static station station;
-  for (uint32_t done = 0; done < 1200; done += station.n) {
-    station.task.record = s.record;
-    station.view = hk_cuda_novelty(s.record, &s.detector);
-    station.n = take(s, from, done % 3 == 0 ? 1 : HK_FEW, station.point);
+  static lone_kernel single;
+  static run_kernels several;
+  for (uint32_t done = 0, n; done < 1200; done += n) {
+    const struct hk_novelty_view v = hk_cuda_novelty(s.record, &s.detector);
+    hk_novelty_point points[HK_RUN];
+    batch fed;
     if (done > 1100) {
       for (uint32_t i = 0; i < hk_novelty_lags(&d); i++)
-        station.view.variance[i] = INFINITY;
+        v.variance[i] = INFINITY;
       for (uint32_t g = 0; g < hk_lag_groups(&d); g++)
         hk_cuda_lag_groups(s.record, &d)[g].least = INFINITY;
     }
-    emulated_warp::run([&] { turn(&station); });
+    const bool runs = done > 1100 && done % 3 != 0;
+    if (runs) {
+      hk_window after = s.record->window;
+      int64_t time;
+      double value;
+      for (n = 0; n < 2 + done % 9; n++) {
+        from.next(&time, &value);
+        time = after.last_time += 1000000000;
+        fed.add(time, 1e6);
+      }
+      from.time = time;
+      assert_true(several.go(s, fed));
+      memcpy(points, several.run.point, n * sizeof *points);
+    } else {
+      n = take(s, from, done % 3 == 0 ? 1 : HK_YOUNG, points, &fed);
+      for (uint32_t at = 0, part; at < n; at += part) {
+        part = single.go(s, points + at, n - at);
+        memcpy(points + at, single.station.point, part * sizeof *points);
+      }
+    }
     assert_memory_equal((char *)s.record + bytes, behind.data(), behind.size());
-    for (uint32_t k = 0; k < station.n; k++)
-      assert_true(!station.point[k].has[HK_NOVELTY_SHAPE] ||
-                  (station.point[k].lag >= HK_NOVELTY_LAG_MIN && station.point[k].lag <= hk_novelty_lag_max(&d)));
+    for (uint32_t k = 0; k < n; k++)
+      assert_true(!points[k].has[HK_NOVELTY_SHAPE] ||
+                  (points[k].lag >= HK_NOVELTY_LAG_MIN && points[k].lag <= hk_novelty_lag_max(&d)));
   }
 }
 

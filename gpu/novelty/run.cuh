@@ -1,0 +1,18 @@
+/* Runs of several points of a sensor, in device memory: what the kernels for them (runs.cu) hand on to each other. */
+#ifndef HK_NOVELTY_RUN_CUH
+#define HK_NOVELTY_RUN_CUH
+
+#include "gpu/novelty/turn.cuh"
+
+/* Points of a grown sensor. */
+struct __align__(16) run
+{
+  struct hk_cuda_record *record;
+  const struct hk_detector *detector;
+  uint32_t n;             /* points */
+  uint32_t index[HK_RUN]; /* in the batch */
+  struct hk_step step[HK_RUN];
+  struct hk_novelty_point point[HK_RUN];
+};
+
+#endif

@@ -1,0 +1,284 @@
+/* The kernels of algorithm = novelty for sensors that have several points in a batch.
+ *
+ * In a round each such sensor has up to HK_RUN points taken, its run; then kernels compute the distances of the runs' points to
+ * values, rows and lags, a warp for each run, and rate and judge them. A kernel for each step, though all hand on their results
+ * through memory: the loop of each fits into the nearest cache of instructions, no warp waits for another, and each has the
+ * registers and the shared memory that it needs (tests/bench/results/cuda-novelty.txt). Sensors that are young, or have a hole
+ * before the next point, and single points are left to novelty.cu. How points are divided into runs changes no result. */
+#include <cuda_pipeline_primitives.h>
+
+#include "gpu/novelty/judge.cuh"
+#include "gpu/novelty/run_lags.cuh"
+#include "gpu/novelty/run_pass.cuh"
+#include "gpu/novelty/run_take.cuh"
+#include "gpu/novelty/runs.h"
+
+#include <cuda_runtime_api.h>
+
+#define HK_ROUNDS 256u /* maximum rounds of a batch */
+#define HK_ROOM 128u   /* runs of a round and kind, for each block of a launch */
+#define HK_BLOCKS 4u   /* blocks of a launch for each multiprocessor */
+
+/* Threads of a block, and blocks of a multiprocessor, as measured. */
+#define HK_THREADS 256u /* of other kernels */
+#define HK_PASS_BLOCKS 3u
+#define HK_RATE_BLOCKS 4u
+#define HK_TAKE_THREADS 128u
+#define HK_FEW_THREADS 128u
+#define HK_FEW_BLOCKS 5u
+#define HK_TAKE_BYTES (HK_TAKE_THREADS / HK_WARP * (uint32_t)sizeof(struct take_desk))
+
+/* A round. All zero at first. */
+struct round {
+  uint32_t few, many; /* runs of tasks of at most HK_FEW points, and others; may exceed the room: the rest was not taken */
+  uint32_t left;      /* tasks that have points left after it */
+  uint32_t ticket[5]; /* of each kernel: runs that its warps have begun, but for the first ones */
+};
+
+/* The scratch memory. */
+struct runs {
+  struct round *round;        /* the current one */
+  struct run *run;            /* those of tasks of few points, then, behind the room for them, the others */
+  struct hk_cuda_task *small; /* tasks of a small batch */
+  uint32_t room;              /* runs of each kind */
+  bool first;                 /* the round is the first one */
+};
+
+/* Of which tasks a kernel has runs. */
+enum runs_of { RUNS_ALL, RUNS_FEW, RUNS_MANY };
+
+/* The runs of a round, shared out among warps as they come. KERNEL: number of the kernel, for the ticket. */
+template <uint32_t KERNEL, enum runs_of OF>
+struct share {
+  const struct runs &runs;
+  uint32_t few, many, at, later;
+
+  __device__ __forceinline__ explicit share(const struct runs &runs) : runs(runs),
+  few(OF == RUNS_MANY ? 0 : min(runs.round->few, runs.room)),
+  many(OF == RUNS_FEW ? 0 : min(runs.round->many, runs.room)),
+  at((blockIdx.x * blockDim.x + threadIdx.x) / HK_WARP),
+  later(0){}
+
+  /* Returns the next run; NULL: there is none. Begins to ask for the next but one. */
+  __device__ __forceinline__ struct run *begin(){
+      if (at >= few + many) return NULL;
+      if (threadIdx.x % HK_WARP == 0) later = gridDim.x * (blockDim.x / HK_WARP) + atomicAdd(&runs.round->ticket[KERNEL], 1u);
+      return hk_global(&runs.run[at < few ? at : runs.room + at - few]); }
+
+__device__ __forceinline__ void end()
+{
+  at = __shfl_sync(HK_ALL, later, 0);
+}
+}
+;
+
+/* Reserves places for a warp's runs, one a lane that is `mine`: one atomic operation a warp. */
+static __device__ __forceinline__ uint32_t runs_reserve(uint32_t *count, bool mine)
+{
+  const uint32_t wanted = __ballot_sync(HK_ALL, mine), lane = threadIdx.x % HK_WARP;
+  uint32_t place = 0;
+  if (lane == 0 && wanted)
+    place = atomicAdd(count, (uint32_t)__popc(wanted));
+  return __shfl_sync(HK_ALL, place, 0) + (uint32_t)__popc(wanted & ((1u << lane) - 1));
+}
+
+/* Takes runs of a bundle of tasks, one a lane: task is NULL where there is none. */
+static __device__ __forceinline__ void take_bundle(struct take_desk *desk, const struct hk_cuda_launch &l,
+                                                   const struct runs &runs, struct hk_cuda_task *task,
+                                                   const struct hk_detector *d)
+{
+  const uint32_t lane = threadIdx.x % HK_WARP;
+  struct hk_cuda_task mine = {};
+  if (task)
+    mine = *task;
+  bool fits = mine.count > 1;
+  if (__any_sync(HK_ALL, fits)) {
+    take_copy(desk, fits, mine.record, d, false);
+    fits = fits && take_fits(desk, l, mine, d);
+    const bool few = mine.count <= HK_FEW;
+    const uint32_t front = runs_reserve(&runs.round->few, fits && few), back = runs_reserve(&runs.round->many, fits && !few);
+    const uint32_t place = few ? front : runs.room + back;
+    fits = fits && (few ? front : back) < runs.room;
+    const uint32_t taken = take_runs(desk, l, fits, mine, d, fits ? &runs.run[place] : NULL);
+    mine.first += taken;
+    mine.count -= taken;
+    if (fits)
+      *task = mine;
+  }
+  const uint32_t left = __popc(__ballot_sync(HK_ALL, mine.count > 0));
+  if (lane == 0 && left > 0)
+    atomicAdd(&runs.round->left, left);
+}
+
+static __global__ void __launch_bounds__(HK_TAKE_THREADS, HK_BLOCKS)
+    take_kernel(const __grid_constant__ struct hk_cuda_launch l, const struct runs runs)
+{
+  extern __shared__ __align__(16) unsigned char shared[];
+  struct take_desk *const desk = (struct take_desk *)shared + threadIdx.x / HK_WARP;
+  const uint32_t lane = threadIdx.x % HK_WARP, warp = (blockIdx.x * blockDim.x + threadIdx.x) / HK_WARP,
+                 warps = gridDim.x * (blockDim.x / HK_WARP);
+  if (!runs.first && runs.round[-1].few + runs.round[-1].many == 0) { /* nor will there be any */
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+      runs.round->left = runs.round[-1].left;
+    return;
+  }
+  for (uint32_t at = warp * HK_WARP; at < l.small.n; at += warps * HK_WARP) {
+    const uint32_t i = at + lane;
+    const bool mine = i < l.small.n;
+    if (runs.first && mine)
+      runs.small[i] = l.small.task[i];
+    take_bundle(desk, l, runs, mine ? &runs.small[i] : NULL, mine ? &l.detectors[l.small.detector[i]] : NULL);
+  }
+  struct hk_share *const share = (struct hk_share *)desk; /* before the desk is used */
+  hk_share_begin<HK_WARP>(share, &l, warp);
+  const uint32_t places = share->places;
+  __syncwarp();
+  uint32_t member = 0, begin = 0;
+  for (uint32_t at = warp * HK_WARP; at < places; at += warps * HK_WARP) {
+    uint32_t first, rest, n;
+    const uint32_t number = l.members[hk_share_find<HK_WARP>(l, at, &member, &begin, &first, &rest, &n)];
+    const uint32_t i = at - first + lane;
+    take_bundle(desk, l, runs, i < n ? l.work.tasks + l.list[number] + i : NULL, &l.detectors[number]);
+  }
+}
+
+static __global__ void __launch_bounds__(HK_THREADS, HK_PASS_BLOCKS) values_kernel(const struct runs runs)
+{
+  struct share<0, RUNS_ALL> share(runs);
+  for (struct run *run; (run = share.begin()); share.end()) {
+    if (run->n > 8)
+      values_pass<16, 4>(run);
+    else if (run->n > 4)
+      values_pass<8, 4>(run);
+    else if (run->n > 0)
+      values_pass<4, 4>(run);
+  }
+}
+
+static __global__ void __launch_bounds__(HK_THREADS, HK_PASS_BLOCKS) rows_kernel(const struct runs runs)
+{
+  __shared__ struct rows_desk desks[HK_THREADS / HK_WARP];
+  struct rows_desk *const desk = &desks[threadIdx.x / HK_WARP];
+  struct share<1, RUNS_ALL> share(runs);
+  for (struct run *run; (run = share.begin()); share.end()) {
+    if (hk_novelty_value_alone(run->detector))
+      continue;
+    if (run->n > 8)
+      rows_pass<16, 1>(run, desk);
+    else if (run->n > 4)
+      rows_pass<8, 2>(run, desk);
+    else if (run->n > 0)
+      rows_pass<4, 2>(run, desk);
+  }
+}
+
+/* A run as other functions see it, in shared memory. */
+static __device__ __forceinline__ void turn_make(struct turn *turn, struct run *run)
+{
+  if (threadIdx.x % HK_WARP == 0)
+    *turn = { run->record, hk_cuda_novelty(run->record, run->detector), run->point, run->step, run->index, run->n };
+  __syncwarp();
+}
+
+static __global__ void __launch_bounds__(HK_FEW_THREADS, HK_FEW_BLOCKS) few_lags_kernel(const struct runs runs)
+{
+  __shared__ struct lags_desk desks[HK_FEW_THREADS / HK_WARP];
+  __shared__ struct turn turns[HK_FEW_THREADS / HK_WARP];
+  struct turn *const turn = &turns[threadIdx.x / HK_WARP];
+  struct share<2, RUNS_FEW> share(runs);
+  for (struct run *run; (run = share.begin()); share.end()) {
+    if (run->n == 0 || hk_novelty_value_alone(run->detector))
+      continue;
+    turn_make(turn, run);
+    lags_pass(turn, &desks[threadIdx.x / HK_WARP]);
+    __syncwarp();
+  }
+}
+
+static __global__ void __launch_bounds__(HK_THREADS, HK_PASS_BLOCKS) many_lags_kernel(const struct runs runs)
+{
+  __shared__ struct lags_desk desks[HK_THREADS / HK_WARP];
+  __shared__ struct turn turns[HK_THREADS / HK_WARP];
+  struct turn *const turn = &turns[threadIdx.x / HK_WARP];
+  struct share<3, RUNS_MANY> share(runs);
+  for (struct run *run; (run = share.begin()); share.end()) {
+    if (run->n == 0 || hk_novelty_value_alone(run->detector))
+      continue;
+    turn_make(turn, run);
+    run_lags(turn, &desks[threadIdx.x / HK_WARP]);
+    __syncwarp();
+  }
+}
+
+static __global__ void __launch_bounds__(HK_THREADS, HK_RATE_BLOCKS)
+    rate_kernel(const struct runs runs, const __grid_constant__ struct hk_cuda_columns columns)
+{
+  __shared__ struct rate_desk<HK_RUN> desks[HK_THREADS / HK_WARP];
+  __shared__ struct turn turns[HK_THREADS / HK_WARP];
+  struct rate_desk<HK_RUN> *const desk = &desks[threadIdx.x / HK_WARP];
+  struct turn *const turn = &turns[threadIdx.x / HK_WARP];
+  struct share<4, RUNS_ALL> share(runs);
+  for (struct run *run; (run = share.begin()); share.end()) {
+    if (run->n == 0)
+      continue;
+    turn_make(turn, run);
+    distances_end(turn, desk);
+    rate(turn, desk);
+    judge(turn, desk, &columns);
+    __syncwarp();
+  }
+}
+
+/* Rounds of a batch, by its points and tasks: one for each HK_RUN points of the average task, as often as all have room; and two
+ * more, because some tasks have more points than others. What they leave is not lost, but slower. */
+static uint32_t runs_rounds(const struct hk_cuda_launch *l, uint32_t room)
+{
+  uint64_t rounds;
+  if (l->small.n > 0) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < l->small.n; i++)
+      most = l->small.task[i].count > most ? l->small.task[i].count : most;
+    rounds = most > 1 ? (most + HK_RUN - 1) / HK_RUN : 0;
+  } else {
+    const uint64_t runs = l->tasks < l->points / 2 ? l->tasks : l->points / 2;
+    rounds =
+        ((uint64_t)l->points + HK_RUN * (uint64_t)l->tasks - 1) / (HK_RUN * (uint64_t)l->tasks) * ((runs + room - 1) / room) + 2;
+  }
+  return rounds < HK_ROUNDS ? (uint32_t)rounds : HK_ROUNDS;
+}
+
+int hk_novelty_runs_fit(void)
+{
+  return (int)cudaFuncSetAttribute(take_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)HK_TAKE_BYTES);
+}
+
+uint64_t hk_novelty_runs_bytes(void)
+{
+  return HK_ROUNDS * sizeof(struct round) + HK_CUDA_SMALL_BATCH * sizeof(struct hk_cuda_task) + 2 * HK_ROOM * sizeof(struct run);
+}
+
+int hk_novelty_runs_launch(struct CUstream_st *stream, uint32_t blocks, const struct hk_cuda_launch *l,
+                           struct hk_novelty_left *left)
+{
+  struct runs runs = { (struct round *)l->scratch, NULL, NULL, blocks * HK_ROOM, true };
+  const uint32_t rounds = runs_rounds(l, runs.room);
+  *left = {};
+  if (rounds == 0)
+    return 0;
+  runs.small = (struct hk_cuda_task *)(runs.round + HK_ROUNDS);
+  runs.run = (struct run *)(runs.small + HK_CUDA_SMALL_BATCH);
+  left->small = l->small.n > 0 ? runs.small : NULL;
+  left->tasks = &runs.round[rounds - 1].left;
+  cudaError_t failed = cudaMemsetAsync(runs.round, 0, rounds * sizeof *runs.round, stream);
+  const auto grid = [&](uint32_t each) { return (blocks * each + HK_BLOCKS - 1) / HK_BLOCKS; };
+  for (uint32_t i = 0; i < rounds && !failed; i++, runs.round++, runs.first = false) {
+    take_kernel<<<blocks, HK_TAKE_THREADS, HK_TAKE_BYTES, stream>>>(*l, runs);
+    values_kernel<<<grid(HK_PASS_BLOCKS), HK_THREADS, 0, stream>>>(runs);
+    rows_kernel<<<grid(HK_PASS_BLOCKS), HK_THREADS, 0, stream>>>(runs);
+    few_lags_kernel<<<grid(HK_FEW_BLOCKS), HK_FEW_THREADS, 0, stream>>>(runs);
+    many_lags_kernel<<<grid(HK_PASS_BLOCKS), HK_THREADS, 0, stream>>>(runs);
+    rate_kernel<<<grid(HK_RATE_BLOCKS), HK_THREADS, 0, stream>>>(runs, l->columns);
+    failed = cudaGetLastError();
+  }
+  return (int)failed;
+}
