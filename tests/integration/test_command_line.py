@@ -433,6 +433,17 @@ class Bench(unittest.TestCase):
             self.assertGreater(figures['scores_per_s'], 0)
             self.assertGreaterEqual(figures['p99_us'], figures['p50_us'])
 
+    def test_points_of_a_sensor_go_one_by_one_by_default_and_where_a_batch_has_no_room_for_two(self):
+        for options in [], ['--points', '8', '--batch', '7']:
+            run = hankel('bench', '--backend', 'cpu', '--threads', '1', '--window', '16', '--sensors', '20', '--seconds', '0.1', '--json', *options)
+            self.assertEqual((run.returncode, run.stderr), (0, ''))
+            self.assertEqual(json.loads(run.stdout)['points_together'], 1)
+
+    def test_more_points_than_a_batch_takes_of_a_sensor_are_refused(self):
+        run = hankel('bench', '--points', '65')
+        self.assertEqual((run.returncode, run.stdout), (2, ''))
+        self.assertIn('--points 65', run.stderr)
+
     def test_the_share_of_the_peak_is_told_in_operations_that_are_made_too(self):
         for window, made in (16, 1), (96, 9 / 16), (320, 81 / 256):  # no cut, two cuts, four cuts
             run = hankel('bench', '--backend', 'cpu', '--threads', '1', '--window', str(window), '--sensors', '32', '--seconds', '0.1', '--json')
