@@ -102,7 +102,7 @@ static __device__ __forceinline__ uint32_t take_runs(struct take_desk *desk, con
       const struct hk_point point = next;
       if (at + 1 < task.count)
         next = hk_share_point(l, task, at + 1);
-      if (n > 0 && take_begins(window, d, point.time)) {
+      if (take_begins(window, d, point.time)) { /* also after points that do not count */
         goes = false;
       } else {
         const struct hk_step step = hk_novelty_take(&v, window, ring, point.time, point.value, l.columns.arrival, p);

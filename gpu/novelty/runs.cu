@@ -247,9 +247,17 @@ static uint32_t runs_rounds(const struct hk_cuda_launch *l, uint32_t room)
   return rounds < HK_ROUNDS ? (uint32_t)rounds : HK_ROUNDS;
 }
 
+/* Asks for each kernel, so that CUDA loads it now: with the first batch, that would wait for it, and the device may be full. */
 int hk_novelty_runs_fit(void)
 {
-  return (int)cudaFuncSetAttribute(take_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)HK_TAKE_BYTES);
+  const void *const kernels[] = { (const void *)values_kernel, (const void *)rows_kernel, (const void *)few_lags_kernel,
+                                  (const void *)many_lags_kernel, (const void *)rate_kernel };
+  cudaError_t failed = cudaFuncSetAttribute(take_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)HK_TAKE_BYTES);
+  for (uint32_t i = 0; i < sizeof kernels / sizeof *kernels && !failed; i++) {
+    struct cudaFuncAttributes unused;
+    failed = cudaFuncGetAttributes(&unused, kernels[i]);
+  }
+  return (int)failed;
 }
 
 uint64_t hk_novelty_runs_bytes(void)

@@ -10,7 +10,7 @@ struct hk_novelty_left {
   const struct hk_cuda_task *small; /* on the device: the tasks of a small batch as they are now; NULL: as in the launch */
 };
 
-/* Allows the kernels the shared memory that they need. Returns 0 or a cudaError_t. */
+/* Loads the kernels and allows them the shared memory that they need. Returns 0 or a cudaError_t. */
 int hk_novelty_runs_fit(void);
 
 /* Bytes of scratch memory for each block of the launch. */

@@ -111,12 +111,9 @@ struct run_kernels {
   lags_desk lags;
   rate_desk<HK_RUN> rates;
 
-  /* Returns whether the points make a run. */
-  bool go(sensor &s, batch b)
+  /* Takes a run. Returns how many points were taken; 0: they make none. */
+  uint32_t take(sensor &s, batch b)
   {
-    const uint32_t whole = (uint32_t)b.time.size();
-    if (whole > 1 && s.record->window.holes + 1 < HK_HOLES_MANY)
-      b.add(*std::max_element(b.time.begin(), b.time.end()) + INT64_C(300000000000), 1e6);
     std::vector<float> score(b.time.size());
     std::vector<uint8_t> state(b.time.size());
     hk_cuda_launch l = {};
@@ -125,7 +122,7 @@ struct run_kernels {
     l.columns.order = b.order.data();
     l.columns.score = score.data();
     l.columns.state = state.data();
-    const hk_cuda_task task = { s.record, 0, (uint32_t)b.time.size() };
+    const hk_cuda_task task = { s.record, 0, (uint32_t)b.order.size() };
     memset((void *)this, 0x5a, sizeof *this);
     uint32_t taken[emulated_warp::lanes];
     bool fits = false;
@@ -137,14 +134,26 @@ struct run_kernels {
       taken[threadIdx.x] = take_runs(&taking, l, mine, mine ? task : hk_cuda_task{}, &s.detector, mine ? &run : nullptr);
     });
     if (!fits)
-      return false;
-    assert_int_equal(taken[5], whole);
+      return 0;
     for (uint32_t k = 0; k < run.n; k++)
       assert_true(run.step[k].state == state[run.index[k]] && b.time[run.index[k]] == run.point[k].time);
+    return taken[5];
+  }
+
+  /* Returns whether the points make a run. */
+  bool go(sensor &s, batch b)
+  {
+    const uint32_t whole = (uint32_t)b.time.size();
+    if (whole > 1 && s.record->window.holes + 1 < HK_HOLES_MANY)
+      b.add(*std::max_element(b.time.begin(), b.time.end()) + INT64_C(300000000000), 1e6);
+    const uint32_t taken = take(s, b);
+    if (taken == 0)
+      return false;
+    assert_int_equal(taken, whole);
     turn = { run.record, hk_cuda_novelty(run.record, run.detector), run.point, run.step, run.index, run.n };
     emulated_warp::run([&] {
       if (run.n > 8)
-        values_pass<16, 2>(&run);
+        values_pass<16, 4>(&run);
       else if (run.n > 4)
         values_pass<8, 4>(&run);
       else
@@ -349,13 +358,49 @@ void infinite_variances(void **)
   }
 }
 
+/* A batch of a grown sensor that begins with a point that does not count, then has a hole: the run ends before the hole, as the
+ * next points are young. */
+void holes_after_none(void **)
+{
+  hk_detector d;
+  char error[200];
+  assert_int_equal(hk_detector_parse("algorithm=novelty,interval=1s,resident=1000", &d, error, sizeof error), 0);
+  sensor s(d);
+  static run_kernels several;
+  static lone_kernel single;
+  int64_t time = 0;
+  for (uint32_t i = 0; i < 1300; i++) {
+    hk_novelty_point point;
+    const struct hk_novelty_view v = hk_cuda_novelty(s.record, &s.detector);
+    time += 1000000000;
+    (void)hk_novelty_take(&v, &s.record->window, hk_cuda_ring(s.record, &s.detector), time, 1e6 + i % 7, time, &point);
+    assert_int_equal(single.go(s, &point, 1), 1);
+  }
+  const struct {
+    int64_t later;
+    double value;
+  } first[] = { { INT64_C(-5000000000), 1e6 }, { 0, 1e6 }, { INT64_C(1000000000), (double)NAN } };
+  for (const auto &f : first) {
+    sensor copy(d);
+    memcpy(copy.record, s.record, hk_cuda_record_bytes(&d));
+    batch fed;
+    fed.add(time + f.later, f.value);
+    for (uint32_t k = 0; k < 8; k++)
+      fed.add(time + INT64_C(1000000000) * (400 + k), 1e6 + k);
+    assert_int_equal(several.take(copy, fed), 1);
+    assert_int_equal(several.run.n, 0);
+    fed.order.erase(fed.order.begin());
+    assert_int_equal(several.take(copy, fed), 0); /* young after the hole: the kernel for points one by one has them */
+  }
+}
+
 } // namespace
 
 int main()
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(lone_points),  cmocka_unit_test(runs_of_points),     cmocka_unit_test(values_alone),
-    cmocka_unit_test(largest_ring), cmocka_unit_test(infinite_variances),
+    cmocka_unit_test(largest_ring), cmocka_unit_test(infinite_variances), cmocka_unit_test(holes_after_none),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
