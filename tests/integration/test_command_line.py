@@ -421,7 +421,7 @@ class Manual(unittest.TestCase):
 
 class Bench(unittest.TestCase):
     def test_json_is_one_flat_object(self):
-        for options, together in (['--backend', 'cpu', '--points', '8'], 8), (['--backend', 'reference', '--algorithm', 'svd', '--points', '8', '--batch', '120'], 6):
+        for options, together in (['--backend', 'cpu'], 1), (['--backend', 'cpu', '--points', '8', '--batch', '7'], 1), (['--backend', 'cpu', '--points', '8'], 8), (['--backend', 'reference', '--algorithm', 'svd', '--points', '8', '--batch', '120'], 6):
             run = hankel('bench', '--window', '16', '--sensors', '20', '--seconds', '0.1', '--json', *options)
             self.assertEqual((run.returncode, run.stderr), (0, ''))
             figures = json.loads(run.stdout)
@@ -432,17 +432,6 @@ class Bench(unittest.TestCase):
             self.assertEqual((figures['backend'], figures['window'], figures['sensors'], figures['points_together']), (options[1], 16, 20, together))
             self.assertGreater(figures['scores_per_s'], 0)
             self.assertGreaterEqual(figures['p99_us'], figures['p50_us'])
-
-    def test_points_of_a_sensor_go_one_by_one_by_default_and_where_a_batch_has_no_room_for_two(self):
-        for options in [], ['--points', '8', '--batch', '7']:
-            run = hankel('bench', '--backend', 'cpu', '--threads', '1', '--window', '16', '--sensors', '20', '--seconds', '0.1', '--json', *options)
-            self.assertEqual((run.returncode, run.stderr), (0, ''))
-            self.assertEqual(json.loads(run.stdout)['points_together'], 1)
-
-    def test_more_points_than_a_batch_takes_of_a_sensor_are_refused(self):
-        run = hankel('bench', '--points', '65')
-        self.assertEqual((run.returncode, run.stdout), (2, ''))
-        self.assertIn('--points 65', run.stderr)
 
     def test_the_share_of_the_peak_is_told_in_operations_that_are_made_too(self):
         for window, made in (16, 1), (96, 9 / 16), (320, 81 / 256):  # no cut, two cuts, four cuts
@@ -504,6 +493,7 @@ class Bench(unittest.TestCase):
         run = hankel('bench', '--backend', 'cpu', '--window', '1024', '--sensors', '100000000')
         self.assertEqual((run.returncode, run.stdout), (1, ''))
         self.assertRegex(run.stderr, r'100000000 sensors: they need \d{13} bytes, \d+ are free')
+        self.assertIn('--points 65', hankel('bench', '--points', '65').stderr)
 
 
 if __name__ == '__main__':
