@@ -1,6 +1,7 @@
 /* The graph residual on the GPU compared with the host: every residual and every column, bit by bit, over many shapes of
  * fields; fields that move from one to the other while they run; and fields as in the daemon (cpu/field/field.h), whose
- * members come and go. Skips without a GPU. Argument: sanitize, for sanitizers that slow every launch: a fifth of the rows. */
+ * members come and go. Skips without a GPU. Argument: sanitize, for sanitizers that slow every launch: the device takes
+ * fewer rows, the last ones. */
 #include "gpu/cuda.h"
 #include "gpu/field/correlate_gpu.h"
 #include "gpu/field/residual_gpu.h"
@@ -17,10 +18,11 @@
 #include <cmocka.h>
 
 #define ROWS 420u
-#define SANITIZE_ROWS 84u
+#define DEVICE_ROWS 280u  /* the last ones */
+#define SANITIZE_ROWS 84u /* of these */
 #define AT_ONCE 7u
 
-static uint32_t tried = ROWS; /* rows of a shape */
+static uint32_t on_device = DEVICE_ROWS; /* rows of a shape that the device takes */
 
 struct shape {
   uint32_t nodes, q, refit;
@@ -119,9 +121,10 @@ static struct hk_residual_gpu *open_gpu(const struct hk_residual *host)
   return g;
 }
 
-/* The device takes the second and last third of the rows, and the columns come back between them. */
+/* The device takes the last rows, in which nodes have residuals and fit their weights; the columns come back in their midst. */
 static void try(const struct shape *s)
 {
+  const uint32_t up = ROWS - on_device, back_at = ROWS - on_device / 2;
   struct hk_residual host, back;
   seed = 11;
   open_field(&host, s);
@@ -131,33 +134,42 @@ static void try(const struct shape *s)
   const uint32_t room = host.room;
   assert_true((hk_residual_gpu_field(g)->n_hot > 0) == s->hubs);
   double *x = values(s, room), *want = malloc((size_t)room * sizeof *want), *got = malloc((size_t)AT_ONCE * room * sizeof *got);
-  uint32_t finite = 0;
+  float *weights = malloc((size_t)room * (s->q + 1) * sizeof *weights);
+  uint32_t finite = 0, by_device = 0;
   assert_non_null(want);
   assert_non_null(got);
-  for (uint32_t t = 0; t < tried; t += AT_ONCE) {
+  assert_non_null(weights);
+  for (uint32_t t = 0; t < ROWS; t += AT_ONCE) {
     const double *now = x + (size_t)t * room;
-    if (t / (tried / 3) == 0) /* the host's, which then goes up */
+    if (t < up)
       for (uint32_t k = 0; k < AT_ONCE; k++)
         hk_residual_row(&back, now + (size_t)k * room, got + (size_t)k * room);
     else
       assert_int_equal(hk_residual_gpu_rows(g, now, got, AT_ONCE), 0);
-    if (t + AT_ONCE == tried / 3)
+    if (t + AT_ONCE == up) {
       assert_int_equal(hk_residual_gpu_write(g, &back), 0);
-    if (t + AT_ONCE == tried / 3 * 2) {
+      memcpy(weights, back.weight, (size_t)room * (s->q + 1) * sizeof *weights);
+    }
+    if (t + AT_ONCE == back_at) {
       assert_int_equal(hk_residual_gpu_read(g, &back), 0);
       assert_int_equal(hk_residual_gpu_write(g, &back), 0);
     }
     for (uint32_t k = 0; k < AT_ONCE; k++) {
       hk_residual_row(&host, now + (size_t)k * room, want);
       assert_same(want, got + (size_t)k * room, room, sizeof *want, true);
-      for (uint32_t i = 0; i < room; i++)
+      for (uint32_t i = 0; i < room; i++) {
         finite += !isnan(want[i]);
+        by_device += t >= up && !isnan(want[i]);
+      }
     }
   }
   assert_int_equal(hk_residual_gpu_read(g, &back), 0);
   assert_same_columns(&host, &back);
-  assert_true(tried < ROWS || finite >= s->nodes * s->least);
-  print_message("# %u nodes, q = %u: %u residuals\n", s->nodes, s->q, finite);
+  assert_true(finite >= s->nodes * s->least);
+  assert_true(by_device > 0);
+  assert_memory_not_equal(weights, back.weight, (size_t)room * (s->q + 1) * sizeof *weights);
+  print_message("# %u nodes, q = %u: %u residuals, %u of them by the device\n", s->nodes, s->q, finite, by_device);
+  free(weights);
   free(x);
   free(want);
   free(got);
@@ -308,7 +320,7 @@ static void live(uint32_t neighbours, uint32_t members, const struct hk_field_pl
 static void fields_that_live(void **state)
 {
   (void)state;
-  if (tried < ROWS)
+  if (on_device < DEVICE_ROWS)
     skip();
   const struct hk_field_kinds cuda = { .residual = &hk_cuda_residual };
   const struct hk_field_place large = { &cuda, 0, HK_OFFLOAD_LEAST, told, NULL }, small = { &cuda, 0, 8, told, NULL };
@@ -348,7 +360,7 @@ int main(int argc, char **argv)
                                       cmocka_unit_test(fields_that_live), cmocka_unit_test(says_what_is_missing) };
   char error[256];
   if (argc > 1 && strcmp(argv[1], "sanitize") == 0)
-    tried = SANITIZE_ROWS;
+    on_device = SANITIZE_ROWS;
   if (has_gpu(error, sizeof error))
     return cmocka_run_group_tests_name("residual", tests, NULL, NULL);
   printf("1..0 # SKIP %s\n", error);
