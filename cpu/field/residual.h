@@ -45,7 +45,8 @@
  * Arithmetic, the same on every backend to the last bit: double are x - m, its division by s, m and s, the sums G, b and W
  * (products of two floats, exact in double, and f), the refit and s e; all else is float. So r differs from a computation in
  * double by less than 1e-5 s; with sums in float it would be 1e-4, because neighbours are so similar. Each operation is rounded
- * separately: no fma (-ffp-contract=off, --fmad=false). Sums run over k from 0, sequentially, with the constant last. Divisions
+ * separately: no fma (-ffp-contract=off, --fmad=false), but where it gives the same bits (the GPU adds to G and b by fma, as the
+ * products are exact). Sums run over k from 0, sequentially, with the constant last. Divisions
  * and square roots are IEEE's. NaN is tested by x != x.
  *
  * Cannot fail. Thread: the current owner of the field. */

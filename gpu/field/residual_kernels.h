@@ -1,4 +1,4 @@
-/* The launchers of residual.cu and residual_pack.cu for gpu/field/residual_gpu.c. */
+/* The launchers of residual.cu, residual_pack.cu, residual_sum.cu and residual_refit.cu for gpu/field/residual_gpu.c. */
 #ifndef HK_RESIDUAL_KERNELS_H
 #define HK_RESIDUAL_KERNELS_H
 

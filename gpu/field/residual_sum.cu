@@ -142,8 +142,8 @@ static __device__ __forceinline__ void sum_add(const struct hk_residual &f, uint
   }
 }
 
-/* A block adds the waiting rows of 32 nodes. All of a warp's sums are loaded before anything is computed, and remain in registers
- * until they are stored; meanwhile other blocks load or store. */
+/* A block adds the waiting rows of 32 nodes. All of a warp's sums are loaded before anything is computed, and remain there until
+ * they are stored, in registers but for 128 bytes a thread with 16 neighbours; meanwhile other blocks load or store. */
 template <int Q>
 static __global__ void __launch_bounds__(HK_SUM_THREADS, HK_SUM_BLOCKS) sum(const __grid_constant__ struct hk_residual_resident t)
 {

@@ -230,7 +230,8 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_RATE_BLOCKS)
 }
 
 /* Rounds of a batch, by its points and tasks: one for each HK_RUN points of the average task, as often as all have room; and two
- * more, because some tasks have more points than others. What they leave is not lost, but slower. */
+ * more, because some tasks have more points than others; but as many as one task may need, if only a few have many points. What
+ * they leave is not lost, but slower. */
 static uint32_t runs_rounds(const struct hk_cuda_launch *l, uint32_t room)
 {
   uint64_t rounds;
@@ -241,8 +242,11 @@ static uint32_t runs_rounds(const struct hk_cuda_launch *l, uint32_t room)
     rounds = most > 1 ? (most + HK_RUN - 1) / HK_RUN : 0;
   } else {
     const uint64_t runs = l->tasks < l->points / 2 ? l->tasks : l->points / 2;
+    const uint32_t most = l->points < HK_BATCH_PER_SENSOR ? l->points : HK_BATCH_PER_SENSOR;
+    const uint32_t least = most > 1 ? (most + HK_RUN - 1) / HK_RUN : 0;
     rounds =
         ((uint64_t)l->points + HK_RUN * (uint64_t)l->tasks - 1) / (HK_RUN * (uint64_t)l->tasks) * ((runs + room - 1) / room) + 2;
+    rounds = rounds > least ? rounds : least;
   }
   return rounds < HK_ROUNDS ? (uint32_t)rounds : HK_ROUNDS;
 }
