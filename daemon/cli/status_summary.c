@@ -193,10 +193,19 @@ static void tell_undelivered(const struct summary *s, const cJSON *report)
   const cJSON *item;
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(report, "notify"))
   {
-    const double aside = status_summary_number(item, NULL, "given_up"), lost = status_summary_number(item, NULL, "lost");
+    const double given_up = status_summary_number(item, NULL, "given_up"), aside = status_summary_number(item, NULL, "aside"),
+                 forgotten = status_summary_number(item, NULL, "forgotten"), lost = status_summary_number(item, NULL, "lost");
     const char *name = status_summary_word(item, NULL, "name");
     if (aside > 0)
-      status_summary_add(text, "%.0f events were not delivered to %s: they are in notify-%s.undelivered", aside, name, name);
+      status_summary_add(text, "%.0f alerts or ends wait to be sent to %s again: their messages are in notify-%s.undelivered",
+                         aside, name, name);
+    else if (given_up > 0)
+      status_summary_add(text,
+                         "%.0f events were set aside in notify-%s.undelivered since the start, and %s has nothing left to get",
+                         given_up, name, name);
+    if (forgotten > 0)
+      status_summary_add(text, "%.0f alerts or ends that were set aside are not sent to %s again: read notify-%s.undelivered",
+                         forgotten, name, name);
     if (lost > 0)
       status_summary_add(text, "%.0f events were deleted from the event log before %s got them", lost, name);
   }

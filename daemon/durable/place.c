@@ -13,11 +13,10 @@
 
 struct image {
   char magic[8];
-  uint32_t version;
-  uint32_t aside_more; /* aside_last - aside */
+  uint32_t version, zero;
   uint64_t position, until, id;
-  uint64_t held;     /* 0 in files from before there were quiet hours */
-  uint64_t aside;    /* 0 in files from before there was one */
+  uint64_t held; /* 0 in files from before there were quiet hours */
+  uint64_t unused;
   uint64_t checksum; /* XXH3 of the bytes before */
 };
 _Static_assert(sizeof(struct image) == HK_PLACE_BYTES, "no padding");
@@ -30,11 +29,9 @@ bool hk_place_decode(const void *bytes, size_t size, struct hk_place *out)
   memcpy(&i, bytes, sizeof i);
   if (memcmp(i.magic, MAGIC, sizeof i.magic) != 0 || i.version != VERSION ||
       i.checksum != XXH3_64bits(&i, offsetof(struct image, checksum)) || i.until < i.position || i.until > POSITION_MAX ||
-      i.held > i.until || i.aside > i.until || (i.aside == 0 && i.aside_more != 0))
+      i.held > i.until)
     return false;
-  *out = (struct hk_place){
-    .position = i.position, .until = i.until, .held = i.held, .id = i.id, .aside = i.aside, .aside_last = i.aside + i.aside_more
-  };
+  *out = (struct hk_place){ .position = i.position, .until = i.until, .held = i.held, .id = i.id };
   return true;
 }
 
@@ -54,14 +51,9 @@ int hk_place_read(const struct hk_disk *disk, int folder, const char *kind, cons
 
 int hk_place_write(const struct hk_disk *disk, int folder, const char *kind, const char *name, const struct hk_place *place)
 {
-  struct image i = { .magic = MAGIC,
-                     .version = VERSION,
-                     .aside_more = (uint32_t)(place->aside_last - place->aside),
-                     .position = place->position,
-                     .until = place->until,
-                     .id = place->id,
-                     .held = place->held,
-                     .aside = place->aside };
+  struct image i = {
+    .magic = MAGIC, .version = VERSION, .position = place->position, .until = place->until, .id = place->id, .held = place->held
+  };
   char file_name[HK_DISK_NAME_MAX * 2], beside[HK_DISK_NAME_MAX * 2 + 8];
   i.checksum = XXH3_64bits(&i, offsetof(struct image, checksum));
   snprintf(file_name, sizeof file_name, "%s-%s.place", kind, name);

@@ -3,8 +3,7 @@
  * Events up to `position` are processed. Those after it up to `until` were selected for messages that may have been sent: after a
  * crash the same messages are sent again, so that their keys are the same.
  *
- * Alerts from `held` on that were held back in quiet hours are sent when these end. Alerts from `aside` to `aside_last` were in
- * messages that were set aside: those that still stand are sent again when the receiver is back.
+ * Alerts from `held` on that were held back in quiet hours are sent when these end.
  *
  * A new file is written, synced and renamed over the old one, so that one of them is always complete. Errors: 0 or a negative
  * errno. Thread: the receiver's or bridge's. */
@@ -14,10 +13,9 @@
 #include "daemon/base/disk.h"
 
 struct hk_place {
-  uint64_t position, until;   /* until >= position */
-  uint64_t held;              /* position of the first alert that is held back; 0: none */
-  uint64_t id;                /* random: together with an event's position it is a unique key */
-  uint64_t aside, aside_last; /* aside <= aside_last, at most 2^32 - 1 apart; 0: none. Not in a shared log */
+  uint64_t position, until; /* until >= position */
+  uint64_t held;            /* position of the first alert that is held back; 0: none */
+  uint64_t id;              /* random: together with an event's position it is a unique key */
 };
 
 #define HK_PLACE_BYTES 64

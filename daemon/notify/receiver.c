@@ -3,6 +3,7 @@
 
 #include "daemon/base/thread.h"
 #include "daemon/durable/event_shared.h"
+#include "daemon/notify/receiver_aside.h"
 #include "daemon/notify/receiver_batch.h"
 #include "daemon/notify/receiver_tell.h"
 #include "daemon/notify/send.h"
@@ -25,11 +26,10 @@ static int share_place(struct hk_receiver *r)
 {
   const struct timespec moment = { 0, 1000000 };
   const int64_t until = hk_now() + SHARE * SECOND;
-  struct hk_place there, here = r->place;
-  here.aside = here.aside_last = 0;
+  struct hk_place there;
   if (hk_shared_append_place(hk_eventlog_shared(r->events), r->rule.name, &r->place) == 0)
     return -ENOMEM;
-  while (!hk_shared_place(hk_eventlog_shared(r->events), r->rule.name, &there) || memcmp(&there, &here, sizeof there) != 0) {
+  while (!hk_shared_place(hk_eventlog_shared(r->events), r->rule.name, &there) || memcmp(&there, &r->place, sizeof there) != 0) {
     if (hk_now() > until || atomic_load(&r->thread.stop) || !hk_shared_leads(hk_eventlog_shared(r->events)))
       return hk_shared_leads(hk_eventlog_shared(r->events)) ? -ETIMEDOUT : -ECANCELED;
     (void)nanosleep(&moment, NULL);
@@ -120,7 +120,7 @@ static void receiver_adopt(struct hk_receiver *r)
   r->pace.refilled = 0;
   r->repeat.last = hk_now();
   r->remembers = false;
-  r->aside.refused = false;
+  hk_aside_renew(r);
 }
 
 /* Whether it may send: in a cluster, whether this machine leads. */
@@ -136,12 +136,13 @@ static bool may_send(struct hk_receiver *r)
     pthread_mutex_unlock(&r->lock);
     return false;
   }
-  if (r->place.id == 0) {
+  const bool new = r->place.id == 0;
+  if (new)
     receiver_read_place(r);
-    r->remembers = false;
-  }
-  if (!r->remembers)
+  if (new || !r->remembers)
     hk_receiver_remember(r);
+  if (new)
+    hk_aside_read(r);
   r->remembers = true;
   pthread_mutex_lock(&r->lock);
   r->look.rests = false;
@@ -173,16 +174,15 @@ static int before(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* Sends alerts again that stand and that nobody has acknowledged, of these positions. 0, also where there are none; -ENOMEM, or
- * as hk_receiver_tell_batch. */
-static int tell_standing(struct hk_receiver *r, uint64_t first, uint64_t last)
+/* Sends alerts again that stand and that nobody has acknowledged. */
+static void tell_standing(struct hk_receiver *r)
 {
   uint64_t *position = malloc((r->alerts.told.n + 1) * sizeof *position);
   uint32_t n = 0;
-  int status = position ? 0 : -ENOMEM;
+  int status = 0;
   for (uint32_t i = 0; position && i < 2 * HK_TOLD_MOST; i++) {
     const struct hk_told_place *one = &r->alerts.told.place[i];
-    if (one->key != 0 && one->position != 0 && one->position >= first && one->position <= last)
+    if (one->key != 0 && one->position != 0)
       position[n++] = one->position;
   }
   if (n > 0) {
@@ -193,7 +193,6 @@ static int tell_standing(struct hk_receiver *r, uint64_t first, uint64_t last)
     if (hk_receiver_again(r, position + i, n - i < HK_BATCH ? n - i : HK_BATCH) > 0)
       status = hk_receiver_tell_batch(r, true);
   free(position);
-  return status;
 }
 
 /* Repeats standing alerts. */
@@ -202,26 +201,7 @@ static void repeat(struct hk_receiver *r, int64_t now)
   if (r->rule.repeat == 0 || now - r->repeat.last < r->rule.repeat || (r->quiet && hk_notify_for_people(&r->rule)))
     return;
   r->repeat.last = now;
-  (void)tell_standing(r, 1, UINT64_MAX);
-}
-
-/* Sends what was set aside and still stands. A message that is refused permanently is forgotten if others are taken. */
-static void tell_aside(struct hk_receiver *r)
-{
-  if (r->place.aside == 0 || r->aside.refused || (r->quiet && hk_notify_for_people(&r->rule)))
-    return;
-  const bool others = r->aside.others;
-  const uint64_t messages = r->look.messages;
-  r->aside.now = true;
-  const int status = tell_standing(r, r->place.aside, r->place.aside_last);
-  r->aside.now = false;
-  r->aside.refused = status == -EPERM;
-  if (status != 0 && !(status == -EPERM && others))
-    return;
-  if (r->look.messages > messages)
-    hk_log(r->log, HK_LOG_NOTICE, "[notify %s]: alerts that were set aside and still stand are delivered", r->rule.name);
-  r->place.aside = r->place.aside_last = 0;
-  (void)receiver_write_place(r);
+  tell_standing(r);
 }
 
 /* After quiet hours, sends held alerts that still stand. */
@@ -270,10 +250,9 @@ static void receiver_turn(struct hk_receiver *r)
     return;
   }
   if (!due) {
-    if (last <= r->place.position) {
+    if (last <= r->place.position)
       repeat(r, now);
-      tell_aside(r);
-    }
+    hk_aside_tell(r);
     return;
   }
   const uint64_t held = r->place.held;
@@ -295,6 +274,7 @@ static void receiver_turn(struct hk_receiver *r)
     (void)receiver_write_place(r);
   if (r->place.position >= hk_eventlog_shown(r->events))
     r->past.waiting = 0;
+  hk_aside_tell(r);
 }
 
 static void *receiver_run(void *arg)
@@ -378,6 +358,7 @@ void hk_receiver_close(struct hk_receiver *r)
   hk_told_close(&r->alerts.of_incidents);
   hk_buffer_free(&r->batch.names);
   hk_buffer_free(&r->batch.texts);
+  free(r->aside.entry);
   free(r->batch.notice);
   free(r->batch.chosen);
   pthread_cond_destroy(&r->woken);

@@ -4,7 +4,7 @@
  * sends these one after the other; then it advances its place. So each event is delivered at least once, and those of a sensor in
  * order; a message that is repeated after a crash has the same key. A failed attempt is repeated at growing intervals. After
  * `give_up`, or after a permanent refusal, the message is appended to `notify-NAME.undelivered` in the state folder, as a line of
- * JSON. Alerts of such messages that still stand are sent again when the receiver takes messages, or has another rule.
+ * JSON; receiver_aside.h has what is sent again of it.
  *
  * Thread: its own, between start and stop; the functions below: as in notify.h. */
 #ifndef HK_NOTIFY_RECEIVER_H

@@ -97,7 +97,7 @@ static void receiver_batch_keep(struct hk_receiver *r, const struct hk_logged *l
   const size_t at = r->batch.names.size;
   hk_buffer_put(&r->batch.names, l->name.data, l->name.length);
   struct hk_notice *n = &r->batch.notice[r->batch.n++];
-  *n = (struct hk_notice){ .logged = *l, .again = again };
+  *n = (struct hk_notice){ .logged = *l, .again = again && !hk_notice_over(&(struct hk_notice){ .logged = *l }) };
   n->logged.by = (struct hk_string){ "", 0 };
   n->logged.name.data = r->batch.names.data + at; /* the buffer has room for all, and does not move */
 }

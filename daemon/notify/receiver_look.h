@@ -14,6 +14,7 @@ struct hk_receiver_look {
   uint64_t position, waiting;            /* its position in the event log, and the events after it */
   uint64_t messages, events;             /* that were delivered */
   uint64_t tries_failed, given_up, lost; /* failed attempts; events set aside; events that the log no longer had */
+  uint64_t aside, forgotten;             /* alerts and ends that are to be sent again; that are not, although they should be */
   int64_t answered;                      /* ns, wall clock: last attempt; 0: none */
   bool failing;                          /* the last attempt failed */
   bool quiet;                            /* it has quiet hours */

@@ -99,22 +99,26 @@ static void receiver_send_note(struct hk_receiver *r, const struct hk_notify_mes
   r->look.events += sent == HK_SENT ? m->events : 0;
   r->look.tries_failed += sent != HK_SENT;
   pthread_mutex_unlock(&r->lock);
-  if (sent == HK_SENT_LATER && !before)
+  if (sent == HK_SENT_LATER && !before && !r->aside.now) {
+    r->aside.warned = true;
     hk_log(r->log, HK_LOG_WARNING, "[notify %s]: a message cannot be delivered at the moment, and is retried: %s", r->rule.name,
            a->text);
-  else if (sent == HK_SENT && before)
+  } else if (sent == HK_SENT && r->aside.warned) {
+    r->aside.warned = false;
     hk_log(r->log, HK_LOG_NOTICE, "[notify %s]: messages are delivered again", r->rule.name);
+  }
 }
 
 static void receiver_send_give_up(struct hk_receiver *r, const struct hk_notify_message *m, const char *why)
 {
   receiver_send_set_aside(r, m, why);
+  r->aside.warned = true;
   pthread_mutex_lock(&r->lock);
   r->look.given_up += m->events;
   pthread_mutex_unlock(&r->lock);
 }
 
-int hk_receiver_deliver(struct hk_receiver *r, struct hk_notify_message *m)
+int hk_receiver_deliver(struct hk_receiver *r, struct hk_notify_message *m, int64_t *retry_after)
 {
   const int64_t begun = hk_now();
   int64_t wait = SECOND;
@@ -126,12 +130,10 @@ int hk_receiver_deliver(struct hk_receiver *r, struct hk_notify_message *m)
     if (sent != HK_SENT && atomic_load(&r->thread.quit))
       return -ECANCELED;
     receiver_send_note(r, m, sent, &a);
-    if (sent == HK_SENT) {
-      r->aside.refused = false;
-      r->aside.others = true;
+    *retry_after = a.retry_after;
+    if (sent == HK_SENT)
       return 0;
-    }
-    if (sent == HK_SENT_NEVER || hk_now() - begun >= r->rule.give_up) {
+    if (sent == HK_SENT_NEVER || r->aside.now || hk_now() - begun >= r->rule.give_up) {
       if (!r->aside.now) /* it is in the file already */
         receiver_send_give_up(r, m, a.text);
       return sent == HK_SENT_NEVER ? -EPERM : -ETIMEDOUT;

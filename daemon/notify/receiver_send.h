@@ -5,8 +5,9 @@
 #include "daemon/notify/receiver_state.h"
 #include "daemon/notify/send.h"
 
-/* Returns 0 once the message was delivered; -ETIMEDOUT or -EPERM once it was set aside, after the time to give up or a permanent
- * refusal; -ECANCELED: the receiver is to stop, or to take another rule. */
-int hk_receiver_deliver(struct hk_receiver *r, struct hk_notify_message *message);
+/* retry_after: ns that the last answer asks for; 0: none. Returns 0 once the message was delivered; -ETIMEDOUT or -EPERM after
+ * the time to give up or a permanent refusal: the message is in the file; of what was set aside before, after one attempt;
+ * -ECANCELED: the receiver is to stop, or to take another rule. */
+int hk_receiver_deliver(struct hk_receiver *r, struct hk_notify_message *message, int64_t *retry_after);
 
 #endif

@@ -44,6 +44,29 @@ struct hk_receiver_alerts {
   struct hk_told of_incidents; /* of a pager that is about incidents: those that stand, with incidents in place of positions */
 };
 
+/* An alert, or its end, whose message was set aside. */
+struct hk_aside_entry {
+  uint64_t key, position; /* hk_told_key; of its event in the log */
+  int64_t due;            /* ns, monotonic: not before then */
+  uint64_t refused_at;    /* permanently, with so many messages delivered, and 1; 0: it was not: it waits for another one */
+  uint32_t message;       /* number of the message in which it was */
+  uint32_t tries;
+  float severity;
+  bool over;  /* its end, and the receiver knows of the alert */
+  bool fresh; /* the receiver has not heard of the alert */
+};
+
+/* What was set aside: receiver_aside.h. */
+struct hk_receiver_aside {
+  struct hk_aside_entry *entry; /* n, in no order */
+  uint32_t n, room, message;    /* the latest message's number */
+  bool changed;                 /* the file is older */
+  bool now;                     /* what is sent was set aside: one attempt each */
+  bool failed;                  /* such an attempt */
+  bool refusing;                /* the message that is set aside was refused permanently */
+  bool warned;                  /* the log says that messages cannot be delivered */
+};
+
 struct hk_receiver {
   /* the owner's */
   struct hk_durable *durable;
@@ -85,11 +108,7 @@ struct hk_receiver {
     int64_t last; /* ns, monotonic */
     uint64_t times;
   } repeat;
-  struct {
-    bool now;     /* it sends alerts again that were set aside (place.aside) */
-    bool refused; /* permanently: it waits for another rule, or until another message is taken */
-    bool others;  /* it has taken messages since */
-  } aside;
+  struct hk_receiver_aside aside;
   struct {
     double tokens; /* messages that may be sent now */
     int64_t refilled;

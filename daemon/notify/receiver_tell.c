@@ -2,6 +2,7 @@
 #include "daemon/notify/receiver_tell.h"
 
 #include "daemon/notify/message.h"
+#include "daemon/notify/receiver_aside.h"
 #include "daemon/notify/receiver_send.h"
 
 #include <errno.h>
@@ -9,20 +10,6 @@
 #include <time.h>
 
 #define GROUPS 10 /* most messages of one batch; with more groups there is one message about all */
-
-/* The events of the message were set aside: those that stand are sent again when the receiver is back. */
-static void note_aside(struct hk_receiver *r, uint32_t n, int status)
-{
-  for (uint32_t i = 0; i < n; i++) {
-    const uint64_t position = r->batch.chosen[i]->logged.position;
-    r->place.aside = r->place.aside == 0 || position < r->place.aside ? position : r->place.aside;
-    r->place.aside_last = position > r->place.aside_last ? position : r->place.aside_last;
-  }
-  if (r->place.aside_last - r->place.aside > UINT32_MAX)
-    r->place.aside_last = r->place.aside + UINT32_MAX;
-  r->aside.refused = status == -EPERM;
-  r->aside.others = false;
-}
 
 /* One message about r->batch.chosen[0..n-1]. */
 static int receiver_tell_tell(struct hk_receiver *r, uint32_t n, const char *group, bool again, enum hk_paging paging)
@@ -32,9 +19,12 @@ static int receiver_tell_tell(struct hk_receiver *r, uint32_t n, const char *gro
                                    .n = n,
                                    .group = group,
                                    .id = r->place.id,
-                                   .again = again ? r->repeat.times : 0,
+                                   .again = !again         ? 0
+                                            : r->aside.now ? 1
+                                                           : r->repeat.times,
                                    .now = hk_wall(),
                                    .paging = paging };
+  int64_t retry_after = 0;
   int status;
   while ((status = hk_message_make(&m, &r->rule, &what)) == -ENOMEM &&
          !atomic_load(&r->thread.quit)) { /* there may be memory later */
@@ -43,11 +33,17 @@ static int receiver_tell_tell(struct hk_receiver *r, uint32_t n, const char *gro
     (void)nanosleep(&second, NULL);
   }
   if (status == 0)
-    status = hk_receiver_deliver(r, &m);
+    status = hk_receiver_deliver(r, &m, &retry_after);
   hk_message_free(&m);
-  if (r->aside.now || status == 0 || status == -ECANCELED)
+  if (status == -ECANCELED)
     return status;
-  note_aside(r, n, status);
+  r->aside.refusing = status == -EPERM;
+  if (status == 0)
+    hk_aside_delivered(r, n);
+  else if (r->aside.now)
+    hk_aside_failed(r, n, status == -EPERM, retry_after);
+  else
+    hk_aside_add(r, n);
   return 0;
 }
 

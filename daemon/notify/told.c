@@ -7,7 +7,7 @@
 
 #define PLACES (2 * HK_TOLD_MOST)
 
-static uint64_t told_key_of(const struct hk_logged *l)
+uint64_t hk_told_key(const struct hk_logged *l)
 {
   const uint64_t key = XXH3_64bits_withSeed(l->name.data, l->name.length, (uint64_t)l->handle << 32 | l->event.number);
   return key ? key : 1;
@@ -42,7 +42,7 @@ void hk_told_clear(struct hk_told *t)
 
 void hk_told_add(struct hk_told *t, const struct hk_logged *l)
 {
-  const uint64_t key = told_key_of(l);
+  const uint64_t key = hk_told_key(l);
   const uint32_t i = told_find(t, key);
   if (t->place[i].key == 0) {
     if (t->n == HK_TOLD_MOST) {
@@ -58,26 +58,37 @@ void hk_told_add(struct hk_told *t, const struct hk_logged *l)
 
 bool hk_told_has(const struct hk_told *t, const struct hk_logged *l)
 {
-  return t->place[told_find(t, told_key_of(l))].key != 0;
+  return t->place[told_find(t, hk_told_key(l))].key != 0;
 }
 
 uint64_t hk_told_position(const struct hk_told *t, const struct hk_logged *l)
 {
-  const struct hk_told_place *p = &t->place[told_find(t, told_key_of(l))];
+  const struct hk_told_place *p = &t->place[told_find(t, hk_told_key(l))];
   return p->key != 0 ? p->position : 0;
 }
 
 void hk_told_hush(struct hk_told *t, const struct hk_logged *l)
 {
-  struct hk_told_place *p = &t->place[told_find(t, told_key_of(l))];
+  struct hk_told_place *p = &t->place[told_find(t, hk_told_key(l))];
   t->hushed += p->key != 0 && p->position != 0;
   p->position = 0; /* the key of an empty place */
+}
+
+bool hk_told_stands(const struct hk_told *t, uint64_t key)
+{
+  const struct hk_told_place *p = &t->place[told_find(t, key)];
+  return p->key != 0 && p->position != 0;
+}
+
+bool hk_told_knows(const struct hk_told *t, uint64_t key)
+{
+  return t->place[told_find(t, key)].key != 0;
 }
 
 /* Entries after it move up, so that they are found. */
 void hk_told_remove(struct hk_told *t, const struct hk_logged *l)
 {
-  uint32_t hole = told_find(t, told_key_of(l));
+  uint32_t hole = told_find(t, hk_told_key(l));
   if (t->place[hole].key == 0)
     return;
   t->n--;

@@ -19,6 +19,8 @@ struct hk_told {
   bool overflowed;             /* there were more than fit: an alert that is not found may have been sent */
 };
 
+/* The key of an alert; not 0. */
+uint64_t hk_told_key(const struct hk_logged *logged);
 int hk_told_open(struct hk_told *told); /* 0 or -ENOMEM */
 void hk_told_close(struct hk_told *told);
 void hk_told_clear(struct hk_told *told);
@@ -28,6 +30,9 @@ bool hk_told_has(const struct hk_told *told, const struct hk_logged *logged);
 uint64_t hk_told_position(const struct hk_told *told, const struct hk_logged *logged);
 /* It is not to be repeated. */
 void hk_told_hush(struct hk_told *told, const struct hk_logged *logged);
+/* By keys: whether it is there and not hushed; whether it is there. */
+bool hk_told_stands(const struct hk_told *told, uint64_t key);
+bool hk_told_knows(const struct hk_told *told, uint64_t key);
 void hk_told_remove(struct hk_told *told, const struct hk_logged *logged);
 
 #endif

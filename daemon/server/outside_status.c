@@ -18,7 +18,7 @@ static void receiver(struct hk_buffer *out, const struct hk_receiver_look *l)
   hk_buffer_print(out, ",\"position\":%" PRIu64 ",\"waiting\":%" PRIu64, l->position, l->waiting);
   hk_buffer_print(out, ",\"messages\":%" PRIu64 ",\"events\":%" PRIu64, l->messages, l->events);
   hk_buffer_print(out, ",\"tries_failed\":%" PRIu64 ",\"given_up\":%" PRIu64, l->tries_failed, l->given_up);
-  hk_buffer_print(out, ",\"lost\":%" PRIu64, l->lost);
+  hk_buffer_print(out, ",\"lost\":%" PRIu64 ",\"aside\":%" PRIu64 ",\"forgotten\":%" PRIu64, l->lost, l->aside, l->forgotten);
   hk_buffer_print(out, ",\"quiet\":%s", l->quiet ? "true" : "false");
   if (l->answered != 0) {
     hk_time_text(l->answered / 1000000000, when);

@@ -158,31 +158,6 @@ class Webhooks(Notify):
             until(lambda name=name, line=line: self.look(d, name)['given_up'] >= line['events'], 'the count')
         self.assertTrue(any('is set aside in notify-dead.undelivered' in line for line in d.log))
 
-    def test_what_was_set_aside_and_stands_is_sent_again(self):
-        port, names = free_port(), {'s0', 's1', 's2'}
-        section = f'[notify hook]\ntype = webhook\nurl = http://127.0.0.1:{port}/a\ngather = 100ms\nrate = 6000\ngive_up = 1s\n'
-        d = self.start(section, ends=-9)
-        self.feed(d, 44)
-        until(lambda: self.look(d)['given_up'] >= 3, 'it to give up')
-        until(lambda: self.look(d)['waiting'] == 0, 'its place')
-        status = subprocess.run([harness.HANKEL, 'status', '--from', f"127.0.0.1:{d.port['binary tcp']}"], capture_output=True, text=True, timeout=WAIT).stdout
-        self.assertRegex(status, r'(?m)^receivers +\d+ events were not delivered to hook: they are in notify-hook.undelivered$')
-        d.process.kill()
-        d.process.wait(WAIT)
-        with open(os.path.join(self.state, 'notify-hook.undelivered'), encoding='utf-8') as f:
-            lines = len(f.readlines())
-        d = self.start(section)
-        until(lambda: self.look(d)['tries_failed'] > 2, 'it to try')
-        r = self.receiver(port)
-        until(lambda: {a['sensor'] for a in r.alerts()} == names, 'what stands')
-        self.assertEqual({(a['status'], a['again']) for a in r.alerts()}, {('firing', True)})
-        until(lambda: any('set aside and still stand are delivered' in line for line in d.log), 'the log')
-        self.feed(d, 30)
-        until(lambda: len(self.told(r)) >= 6, 'the ends')
-        self.assertEqual(sorted(self.told(r)), sorted((name, 1, kind) for name in names for kind in ('raised', 'cleared')))
-        with open(os.path.join(self.state, 'notify-hook.undelivered'), encoding='utf-8') as f:
-            self.assertEqual(len(f.readlines()), lines)
-
     def test_a_log_that_is_too_small_for_an_outage_is_told(self):
         port, names = free_port(), tuple(f'n{i:04}' for i in range(3000))
         section = f'[notify hook]\ntype = webhook\nurl = http://127.0.0.1:{port}/a\ngather = 100ms\nrate = 6000\n'
@@ -203,21 +178,6 @@ class Webhooks(Notify):
         self.assertRegex(status, rf"(?m)^receivers +{self.look(d)['lost']} events were deleted from the event log before hook got them$")
         self.feed(d, 100, ('later',))
         until(lambda: any(a['sensor'] == 'later' for a in r.alerts()), 'what comes later')
-
-    def test_what_was_refused_is_sent_again_after_a_reload(self):
-        r = self.receiver()
-        r.plan = [(404, {})] * 9
-        d = self.start(self.webhook(r))
-        self.feed(d, 44)
-        until(lambda: self.look(d)['given_up'] == 3, 'it to be refused')
-        seen, r.plan = len(r.seen), []
-        time.sleep(0.6)
-        self.assertEqual(len(r.seen), seen)  # a wrong address is not tried again and again
-        d.configure(DETECTOR + self.webhook(r, 'timeout = 5s\n'), self.keys())
-        with d.client() as c:
-            self.assertTrue(c.reload()[0])
-        until(lambda: {a['sensor'] for a in r.alerts()} == {'s0', 's1', 's2'}, 'what stands')
-        self.assertTrue(all(a['again'] for a in r.alerts()))
 
     def test_what_is_chosen(self):
         quiet, only, severe, shift = (self.receiver() for _ in range(4))
