@@ -25,13 +25,12 @@ HK_INLINE void hk_novelty_judge_all(hk_novelty_pass *pass, struct hk_sensor *sen
                                     struct hk_novelty_waiting *waiting, struct hk_batch *batch, uint32_t *next)
 {
   const hk_real *ring = (const hk_real *)hk_sensor_samples(sensor);
-  struct hk_novelty_memo memo = { .fits = 0 };
   const double threshold = v->detector->alert == HK_ALERT_OFF ? (double)INFINITY : hk_novelty_s((double)v->detector->threshold);
   pass(v, ring, waiting->point, waiting->n);
   for (uint32_t i = 0; i < waiting->n; i++) {
     const uint32_t at = waiting->index[i];
-    const struct hk_novelty_result rating =
-        hk_novelty_rate_from(v->novelty, &waiting->point[i], &memo, sensor->alert.raised ? -(double)INFINITY : threshold);
+    const struct hk_novelty_result rating = hk_novelty_rate_from(v->novelty, &waiting->point[i], &v->novelty->memo,
+                                                                 sensor->alert.raised ? -(double)INFINITY : threshold);
     if (waiting->step[i].score)
       batch->score[at] = (float)hk_novelty_score(rating.s);
     struct hk_event event;

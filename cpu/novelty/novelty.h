@@ -54,6 +54,21 @@ struct hk_novelty_tail {
   uint32_t length;           /* points of the current block */
 };
 
+/* What a list says of all distances. */
+struct hk_novelty_fit {
+  double usual;    /* u: the usual distance, including the floor; 0 before the first block */
+  double common;   /* s0 */
+  uint32_t fitted; /* number of maxima to which the tail is fitted; 0: too few blocks for a rating */
+};
+
+/* What the lists said last, until they change: so a point takes few logarithms. */
+struct hk_novelty_memo {
+  struct hk_novelty_fit fit[HK_NOVELTY_CHANNELS][2];
+  double hill[HK_NOVELTY_CHANNELS][2]; /* h of S */
+  uint32_t fits, hills;                /* which are known, a bit each: 2 channel + list */
+  uint32_t unused[2];                  /* padding to a multiple of 16 bytes */
+};
+
 /* State of one sensor, before its columns. All zero: no points. */
 struct hk_novelty {
   double feature[HK_NOVELTY_FEATURES]; /* exponential means of value - reference; the first is the value itself */
@@ -66,10 +81,11 @@ struct hk_novelty {
   uint32_t phase;                                      /* points since the last row was kept, 0..HK_NOVELTY_ROW_EVERY - 1 */
   uint32_t rows, row;                                  /* number of admitted, resident rows, and the place of the next */
   uint32_t pending;                                    /* place of the oldest pending row */
-  uint32_t nearest;                                    /* CUDA: place of a lag that had the least variance lately; a hint */
+  uint32_t nearest;                                    /* place of a lag that had the least variance lately; a hint */
   uint32_t unused[2];                                  /* padding to a multiple of 16 bytes */
   uint32_t seen[HK_NOVELTY_CHANNELS];                  /* number of distances of each channel, saturating */
   struct hk_novelty_tail tail[HK_NOVELTY_CHANNELS][2]; /* two lists: the blocks of the second begin half a block later */
+  struct hk_novelty_memo memo;                         /* of the tails; CPU: a GPU rates without */
 };
 
 struct hk_novelty_view {

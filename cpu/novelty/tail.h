@@ -81,13 +81,6 @@ struct hk_novelty_rating {
   float severity;
 };
 
-/* What a list says of all distances. */
-struct hk_novelty_fit {
-  double usual;    /* u: the usual distance, including the floor; 0 before the first block */
-  double common;   /* s0 */
-  uint32_t fitted; /* number of maxima to which the tail is fitted; 0: too few blocks for a rating */
-};
-
 HK_INLINE struct hk_novelty_fit hk_novelty_tail_fit(const struct hk_novelty_tail *t)
 {
   const uint32_t k = hk_novelty_tail_fitted(t);
@@ -256,13 +249,6 @@ HK_INLINE void hk_novelty_result_take(struct hk_novelty_result *best, uint32_t c
     -1, 0, 0, 0, 0                                                                                                               \
   }
 
-/* What the lists said last, until they change: so a run of points takes few logarithms. */
-struct hk_novelty_memo {
-  struct hk_novelty_fit fit[HK_NOVELTY_CHANNELS][2];
-  double hill[HK_NOVELTY_CHANNELS][2]; /* h of S */
-  uint32_t fits, hills;                /* which are known, a bit each: 2 channel + list */
-};
-
 /* S by a list, as hk_novelty_tail_score has it. */
 HK_INLINE double hk_novelty_memo_s(struct hk_novelty_memo *m, const struct hk_novelty_tail *t, uint32_t channel, uint32_t list,
                                    double q)
@@ -286,23 +272,27 @@ HK_INLINE double hk_novelty_memo_s(struct hk_novelty_memo *m, const struct hk_no
   return hk_novelty_large_s(fit, channel, q, m->hill[channel][list]);
 }
 
-/* Learns a point's distances. q: with the floor; where a list changes, the memo forgets it. */
+/* Learns a point's distances. q: with the floor. Where a block of a list ends, the memo forgets what it says; its sum only if one
+ * of its terms changes, which in a long list is rare. */
 HK_INLINE void hk_novelty_memo_learn(struct hk_novelty_memo *m, struct hk_novelty *s, uint32_t channel, float q)
 {
   for (uint32_t l = 0; l < 2; l++) {
     struct hk_novelty_tail *t = &s->tail[channel][l];
     if (!hk_novelty_learns(channel, l, s->seen[channel]))
       continue;
+    const uint32_t bit = 1u << (2 * channel + l), fitted = hk_novelty_tail_fitted(t);
+    const float usual = fitted > 0 ? t->top[fitted - 1] : 0;
     hk_novelty_learn(t, l, s->seen[channel], q);
-    if (t->length == 0) {
-      m->fits &= ~(1u << (2 * channel + l));
-      m->hills &= ~(1u << (2 * channel + l));
-    }
+    if (t->length > 0)
+      continue;
+    m->fits &= ~bit;
+    if (t->most > usual || hk_novelty_tail_fitted(t) != fitted)
+      m->hills &= ~bit;
   }
 }
 
-/* Scores a point's distances and learns from them. memo: of this sensor's lists, zeroed at first. The severity is computed if S
- * is at least `grave`, and is 0 otherwise. */
+/* Scores a point's distances and learns from them. memo: always the same one of this sensor, s->memo or zeroed at first. The
+ * severity is computed if S is at least `grave`, and is 0 otherwise. */
 HK_INLINE struct hk_novelty_result hk_novelty_rate_from(struct hk_novelty *s, const struct hk_novelty_point *p,
                                                         struct hk_novelty_memo *memo, double grave)
 {

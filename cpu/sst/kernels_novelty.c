@@ -3,7 +3,8 @@
  *
  * All points of a run go over a block of what is resident while it is in registers: V and M of a lag are read and written once a
  * run, and the values and rows that all of the run's points are compared with are read once. What only some of them are compared
- * with, at either end, is done one by one. */
+ * with, at either end, is done one by one. Of a block of lags a point takes the least variance; which lag has it is looked for
+ * only where it is the least so far. */
 #include "cpu/novelty/distances.h"
 #include "cpu/sst/lanes.h"
 
@@ -41,7 +42,8 @@ static float least(const vec *best)
   return found;
 }
 
-/* The distances of each point from n contiguous values. */
+/* The distances of each point from n contiguous values. What is left after whole blocks is covered by vectors that overlap: a
+ * minimum may count a number twice. */
 ALWAYS_INLINE void values_piece(const float *value, uint32_t n, const struct hk_novelty_point *p, uint32_t points, vec *best)
 {
   uint32_t i = 0;
@@ -52,6 +54,11 @@ ALWAYS_INLINE void values_piece(const float *value, uint32_t n, const struct hk_
       const vec x = every(p[k].value);
       best[k] = nearer(best[k], nearer(nearer(magnitude(a - x), magnitude(b - x)), nearer(magnitude(c - x), magnitude(d - x))));
     }
+  }
+  for (; i < n && n >= HK_LANES; i += HK_LANES) {
+    const vec a = load(value + (i + HK_LANES <= n ? i : n - HK_LANES));
+    for (uint32_t k = 0; k < points; k++)
+      best[k] = nearer(best[k], magnitude(a - every(p[k].value)));
   }
   for (; i < n; i++)
     for (uint32_t k = 0; k < points; k++)
@@ -95,22 +102,40 @@ static void values_alone(struct hk_novelty_point *p, uint32_t n)
   }
 }
 
-/* The squared distance of a point's means to the rows at a place. */
-ALWAYS_INLINE vec rows_distance(const struct hk_novelty_view *v, const struct hk_novelty_point *p, uint32_t at)
+/* A vector of rows. */
+struct rows {
+  vec mean[HK_NOVELTY_MEANS];
+};
+
+ALWAYS_INLINE struct rows rows_load(const struct hk_novelty_view *v, uint32_t at)
 {
-  const vec a = (load(v->row[0] + at) - every(p->mean[0])) * every(p->weight[0]);
-  const vec b = (load(v->row[1] + at) - every(p->mean[1])) * every(p->weight[1]);
-  const vec c = (load(v->row[2] + at) - every(p->mean[2])) * every(p->weight[2]);
+  return (struct rows){ { load(v->row[0] + at), load(v->row[1] + at), load(v->row[2] + at) } };
+}
+
+/* The squared distances of a point's means to rows. */
+ALWAYS_INLINE vec rows_distance(const struct rows *row, const struct hk_novelty_point *p)
+{
+  const vec a = (row->mean[0] - every(p->mean[0])) * every(p->weight[0]);
+  const vec b = (row->mean[1] - every(p->mean[1])) * every(p->weight[1]);
+  const vec c = (row->mean[2] - every(p->mean[2])) * every(p->weight[2]);
   return a * a + b * b + c * c;
 }
 
+/* As values_piece, of rows. */
 ALWAYS_INLINE void rows_piece(const struct hk_novelty_view *v, uint32_t at, uint32_t n, struct hk_novelty_point *p,
                               uint32_t points, vec *best)
 {
   uint32_t i = 0;
-  for (; i + HK_LANES <= n; i += HK_LANES)
+  for (; i + 2 * HK_LANES <= n; i += 2 * HK_LANES) {
+    const struct rows a = rows_load(v, at + i), b = rows_load(v, at + i + HK_LANES);
     for (uint32_t k = 0; k < points; k++)
-      best[k] = nearer(best[k], rows_distance(v, &p[k], at + i));
+      best[k] = nearer(best[k], nearer(rows_distance(&a, &p[k]), rows_distance(&b, &p[k])));
+  }
+  for (; i < n && n >= HK_LANES; i += HK_LANES) {
+    const struct rows a = rows_load(v, at + (i + HK_LANES <= n ? i : n - HK_LANES));
+    for (uint32_t k = 0; k < points; k++)
+      best[k] = nearer(best[k], rows_distance(&a, &p[k]));
+  }
   for (; i < n; i++)
     for (uint32_t k = 0; k < points; k++)
       best[k] = nearer(best[k], every(hk_novelty_row_distance(v, &p[k], at + i)));
@@ -142,48 +167,110 @@ ALWAYS_INLINE void rows_pass(const struct hk_novelty_view *v, struct hk_novelty_
   }
 }
 
-/* Least variance of each lane, and its place. */
-struct found {
-  vec variance;
-  mask place;
+/* Takes a lag's variance for a point's nearest; of equal ones the shortest lag. */
+ALWAYS_INLINE void lag_note(struct hk_novelty_point *p, float variance, uint32_t lag)
+{
+  if (variance < p->nearest[HK_NOVELTY_SHAPE] || (variance == p->nearest[HK_NOVELTY_SHAPE] && lag < p->lag)) {
+    p->nearest[HK_NOVELTY_SHAPE] = variance;
+    p->lag = lag;
+  }
+}
+
+/* The same for a block, `low` being the least of each lane; lag: of its first place. Few blocks come here: most have nothing less
+ * than what was found before. */
+static __attribute__((noinline)) void block_note(struct hk_novelty_point *p, const vec *variance, vec low, uint32_t lag)
+{
+  float each[BLOCK];
+  const float found = least(&low);
+  memcpy(each, variance, sizeof each);
+  uint32_t last = BLOCK - 1;
+  while (last > 0 && !(each[last] <= found))
+    last--;
+  lag_note(p, found, lag - last);
+}
+
+/* Four vectors of lags. */
+struct lags {
+  float *variance, *mean;
+  const float *line; /* the samples that the first point is held against */
+  int32_t place;     /* of the first of them */
+  uint32_t lag;      /* that stands there */
 };
 
-/* Four vectors of lags from a place on, all of which every point brings along. line: the samples that the first point is held
- * against. masked: not all of them count for every point yet. */
-ALWAYS_INLINE void lags_block(const struct hk_novelty_view *v, uint32_t place, const float *line,
-                              const struct hk_novelty_point *p, uint32_t n, const int32_t *first, struct found *found,
-                              bool masked)
+/* Brings them along by all points. all: all of them count for every point, otherwise those from place first[k] on. again: a
+ * variance that is equal to the least so far may be of a shorter lag. */
+ALWAYS_INLINE void lags_block(const struct lags *lags, struct hk_novelty_point *p, uint32_t n, const int32_t *first, bool all,
+                              bool again)
 {
   const vec keep_ = every(HK_NOVELTY_FORGET), weight = every((float)(1 - (double)HK_NOVELTY_FORGET));
   vec variance[4], mean[4];
-  mask lane;
-  for (int l = 0; l < HK_LANES; l++)
-    lane[l] = l;
   UNROLL for (int u = 0; u < 4; u++)
   {
-    variance[u] = load(v->variance + place + u * HK_LANES);
-    mean[u] = load(v->mean + place + u * HK_LANES);
+    variance[u] = load(lags->variance + u * HK_LANES);
+    mean[u] = load(lags->mean + u * HK_LANES);
   }
   for (uint32_t k = 0; k < n; k++) {
     const vec x = every(p[k].value);
-    struct found best = found[k];
     UNROLL for (int u = 0; u < 4; u++)
     {
-      const vec away = x - load(line + k + u * HK_LANES) - mean[u], part = weight * away;
-      const mask at = lane + ((int32_t)place + u * HK_LANES - (mask){ 0 });
+      const vec away = x - load(lags->line + k + u * HK_LANES) - mean[u], part = weight * away;
       mean[u] += part;
       variance[u] = keep_ * (variance[u] + part * away);
-      const vec counted = masked ? pick(at >= first[k] - (mask){ 0 }, variance[u], every(INFINITY)) : variance[u];
-      const mask closer = counted <= best.variance; /* of equal ones the last: the shortest lag */
-      best.variance = pick(closer, counted, best.variance);
-      best.place = (mask)pick(closer, (vec)at, (vec)best.place);
     }
-    found[k] = best;
+    vec counted[4];
+    UNROLL for (int u = 0; u < 4; u++)
+    {
+      counted[u] = variance[u];
+      if (!all) {
+        mask at;
+        for (int l = 0; l < HK_LANES; l++)
+          at[l] = lags->place + u * HK_LANES + l;
+        counted[u] = pick(at >= first[k] - (mask){ 0 }, variance[u], every(INFINITY));
+      }
+    }
+    const vec low = nearer(nearer(counted[0], counted[1]), nearer(counted[2], counted[3])),
+              bound = every(p[k].nearest[HK_NOVELTY_SHAPE]);
+    if (any(again ? low <= bound : low < bound))
+      block_note(&p[k], counted, low, lags->lag);
   }
   UNROLL for (int u = 0; u < 4; u++)
   {
-    *(loose *)(v->variance + place + u * HK_LANES) = variance[u];
-    *(loose *)(v->mean + place + u * HK_LANES) = mean[u];
+    *(loose *)(lags->variance + u * HK_LANES) = variance[u];
+    *(loose *)(lags->mean + u * HK_LANES) = mean[u];
+  }
+}
+
+/* Brings BLOCK lags, or the last ones that are fewer, along. */
+ALWAYS_INLINE void lags_bring(const struct hk_novelty_view *v, const float *ring, uint32_t place, struct hk_novelty_point *p,
+                              uint32_t n, const int32_t *first, bool again)
+{
+  const uint32_t room = hk_detector_span(v->detector), lags = hk_novelty_lags(v->detector);
+  const uint32_t lag = hk_novelty_lag_max(v->detector) - place, at = p->at >= lag ? p->at - lag : p->at + room - lag;
+  const uint32_t needed = BLOCK + n - 1, here = lags - place < BLOCK ? lags - place : BLOCK;
+  float copy[BLOCK + HK_BATCH_PER_SENSOR], variance[BLOCK], mean[BLOCK];
+  struct lags block = { v->variance + place, v->mean + place, ring + at, (int32_t)place, lag };
+  if (at + needed > room) {
+    memcpy(copy, ring + at, (room - at) * sizeof *copy);
+    memcpy(copy + (room - at), ring, (needed - (room - at)) * sizeof *copy);
+    block.line = copy;
+  }
+  if (here < BLOCK) { /* behind the last place stand no lags: their variance stays infinite */
+    for (uint32_t i = 0; i < BLOCK; i++) {
+      variance[i] = i < here ? block.variance[i] : INFINITY;
+      mean[i] = i < here ? block.mean[i] : 0;
+    }
+    block.variance = variance;
+    block.mean = mean;
+  }
+  if ((int32_t)place < first[0])
+    lags_block(&block, p, n, first, false, true);
+  else if (again)
+    lags_block(&block, p, n, first, true, true);
+  else
+    lags_block(&block, p, n, first, true, false);
+  if (here < BLOCK) {
+    memcpy(v->variance + place, variance, here * sizeof *variance);
+    memcpy(v->mean + place, mean, here * sizeof *mean);
   }
 }
 
@@ -198,79 +285,47 @@ static void lags_singly(const struct hk_novelty_view *v, const float *ring, stru
       if (lag > p[k].before)
         continue;
       const float variance = hk_novelty_lag_take(v, place, p[k].value - hk_novelty_sample(ring, room, &p[k], lag));
-      if ((int32_t)place >= first[k] &&
-          (variance < p[k].nearest[HK_NOVELTY_SHAPE] || (variance == p[k].nearest[HK_NOVELTY_SHAPE] && lag < p[k].lag))) {
-        p[k].nearest[HK_NOVELTY_SHAPE] = variance;
-        p[k].lag = lag;
-      }
+      if ((int32_t)place >= first[k])
+        lag_note(&p[k], variance, lag);
     }
   }
 }
 
-ALWAYS_INLINE void lags_pass(const struct hk_novelty_view *v, const float *ring, struct hk_novelty_point *p, uint32_t n,
-                             struct found *found)
+/* The block of the last point's nearest lag comes first, so that few others have anything less. */
+ALWAYS_INLINE void lags_pass(const struct hk_novelty_view *v, const float *ring, struct hk_novelty_point *p, uint32_t n)
 {
-  const uint32_t room = hk_detector_span(v->detector), lags = hk_novelty_lags(v->detector),
-                 longest = hk_novelty_lag_max(v->detector);
-  const uint32_t seen = hk_novelty_lags_seen(v->detector, p); /* by all */
-  int32_t first[HK_BATCH_PER_SENSOR];                         /* place from which on lags count */
+  const uint32_t lags = hk_novelty_lags(v->detector), longest = hk_novelty_lag_max(v->detector);
+  const uint32_t begin = lags - hk_novelty_lags_seen(v->detector, p); /* by all */
+  int32_t first[HK_BATCH_PER_SENSOR];                                 /* place from which on lags count */
   for (uint32_t k = 0; k < n; k++) {
     const uint32_t counted = hk_novelty_lags_counted(v->detector, &p[k]);
     first[k] = (int32_t)(lags - counted);
     p[k].has[HK_NOVELTY_SHAPE] = counted > 0;
     p[k].nearest[HK_NOVELTY_SHAPE] = INFINITY;
     p[k].lag = HK_NOVELTY_LAG_MIN;
-    found[k] = (struct found){ every(INFINITY), (mask){ 0 } };
   }
-  uint32_t place = lags - seen;
-  const uint32_t singly = place;
-  for (; place + BLOCK <= lags; place += BLOCK) {
-    float copy[BLOCK + HK_BATCH_PER_SENSOR];
-    const uint32_t at = (p->at + room - (longest - place)) % room, needed = BLOCK + n - 1;
-    const float *line = ring + at;
-    if (at + needed > room) {
-      memcpy(copy, line, (room - at) * sizeof *copy);
-      memcpy(copy + (room - at), ring, (needed - (room - at)) * sizeof *copy);
-      line = copy;
-    }
-    if ((int32_t)place >= first[0])
-      lags_block(v, place, line, p, n, first, found, false);
-    else
-      lags_block(v, place, line, p, n, first, found, true);
-  }
-  for (uint32_t k = 0; k < n; k++) {
-    float variance[HK_LANES];
-    int32_t places[HK_LANES];
-    memcpy(variance, &found[k].variance, sizeof variance);
-    memcpy(places, &found[k].place, sizeof places);
-    for (uint32_t l = 0; l < HK_LANES && seen >= BLOCK; l++) {
-      const uint32_t lag = longest - (uint32_t)places[l];
-      if (variance[l] < p[k].nearest[HK_NOVELTY_SHAPE] || (variance[l] == p[k].nearest[HK_NOVELTY_SHAPE] && lag < p[k].lag)) {
-        p[k].nearest[HK_NOVELTY_SHAPE] = variance[l];
-        p[k].lag = lag;
-      }
-    }
-  }
+  const uint32_t hint = v->novelty->nearest, near = hint > begin && hint < lags ? hint - (hint - begin) % BLOCK : begin;
+  for (uint32_t place = near; place < lags; place += BLOCK)
+    lags_bring(v, ring, place, p, n, first, true);
+  for (uint32_t place = near; place > begin; place -= BLOCK)
+    lags_bring(v, ring, place - BLOCK, p, n, first, false);
   const uint32_t reached = hk_novelty_lags_seen(v->detector, &p[n - 1]); /* by any; while a sensor is new, few of all lags */
-  lags_singly(v, ring, p, n, lags - reached, singly, first);
-  lags_singly(v, ring, p, n, place, lags, first);
+  lags_singly(v, ring, p, n, lags - reached, begin, first);
+  v->novelty->nearest = longest - p[n - 1].lag;
 }
 
 ALWAYS_INLINE void pass(const struct hk_novelty_view *v, const float *ring, struct hk_novelty_point *p, uint32_t n)
 {
-  union {
-    vec best[HK_BATCH_PER_SENSOR];
-    struct found found[HK_BATCH_PER_SENSOR];
-  } of;
+  vec best[HK_BATCH_PER_SENSOR];
   if (p->age == 0)
     hk_novelty_lags_reset(v);
-  values_pass(v, ring, p, n, of.best);
+  values_pass(v, ring, p, n, best);
   if (hk_novelty_value_alone(v->detector)) {
     values_alone(p, n);
     return;
   }
-  rows_pass(v, p, n, of.best);
-  lags_pass(v, ring, p, n, of.found);
+  rows_pass(v, p, n, best);
+  lags_pass(v, ring, p, n);
 }
 
 void novelty_distances(const struct hk_novelty_view *v, const float *ring, struct hk_novelty_point *p, uint32_t n)
