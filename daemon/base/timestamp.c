@@ -1,4 +1,4 @@
-/* Times as text. Dates are checked by going back: a date that timegm would normalise (30 February) is refused. */
+/* Times as text. */
 #include "daemon/base/timestamp.h"
 
 #include <ctype.h>
@@ -62,21 +62,34 @@ static bool take_offset(const char **p, int *seconds)
   return hours <= 23 && minutes <= 59;
 }
 
+int hk_timestamp_days(int year, int month, int day, int64_t *days)
+{
+  static const int lengths[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+  if (month < 1 || month > 12 || day < 1)
+    return -EINVAL;
+  const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+  if (day > lengths[month - 1] + (leap && month == 2))
+    return -EINVAL;
+  const int64_t y = year - (month <= 2), m = (month + 9) % 12; /* from March on, so that leap days end a year */
+  *days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 719469;
+  return 0;
+}
+
 int hk_timestamp_parse_date(const char *text, int64_t *ns)
 {
-  struct tm tm = { 0 };
-  int year, month, fraction = 0, offset = 0;
+  int year, month, day, hour = 0, minute = 0, second = 0, fraction = 0, offset = 0;
+  int64_t days;
   const char *p = text;
   if (!timestamp_take(&p, 4, &year) || *p++ != '-' || !timestamp_take(&p, 2, &month) || *p++ != '-' ||
-      !timestamp_take(&p, 2, &tm.tm_mday))
+      !timestamp_take(&p, 2, &day))
     return -EINVAL;
   if (*p == 'T' || *p == 't' || *p == ' ') {
     p++;
-    if (!timestamp_take(&p, 2, &tm.tm_hour) || *p++ != ':' || !timestamp_take(&p, 2, &tm.tm_min))
+    if (!timestamp_take(&p, 2, &hour) || *p++ != ':' || !timestamp_take(&p, 2, &minute))
       return -EINVAL;
     if (*p == ':') {
       p++;
-      if (!timestamp_take(&p, 2, &tm.tm_sec))
+      if (!timestamp_take(&p, 2, &second))
         return -EINVAL;
       if (*p == '.' || *p == ',') {
         p++;
@@ -89,18 +102,13 @@ int hk_timestamp_parse_date(const char *text, int64_t *ns)
     if (!take_offset(&p, &offset))
       return -EINVAL;
   }
-  if (*p || tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
+  if (*p || hour > 23 || minute > 59 || second > 60)
     return -EINVAL;
   if (year < 1678 || year > 2261)
     return -ERANGE;
-  tm.tm_year = year - 1900;
-  tm.tm_mon = month - 1;
-  const int second = tm.tm_sec, day = tm.tm_mday;
-  tm.tm_sec = 0; /* a leap second is the second after */
-  const time_t minute = timegm(&tm);
-  if (tm.tm_mon != month - 1 || tm.tm_mday != day)
+  if (hk_timestamp_days(year, month, day, &days) < 0)
     return -EINVAL;
-  *ns = ((int64_t)minute + second - offset) * NS + fraction;
+  *ns = (((days * 24 + hour) * 60 + minute) * 60 + second - offset) * NS + fraction;
   return 0;
 }
 

@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Counts the days from 1970-01-01 to a date; year >= 1, month: 1..12. Returns 0, or -EINVAL for one that does not exist, such as
+ * 30 February. */
+int hk_timestamp_days(int year, int month, int day, int64_t *days);
 /* Whether the text is a date (YYYY-MM-...) and not an epoch number. */
 bool hk_timestamp_is_date(const char *text);
 

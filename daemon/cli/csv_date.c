@@ -1,5 +1,6 @@
 /* Parses times as people write them. A date that does not exist (30 February) is an error. */
 #include "daemon/cli/csv_date.h"
+#include "daemon/base/timestamp.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -158,17 +159,14 @@ static bool offset(const char **p, int *seconds)
   return true;
 }
 
-static int csv_date_whole(struct tm *tm, int year, int64_t fraction_ns, int seconds, int64_t *ns)
+static int csv_date_whole(const struct tm *tm, int year, int64_t fraction_ns, int seconds, int64_t *ns)
 {
   if (year < 1678 || year > 2261)
     return -ERANGE;
-  const int mon = tm->tm_mon, day = tm->tm_mday, second = tm->tm_sec;
-  tm->tm_year = year - 1900;
-  tm->tm_sec = 0; /* a leap second is the second after */
-  const int64_t minute = timegm(tm);
-  if (tm->tm_mon != mon || tm->tm_mday != day)
+  int64_t days;
+  if (hk_timestamp_days(year, tm->tm_mon + 1, tm->tm_mday, &days) < 0)
     return -EINVAL;
-  *ns = (minute + second - seconds) * NS + fraction_ns;
+  *ns = (((days * 24 + tm->tm_hour) * 60 + tm->tm_min) * 60 + tm->tm_sec - seconds) * NS + fraction_ns;
   return 0;
 }
 

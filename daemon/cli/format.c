@@ -1,5 +1,6 @@
 /* Formats results and events as text for people, JSON lines and CSV. */
 #include "daemon/cli/format.h"
+#include "daemon/base/decimal.h"
 #include "daemon/base/focus_sentence.h"
 #include "daemon/base/limit_sentence.h"
 #include "daemon/base/novelty_sentence.h"
@@ -26,6 +27,8 @@ static bool is_notice(uint8_t kind)
 
 void hk_number_text(double value, char *out)
 {
+  if (hk_decimal_short(out, value) > 0)
+    return;
   for (int digits = 15; digits <= 17; digits++) {
     snprintf(out, 32, "%.*g", digits, value);
     if (!isfinite(value) || strtod(out, NULL) == value)
@@ -66,10 +69,13 @@ void hk_print_csv_string(FILE *out, const char *text)
 static void print_cell(FILE *out, const char *text)
 {
   const size_t length = strlen(text);
-  if (strpbrk(text, ",;\"\r\n") || *text == ' ' || (length > 0 && text[length - 1] == ' '))
+  if (strpbrk(text, ",;\"\r\n") || *text == ' ' || (length > 0 && text[length - 1] == ' ')) {
     hk_print_csv_string(out, text);
-  else
-    fprintf(out, "%s%s", hk_csv_marks(text) ? "'" : "", text);
+    return;
+  }
+  if (hk_csv_marks(text))
+    fputc('\'', out);
+  fwrite(text, 1, length, out);
 }
 
 void hk_print_name(FILE *out, const char *name)
@@ -103,7 +109,7 @@ static void print_json_real(FILE *out, const char *key, double value)
 static void print_json_score(FILE *out, const char *key, float score)
 {
   char text[32];
-  snprintf(text, sizeof text, "%.9g", (double)score);
+  (void)hk_decimal_nine(text, score);
   print_json_number(out, key, (double)score, text);
 }
 
@@ -125,6 +131,24 @@ static void print_further_json(FILE *out, const struct hk_shown_further *f)
   fprintf(out, ",\"state_%s\":\"%s\"", f->algorithm, state_name(f->state));
 }
 
+/* Writes ,score,state to CSV; the score of NaN is empty. */
+static void print_csv_score(FILE *out, float score, uint8_t state)
+{
+  char text[32] = ",";
+  const int n = isnan(score) ? 0 : hk_decimal_nine(text + 1, score);
+  text[1 + n] = ',';
+  fwrite(text, 1, (size_t)n + 2, out);
+  fputs(state_name(state), out);
+}
+
+/* Writes ,time to CSV. */
+static void print_csv_time(FILE *out, int64_t time)
+{
+  char text[32] = ",-";
+  const int sign = time < 0, n = hk_decimal_whole(text + 1 + sign, sign ? -(uint64_t)time : (uint64_t)time, 1);
+  fwrite(text, 1, (size_t)(1 + sign + n), out);
+}
+
 void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_result *result,
                      const struct hk_shown_further *further, uint32_t n)
 {
@@ -133,20 +157,15 @@ void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_res
   switch (format) {
   case HK_FORMAT_CSV:
     print_cell(out, result->sensor);
-    fprintf(out, ",%" PRId64 ",", result->time);
+    print_csv_time(out, result->time);
     if (result->has_value) {
       hk_number_text(result->value, text);
-      fprintf(out, "%s,", text);
-    }
-    if (!isnan(score))
-      fprintf(out, "%.9g", score);
-    fprintf(out, ",%s", state_name(result->state));
-    for (uint32_t i = 0; i < n; i++) {
       fputc(',', out);
-      if (!isnan((double)further[i].score))
-        fprintf(out, "%.9g", (double)further[i].score);
-      fprintf(out, ",%s", state_name(further[i].state));
+      fputs(text, out);
     }
+    print_csv_score(out, result->score, result->state);
+    for (uint32_t i = 0; i < n; i++)
+      print_csv_score(out, further[i].score, further[i].state);
     fputc('\n', out);
     break;
   case HK_FORMAT_JSONL:

@@ -1,5 +1,6 @@
 /* Buffers that grow: printing with and without room, and numbers that are the same when they are read back. */
 #include "daemon/base/buffer.h"
+#include "daemon/base/decimal.h"
 
 #include <float.h>
 #include <math.h>
@@ -67,11 +68,40 @@ static void test_numbers(void **state)
     const double x = (double)(random() - RAND_MAX / 2) / pow(10, (double)(random() % 9));
     check(x);
     check(nextafter(x, 1e300));
+    check((double)random() * (double)(random() % 1000000) / pow(10, (double)(random() % 17)));
   }
+}
+
+static void check_nine(float x)
+{
+  char wanted[32], text[32];
+  snprintf(wanted, sizeof wanted, "%.9g", (double)x);
+  assert_int_equal(hk_decimal_nine(text, x), strlen(wanted));
+  assert_string_equal(text, wanted);
+}
+
+/* Of scores, as snprintf writes them: all kinds, ends of powers of ten, and floats half way between two texts. */
+static void test_nine_digits(void **state)
+{
+  (void)state;
+  static const float some[] = { 0,       1,        0.5F,     0.25F, 0.1F, 0.01F, 0.001F,  1e-4F,
+                                9.9e-5F, 0x1p-10F, 0x1p-13F, 1e-9F, 2,    1e9F,  INFINITY };
+  for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+    for (int sign = -1; sign <= 1; sign += 2) {
+      check_nine((float)sign * some[i]);
+      check_nine((float)sign * nextafterf(some[i], 0));
+      check_nine((float)sign * nextafterf(some[i], 2));
+    }
+  srandom(6);
+  for (int i = 0; i < 300000; i++)
+    check_nine(ldexpf((float)random() / (float)RAND_MAX, -(int)(random() % 16)));
+  for (int i = 1; i < 8192; i++) /* few bits: halves of the last digit */
+    check_nine((float)i / 8192);
 }
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_print), cmocka_unit_test(test_numbers) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_print), cmocka_unit_test(test_numbers),
+                                      cmocka_unit_test(test_nine_digits) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,6 +176,25 @@ static void bounds_a_line(void **state)
   free(text);
 }
 
+static void counts_days(void **state)
+{
+  (void)state;
+  for (int64_t day = -106650; day < 106650; day++) { /* 1678 to 2261 */
+    const time_t time = (time_t)(day * 86400);
+    struct tm tm;
+    int64_t days;
+    assert_non_null(gmtime_r(&time, &tm));
+    assert_int_equal(hk_timestamp_days(tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, &days), 0);
+    assert_int_equal(days, day);
+    if (tm.tm_mday == 1 && tm.tm_mon > 0) /* the day before was the last of its month */
+      assert_int_equal(hk_timestamp_days(tm.tm_year + 1900, tm.tm_mon, 32, &days), -EINVAL);
+  }
+  int64_t none;
+  assert_int_equal(hk_timestamp_days(1900, 2, 29, &none), -EINVAL);
+  assert_int_equal(hk_timestamp_days(2013, 4, 31, &none), -EINVAL);
+  assert_int_equal(hk_timestamp_days(2013, 4, 0, &none), -EINVAL);
+}
+
 static void reads_times(void **state)
 {
   (void)state;
@@ -330,6 +349,7 @@ int main(void)
     cmocka_unit_test(picks_columns),
     cmocka_unit_test(refuses_with_file_and_line),
     cmocka_unit_test(bounds_a_line),
+    cmocka_unit_test(counts_days),
     cmocka_unit_test(reads_times),
     cmocka_unit_test(writes_times),
     cmocka_unit_test(follows_a_pipe),
