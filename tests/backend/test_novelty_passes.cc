@@ -5,9 +5,9 @@
 #include "tests/backend/emulated_warp.h"
 
 #include "gpu/novelty/passes.cuh"
+#include "gpu/novelty/run_bundle.cuh"
 #include "gpu/novelty/run_lags.cuh"
 #include "gpu/novelty/run_pass.cuh"
-#include "gpu/novelty/run_take.cuh"
 
 #include "tests/backend/emulated_sensor.h"
 
@@ -358,6 +358,21 @@ void infinite_variances(void **)
   }
 }
 
+/* Feeds points one by one until the sensor is grown. Returns the time of the last one. */
+int64_t grow(sensor &s)
+{
+  static lone_kernel single;
+  const struct hk_novelty_view v = hk_cuda_novelty(s.record, &s.detector);
+  int64_t time = 0;
+  for (uint32_t i = 0; i < 1300; i++) {
+    hk_novelty_point point;
+    time += 1000000000;
+    (void)hk_novelty_take(&v, &s.record->window, hk_cuda_ring(s.record, &s.detector), time, 1e6 + i % 7, time, &point);
+    assert_int_equal(single.go(s, &point, 1), 1);
+  }
+  return time;
+}
+
 /* A batch of a grown sensor that begins with a point that does not count, then has a hole: the run ends before the hole, as the
  * next points are young. */
 void holes_after_none(void **)
@@ -367,15 +382,7 @@ void holes_after_none(void **)
   assert_int_equal(hk_detector_parse("algorithm=novelty,interval=1s,resident=1000", &d, error, sizeof error), 0);
   sensor s(d);
   static run_kernels several;
-  static lone_kernel single;
-  int64_t time = 0;
-  for (uint32_t i = 0; i < 1300; i++) {
-    hk_novelty_point point;
-    const struct hk_novelty_view v = hk_cuda_novelty(s.record, &s.detector);
-    time += 1000000000;
-    (void)hk_novelty_take(&v, &s.record->window, hk_cuda_ring(s.record, &s.detector), time, 1e6 + i % 7, time, &point);
-    assert_int_equal(single.go(s, &point, 1), 1);
-  }
+  const int64_t time = grow(s);
   const struct {
     int64_t later;
     double value;
@@ -394,6 +401,81 @@ void holes_after_none(void **)
   }
 }
 
+/* The runs that a launch of one warp of the kernel KERNEL has, in their order. */
+template <uint32_t KERNEL, runs_of OF> std::vector<run *> shared_out(const runs &all)
+{
+  std::vector<run *> out;
+  emulated_warp::run([&] {
+    share<KERNEL, OF> share(all);
+    for (run *run; (run = share.begin()); share.end())
+      if (threadIdx.x == 0)
+        out.push_back(run);
+  });
+  return out;
+}
+
+/* Rounds of a bundle with room for one run of each kind: others wait for the next round, and nothing is lost. */
+void full_rooms(void **)
+{
+  hk_detector d;
+  char error[200];
+  assert_int_equal(hk_detector_parse("algorithm=novelty,interval=1s,resident=1000", &d, error, sizeof error), 0);
+  const uint32_t lane[] = { 2, 3, 9, 20, 21, 31 }, points[] = { 2, 1, HK_FEW, HK_FEW + 1, HK_RUN + 3, 2 };
+  std::vector<sensor> sensors(6, sensor(d));
+  int64_t time = 0;
+  hk_cuda_task task[emulated_warp::lanes] = {};
+  batch fed;
+  for (uint32_t k = 0; k < 6; k++) {
+    sensors[k].record = (hk_cuda_record *)sensors[k].memory.data();
+    if (k < 5) /* the last one is young */
+      time = grow(sensors[k]);
+    task[lane[k]] = { sensors[k].record, (uint32_t)fed.order.size(), points[k] };
+    for (uint32_t i = 0; i < points[k]; i++)
+      fed.add(time + INT64_C(1000000000) * (1 + i), 1e6);
+  }
+  std::vector<float> score(fed.time.size());
+  std::vector<uint8_t> state(fed.time.size());
+  hk_cuda_launch l = {};
+  l.columns.time = fed.time.data();
+  l.columns.value = fed.value.data();
+  l.columns.order = fed.order.data();
+  l.columns.score = score.data();
+  l.columns.state = state.data();
+  static take_desk desk;
+  static struct run room[4]; /* more than the launch is told */
+  struct round rounds[5] = {};
+  struct runs all = { rounds, room, nullptr, 1, true };
+  const struct {
+    uint32_t few, many; /* tasks that want a run */
+    int first, then;    /* those that have one; -1: none */
+    uint32_t left;      /* tasks with points left */
+  } expected[] = { { 2, 2, 0, 3, 4 }, { 1, 1, 2, 4, 3 }, { 1, 0, 4, -1, 2 }, { 0, 0, -1, -1, 2 } };
+  for (const auto &e : expected) {
+    assert_false(!all.first && all.round[-1].few + all.round[-1].many == 0);
+    emulated_warp::run([&] {
+      hk_cuda_task *const mine = task[threadIdx.x].record ? &task[threadIdx.x] : nullptr;
+      assert_false(runs_over(all));
+      take_bundle(&desk, l, all, mine, &d);
+    });
+    assert_int_equal(all.round->few, e.few);
+    assert_int_equal(all.round->many, e.many);
+    assert_int_equal(all.round->left, e.left);
+    const std::vector<run *> few = shared_out<2, RUNS_FEW>(all), many = shared_out<3, RUNS_MANY>(all),
+                             both = shared_out<0, RUNS_ALL>(all);
+    assert_true(few.size() == (e.first >= 0) && many.size() == (e.then >= 0) && both.size() == few.size() + many.size());
+    if (e.first >= 0)
+      assert_true(both[0] == few[0] && few[0]->record == sensors[e.first].record);
+    if (e.then >= 0)
+      assert_true(both.back() == many[0] && many[0]->record == sensors[e.then].record);
+    all.round++;
+    all.first = false;
+  }
+  emulated_warp::run([&] { assert_true(runs_over(all)); });
+  assert_int_equal(all.round->left, 2); /* the single point and the young sensor's */
+  for (uint32_t k = 0; k < 6; k++)
+    assert_int_equal(task[lane[k]].count, k == 1 ? 1 : k == 5 ? 2 : 0);
+}
+
 } // namespace
 
 int main()
@@ -401,6 +483,7 @@ int main()
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(lone_points),  cmocka_unit_test(runs_of_points),     cmocka_unit_test(values_alone),
     cmocka_unit_test(largest_ring), cmocka_unit_test(infinite_variances), cmocka_unit_test(holes_after_none),
+    cmocka_unit_test(full_rooms),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
