@@ -57,6 +57,9 @@ static void find_faults(const cJSON *report, char *text)
     status_summary_add(text, "durability is %s: %s", durability, status_summary_word(report, "durability", "why"));
   if (strcmp(status_summary_word(report, "configuration", "state"), "refused") == 0)
     status_summary_add(text, "the configuration was refused: %s", status_summary_word(report, "configuration", "why"));
+  if (*status_summary_word(report, "points", "late_sensor"))
+    status_summary_add(text, "most points are late and ignored, all of sensor %.100s: look at the sender's clock",
+                       status_summary_word(report, "points", "late_sensor"));
   if (*status_summary_word(report, "sensors", "refused_because"))
     status_summary_add(text, "no room for sensors: %s", status_summary_word(report, "sensors", "refused_because"));
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(cJSON_GetObjectItem(report, "security"), "certificates"))
@@ -92,8 +95,9 @@ static void tell_refused(const struct summary *s, const cJSON *report)
 {
   char text[WHY] = "";
   const cJSON *item;
-  if (status_summary_number(report, "points", "late") > 0)
-    status_summary_add(text, "%.0f late (not after their sensor's last one)", status_summary_number(report, "points", "late"));
+  const double late = status_summary_number(report, "points", "late") - status_summary_number(report, "derived", "late");
+  if (late > 0) /* as fed: once, however many series its sensor has */
+    status_summary_add(text, "%.0f late (not after their sensor's last one)", late);
   if (status_summary_number(report, "points", "rejected") > 0)
     status_summary_add(text, "%.0f rejected%s", status_summary_number(report, "points", "rejected"),
                        status_summary_number(report, "input", "ahead_of_clock") > 0 ? " (some ahead of this machine's clock)"

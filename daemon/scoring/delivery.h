@@ -36,6 +36,7 @@ struct hk_delivery {
   uint64_t position;       /* of the shard: all its points were taken before */
   int64_t reached;         /* ns, time of data: no point of its shard with an earlier time is scored after it; 0: unknown */
   uint64_t late, rejected, scored, unscored; /* points: their results */
+  uint64_t late_derived;                     /* of the late ones, those of the daemon's own series */
   uint64_t failed, device_lost;
   const uint32_t *slots; /* FORGET */
   uint32_t n_slots;

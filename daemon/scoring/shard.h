@@ -23,6 +23,7 @@
 #include "daemon/intake/lane.h"
 #include "daemon/scoring/commit_gate.h"
 #include "daemon/scoring/device_queue.h"
+#include "daemon/scoring/late_points.h"
 #include "daemon/scoring/progress.h"
 #include "daemon/scoring/rates.h"
 #include "daemon/scoring/score_gate.h"
@@ -92,7 +93,8 @@ struct hk_shard {
   atomic_bool replaying; /* at the start: no sensor counts as silent yet */
   struct hk_shard_quotas {
     struct hk_log_quota failures, forgetful, alerts, counters;
-  } quotas; /* of lines in the log */
+    struct hk_late_points late;
+  } quotas; /* of lines in the log, and what they are about */
 };
 
 /* Slots are the registry's, or count within a shard: slot s of the registry is slot s / n of shard s % n. */

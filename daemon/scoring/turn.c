@@ -10,6 +10,7 @@
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/held_partitions.h"
+#include "daemon/scoring/late_points.h"
 #include "daemon/scoring/look.h"
 #include "daemon/scoring/provisional_results.h"
 #include "daemon/scoring/relay.h"
@@ -29,24 +30,6 @@
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
-/* Reports to the sources how many of their points were late or rejected. Derived points are not counted. */
-static void note_sources(const struct hk_shard *s, const struct hk_delivery *p)
-{
-  const struct hk_batch *b = p->batch;
-  for (uint32_t run = 0, i = 0; run < p->n_runs; run++) {
-    uint32_t late = 0, rejected = 0;
-    for (const uint32_t end = i + p->runs[run].n; i < end && i < b->n; i++) {
-      const bool is_late = b->state[i] == HK_STATE_LATE, is_rejected = b->state[i] == HK_STATE_REJECTED;
-      if ((is_late || is_rejected) && !hk_registry_derived(s->all->registry, hk_slot_outside(s, b->slot[i]))) {
-        late += is_late;
-        rejected += is_rejected;
-      }
-    }
-    if (late + rejected > 0)
-      hk_source_note(p->runs[run].source, late, rejected);
-  }
-}
-
 static void count(struct hk_shard *s, struct hk_delivery *p)
 {
   const struct hk_batch *b = p->batch;
@@ -62,8 +45,7 @@ static void count(struct hk_shard *s, struct hk_delivery *p)
   p->rejected = rejected;
   p->scored = scored;
   p->unscored = b->n - late - rejected - scored;
-  if (late + rejected > 0)
-    note_sources(s, p);
+  p->late_derived = hk_late_note(s, p);
   for (uint32_t i = 0; i < b->n_events; i++) {
     hk_count(&s->counters.raised, b->event[i].kind == HK_EVENT_RAISED);
     hk_count(&s->counters.corrected, b->event[i].kind == HK_EVENT_CORRECTED);
@@ -148,7 +130,7 @@ static void drop(struct hk_shard *s, struct hk_delivery *p, bool lost)
   }
   name_slots(s, b);
   p->kind = HK_DELIVERY_DROPPED;
-  p->late = p->rejected = p->scored = p->unscored = 0;
+  p->late = p->late_derived = p->rejected = p->scored = p->unscored = 0;
   p->failed = lost ? 0 : b->n;
   p->device_lost = lost ? b->n : 0;
   show(s, p);
@@ -391,7 +373,7 @@ static void launch_sweep(struct hk_shard *s)
 {
   struct hk_delivery *p = s->queue.sweeps.delivery;
   p->batch->n = p->n_runs = 0;
-  p->late = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
+  p->late = p->late_derived = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
   p->position = 0; /* it comes after earlier launched batches */
   p->batch->idle = s->config->evict;
   s->queue.sweeps.delivery = NULL;

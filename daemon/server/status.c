@@ -51,22 +51,41 @@ static void counted(struct hk_buffer *out, const char *section, const struct hk_
       field(out, row->name, hk_counter_of(c, row));
 }
 
-static void status_points(struct hk_buffer *out, const struct hk_counters *c)
+static void text(struct hk_buffer *out, const char *name, const char *value)
+{
+  hk_buffer_print(out, "%s\"%s\":", comma(out), name);
+  hk_json_string(out, value, strlen(value));
+}
+
+/* Appends a sensor of which all points are late, if most points are. */
+static void status_late(struct hk_buffer *out, struct hk_server *s)
+{
+  uint32_t within;
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    if (!hk_late_shown(&s->shard[i].quotas.late, hk_now(), &within))
+      continue;
+    const uint32_t slot = hk_slot_outside(&s->shard[i], within);
+    hk_registry_read(s->shards.registry);
+    const bool is_there = hk_registry_holds(s->shards.registry, slot);
+    if (is_there)
+      text(out, "late_sensor", hk_registry_name(s->shards.registry, slot).data);
+    hk_registry_read_end(s->shards.registry);
+    if (is_there)
+      return;
+  }
+}
+
+static void status_points(struct hk_buffer *out, struct hk_server *s, const struct hk_counters *c)
 {
   begin(out, "points");
   counted(out, "points", c);
   field(out, "dropped", hk_counters_dropped(c));
   field(out, "pending", hk_counters_pending(c));
+  status_late(out, s);
   end(out);
   begin(out, "dropped");
   counted(out, "dropped", c);
   end(out);
-}
-
-static void text(struct hk_buffer *out, const char *name, const char *value)
-{
-  hk_buffer_print(out, "%s\"%s\":", comma(out), name);
-  hk_json_string(out, value, strlen(value));
 }
 
 static void time_in_seconds(struct hk_buffer *out, const char *name, int64_t seconds)
@@ -459,7 +478,7 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   hk_reload_status(s, out);
   device(out, s, loop->config, &sum);
   durability(out, s);
-  status_points(out, &sum);
+  status_points(out, s, &sum);
   sensors(out, s, loop->config, &sum);
   input(out, &sum);
   output(out, s, loop->config, &sum);

@@ -2,12 +2,13 @@
 import contextlib
 import os
 import struct
+import subprocess
 import tempfile
 import time
 
 import harness
 import test_notify
-from harness import NOTICES, SCORED, SECOND, START, UNSCORED, points
+from harness import NOTICES, SCORED, SECOND, START, UNSCORED, points, until
 
 PROGRAM = os.environ.get('STEPPING_DAEMON', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'stepping-daemon'))
 DAY = 86400 * SECOND
@@ -74,6 +75,37 @@ class Clock(harness.Case):
             c.ping()
         self.assertEqual(self.d.stop(), 0)
         self.assertLess(time.monotonic() - begin, harness.WAIT / 2)
+
+
+class Sender(harness.Case):
+    def hankel_status(self, d):
+        run = subprocess.run([harness.HANKEL, 'status', '--from', f'127.0.0.1:{d.port["binary tcp"]}'], capture_output=True, text=True, timeout=harness.WAIT)
+        return run.stdout.splitlines()[0]
+
+    def test_a_sender_whose_clock_was_set_back_is_named(self):
+        """Repeats that are over sooner are not; and once its time has passed that of its last point, all is well."""
+        d = self.daemon('[detector all]\nmatch = *\nalgorithm = ika, graph\nwindow = 8\ninterval = 1s\n')
+        with d.client() as c:
+            handle = c.register('pump')[0]
+
+            def send(*seconds):
+                c.send(points([handle] * len(seconds), [START + second * SECOND for second in seconds], [1.0] * len(seconds)))
+                c.ping()
+            send(*range(50))
+            send(*range(50), 50)  # again
+            self.assertNotIn('late_sensor', c.status()['points'])
+            for second in range(-3600, 0):
+                send(second)
+                time.sleep(0.25)
+                if 'late_sensor' in c.status()['points'] or second > 8 * harness.WAIT - 3600:
+                    break
+            self.assertEqual(c.status()['points']['late_sensor'], 'pump')
+            self.assertRegex(self.hankel_status(d), r'^WRONG +most points are late and ignored, all of sensor pump: look')
+            send(51)
+            until(lambda: 'late_sensor' not in c.status()['points'], 'the end of its being late')
+            self.assertRegex(self.hankel_status(d), '^healthy')
+        d.stop()
+        self.assertEqual(sum('sensor pump: for 10 s all its points have been late' in line for line in d.log), 1, d.log)
 
 
 class Alerts(test_notify.Notify):

@@ -230,10 +230,10 @@ export interface Status {
   threads: number;
   backend: string;
   input: { pictures: number };
-  points: { in: number; scored: number; pending: number; dropped: number; late: number };
+  points: { in: number; scored: number; pending: number; dropped: number; late: number; late_sensor?: string };
   udp: { lost_points: number };
   sensors: { count: number };
-  derived: { sensors: number; points: number };
+  derived: { sensors: number; points: number; late: number };
   groups: { machines: number };
   models: { lines: number; running: number; checks: number; poor: number; explained?: number };
   connections: { open: number };

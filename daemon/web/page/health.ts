@@ -26,7 +26,7 @@ export const health: View = async (place, { told, alive }) => {
     const journal = disk.shards.reduce((n, one) => n + (one.journal_bytes || 0), 0);
     place.replaceChildren(make('h1', {}, 'Health'), make('div', { class: 'tiles' },
       tile('points a second', rate === null ? '...' : count(Math.round(rate))), tile('points fed', count(fed)), tile('scores', count(s.points.scored)),
-      tile('waiting for results', count(s.points.pending)), tile('dropped', count(s.points.dropped), s.points.dropped > 0), tile('late', count(s.points.late)),
+      tile('waiting for results', count(s.points.pending)), tile('dropped', count(s.points.dropped), s.points.dropped > 0), tile(s.points.late_sensor ? `late, all of ${s.points.late_sensor}: look at the sender's clock` : 'late', count(s.points.late - s.derived.late), !!s.points.late_sensor),
       tile('lost on the way (UDP)', count(lost), lost > 0), tile(s.derived.sensors ? `sensors (${count(s.sensors.count)} series)` : 'sensors', count(s.sensors.count - s.derived.sensors)),
       tile(`device (${s.backend})`, device.state === 'lost' ? 'lost' : 'ok', device.state === 'lost'),
       tile(disk.why || `durability: ${disk.mode}`, disk.state, disk.state !== 'ok' && disk.state !== 'none'),
