@@ -39,6 +39,14 @@ int64_t hk_wall(void)
   return clock_ns(CLOCK_REALTIME);
 }
 
+int64_t hk_wall_forward(int64_t *offset)
+{
+  const int64_t wall = hk_wall(), now = hk_now(); /* in this order: a delay in between cannot make `offset` too large */
+  if (wall - now > *offset)
+    *offset = wall - now;
+  return now + *offset;
+}
+
 void hk_time_text(int64_t seconds, char out[HK_TIME_TEXT_MAX])
 {
   const time_t time = (time_t)seconds;

@@ -63,6 +63,9 @@ void hk_log_bare(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int64_t hk_now(void);
 /* Wall clock, ns since the epoch. */
 int64_t hk_wall(void);
+/* The wall clock, which continues from the later time if it is set back. offset: ns, the caller's, 0 at first: the most by which
+ * it was ahead of the monotonic clock. */
+int64_t hk_wall_forward(int64_t *offset);
 #define HK_TIME_TEXT_MAX 40
 /* Formats seconds since the epoch in UTC, as "2026-01-31T12:00:00Z". Thread: any. */
 void hk_time_text(int64_t seconds, char out[HK_TIME_TEXT_MAX]);

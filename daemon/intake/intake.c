@@ -10,10 +10,7 @@
 
 int64_t hk_intake_clock(struct hk_intake *in)
 {
-  const int64_t wall = hk_wall(), now = hk_now(); /* in this order: a delay in between cannot make `offset` too large */
-  if (wall - now > in->offset)
-    in->offset = wall - now;
-  return now + in->offset;
+  return hk_wall_forward(&in->offset);
 }
 
 bool hk_intake_open(struct hk_intake *in, struct hk_source *source, uint32_t n)

@@ -43,7 +43,8 @@ struct hk_taking {
   uint32_t turn;                   /* the lane whose turn it is */
   struct hk_cursor cursor;         /* the chunk that is being taken, or a piece of points derived from it */
   struct hk_derivation derivation; /* derives them */
-  int64_t latest;                  /* ns, time of data: the latest point that went into a batch */
+  int64_t latest;                  /* ns, time of data: the latest point that went into a batch; at most the clock */
+  int64_t offset;                  /* ns, for hk_wall_forward */
   _Atomic int64_t reached; /* ns, time of data, for incidents: all points before it are scored, and their events are logged */
 };
 

@@ -306,10 +306,11 @@ static bool next_chunk(struct hk_shard *s)
 static int64_t reach(struct hk_shard *s, const struct hk_batch *b)
 {
   const struct hk_cursor *c = &s->taking.cursor;
-  const int64_t most = hk_wall(); /* points ahead of the clock are ignored: a wrong clock does not say how far the data are */
+  const int64_t most =
+      hk_wall_forward(&s->taking.offset); /* a point ahead of it counts as of now: its clock is wrong, but its data go on */
   for (uint32_t i = 0; i < b->n; i++)
-    if (b->time[i] > s->taking.latest && b->time[i] <= most)
-      s->taking.latest = b->time[i];
+    if (b->time[i] > s->taking.latest)
+      s->taking.latest = b->time[i] <= most ? b->time[i] : most > s->taking.latest ? most : s->taking.latest;
   const int64_t chained = hk_stage_earliest(s->stage), next = c->chunk ? c->chunk->time[c->at] : INT64_MAX,
                 made = s->taking.derivation.from ? s->taking.derivation.from->time[0] : INT64_MAX;
   const int64_t to_come = chained < next ? chained : next;

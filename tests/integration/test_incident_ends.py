@@ -60,6 +60,22 @@ class Ends(harness.Case):
             feed(c, 121, 60)
             harness.until(lambda: self.open(d) == 0, 'its end')
 
+    def test_clocks_ahead(self):
+        """All senders' clocks are a little ahead of the daemon's: incidents end nevertheless."""
+        d = self.daemon(RULES.replace('1s', '100ms'), keys=f'threads = 1\ndurability = journal\nstate = {self.folder.name}/state\n')
+        with d.client() as c:
+            handles = c.register('a')
+            begin, sent = time.time_ns() + 10**9, 0
+
+            def over():
+                nonlocal sent
+                while sent < 50 or begin + sent * 10**8 < time.time_ns() + 10**9:
+                    c.send(harness.points(handles, [begin + sent * 10**8], [level(sent, 40)]))
+                    sent += 1
+                now = d.status()['incidents']
+                return now['alerts'] > 0 and now['open'] == 0
+            harness.until(over, 'its end')
+
 
 if __name__ == '__main__':
     unittest.main()
