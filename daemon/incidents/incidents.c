@@ -26,7 +26,6 @@ int hk_incidents_new(struct hk_incidents **out, const struct hk_incidents_rules 
   all->rules = *rules;
   if (all->rules.most_members == 0)
     all->rules.most_members = HK_INCIDENT_MEMBERS;
-  all->reached = -HK_INCIDENT_TIME_MOST;
   all->decided = decided;
   all->arg = arg;
   hk_tail_init(&all->tail, rules->interval);
@@ -217,20 +216,13 @@ static int64_t incidents_within(int64_t time)
 
 bool hk_incidents_expired(const struct hk_incidents *all, int64_t time)
 {
-  const struct hk_incident *i = all->oldest; /* of all, the least `last` and the least `heard` */
-  return i && time - (i->last > i->heard ? i->last : i->heard) > HK_INCIDENT_HOLD * all->rules.interval;
+  return all->oldest && time - all->oldest->last > HK_INCIDENT_HOLD * all->rules.interval;
 }
 
 void hk_incidents_expire(struct hk_incidents *all, int64_t time)
 {
   while (hk_incidents_expired(all, incidents_within(time)))
     close_one(all, all->oldest);
-}
-
-void hk_incidents_hear(struct hk_incidents *all, int64_t time)
-{
-  time = incidents_within(time);
-  all->reached = time > all->reached ? time : all->reached;
 }
 
 static void clock_to(struct hk_incidents *all, int64_t time)
@@ -241,8 +233,7 @@ static void clock_to(struct hk_incidents *all, int64_t time)
   hk_budget_clock(&all->budget, time);
   all->time = time;
   all->begun = true;
-  while (all->oldest && time - all->oldest->last > HK_INCIDENT_HOLD * all->rules.interval)
-    close_one(all, all->oldest);
+  hk_incidents_expire(all, time);
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------------- */
@@ -353,7 +344,6 @@ int hk_incidents_event(struct hk_incidents *all, int64_t time, struct hk_string 
     s->what = NULL;
   }
   s->incident->last = all->time;
-  s->incident->heard = all->reached;
   s->incident->S = fmax(s->incident->S, S);
   hk_incident_unlink(all, s->incident);
   hk_incident_link(all, s->incident);

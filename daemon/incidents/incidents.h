@@ -30,7 +30,6 @@ struct hk_incident {
   uint64_t id;                            /* 1.. */
   struct hk_incident *older, *newer;      /* open ones, by the time of their last event */
   int64_t open, last;                     /* ns: first and last event */
-  int64_t heard;                          /* ns: how far the data were when its last event came; see hk_incidents_expire */
   struct hk_fleet_sensor *members, **end; /* linked by `next` */
   uint32_t n;
   double R;                         /* rank, 0..46, at the last judgement; it never falls */
@@ -104,13 +103,8 @@ void hk_incidents_go_on(struct hk_incidents *incidents, uint64_t id);
 /* The data have passed `time` (ns): judges a tick that ended before, without waiting for another event. No decision depends on
  * whether, or how often, this is called, as long as later events are of later ticks. */
 void hk_incidents_reach(struct hk_incidents *incidents, int64_t time);
-/* The data have passed `time` (ns; an earlier one than before is ignored) as the next events come. They may be of long before:
- * some sensors' data come later than others'. */
-void hk_incidents_hear(struct hk_incidents *incidents, int64_t time);
 /* Closes incidents that are over by `time`, which hk_incidents_reach was given before, so that ends do not wait for another
- * event: the data have gone on for a hold since the last event, and since it came. Without the latter, incidents of sensors whose
- * data are late would end as they begin, and never merge. If events come in order of time, decisions do not depend on it.
- * hk_incidents_expired: whether there is such an incident. */
+ * event. Decisions do not depend on it. hk_incidents_expired: whether there is such an incident. */
 void hk_incidents_expire(struct hk_incidents *incidents, int64_t time);
 bool hk_incidents_expired(const struct hk_incidents *incidents, int64_t time);
 /* Judges all events and closes all incidents: for the end of a recording. */

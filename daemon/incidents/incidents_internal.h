@@ -28,7 +28,6 @@ struct hk_incidents {
   uint64_t joined;                     /* by the last event; 0: none */
   struct hk_fleet_sensor *graver;      /* the last event was the gravest of this sensor so far; NULL: it was not */
   int64_t time;                        /* ns: of the present tick */
-  int64_t reached;                     /* ns: how far the data are; at least -HK_INCIDENT_TIME_MOST */
   bool begun;                          /* there was one */
   struct hk_incident *oldest, *newest; /* open ones */
   struct hk_incident **judged;         /* room for the incidents of a tick, by falling rank */

@@ -122,7 +122,6 @@ static uint32_t ticks_tell(struct hk_ticks *t, uint32_t n, uint64_t seen)
 uint32_t hk_ticks_reach(struct hk_ticks *t, int64_t time, uint64_t seen)
 {
   uint32_t n = 0, lost = 0;
-  hk_incidents_hear(t->incidents, time);
   if (t->n > 0 && t->earliest < time) {
     qsort(t->list, t->n, sizeof *t->list, ticks_earlier_first);
     while (n < t->n && t->list[n].time < time)
