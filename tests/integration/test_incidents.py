@@ -213,7 +213,9 @@ class InDaemon(harness.Case):
         self.assertEqual([x['about'] for x in got], wanted)
         self.assertEqual([(x['incident'], x['kind'], x['status']) for x in got],
                          [(x['id'], x['incident'], 'resolved' if x['incident'] in ('closed', 'merged') else 'firing') for x in wanted])
-        self.assertEqual([x['text'] for x in got if x['kind'] in ('told', 'update')], self.said(first))
+        texts = [x['text'] for x in got if x['kind'] in ('told', 'update')]
+        harness.until(lambda: len(self.said(first)) >= len(texts), 'all lines')
+        self.assertEqual(texts, self.said(first))
         self.assertEqual(len({x['key'] for x in got}), len(got))
         self.assertLess(len(hook.got), len(got) + 1)
         own = [x for x in wanted if x['incident'] in ('told', 'update') and x['severity'] >= 3 and any(s['sensor'].startswith('hall1.m2.') for s in x['sensors'])]
