@@ -2,7 +2,6 @@
 """When incidents end."""
 import tempfile
 import time
-import unittest
 
 import harness
 
@@ -38,4 +37,4 @@ class Ends(harness.Case):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    harness.main()
