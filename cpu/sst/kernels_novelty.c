@@ -222,7 +222,7 @@ ALWAYS_INLINE void lags_block(const struct lags *lags, struct hk_novelty_point *
     {
       counted[u] = variance[u];
       if (!all) {
-        mask at;
+        mask at = { 0 }; /* gcc's TSan build does not see that the loop sets all of it */
         for (int l = 0; l < HK_LANES; l++)
           at[l] = lags->place + u * HK_LANES + l;
         counted[u] = pick(at >= first[k] - (mask){ 0 }, variance[u], every(INFINITY));
