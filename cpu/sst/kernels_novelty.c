@@ -8,6 +8,8 @@
 #include "cpu/novelty/distances.h"
 #include "cpu/sst/lanes.h"
 
+#include <string.h>
+
 #define BLOCK (4 * HK_LANES)
 
 /* As hk_novelty_nearer. */
@@ -222,9 +224,11 @@ ALWAYS_INLINE void lags_block(const struct lags *lags, struct hk_novelty_point *
     {
       counted[u] = variance[u];
       if (!all) {
-        mask at = { 0 }; /* gcc's TSan build does not see that the loop sets all of it */
+        int32_t place[HK_LANES]; /* with TSan gcc takes a vector that is set lane by lane for uninitialised */
         for (int l = 0; l < HK_LANES; l++)
-          at[l] = lags->place + u * HK_LANES + l;
+          place[l] = lags->place + u * HK_LANES + l;
+        mask at;
+        memcpy(&at, place, sizeof at);
         counted[u] = pick(at >= first[k] - (mask){ 0 }, variance[u], every(INFINITY));
       }
     }
