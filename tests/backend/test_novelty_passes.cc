@@ -60,6 +60,18 @@ struct batch {
   }
 };
 
+/* A launch over a batch, whose results go to score and state: one for each point. */
+static hk_cuda_launch launch_over(batch &b, std::vector<float> &score, std::vector<uint8_t> &state)
+{
+  hk_cuda_launch l = {};
+  l.columns.time = b.time.data();
+  l.columns.value = b.value.data();
+  l.columns.order = b.order.data();
+  l.columns.score = score.data();
+  l.columns.state = state.data();
+  return l;
+}
+
 /* Takes up to `most` points that count, in one run: the point at which lags start over is the first of one. fed: all points that
  * were taken. */
 uint32_t take(sensor &s, signal &from, uint32_t most, hk_novelty_point *points, batch *fed)
@@ -116,12 +128,7 @@ struct run_kernels {
   {
     std::vector<float> score(b.time.size());
     std::vector<uint8_t> state(b.time.size());
-    hk_cuda_launch l = {};
-    l.columns.time = b.time.data();
-    l.columns.value = b.value.data();
-    l.columns.order = b.order.data();
-    l.columns.score = score.data();
-    l.columns.state = state.data();
+    hk_cuda_launch l = launch_over(b, score, state);
     const hk_cuda_task task = { s.record, 0, (uint32_t)b.order.size() };
     memset((void *)this, 0x5a, sizeof *this);
     uint32_t taken[emulated_warp::lanes];
@@ -435,12 +442,7 @@ void full_rooms(void **)
   }
   std::vector<float> score(fed.time.size());
   std::vector<uint8_t> state(fed.time.size());
-  hk_cuda_launch l = {};
-  l.columns.time = fed.time.data();
-  l.columns.value = fed.value.data();
-  l.columns.order = fed.order.data();
-  l.columns.score = score.data();
-  l.columns.state = state.data();
+  hk_cuda_launch l = launch_over(fed, score, state);
   static take_desk desk;
   static struct run room[4]; /* more than the launch is told */
   struct round rounds[5] = {};
