@@ -1,17 +1,20 @@
 """Delivery over restarts: feeds whose points count once, and events from a position on, with the clients that people use: the Python
 client, `hankel feed` and `hankel tail` by libhankel, and lines of the text protocol."""
 import asyncio
+import contextlib
 import json
 import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 import harness
 from harness import SECOND, START, until
@@ -200,6 +203,43 @@ class Delivery(harness.Case):
 
     async def read_all(self, watcher, n):
         return [await watcher.read() for _ in range(n)]
+
+    def test_asyncio_reset_at_once(self):
+        """A connection that is reset before the client looks at it, as when a daemon is killed with connections in its backlog: the client goes on to
+        connect."""
+        address = ('127.0.0.1', self.port)
+        opened = asyncio.open_connection
+        unseen = 0  # connections that were over as soon as they stood
+
+        async def open_and_count(*how, **more):
+            nonlocal unseen
+            reader, writer = await opened(*how, **more)
+            unseen += writer.get_extra_info('peername') is None
+            return reader, writer
+
+        def reset_all():
+            with socket.create_server(address) as listener:
+                listener.settimeout(0.1)
+                while not unseen:
+                    with contextlib.suppress(TimeoutError):
+                        c, _ = listener.accept()
+                        c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+                        c.close()
+            self.start()
+
+        async def main():
+            async with hankel.AsyncClient(f'127.0.0.1:{self.port}', feed='reset', timeout=harness.WAIT, patience=harness.WAIT) as feeder:
+                await feeder.send('sensor 0', START, 1.0)
+                await feeder.sync()
+                self.kill()
+                resetting = asyncio.create_task(asyncio.to_thread(reset_all))
+                await feeder.send('sensor 0', START + SECOND, 1.0)
+                await feeder.sync()
+                await resetting
+                self.assertEqual(feeder.position, 2)
+
+        with unittest.mock.patch('asyncio.open_connection', open_and_count):
+            asyncio.run(asyncio.wait_for(main(), 2 * harness.WAIT))
 
     def stop_and_start(self):
         self.assertEqual(self.d.stop(), 0)

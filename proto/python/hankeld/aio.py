@@ -121,6 +121,8 @@ class AsyncClient(End):
                 await self._writer.wait_closed()
             except (OSError, ssl.SSLError):
                 pass  # it is over either way
+        if self._fault is None:  # the reading task had not begun, and so did not say it
+            self._fault, self._ready = ConnectionAbortedError("the connection was closed"), False
 
     async def _read_all(self) -> None:
         """Receives frames until the connection ends."""
