@@ -2,9 +2,10 @@
  * of the rate at which the GPU's memory could read and write the graphs without any other work. That rate is the bytes a
  * second of a copy within the device in the same run, divided by the bytes of a graph that a tick reads and writes.
  *
- *   bench_graph [--backend NAME] [--sensors N] [--detector KEYS] [--points N,N...]
+ *   bench_graph [--backend NAME] [--sensors N] [--detector KEYS] [--points N,N...] [--crowd N:POINTS]
  *
- * Every sensor has its own wave and noise. Graphs are full before timing begins. */
+ * --crowd: N sensors more, each of which has so many points in each batch. Every sensor has its own wave and noise. Graphs are
+ * full before timing begins. */
 #include "cpu/graph/graph.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/options.h"
@@ -31,7 +32,8 @@ struct bench {
   struct hk_detector detector;
   struct hk_batch *batch[IN_FLIGHT];
   uint32_t sensors;
-  uint32_t tick; /* so far */
+  uint32_t crowd, crowd_points; /* sensors more, the highest slots; their points in each batch */
+  uint32_t tick, crowd_tick;    /* so far */
   float wave[TABLE], noise[TABLE];
 };
 
@@ -41,19 +43,28 @@ static void die(const char *what)
   exit(1);
 }
 
-/* The next `points` points of every sensor. */
-static void fill(struct bench *b, struct hk_batch *batch, uint32_t points)
+/* Adds the next `points` points of n sensors to a batch; *tick: how many they have had. */
+static void add_points(const struct bench *b, struct hk_batch *batch, uint32_t first, uint32_t n, uint32_t points, uint32_t *tick)
 {
-  batch->n = b->sensors * points;
-  batch->arrival = (int64_t)b->tick * INTERVAL;
-  for (uint32_t p = 0, i = 0; p < points; p++, b->tick++) {
-    for (uint32_t s = 0; s < b->sensors; s++, i++) {
-      const uint32_t random = (b->tick * 2654435761u) ^ (s * 40503u);
+  uint32_t i = batch->n;
+  for (uint32_t p = 0; p < points; p++, (*tick)++) {
+    for (uint32_t s = first; s < first + n; s++, i++) {
+      const uint32_t random = (*tick * 2654435761u) ^ (s * 40503u);
       batch->slot[i] = s;
-      batch->time[i] = (int64_t)(b->tick + 1) * INTERVAL;
-      batch->value[i] = (double)(b->wave[(b->tick * 1311u + s * 77u) % TABLE] + b->noise[(random ^ random >> 15) % TABLE]);
+      batch->time[i] = (int64_t)(*tick + 1) * INTERVAL;
+      batch->value[i] = (double)(b->wave[(*tick * 1311u + s * 77u) % TABLE] + b->noise[(random ^ random >> 15) % TABLE]);
     }
   }
+  batch->n = i;
+}
+
+/* The next `points` points of every sensor, and those of the crowd. */
+static void fill(struct bench *b, struct hk_batch *batch, uint32_t points)
+{
+  batch->n = 0;
+  batch->arrival = (int64_t)b->tick * INTERVAL;
+  add_points(b, batch, 0, b->sensors, points, &b->tick);
+  add_points(b, batch, b->sensors, b->crowd, b->crowd_points, &b->crowd_tick);
 }
 
 /* Submits batches of `points` points a sensor, as many as may be in flight. Returns the seconds that they took. */
@@ -110,10 +121,12 @@ static void measure(struct bench *b, double copied, bool device, const uint32_t 
   const struct hk_detector *d = &b->detector;
   const double nodes = d->resident - d->window,
                moved = nodes * (6 + (d->level > 0) + 1) * 4; /* numbers of a node: read; written */
+  if (b->crowd)
+    printf("in each batch %u sensors more, with %u points each\n", b->crowd, b->crowd_points);
   printf("%6s %14s %10s %8s %16s %10s\n", "points", "M ticks/s", "us/batch", "scores", "memory, M ticks/s", "share");
   for (uint32_t i = 0; i < n; i++) {
     const int rounds = each[i] < LONG ? ROUNDS : ROUNDS_LONG;
-    const double ticks = (double)b->sensors * each[i] * IN_FLIGHT * rounds;
+    const double ticks = ((double)b->sensors * each[i] + (double)b->crowd * b->crowd_points) * IN_FLIGHT * rounds;
     double took = 0;
     uint64_t scores = 0, events = 0;
     for (int round = 0; round < rounds; round++)
@@ -157,29 +170,34 @@ int main(int argc, char **argv)
       for (n_each = 0; n_each < ROW && *at; at += *at == ',')
         if ((each[n_each++] = (uint32_t)strtoul(at, &at, 10)) - 1 >= HK_BATCH_PER_SENSOR)
           die("bad arguments");
+    } else if (strcmp(argv[i], "--crowd") == 0) {
+      char *at = argv[i + 1];
+      b.crowd = (uint32_t)strtoul(at, &at, 10);
+      if (*at != ':' || (b.crowd_points = (uint32_t)strtoul(at + 1, NULL, 10)) - 1 >= HK_BATCH_PER_SENSOR)
+        die("bad arguments");
     }
   }
   if (hk_option_word(argv, "--backend", name, hk_choices, &choice) != 0 ||
       hk_detector_parse(keys, &b.detector, error, sizeof error) != 0)
     die("bad arguments");
   const struct hk_backend_config config = {
-    .detectors = &b.detector, .n_detectors = 1, .max_sensors = b.sensors, .in_flight = IN_FLIGHT
+    .detectors = &b.detector, .n_detectors = 1, .max_sensors = b.sensors + b.crowd, .in_flight = IN_FLIGHT
   };
   if (hk_choose_backend(&b.backend, choice, &config, error, sizeof error) < 0) {
     printf("%s\n", error);
     return 77;
   }
   make_signals(&b);
-  for (uint32_t s = 0; s < b.sensors; s++)
+  for (uint32_t s = 0; s < b.sensors + b.crowd; s++)
     if (b.backend->ops->add(b.backend, s, 0, s) != 0)
       die("no memory for so many sensors");
   for (int i = 0; i < IN_FLIGHT; i++)
-    if (!(b.batch[i] = hk_batch_new(b.backend, b.sensors * HK_BATCH_PER_SENSOR)))
+    if (!(b.batch[i] = hk_batch_new(b.backend, (b.sensors + b.crowd) * HK_BATCH_PER_SENSOR)))
       die("no memory for batches");
   const bool device = strcmp(b.backend->ops->name, "cuda") == 0 && b.detector.algorithm == HK_ALGORITHM_GRAPH;
   const double copied = device ? bandwidth() : 0;
   uint64_t scores = 0, events = 0;
-  while (b.tick < b.detector.resident + 100)
+  while (b.tick < b.detector.resident + 100 || (b.crowd && b.crowd_tick < b.detector.resident + 100))
     (void)turn(&b, HK_BATCH_PER_SENSOR, &scores, &events);
   printf("backend %s, %s: %u sensors", b.backend->ops->name, keys, b.sensors);
   if (device)
