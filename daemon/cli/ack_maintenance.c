@@ -23,7 +23,7 @@ static const char ack_help[] =
     "Acknowledges the standing alert of a sensor, named by the sensor or by the alert's id, SENSOR:N.\n"
     "hankel status shows by whom, and repeated messages stop.\n"
     "With --expected or --false it judges an incident (the latest of a sensor, or number N) instead: its sensors\n"
-    "raise no message for a week, unless its rank is higher by 1.\n\n"
+    "raise no message for a week, unless the rank of a later one (R in its message) is higher by 1.\n\n"
     "  --expected         the incident was expected\n"
     "  --false            the incident was a false alarm\n"
     "  --undo             withdraw the judgement\n"
@@ -38,8 +38,9 @@ static const char ack_help[] =
 static const char maintenance_help[] =
     "usage: hankel maintenance [OPTION...] begin GLOB DURATION\n"
     "       hankel maintenance [OPTION...] end GLOB\n\n"
-    "Opens a maintenance window: alerts that the sensors raise until its end are marked; scoring continues.\n"
-    "`end` closes a window opened with the same GLOB. hankel status --all shows open windows; configure\n"
+    "Opens a maintenance window from now on: alerts that sensors matching GLOB (* is any run of characters, ? one)\n"
+    "raise until its end are marked, and sent to no receiver; scoring continues. DURATION: 90s, 45m, 2h, 3d, also\n"
+    "1h30m. `end` closes a window opened with the same GLOB. hankel status --all shows open windows; configure\n"
     "recurring ones ([maintenance NAME]).\n\n"
     "  --by NAME          who requests it (default: the token's name or the address)\n"
     "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
@@ -156,13 +157,17 @@ static int ack_maintenance_list(char **argv, struct asking *a)
     return code;
   const int status = hankel_status(h, &text, HK_LINK_WAIT);
   cJSON *report = status < 0 ? NULL : cJSON_Parse(text);
-  const cJSON *word, *words = cJSON_GetObjectItem(cJSON_GetObjectItem(report, "incidents"), "feedback");
+  const cJSON *incidents = cJSON_GetObjectItem(report, "incidents"), *sections = cJSON_GetObjectItem(incidents, "sections");
+  const cJSON *word, *words = cJSON_GetObjectItem(incidents, "feedback");
   if (status < 0)
     (void)hk_failed(argv, "no report from the daemon at %s: %s", a->address, hk_link_error(h, a->address));
   cJSON_ArrayForEach(word, words)
   {
     print_word(word);
   }
+  if (report && cJSON_GetArraySize(words) == 0)
+    fprintf(stderr, "hankel ack: no judgement is in force%s\n",
+            cJSON_GetArraySize(sections) == 0 ? ": the daemon makes no incidents, its configuration has no [incidents]" : "");
   cJSON_Delete(report);
   free(text);
   hankel_close(h);

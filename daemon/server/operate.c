@@ -2,17 +2,21 @@
  * libuv's, since a disk may be slow. */
 #include "daemon/server/operate.h"
 
+#include "daemon/base/glob.h"
 #include "daemon/durable/commit_thread.h"
 #include "daemon/durable/event_copy.h"
 #include "daemon/scoring/acknowledge.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/sensors/maintenance.h"
+#include "daemon/sensors/registry.h"
 #include "daemon/server/incident_watch.h"
 #include "daemon/server/server.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define LOOK 4096u /* slots that are looked at while others wait for the lock of the names */
 
 struct hk_operation {
   uint8_t what; /* enum hankel_operation */
@@ -31,6 +35,7 @@ struct hk_operation {
   struct hk_server *server;
   bool saving, abandoned;
   int saved;
+  bool unmatched; /* of a window that begins: no sensor matches it so far */
 };
 
 /* The name of the operator: that of the credentials precedes the claimed one. */
@@ -127,10 +132,32 @@ static void operate_cluster(struct hk_connection *c, struct hk_operation *o, con
     hk_log(&s->log, HK_LOG_NOTICE, "[cluster] %s (%s) %s", by, c->peer, what[m->what - HANKEL_DRAIN]);
 }
 
+/* Whether a sensor matches. A glob that cannot be made counts as one that does: the window is there all the same. */
+static bool operate_matches(struct hk_registry *registry, const char *pattern)
+{
+  struct hk_glob *glob;
+  const uint32_t slots = hk_registry_slots(registry);
+  bool found = false;
+  if (hk_glob_new(&glob, pattern, strlen(pattern)) != 0)
+    return true;
+  for (uint32_t first = 0; first < slots && !found; first += LOOK) {
+    hk_registry_read(registry);
+    for (uint32_t slot = first; slot < slots && slot - first < LOOK && !found; slot++) {
+      const struct hk_string name = hk_registry_holds(registry, slot) ? hk_registry_name(registry, slot) : hk_string("");
+      found = name.length > 0 && hk_glob_match(glob, name.data, name.length);
+    }
+    hk_registry_read_end(registry);
+  }
+  hk_glob_free(glob);
+  return found;
+}
+
 static void on_save(uv_work_t *work)
 {
   struct hk_operation *o = work->data;
   o->saved = hk_maintenance_save(o->server->shards.maintenance);
+  if (o->what == HANKEL_BEGIN_MAINTENANCE)
+    o->unmatched = !operate_matches(o->server->shards.registry, o->subject);
 }
 
 static void on_saved(uv_work_t *work, int status)
@@ -279,6 +306,15 @@ static void say_of_cluster(const struct hk_operation *o, struct hk_buffer *text)
                                                   : "it takes its share of the partitions again\n");
 }
 
+static void say_of_begun(const struct hk_operation *o, const char *until, struct hk_buffer *text)
+{
+  hk_buffer_print(text, "alerts of %s are marked from now on%s%s%s", o->subject, *until ? ", until " : "", until,
+                  o->saved != 0 ? "; a restart would not know it, the disk fails" : "");
+  if (o->unmatched)
+    hk_buffer_print(text, "; no sensor%s has such a name now (hankel sensors lists them)", o->events ? " of this machine" : "");
+  hk_buffer_put(text, "\n", 1);
+}
+
 static void operate_say(const struct hk_operation *o, struct hk_buffer *text)
 {
   const char *subject = o->subject;
@@ -286,7 +322,7 @@ static void operate_say(const struct hk_operation *o, struct hk_buffer *text)
   if (o->to < INT64_MAX)
     hk_time_text(o->to / 1000000000, until);
   if (o->status == -ENXIO)
-    hk_buffer_print(text, "there is no sensor %s\n", subject);
+    hk_buffer_print(text, "there is no sensor %s (hankel sensors lists them)\n", subject);
   else if (o->what == HANKEL_ACKNOWLEDGE && o->status == -ENOENT)
     hk_buffer_print(text, "no such alert of %s stands\n", subject);
   else if (o->status == -EALREADY)
@@ -305,8 +341,7 @@ static void operate_say(const struct hk_operation *o, struct hk_buffer *text)
     hk_buffer_print(text, "maintenance of %s is over (%u window%s)%s\n", subject, o->ended, o->ended == 1 ? "" : "s",
                     o->saved != 0 ? "; a restart would not know it, the disk fails" : "");
   else
-    hk_buffer_print(text, "alerts of %s are marked from now on%s%s%s\n", subject, *until ? ", until " : "", until,
-                    o->saved != 0 ? "; a restart would not know it, the disk fails" : "");
+    say_of_begun(o, until, text);
 }
 
 bool hk_operate_result(struct hk_operation *o, bool *taken, struct hk_buffer *text)

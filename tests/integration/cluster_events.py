@@ -223,10 +223,11 @@ class TestEvents(Events):
         def hankel(d, *what):
             out = subprocess.run([harness.HANKEL, 'maintenance', *what, '--from', f"127.0.0.1:{d.port['binary tcp']}"], check=False, capture_output=True, text=True, timeout=rabbit.START)
             self.assertEqual(out.returncode, 0, out)
+            return out.stdout
 
         def windows(*machines):
             return [[w['match'] for w in self.ask(d, 'maintenance')['maintenance']] for d in machines]
-        hankel(gateway, 'begin', 's*', '1h')
+        self.assertIn('; no sensor of this machine has such a name now', hankel(gateway, 'begin', 's*', '1h'))
         until(lambda: windows(scorer, gateway) == [['s*']] * 2, 'the window at both', rabbit.START)
         now = time.time_ns() - START
         f = cluster_machines.Feeder('f', self.values)

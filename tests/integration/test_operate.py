@@ -131,7 +131,7 @@ class Operate(harness.Case):
         line = until(lambda: next((e for e in map(json.loads, lines) if e.get('event') == 'acknowledged'), None), 'the line')
         self.assertEqual((line['id'], line['by'], line['time']), (f'press:{raised.number}', 'anna', told.time))
         self.assertEqual(self.command('ack', 'press:99')[0], 1)
-        self.assertEqual(self.command('ack', f'nobody:{raised.number}'), (1, f'there is no sensor nobody:{raised.number}\n'))
+        self.assertEqual(self.command('ack', f'nobody:{raised.number}'), (1, f'there is no sensor nobody:{raised.number} (hankel sensors lists them)\n'))
         code, said = self.command('ack', f'press:{raised.number}')  # by the id of the alert
         self.assertEqual(code, 1)
         self.assertRegex(said, r'^the alert of press was acknowledged before, by \S+ at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n$')
@@ -177,7 +177,7 @@ class Operate(harness.Case):
         at = time.time_ns() - 100 * SECOND
         code, said = self.command('maintenance', '--by', 'otto', 'begin', 'pre*', '2h')
         self.assertEqual(code, 0, said)
-        end = re.search(r'alerts of pre\* are marked from now on, until (\S+)$', said.strip())[1]
+        end = re.search(r'alerts of pre\* are marked from now on, until (\S+); no sensor has such a name now', said)[1]
         self.assertAlmostEqual(seconds_of(end), time.time() + 7200, delta=60)
         self.restart(sections=sections)
         windows = self.client.status()['maintenance']
@@ -208,6 +208,16 @@ class Operate(harness.Case):
         self.assertEqual(self.command('maintenance', 'end', 'pre*')[0], 0)
         self.assertEqual(self.command('maintenance', 'end', 'pre*')[0], 1)
         self.assertEqual(len(self.client.status()['maintenance']), 1)
+
+    def test_a_window_without_sensors_is_told(self):
+        """It is opened nevertheless: the sensors may be new ones."""
+        self.start()
+        self.feed('pump', 1)
+        said = {glob: self.command('maintenance', 'begin', glob, '5m') for glob in ('pump', 'p?mp', '*', 'pmup', 'Pump*', 'pump?')}
+        self.assertEqual({glob: code for glob, (code, _) in said.items()}, dict.fromkeys(said, 0), said)
+        self.assertEqual([glob for glob, (_, text) in said.items() if text.endswith('; no sensor has such a name now (hankel sensors lists them)\n')],
+                         ['pmup', 'Pump*', 'pump?'], said)
+        self.assertEqual(len(self.client.status()['maintenance']), len(said))
 
     def test_an_empty_glob_is_refused(self):
         """An empty glob is refused, because it might be meant to match every sensor."""
