@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define ALERTS_SHOWN 3
-#define WHY 600
+#define WHY HK_STATUS_FAULTS_MAX
 
 struct summary {
   FILE *out;
@@ -41,9 +41,25 @@ static void status_summary_add(char *text, const char *format, ...)
   va_end(arguments);
 }
 
-/* What of the daemon itself is not as it should be. */
-static void find_faults(const cJSON *report, char *text)
+/* Of a daemon of a cluster: the broker. */
+static void find_cluster_faults(const cJSON *cluster, char *text)
 {
+  const cJSON *publishing = cJSON_GetObjectItem(cluster, "publishing"); /* with role = all */
+  const cJSON *failing[] = { cluster, publishing };
+  for (int i = 0; i < 2; i++) {
+    const char *state = status_summary_word(failing[i], NULL, "state");
+    if (strcmp(state, "failing") != 0 && strcmp(state, "blocked") != 0)
+      continue;
+    status_summary_add(text, "the broker of the cluster %s: %s",
+                       strcmp(state, "failing") == 0 ? "is unreachable" : "takes no messages",
+                       status_summary_word(failing[i], NULL, "why"));
+    return;
+  }
+}
+
+void hk_status_faults(const cJSON *report, char text[HK_STATUS_FAULTS_MAX])
+{
+  text[0] = 0;
   const char *durability = status_summary_word(report, "durability", "state"),
              *device = status_summary_word(report, "device", "state");
   const cJSON *item;
@@ -75,6 +91,7 @@ static void find_faults(const cJSON *report, char *text)
       status_summary_add(text, "alerts do not reach receiver %s: %s", status_summary_word(item, NULL, "name"),
                          status_summary_word(item, NULL, "answer"));
   }
+  find_cluster_faults(cJSON_GetObjectItem(report, "cluster"), text);
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(report, "mqtt"))
   {
     if (strcmp(status_summary_word(item, NULL, "state"), "failing") == 0)
@@ -268,7 +285,7 @@ bool hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, doub
 {
   const struct summary s = { out, coloured };
   char faults[WHY] = "", text[WHY] = "";
-  find_faults(report, faults);
+  hk_status_faults(report, faults);
   status_summary_line(&s, *faults ? "WRONG" : "healthy", *faults ? "\033[31m" : "\033[32m",
                       *faults ? faults : "nothing is wrong");
   const double up = status_summary_number(report, NULL, "uptime_s");

@@ -10,4 +10,8 @@
  * for a terminal with colours. Returns whether the daemon has no fault. */
 bool hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, double seconds, bool coloured);
 
+#define HK_STATUS_FAULTS_MAX 600
+/* Writes what of the daemon itself is not as it should be, the gravest first, with ; between; "": nothing. */
+void hk_status_faults(const cJSON *report, char text[HK_STATUS_FAULTS_MAX]);
+
 #endif

@@ -1,6 +1,8 @@
 /* See top_frame.h. Names are others': characters that act on a terminal are shown as `?`. */
 #include "daemon/cli/top_frame.h"
 
+#include "daemon/cli/status_summary.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -9,6 +11,8 @@
 #include <time.h>
 
 #define ROOM 1024
+#define FAULT_LINES 4
+#define FAULT_HEAD 7 /* columns before what is wrong */
 
 #define RED "31"
 #define GREEN "32"
@@ -94,7 +98,37 @@ static void ago(char *out, size_t size, const char *text, int64_t now)
 
 /* --- parts -------------------------------------------------------------------------------------------------------------- */
 
-static void top_frame_head(FILE *out, const struct hk_top_frame *f, const cJSON *report)
+/* How many bytes of a text go into a line: up to its last blank, if that is not too early, and no part of a character. */
+static int top_frame_fits(const char *text, int room)
+{
+  int length = (int)strlen(text), blank = room;
+  if (length <= room)
+    return length;
+  while (blank > room / 2 && text[blank] != ' ')
+    blank--;
+  for (length = room; length > 1 && ((unsigned char)text[length] & 0xc0) == 0x80;)
+    length--;
+  return blank > room / 2 ? blank : length;
+}
+
+/* What is wrong, in up to FAULT_LINES lines. Returns their number. */
+static int top_frame_faults(FILE *out, const struct hk_top_frame *f, const cJSON *report)
+{
+  char faults[HK_STATUS_FAULTS_MAX];
+  int n = 0;
+  hk_status_faults(report, faults);
+  for (const char *rest = faults; *rest && n < FAULT_LINES; n++) {
+    const int room = f->columns > FAULT_HEAD ? f->columns - FAULT_HEAD : 1;
+    const int length = top_frame_fits(rest, room);
+    top_frame_line(out, f, RED, "%-*s%.*s", FAULT_HEAD, n == 0 ? "WRONG" : "", length, rest);
+    for (rest += length; *rest == ' ';)
+      rest++;
+  }
+  return n;
+}
+
+/* Returns the number of lines that say what is wrong. */
+static int top_frame_head(FILE *out, const struct hk_top_frame *f, const cJSON *report)
 {
   const double standing = top_frame_number(report, "alerts", "standing"),
                acknowledged = top_frame_number(report, "alerts", "acknowledged");
@@ -103,12 +137,17 @@ static void top_frame_head(FILE *out, const struct hk_top_frame *f, const cJSON 
                  floor(cJSON_GetNumberValue(cJSON_GetObjectItem(report, "uptime_s")) / 60));
   if (f->lost)
     top_frame_line(out, f, RED, "No connection: %s. Trying again; the last known state follows.", f->lost);
+  const int faults = top_frame_faults(out, f, report);
   if (top_frame_number(report, "points", "in") == 0)
     top_frame_line(out, f, NULL, "No data yet. Send something: hankel feed recording.csv");
   else if (open > 0)
     top_frame_line(out, f, YELLOW, "%.0f to look at, %.0f acknowledged", open, acknowledged);
+  else if (acknowledged > 0 || faults == 0)
+    top_frame_line(out, f, faults == 0 ? GREEN : NULL, acknowledged > 0 ? "Nothing new, %.0f acknowledged" : "All is well",
+                   acknowledged);
   else
-    top_frame_line(out, f, GREEN, acknowledged > 0 ? "Nothing new, %.0f acknowledged" : "All is well", acknowledged);
+    top_frame_line(out, f, NULL, "No alert stands");
+  return faults;
 }
 
 static void top_frame_health(FILE *out, const struct hk_top_frame *f, const cJSON *report)
@@ -131,7 +170,8 @@ static void top_frame_health(FILE *out, const struct hk_top_frame *f, const cJSO
                  top_frame_number(report, "points", "scored"), top_frame_number(report, "subscribers", "count"));
   top_frame_line(out, f, dropped > 0 || lost > 0 ? RED : NULL,
                  "dropped %.0f  late %.0f  lost on the way (UDP) %.0f  left out for slow subscribers %.0f", dropped,
-                 top_frame_number(report, "points", "late"), lost, top_frame_number(report, "subscribers", "gap_results"));
+                 top_frame_number(report, "points", "late") - top_frame_number(report, "derived", "late"), lost,
+                 top_frame_number(report, "subscribers", "gap_results"));
   top_frame_line(out, f, bad_disk || stalled > 0 || strcmp(device, "lost") == 0 ? RED : NULL, "device %s%s  durability %s  %s%s",
                  string(report, "backend"), strcmp(device, "lost") == 0 ? " (one was lost)" : "",
                  string(cJSON_GetObjectItem(report, "durability"), "mode"), bad_disk ? disk : "",
@@ -190,10 +230,10 @@ void hk_top_print(FILE *out, const struct hk_top_frame *f, const cJSON *report)
   if (!report) {
     top_frame_line(out, f, NULL, "%s: %s", f->address, f->lost ? f->lost : "asking");
   } else {
-    top_frame_head(out, f, report);
+    const int faults = top_frame_head(out, f, report);
     top_frame_health(out, f, report);
     top_frame_line(out, f, NULL, "%s", "");
-    top_frame_alerts(out, f, report, 7 + (f->lost != NULL));
+    top_frame_alerts(out, f, report, 7 + (f->lost != NULL) + faults);
   }
   if (f->ansi)
     fputs("\033[J", out);

@@ -78,9 +78,8 @@ class Clock(harness.Case):
 
 
 class Sender(harness.Case):
-    def hankel_status(self, d):
-        run = subprocess.run([harness.HANKEL, 'status', '--from', f'127.0.0.1:{d.port["binary tcp"]}'], capture_output=True, text=True, timeout=harness.WAIT)
-        return run.stdout.splitlines()[0]
+    def hankel(self, d, command):
+        return subprocess.run([harness.HANKEL, command, '--from', f'127.0.0.1:{d.port["binary tcp"]}'], capture_output=True, text=True, timeout=harness.WAIT, check=False).stdout
 
     def test_a_sender_whose_clock_was_set_back_is_named(self):
         """Repeats that are over sooner are not; and once its time has passed that of its last point, all is well."""
@@ -100,10 +99,14 @@ class Sender(harness.Case):
                 if 'late_sensor' in c.status()['points'] or second > 8 * harness.WAIT - 3600:
                     break
             self.assertEqual(c.status()['points']['late_sensor'], 'pump')
-            self.assertRegex(self.hankel_status(d), r'^WRONG +most points are late and ignored, all of sensor pump: look')
+            self.assertRegex(self.hankel(d, 'top'), r'(?m)^WRONG +most points are late and ignored, all of sensor pump: look at the sender.s clock\nNo alert stands$')
+            late = self.hankel(d, 'status').split(' late (')[0].split()[-1]  # not those of its second series
+            self.assertIn(f'dropped 0  late {late}  lost', self.hankel(d, 'top'))
+            self.assertRegex(self.hankel(d, 'status'), r'^WRONG +most points are late and ignored, all of sensor pump: look')
             send(51)
             until(lambda: 'late_sensor' not in c.status()['points'], 'the end of its being late')
-            self.assertRegex(self.hankel_status(d), '^healthy')
+            self.assertRegex(self.hankel(d, 'status'), '^healthy')
+            self.assertRegex(self.hankel(d, 'top'), '(?m)^All is well$')
         d.stop()
         self.assertEqual(sum('sensor pump: for 10 s all its points have been late' in line for line in d.log), 1, d.log)
 

@@ -129,6 +129,11 @@ class Views(Page):
         p.until("[...document.querySelectorAll('tr.severe')].map(r => r.cells[0].textContent + ' ' + r.cells[1].textContent).join() === 'oncall (webhook) failing'")
         self.assertIn('Receivers of alerts', p.text())
         self.assertNotIn('Brokers', p.text())
+        p.until("document.querySelector('.fault').textContent.startsWith('WRONG: alerts do not reach receiver oncall: ')")
+        now = self.page()
+        now.until(f"{HEADING} === '1 to look at' && document.querySelector('.verdict .fault').textContent.startsWith('WRONG: alerts do not reach receiver oncall: ')")
+        subprocess.run([harness.HANKEL, 'ack', '--from', f"127.0.0.1:{d.port['binary tcp']}", 'pump'], check=True, capture_output=True, timeout=WAIT)
+        now.until(f"{HEADING} === 'Nothing new; 1 acknowledged' && document.querySelector('.verdict.severe .fault') !== null")
 
     def test_names_are_text_and_the_policy_is_strict(self):
         d = self.web()

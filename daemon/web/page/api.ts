@@ -120,7 +120,7 @@ export interface Cluster {
   of: number;
   machine: string;
   machines: Machine[];
-  unscored: number[];
+  unscored: number[] | null;
 }
 
 export interface MachineOfGroup {
@@ -232,19 +232,20 @@ export interface Status {
   input: { pictures: number };
   points: { in: number; scored: number; pending: number; dropped: number; late: number; late_sensor?: string };
   udp: { lost_points: number };
-  sensors: { count: number };
+  sensors: { count: number; refused_because?: string };
   derived: { sensors: number; points: number; late: number };
   groups: { machines: number };
   models: { lines: number; running: number; checks: number; poor: number; explained?: number };
   connections: { open: number };
   subscribers: { count: number; queued_bytes: number; gap_results: number };
-  device: { state: string };
+  device: { state: string; why?: string };
   batches: { stalled_s: number; stalled_because?: string };
-  configuration: { state: string };
+  configuration: { state: string; why?: string };
+  security?: { certificates?: { name: string; state: string; crl?: string }[] };
   durability: { mode: string; state: string; why?: string; commit_p99_us: number; events_last?: number; shards: { journal_bytes?: number }[] };
   latency: Record<string, Record<string, number>>;
   maintenance: Window[];
-  cluster?: { name: string };
+  cluster?: { name: string; state: string; why: string; publishing?: { state: string; why: string } };
   notify: { name: string; type: string; state: string; events: number; waiting: number; given_up: number; answer?: string }[];
   incidents: { budget: number; told_today: number; withheld_today: number; gravest_today: number };
   mqtt: { name: string; way: string; state: string; messages: number; why?: string }[];

@@ -1,5 +1,6 @@
 // How the daemon does.
 import type { Status } from './api';
+import { faults } from './faults';
 import { ask, bytes, count, make, time } from './tools';
 import type { View } from './tools';
 
@@ -24,16 +25,16 @@ export const health: View = async (place, { told, alive }) => {
     at = now;
     const lost = s.udp.lost_points, disk = s.durability, device = s.device;
     const journal = disk.shards.reduce((n, one) => n + (one.journal_bytes || 0), 0);
-    place.replaceChildren(make('h1', {}, 'Health'), make('div', { class: 'tiles' },
+    place.replaceChildren(make('h1', {}, 'Health'), ...faults(s).map(text => make('p', { class: 'fault' }, `WRONG: ${text}`)), make('div', { class: 'tiles' },
       tile('points a second', rate === null ? '...' : count(Math.round(rate))), tile('points fed', count(fed)), tile('scores', count(s.points.scored)),
-      tile('waiting for results', count(s.points.pending)), tile('dropped', count(s.points.dropped), s.points.dropped > 0), tile(s.points.late_sensor ? `late, all of ${s.points.late_sensor}: look at the sender's clock` : 'late', count(s.points.late - s.derived.late), !!s.points.late_sensor),
+      tile('waiting for results', count(s.points.pending)), tile('dropped', count(s.points.dropped), s.points.dropped > 0), tile('late', count(s.points.late - s.derived.late), !!s.points.late_sensor),
       tile('lost on the way (UDP)', count(lost), lost > 0), tile(s.derived.sensors ? `sensors (${count(s.sensors.count)} series)` : 'sensors', count(s.sensors.count - s.derived.sensors)),
       tile(`device (${s.backend})`, device.state === 'lost' ? 'lost' : 'ok', device.state === 'lost'),
-      tile(disk.why || `durability: ${disk.mode}`, disk.state, disk.state !== 'ok' && disk.state !== 'none'),
+      tile(`durability: ${disk.mode}`, disk.state, disk.state !== 'ok' && disk.state !== 'none'),
       tile('journal', bytes(journal)), tile('commit, 99 %', duration(disk.commit_p99_us)),
       tile('connections (without HTTP)', count(s.connections.open)), tile('subscribers', count(s.subscribers.count)),
       tile('wait for subscribers', bytes(s.subscribers.queued_bytes)), tile('results left out', count(s.subscribers.gap_results), s.subscribers.gap_results > 0),
-      tile(s.batches.stalled_because || 'scoring', s.batches.stalled_s ? `stalled, ${s.batches.stalled_s} s` : 'runs', s.batches.stalled_s > 0), tile('configuration', s.configuration.state, s.configuration.state === 'refused')),
+      tile('scoring', s.batches.stalled_s ? `stalled, ${s.batches.stalled_s} s` : 'runs', s.batches.stalled_s > 0), tile('configuration', s.configuration.state, s.configuration.state === 'refused')),
       make('h2', {}, 'Where the time of a point goes'), make('table', {}, make('thead', {}, make('tr', {}, make('th', {}, 'Part'), ...['50 %', '99 %', '99.9 %'].map(t => make('th', { class: 'n' }, t)))),
         make('tbody', {}, ...Object.entries(LEGS).map(([leg, text]) => make('tr', {}, make('th', {}, text), ...['p50_us', 'p99_us', 'p999_us'].map(q => make('td', { class: 'n' }, duration(s.latency[leg][q]))))))),
       ...receivers(s), ...brokers(s),

@@ -2,6 +2,7 @@
 import type { Alert, Alerts, Event, Incident, Incidents, Level, Logged, Look, MachineOfGroup, Status } from './api';
 import { spark } from './chart';
 import type { Spark } from './chart';
+import { faults } from './faults';
 import { ago, ask, count, fault, link, make, number, primary, sentence, stream, time, timed } from './tools';
 import type { Child, View } from './tools';
 
@@ -184,7 +185,7 @@ function maintained(w: Status['maintenance'][0], act: () => void): HTMLElement {
 }
 
 export const now: View = async (place, { told, alive }) => {
-  const title = make('h1'), verdict = make('div', { class: 'verdict', role: 'status' }, title), list = make('div'), windows = make('div'), before = make('div');
+  const title = make('h1'), wrong = make('div'), verdict = make('div', { class: 'verdict', role: 'status' }, title, wrong), list = make('div'), windows = make('div'), before = make('div');
   const looks = new Map<string, { at: number; look: Look | null }>(); // by sensor: what its device has, for the charts
   const sparks = new Map<string, Spark>(); // by key: a card that is made anew has the chart that it had
   const answers = new Map<string, HTMLElement>(); // by key: what came of the last press stays, though its card is made anew
@@ -221,10 +222,12 @@ export const now: View = async (place, { told, alive }) => {
     old.forEach(small => small.end());
   }
   function say(status: Status, open: Group[], known: number, level: Level | ''): void {
-    const none = isNew(status);
-    verdict.className = `verdict ${open.length ? level : none ? '' : 'well'}`;
-    title.textContent = none ? 'No data yet' : open.length ? `${count(open.length)} to look at${known ? `, ${count(known)} acknowledged` : ''}` : known ? `Nothing new; ${count(known)} acknowledged` : 'All is well';
-    document.title = open.length ? `(${open.length}) hankeld` : 'hankeld';
+    const none = isNew(status), bad = faults(status);
+    verdict.className = `verdict ${bad.length ? 'severe' : open.length ? level : none ? '' : 'well'}`;
+    title.textContent = none ? 'No data yet' : open.length ? `${count(open.length)} to look at${known ? `, ${count(known)} acknowledged` : ''}` : known ? `Nothing new; ${count(known)} acknowledged` : bad.length ? 'No alert stands' : 'All is well';
+    document.title = `${open.length ? `(${open.length}) ` : bad.length ? '(!) ' : ''}hankeld`;
+    const lines = bad.map(text => `WRONG: ${text}`), before = [...wrong.children].map(line => line.textContent);
+    if (lines.join('\n') !== before.join('\n')) wrong.replaceChildren(...lines.map(line => make('p', { class: 'fault' }, line))); // a screen reader says it once
   }
   async function look(): Promise<void> {
     const mine = ++asked;
