@@ -48,6 +48,25 @@ static void set_fd(struct hk_cluster *c, int fd)
   pthread_mutex_unlock(&c->lock);
 }
 
+/* What the connections of this process last said of a broker that they lack; empty: nothing since one was made. They lose it
+ * together, and one line is enough. */
+static struct {
+  pthread_mutex_t lock;
+  char why[HK_ENGINE_WHY];
+  bool lost;
+} said = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Notes it. Returns whether that is news. */
+static bool cluster_is_news(const char *why, bool lost)
+{
+  pthread_mutex_lock(&said.lock);
+  const bool is = strcmp(said.why, why) != 0 || said.lost != lost;
+  snprintf(said.why, sizeof said.why, "%s", why);
+  said.lost = lost;
+  pthread_mutex_unlock(&said.lock);
+  return is;
+}
+
 static void failed(struct hk_cluster *c, const char *why)
 {
   const bool was = c->engine != NULL;
@@ -57,7 +76,7 @@ static void failed(struct hk_cluster *c, const char *why)
     c->pause = PAUSE;
   c->retry = hk_now() + c->pause / 2 + random() % (c->pause / 2);
   c->pause = 2 * c->pause < PAUSE_MOST ? 2 * c->pause : PAUSE_MOST;
-  if (!c->told || strcmp(why, before) != 0)
+  if ((!c->told || strcmp(why, before) != 0) && cluster_is_news(why, was))
     hk_log(c->net->log, HK_LOG_WARNING, "[cluster] broker %s %s: %s; it is tried again", c->look.broker,
            was ? "is lost" : "cannot be reached", why);
   c->told = true;
@@ -99,6 +118,7 @@ static void connect_to(struct hk_cluster *c)
     return;
   }
   c->told = false;
+  (void)cluster_is_news("", false);
   if (c->engine->untried[0] && !atomic_exchange(&warned, true))
     hk_log(c->net->log, HK_LOG_WARNING, "[cluster] broker %s has version %s, which hankeld was not tried with", c->look.broker,
            c->engine->untried);

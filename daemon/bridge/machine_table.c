@@ -29,13 +29,15 @@ void hk_machine_table_free(struct hk_machine_table *t)
   pthread_mutex_destroy(&t->lock);
 }
 
-/* The partitions of a machine, by its report. NULL: the report is no object of JSON, or there is no memory. */
-static struct hk_machine_holding *machine_table_held(const char *report, uint32_t *n)
+/* The partitions of a machine, by its report, and whether it is a scorer. NULL: the report is no object of JSON, or there is no
+ * memory. */
+static struct hk_machine_holding *machine_table_held(const char *report, uint32_t *n, bool *scores)
 {
   cJSON *json = cJSON_ParseWithOpts(report, NULL, true);
   const cJSON *held = cJSON_GetObjectItemCaseSensitive(json, "held"), *one;
   struct hk_machine_holding *out = cJSON_IsObject(json) ? calloc((size_t)cJSON_GetArraySize(held) + 1, sizeof *out) : NULL;
   *n = 0;
+  *scores = cJSON_IsArray(held); /* a gateway has none */
   cJSON_ArrayForEach(one, held)
   {
     const double partition = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(one, "partition"));
@@ -50,10 +52,11 @@ static struct hk_machine_holding *machine_table_held(const char *report, uint32_
 void hk_machine_table_take(struct hk_machine_table *t, const struct hk_letter *l)
 {
   uint32_t i = 0, n_held = 0;
+  bool scores = false;
   if (l->size > NOTICE_MOST)
     return;
   char *report = l->size > 0 ? strndup(l->body, l->size) : NULL;
-  struct hk_machine_holding *held = report ? machine_table_held(report, &n_held) : NULL;
+  struct hk_machine_holding *held = report ? machine_table_held(report, &n_held, &scores) : NULL;
   if (l->size > 0 && !held) {
     free(report);
     return;
@@ -66,7 +69,8 @@ void hk_machine_table_take(struct hk_machine_table *t, const struct hk_letter *l
     machine_table_remove(t, i);
   if (held && t->n < HK_MAIL_MACHINES) {
     memmove(&t->machine[i + 1], &t->machine[i], (t->n++ - i) * sizeof *t->machine);
-    t->machine[i] = (struct hk_machine_row){ .heard = hk_now(), .report = report, .held = held, .n_held = n_held };
+    t->machine[i] =
+        (struct hk_machine_row){ .heard = hk_now(), .report = report, .held = held, .n_held = n_held, .scores = scores };
     memcpy(t->machine[i].name, l->machine, sizeof l->machine);
     report = NULL;
     held = NULL;
@@ -120,6 +124,7 @@ uint32_t hk_machine_table_list(struct hk_machine_table *t, bool reports, struct 
     const struct hk_machine_row *machine = &t->machine[i];
     out[i] = (struct hk_mail_machine){ .silent = now - machine->heard, .report = reports ? strdup(machine->report) : NULL };
     memcpy(out[i].name, machine->name, sizeof out[i].name);
+    out[i].scores = machine->scores;
     out[i].away = out[i].silent > HK_MAIL_SILENCE * SECOND;
     for (uint32_t k = 0; k < machine->n_held; k++) {
       uint64_t epoch;

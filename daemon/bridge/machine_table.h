@@ -18,6 +18,7 @@ struct hk_machine_row {
   char *report;
   struct hk_machine_holding *held;
   uint32_t n_held;
+  bool scores; /* a scorer, with partitions or without */
 };
 
 struct hk_machine_table {

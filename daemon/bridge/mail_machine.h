@@ -12,6 +12,7 @@ struct hk_mail_machine {
   char name[HK_MACHINE_MAX + 1];
   int64_t silent;      /* ns since that notice */
   bool away;           /* for longer than HK_MAIL_SILENCE */
+  bool scores;         /* a scorer, with partitions or without */
   uint32_t partitions; /* number of those that it has, and no other of a later epoch */
   char *report;        /* the notice; NULL: was not asked for, or no memory; else the caller frees it */
 };

@@ -32,11 +32,10 @@ static const char cluster_help[] =
     "each after a snapshot, and takes none until it is restarted. The command waits until MACHINE has none.\n"
     "move: MACHINE takes over a partition; the command waits until it has it. Shares stay even, so MACHINE may give\n"
     "another partition away.\n\n"
-    "  --undo                with drain: MACHINE takes its share again\n"
-    "  --from HOST:PORT,...  with status: machines to ask (default " HK_LINK_ADDRESS ")\n"
-    "  --json                with status: prints an object: machines, what each says, and unscored partitions\n" HK_SECURE_HELP
-    "\n"
-    "example:\n"
+    "  --undo             with drain: MACHINE takes its share again\n"
+    "  --from HOST:PORT   with status: the machine to ask, or several with commas (default " HK_LINK_ADDRESS ")\n"
+    "  --json             with status: prints an object: machines, what each says, and unscored partitions\n" HK_SECURE_HELP "\n"
+    "examples:\n"
     "  hankel cluster status --from gateway:7410\n"
     "  hankel cluster drain scorer1:7410\n"
     "  hankel cluster move 17 scorer2:7410\n";
@@ -50,9 +49,9 @@ struct row {
 /* A machine: asked, or one of the others that those know. */
 struct node {
   const char *name;
-  const cJSON *cluster; /* what it says of itself; NULL: `silent` applies, or, for a machine that was asked, `answers` */
-  bool answers, away;
-  double silent; /* s, of one that is away */
+  const cJSON *cluster;       /* what it says of itself; NULL: `silent` applies, or, for a machine that was asked, `answers` */
+  bool answers, away, scores; /* scores: as a scorer it told so, even if it is away now */
+  double silent;              /* s, of one that is away */
 };
 
 struct table {
@@ -100,6 +99,12 @@ static bool cluster_is_connected(const cJSON *cluster)
   const cJSON *publishing = cJSON_GetObjectItemCaseSensitive(cluster, "publishing");
   return strcmp(cluster_text_of(cluster, "state"), "connected") == 0 &&
          (!publishing || strcmp(cluster_text_of(publishing, "state"), "connected") == 0);
+}
+
+/* Whether a machine is a scorer, by what it says of itself; NULL: it says nothing. */
+static bool cluster_scores(const cJSON *cluster)
+{
+  return cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(cluster, "held")); /* a gateway has none */
 }
 
 static void print_node(const char *address, const cJSON *cluster)
@@ -158,10 +163,9 @@ static void cluster_add(struct table *t, const struct node *node)
     return;
   t->node[t->nodes++] = *node;
   t->wrong |= wrong;
-  if (!node->cluster)
-    return;
-  t->scorers += strcmp(cluster_text_of(node->cluster, "role"), "gateway") != 0;
-  cluster_take_held(t, node->name, node->cluster);
+  t->scorers += node->scores;
+  if (node->cluster)
+    cluster_take_held(t, node->name, node->cluster);
 }
 
 /* The machines that were not asked, as those that were asked know them. */
@@ -176,6 +180,7 @@ static void cluster_add_others(struct table *t)
       node.away = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(one, "away"));
       node.silent = cluster_number_of(one, "silent");
       node.cluster = node.away ? NULL : cJSON_GetObjectItemCaseSensitive(one, "says");
+      node.scores = cluster_scores(cJSON_GetObjectItemCaseSensitive(one, "says"));
       if (!cluster_is_known(t, node.name))
         cluster_add(t, &node);
     }
@@ -263,7 +268,8 @@ static int cluster_show(struct table *t, char **argv, char *addresses, bool json
   for (char *a = strtok_r(addresses, ", ", &rest); a && t->n < NODES; a = strtok_r(NULL, ", ", &rest)) {
     cJSON *report = cluster_ask(t, argv, a);
     t->report[t->n++] = report;
-    const struct node node = { a, cJSON_GetObjectItemCaseSensitive(report, "cluster"), .answers = report != NULL };
+    const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(report, "cluster");
+    const struct node node = { a, cluster, .answers = report != NULL, .scores = cluster_scores(cluster) };
     cluster_add(t, &node);
   }
   if (t->n == 0)

@@ -40,12 +40,17 @@ void hk_cluster_view_open(struct hk_server *s)
   s->net.mail = &s->shared.answers;
 }
 
-/* The partitions that no machine that is there has: as ranges, which are few. */
+/* The partitions that no machine that is there has; null if no scorer is known, as then nobody can say. */
 static void cluster_view_missing(struct hk_server *s, struct hk_buffer *out, const struct hk_mail_machine *m, uint32_t n,
                                  uint32_t of)
 {
   const char *comma = "";
-  hk_buffer_print(out, ",\"unscored\":[");
+  bool known = false;
+  for (uint32_t k = 0; k < n; k++)
+    known |= m[k].scores;
+  hk_buffer_print(out, known ? ",\"unscored\":[" : ",\"unscored\":null");
+  if (!known)
+    return;
   for (uint32_t i = 0; i < of; i++) {
     struct hk_holder holder;
     bool there = false;
@@ -77,10 +82,7 @@ void hk_cluster_view(void *arg, struct hk_buffer *out)
     free(m[i].report);
   }
   hk_buffer_put(out, "]", 1);
-  if (s->shared.mail)
-    cluster_view_missing(s, out, m, n, l.of);
-  else
-    hk_buffer_print(out, ",\"unscored\":[]");
+  cluster_view_missing(s, out, m, n, l.of);
   hk_buffer_print(out, "}\n");
   free(m);
 }

@@ -16,6 +16,7 @@ import urllib.request
 import certificates
 import harness
 import rabbit
+import web
 from harness import SECOND, START, until
 
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
@@ -195,6 +196,7 @@ class Cluster(harness.Case):
         """Which partitions are scored cannot be told by a gateway that knows no other machine."""
         out = subprocess.run([harness.HANKEL, 'cluster', 'status', '--json', '--from', self.address(gateway)], check=False, capture_output=True, text=True, timeout=rabbit.START)
         self.assertEqual((out.returncode, len(json.loads(out.stdout)['machines']), json.loads(out.stdout)['unscored']), (0, 1, None), out)
+        self.assertIsNone(self.asked(gateway, 'cluster')[1]['unscored'])
 
     def undrain(self, d):
         with hankeld.Client(self.address(d)) as c:
@@ -230,7 +232,7 @@ class Cluster(harness.Case):
 
     def one_message_of_a_log_at_a_time(self):
         """While the broker confirms nothing, no second message of a log is on its way, because the log could get it without the first."""
-        gateway = self.start('gateway')
+        gateway = self.start('gateway', web.LISTENER)
         self.connected(gateway)
         self.knows_no_scorer(gateway)
         with gateway.client() as c:

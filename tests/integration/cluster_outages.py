@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import struct
+import subprocess
 import tempfile
 import threading
 import time
@@ -196,6 +197,19 @@ class TestOutages(Cluster):
             self.once(c)
             f.client.close()
         self.scored(scorer, 1200)
+
+    def test_the_broker_is_away_at_the_start(self):
+        """A machine has several connections to it: one line in the log for all, and the status says what is wrong."""
+        d = self.start('all', f'state = shared:{self.folder}\n', url=f'amqp://127.0.0.1:{harness.free_port()}')
+
+        def states():
+            c = self.of(d)
+            return [c['state'], c['publishing']['state'], c['events'], c['scores']['state'], c['mail']]
+        until(lambda: states() == 5 * ['failing'], 'all connections to fail')
+        self.assertEqual(sum('cannot be reached' in line for line in d.log), 1, d.log)
+        out = subprocess.run([harness.HANKEL, 'status', '--from', self.address(d)], check=False, capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertEqual(out.returncode, 3)
+        self.assertRegex(out.stdout, '^WRONG +the broker of the cluster is unreachable: ')
 
     def limit(self, timeout, look):
         """The time, in ms, for the acknowledgement of a message, and how often the broker looks for messages above it."""

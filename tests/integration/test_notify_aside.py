@@ -42,10 +42,10 @@ class Aside(test_notify.Notify):
     def status(self, daemon):
         return subprocess.run([harness.HANKEL, 'status', '--from', f"127.0.0.1:{daemon.port['binary tcp']}"], capture_output=True, text=True, timeout=WAIT, check=True).stdout
 
-    def level(self, daemon, seconds):
+    def level(self, daemon, seconds, names=('s0', 's1', 's2')):
         """Further points without an edge, so that the alerts end."""
         with daemon.client() as c:
-            handles = c.register('s0', 's1', 's2')
+            handles = c.register(*names)
             for t in range(self.now, self.now + seconds):
                 c.send(harness.points(handles, [START + t * SECOND] * 3, [50 + (t * 7) % 5 * 0.02] * 3))
             self.now += seconds
@@ -237,6 +237,47 @@ class Aside(test_notify.Notify):
         down[0] = False
         until(lambda: r.got[-1][1]['event_action'] == 'resolve', 'it to be closed')
         self.assertEqual(len({b['dedup_key'] for _, b in r.got}), 1)
+
+    def test_pages_of_incidents_are_closed(self):
+        """Each incident is one of the pager: the end of one that was set aside comes after a restart, too, and one that came and went while the pager was
+        away is not told."""
+        down = [False]
+        r = self.deciding(lambda b: 503 if down[0] else 202)
+        key = os.path.join(self.state, 'key')
+        with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o600), 'w', encoding='utf-8') as f:
+            f.write('R0UT1NGKEY\n')
+        section = '[incidents]\nbudget = 1000/day\ninterval = 1s\n' \
+                  f'[notify hook]\ntype = pagerduty\nabout = incidents\nurl = {r.url("/v2/enqueue")}\nsecret_file = {key}\ngather = 100ms\nrate = 6000\ngive_up = 1s\n'
+        d = self.start(section, ends=-9)
+
+        def pages():
+            with r.lock:
+                return [(b['event_action'], b['dedup_key']) for _, b in r.got]
+        self.feed(d, 44)
+        until(lambda: pages() and self.look(d)['waiting'] == 0, 'a page')
+        down[0] = True
+        self.level(d, 200)
+        until(lambda: d.status()['incidents']['open'] == 0, 'the end')
+        self.is_aside(d, 1)
+        d.process.kill()
+        d.process.wait(WAIT)
+        d = self.start(section)
+        until(lambda: self.look(d)['tries_failed'] > 0, 'it to try')
+        self.is_aside(d, 1)
+        down[0] = False
+        until(lambda: pages()[-1][0] == 'resolve', 'it to be closed')
+        self.is_aside(d, 0)
+        self.assertEqual(({a for a, _ in pages()[:-1]}, len({k for _, k in pages()})), ({'trigger'}, 1), pages())
+        down[0], before = True, len(pages())
+        self.feed(d, 40, ('t0', 't1', 't2'))  # an edge is at 280
+        until(lambda: d.status()['incidents']['open'] == 1, 'another one')
+        until(lambda: self.look(d)['given_up'] > 0, 'its page to be set aside')
+        self.level(d, 200, ('t0', 't1', 't2'))
+        until(lambda: d.status()['incidents']['open'] == 0, 'its end')
+        self.is_aside(d, 0)
+        down[0] = False
+        time.sleep(2)
+        self.assertEqual(pages()[before:], [])
 
     def test_a_repeat_counts(self):
         """An alert that `repeat` has sent is not sent once more because its message was set aside."""

@@ -38,12 +38,12 @@ function partitions(machines: Machine[]): Row[] {
 }
 
 function show(c: Cluster): HTMLElement[] {
-  const away = c.machines.filter(m => m.away).length, rows = partitions(c.machines), lag = worst(rows), gone = new Set(c.unscored);
+  const away = c.machines.filter(m => m.away).length, rows = partitions(c.machines), lag = worst(rows), unscored = c.unscored ?? [], gone = new Set(unscored);
   if (c.machines.length === 0) return [make('div', { class: 'empty' }, c.name ? 'This machine knows of no other yet; with Kafka machines do not tell each other what they have.' : 'This daemon is alone: its configuration has no [cluster].')];
   return [make('div', { class: 'tiles' }, tile('machines', count(c.machines.length - away)), tile('away', count(away), away > 0), tile('partitions', count(c.of)),
-    tile('scored by none', count(c.unscored.length), c.unscored.length > 0), tile('furthest behind', `${lag} s`, lag > BEHIND)),
+    tile('scored by none', c.unscored ? count(unscored.length) : 'not known', unscored.length > 0), tile('furthest behind', `${lag} s`, lag > BEHIND)),
   make('h2', {}, 'Machines'), table(['Machine', 'Role', 'State', 'Partitions', 'Points', 'Behind', 'Broker'], c.machines.map(m => machine(m, c.machine))),
-  ...(c.unscored.length ? [make('p', { class: 'fault' }, `Scored by no machine: partitions ${c.unscored.slice(0, ROWS).join(', ')}. Their points wait at the broker.`)] : []),
+  ...(unscored.length ? [make('p', { class: 'fault' }, `Scored by no machine: partitions ${unscored.slice(0, ROWS).join(', ')}. Their points wait at the broker.`)] : []),
   ...(rows.length ? [make('h2', {}, rows.length > ROWS ? `Partitions: the ${ROWS} that are furthest behind` : 'Partitions'),
     table(['Partition', 'Scored by', 'Since', 'Epoch', 'Next message', 'Behind'], rows.slice(0, ROWS).map(r => [r.lag_seconds > BEHIND || gone.has(r.partition), make('span', { class: 'badge' }, String(r.partition)), r.machine,
       time(Date.parse(r.since) * 1e6), String(r.epoch), count(r.next), `${r.lag_seconds} s`]))] : [])];

@@ -136,6 +136,7 @@ static void the_later_epoch_has_it(void **state)
     assert_int_equal(list[i].name[0], 'a' + (int)i);
     assert_int_equal(list[i].partitions, has[i]);
     assert_false(list[i].away);
+    assert_true(list[i].scores == (i < 2)); /* a gateway has no partitions to list */
     free(list[i].report);
   }
   tell(&t, "b:1", "{\"held\":[{\"partition\":0,\"epoch\":3},{\"partition\":3,\"epoch\":0}]}"); /* has it again */
