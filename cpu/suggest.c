@@ -1,6 +1,7 @@
 /* Optimal string alignment: a table of at most 32 by 32. */
 #include "cpu/suggest.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +38,8 @@ const char *hk_suggest(const char *word, const char *const *words, size_t n, siz
   unsigned distance = HK_SUGGEST_FAR + 1;
   for (size_t i = 0; i < n; i++) {
     const char *const each = *(const char *const *)(const void *)((const char *)words + i * apart);
-    const unsigned d = hk_suggest_distance(word, each);
+    const bool same = strcmp(word, "gpu") == 0 && strcmp(each, "cuda") == 0; /* cpu is nearer by its letters alone */
+    const unsigned d = same ? 0 : hk_suggest_distance(word, each);
     if (d < distance && d < strlen(each)) {
       distance = d;
       nearest = each;

@@ -9,8 +9,9 @@
 #define HK_SUGGEST_FAR 2
 unsigned hk_suggest_distance(const char *word, const char *other);
 
-/* The nearest of n words, or NULL if none is within HK_SUGGEST_FAR changes and fewer changes than the word has characters. words:
- * the first of n pointers with a distance of `apart` bytes, as the names in a table have. */
+/* The nearest of n words, or NULL if none is within HK_SUGGEST_FAR changes and fewer changes than the word has characters; for
+ * gpu it is cuda, if that is one of them. words: the first of n pointers with a distance of `apart` bytes, as the names in a
+ * table have. */
 const char *hk_suggest(const char *word, const char *const *words, size_t n, size_t apart);
 
 /* Appends "; did you mean WORD?" to a message of `size` bytes, if `word` is near a word of `list`, whose words are separated by

@@ -4,6 +4,8 @@
 #include "daemon/cli/csv_header.h"
 #include "proto/wire/name.h"
 
+#include "cpu/suggest.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -41,6 +43,22 @@ static uint32_t csv_columns_find(const struct hk_csv_columns *columns, const cha
   while (at < columns->n && strcmp(columns->header[at], header) != 0)
     at++;
   return at < columns->n ? at : HK_NO_COLUMN;
+}
+
+#define LISTED 120 /* bytes of a list of headers */
+
+/* There is no column of that header: says which one may be meant, or which there are. Returns -EINVAL. */
+static int csv_columns_lacks(const struct hk_csv_columns *columns, const char *option, const char *header,
+                             const struct place *place)
+{
+  const char *meant = hk_suggest(header, (const char *const *)columns->header, columns->n, sizeof *columns->header);
+  char all[LISTED] = "";
+  uint32_t n = 0;
+  for (size_t used = 0; n < columns->n && used + strlen(columns->header[n]) + 3 < sizeof all; n++)
+    used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", n > 0 ? ", " : "", columns->header[n]);
+  if (meant)
+    return WRONG(place, "%sno column is named %.80s; did you mean %.80s?", option, header, meant);
+  return WRONG(place, "%sno column is named %.80s; there are %s%s", option, header, all, n < columns->n ? ", and others" : "");
 }
 
 static int add_sensor(struct hk_csv_columns *columns, uint32_t column, const char *name, const struct place *place)
@@ -137,7 +155,7 @@ int hk_csv_columns_check(const struct hk_csv_columns *columns, const struct hk_c
   for (uint32_t i = 0; i < config->n_columns; i++) {
     const uint32_t at = csv_columns_find(columns, config->columns[i]);
     if (at == HK_NO_COLUMN)
-      return WRONG(&place, "no column is named %.80s", config->columns[i]);
+      return csv_columns_lacks(columns, "", config->columns[i], &place);
     if (at == columns->time || at == columns->clock)
       return WRONG(&place, "column %.80s is the time, not a sensor", config->columns[i]);
   }
@@ -155,8 +173,8 @@ static int add_sensors(struct hk_csv_columns *columns, const struct hk_csv_confi
     columns->named = csv_columns_find(columns, config->long_sensor);
     const uint32_t value = csv_columns_find(columns, config->long_value);
     if (columns->named == HK_NO_COLUMN || value == HK_NO_COLUMN)
-      return WRONG(place, "--long: no column is named %.80s",
-                   columns->named == HK_NO_COLUMN ? config->long_sensor : config->long_value);
+      return csv_columns_lacks(columns, "--long: ", columns->named == HK_NO_COLUMN ? config->long_sensor : config->long_value,
+                               place);
     if (columns->named == columns->time || value == columns->time || value == columns->named)
       return WRONG(place, "--long: the time, the sensor and the value are to be three columns");
     return add_sensor(columns, value, config->long_value, place);

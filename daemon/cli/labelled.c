@@ -406,7 +406,9 @@ int hk_labelled_read_all(struct hk_labelled sets[HK_LABELLED_SETS], const char *
   }
   if (there > 0)
     return there;
-  snprintf(error, size, "%s: holds none of nab/, tssb/ and skab/; --help says what these are", path);
+  snprintf(error, size,
+           "%s: holds none of the folders nab/, tssb/ and skab/: give the folder that they are in (--help says what they hold)",
+           path);
   return -ENOENT;
 }
 

@@ -28,6 +28,16 @@ static const struct hk_notify_rule *notify_test_rule_of(const struct hk_config *
   return NULL;
 }
 
+/* There is no such receiver: says which there are. */
+static int notify_test_lacks(char **argv, const char *path, const struct hk_config *config, const char *name)
+{
+  char all[256] = "";
+  size_t used = 0;
+  for (uint32_t i = 0; i < config->n_notify && used + HK_CONFIG_NAME_MAX + 3 < sizeof all; i++)
+    used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "", config->notify[i].name);
+  return hk_failed(argv, "%s has no [notify %s]; %s%s", path, name, *all ? "it has " : "it has no receiver at all", all);
+}
+
 static int notify_test_make(struct hk_notify_message *message, const struct hk_notify_rule *rule, uint64_t id,
                             enum hk_paging paging)
 {
@@ -117,7 +127,7 @@ int hk_command_notify(int argc, char **argv)
   if (hk_config_load(&config, path, HK_CONFIG_PIPE, notify_test_print_fault, NULL) != 0)
     return HK_EXIT_FAILED; /* each fault was printed */
   const struct hk_notify_rule *rule = notify_test_rule_of(&config, argv[optind + 1]);
-  const int code = rule ? send_test(argv, rule) : hk_failed(argv, "%s has no [notify %s]", path, argv[optind + 1]);
+  const int code = rule ? send_test(argv, rule) : notify_test_lacks(argv, path, &config, argv[optind + 1]);
   hk_config_free(&config);
   return hk_finish_output(argv, code);
 }

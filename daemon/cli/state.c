@@ -318,8 +318,8 @@ static void look_at_journal(struct look *l, const struct hk_disk *disk, int fold
     l->bad = true;
     return;
   }
-  printf("%s/%s-*.%s: %zu files, %" PRIu64 " records, positions %" PRIu64 " to %" PRIu64 "\n", path, stem, suffix, n, records,
-         first, last);
+  printf("%s/%s-*.%s: %zu file%s, %" PRIu64 " records, positions %" PRIu64 " to %" PRIu64 "\n", path, stem, suffix, n,
+         n == 1 ? "" : "s", records, first, last);
 }
 
 /* --- maintenance windows --------------------------------------------------------------------------------------------- */

@@ -161,6 +161,30 @@ static void look_for_log(hankel *h)
   free(text);
 }
 
+struct wanted {
+  const char *match;
+  float min_score;
+  uint32_t what;
+  uint64_t since;
+};
+
+/* With a typing error in the glob, or where nothing makes incidents, nothing would ever come, and nobody would know why. */
+static void look_for_senders(hankel *h, const struct wanted *w)
+{
+  char *text = NULL, *status = NULL;
+  cJSON *list = *w->match && hankel_sensors(h, w->match, 1, 0, &text, HK_LINK_WAIT) >= 0 ? cJSON_Parse(text) : NULL;
+  if (list && cJSON_GetArraySize(cJSON_GetObjectItem(list, "sensors")) == 0 && !cJSON_IsNumber(cJSON_GetObjectItem(list, "next")))
+    fprintf(stderr, "hankel tail: no sensor has a name that matches %s so far; hankel sensors lists them\n", w->match);
+  cJSON *report = w->what & HANKEL_INCIDENTS && hankel_status(h, &status, HK_LINK_WAIT) >= 0 ? cJSON_Parse(status) : NULL;
+  const cJSON *incidents = cJSON_GetObjectItem(report, "incidents");
+  if (incidents && cJSON_GetArraySize(cJSON_GetObjectItem(incidents, "sections")) == 0)
+    fputs("hankel tail: the daemon makes no incidents: its configuration has no [incidents]\n", stderr);
+  cJSON_Delete(list);
+  cJSON_Delete(report);
+  free(text);
+  free(status);
+}
+
 /* What is asked for, given what is left of it by --min-score. */
 static uint32_t what_of(uint32_t what, bool events, bool incidents, enum hk_format format)
 {
@@ -170,13 +194,6 @@ static uint32_t what_of(uint32_t what, bool events, bool incidents, enum hk_form
     what = events ? what | HANKEL_INCIDENTS : HANKEL_INCIDENTS;
   return format != HK_FORMAT_CSV && what & HANKEL_SCORES ? what | HANKEL_VALUES : what;
 }
-
-struct wanted {
-  const char *match;
-  float min_score;
-  uint32_t what;
-  uint64_t since;
-};
 
 /* Subscribes and shows what comes; the exit code. */
 static int tail_show(hankel *h, struct tail *tail, const char *address, const struct wanted *w)
@@ -193,6 +210,7 @@ static int tail_show(hankel *h, struct tail *tail, const char *address, const st
     fprintf(stderr, "hankel tail: subscribed at %s\n", address);
     if (w->what & HANKEL_SCORES)
       hk_print_header(stdout, tail->format, false, NULL, 0);
+    look_for_senders(h, w);
     code = tail_follow(h, tail);
   }
   return code;

@@ -215,7 +215,7 @@ static void top_frame_alerts(FILE *out, const struct hk_top_frame *f, const cJSO
     return;
   cJSON_ArrayForEach(item, first) sorted[k++] = item;
   qsort(sorted, (size_t)n, sizeof *sorted, top_frame_graver);
-  top_frame_line(out, f, BOLD, "%-8s %8s  %-8s %-22s %s", "LEVEL", "SINCE", "CHANNEL", "LEVELS", "SENSOR");
+  top_frame_line(out, f, BOLD, "%-8s %8s  %-8s %-22s %s", "SEVERITY", "SINCE", "CHANNEL", "BEFORE -> AFTER", "SENSOR");
   for (; shown < n && (f->lines == 0 || used + shown + 2 < f->lines); shown++)
     top_frame_alert(out, f, sorted[shown]);
   if (top_frame_number(report, "alerts", "standing") > shown)

@@ -131,6 +131,20 @@ class Talking(harness.Case):
         d = self.daemon(harness.section('all', '*', DETECTOR))
         self.assertIn('no log of events (durability = none)', self.tail(d, '--since', '0').said[0])
 
+    def test_a_tail_that_may_wait_for_ever_says_so(self):
+        """With a glob that no sensor matches, and for incidents of a daemon that makes none."""
+        d = self.daemon(harness.section('all', '*', DETECTOR))
+        self.assertEqual(self.hankel('feed', d, '-', data=f'time,pump\n{START // SECOND},1\n').returncode, 0)
+        for arguments, words in ((('--match', 'pmup*'), 'no sensor has a name that matches pmup* so far'), (('--match', 'pu?p'), ''), ((), ''),
+                                 (('--incidents',), 'the daemon makes no incidents')):
+            tail = self.tail(d, *arguments)
+            if words:
+                harness.until(lambda tail=tail, words=words: any(words in line for line in tail.said), words)
+            else:
+                self.assertEqual(self.hankel('status', d).returncode, 0)
+            self.assertEqual(self.interrupt(tail), 0)
+            self.assertEqual(len(tail.said), 2 if words else 1, tail.said)
+
     def test_tail_chooses(self):
         d = self.daemon(harness.section('all', '*', 'window=4,gap=4,rank=1,alert=0.5,signal=0'))
         tails = {name: self.tail(d, '--format', 'jsonl', *options) for name, options in

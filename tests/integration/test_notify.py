@@ -324,7 +324,7 @@ class Tries(Notify):
 
     def test_wrong_usage(self):
         code, said = self.try_it('other', self.webhook(self.receiver()))
-        self.assertEqual((code, said.endswith('has no [notify other]\n')), (1, True), said)
+        self.assertEqual((code, said.endswith('has no [notify other]; it has hook\n')), (1, True), said)
         self.assertIn('has no key', self.try_it('hook', '[notify hook]\ncolour = red\n')[1])
         for words in ['notify'], ['notify', 'test', 'x'], ['notify', 'send', '-c', '/x', 'y'], ['notify', '--what']:
             self.assertEqual(subprocess.run([harness.HANKEL, *words], capture_output=True, timeout=WAIT, check=False).returncode, 2, words)

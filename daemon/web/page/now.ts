@@ -39,7 +39,7 @@ function about(incident: Incident, alerts: Alert[]): Child[] {
   const said = i.what ? [': ', ...timed(i.what.replace(/ at [-\d]+ [.:\d]+ UTC$/, ''))] : []; // its own time stands before that
   const shows = alerts.filter(a => primary(a.sensor) === i.strongest).sort((a, b) => b.severity - a.severity)[0];
   const first = i.sensors.find(s => s.sensor === i.first) ?? i.sensors[0], when = first?.instant ?? i.since;
-  if (i.count === 1) return [link(i.first), `: ${first ? first.channels.join(' and ') : 'alert'}`, ' at ', time(when), ', ', time(when, ago(when)), ...said];
+  if (i.count === 1) return [link(i.first), `: alert${first ? ` (${first.channels.join(', ')})` : ''}`, ' at ', time(when), ', ', time(when, ago(when)), ...said];
   const who = i.node ? `${count(i.below)} of the ${count(i.of)} sensors of ${i.node}${i.count > i.below ? ` and ${count(i.count - i.below)} more` : ''}` : `${count(i.count)} sensors`;
   const ties = i.ties ? [' (or ', ...i.or.flatMap((s, k) => [...(k ? [', '] : []), link(s)]), i.ties > i.or.length ? ` or ${count(i.ties - i.or.length)} more)` : ')'] : [];
   return [make('b', {}, who), ' changed together; first ', link(i.first), ' at ', time(when), ', ', time(when, ago(when)), ...ties, '; strongest ', ...(shows ? sentence(shows) : [link(i.strongest), ...said])];
@@ -51,7 +51,7 @@ const numbered = (i: Incident): HTMLElement => make('span', { class: 'quiet', ti
 /** Its section of the configuration, if that has a name, and whether the budget had no message for it. */
 function withheld({ told, about: { section } }: Incident): Child {
   if (told) return section ? make('span', { class: 'quiet', title: 'The section of the configuration that it belongs to' }, ` ${section}`) : '';
-  return make('span', { class: 'quiet', title: 'No message of this incident was sent: the budget is off or went to graver incidents, or its sensors were reported lately. Receivers of alerts get its alerts.' }, ` withheld by the budget${section ? ` of ${section}` : ''}`);
+  return make('span', { class: 'quiet', title: 'No message of this incident was sent: the budget is off or went to graver incidents, or its sensors were reported lately. Receivers of alerts get its alerts.' }, `; withheld by the budget${section ? ` of ${section}` : ''}`);
 }
 
 /** The sensors of an incident in the order in which they began. */
@@ -117,7 +117,7 @@ function card(group: Group, act: () => void, made: boolean, small: Spark, done: 
 /** A line of what is over: of an incident, one may still say what it was. */
 function past(level: Level, text: Child[], incident: Incident | undefined, act: () => void, answer: (key: string) => HTMLElement): { row: HTMLElement; key: string } {
   const mine = incident ? `over ${incident.about.id}` : '', done = answer(mine);
-  const row = make('li', { class: level }, make('span', { class: 'badge' }, level), ' ', ...(incident ? [numbered(incident)] : []), ...text, ...(incident ? [' ', make('span', { class: 'do' }, ...words(incident, doing(done, act), async () => {}), done)] : []));
+  const row = make('li', { class: level }, make('span', { class: 'badge' }, level), ' ', ...(incident ? [numbered(incident)] : []), ...text, ...(incident ? [incident.feedback ? '; ' : ' ', make('span', { class: 'do' }, ...words(incident, doing(done, act), async () => {}), done)] : []));
   return { row, key: mine };
 }
 
@@ -180,7 +180,7 @@ function withheldToday({ incidents: day }: Status, rows: HTMLElement[], opened: 
 /** A window of maintenance that is open, or will be. */
 function maintained(w: Status['maintenance'][0], act: () => void): HTMLElement {
   const end = async (): Promise<void> => { await ask('maintenance', { glob: w.match, end: true }).catch(() => {}); act(); };
-  return make('p', {}, `${w.match || '*'}: ${w.name || w.by || ''}${w.daily ? ', daily ' + w.daily : ''}${w.to ? ', until ' + w.to : ''}${w.now ? ', now ' : ' '}`,
+  return make('p', {}, `${w.match || '*'}: `, w.by ? `begun by ${w.by}` : w.name ?? '', w.daily ? `, daily ${w.daily} UTC` : '', ...(w.to ? [', until ', time(Date.parse(w.to) * 1e6)] : []), w.now ? ', open now ' : ', not open now ',
     w.by ? make('button', { onclick: end }, 'End') : '');
 }
 

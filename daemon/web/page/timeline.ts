@@ -46,7 +46,7 @@ export const timeline: View = async (place, { told: well, alive }) => {
   const from = make('input', { type: 'datetime-local' }), to = make('input', { type: 'datetime-local' });
   const body = make('tbody'), note = make('p', { class: 'quiet' });
   place.append(make('h1', {}, 'Timeline'), make('form', { class: 'filters', onsubmit: (e: SubmitEvent) => { e.preventDefault(); void again(); } }, glob, channel, make('label', {}, 'from', from), make('label', {}, 'to', to)),
-    make('table', {}, make('thead', {}, make('tr', {}, ...['Time', 'Sensor', 'Event'].map(t => make('th', {}, t)), make('th', { class: 'seldom' }, 'Channel'), make('th', {}, 'Level'), make('th', { class: 'seldom' }, 'Levels'))), body), note);
+    make('table', { class: 'events' }, make('thead', {}, make('tr', {}, ...['Time', 'Sensor', 'Event'].map(t => make('th', {}, t)), make('th', { class: 'seldom' }, 'Channel'), make('th', {}, 'Severity'), make('th', { class: 'seldom' }, 'Before and after'))), body), note);
   let end = (): void => {}, asked = 0, timer: ReturnType<typeof setInterval> | undefined, known = 0;
   const ns = (field: HTMLInputElement): number => Number(new Date(field.value)) * 1e6;
   const within = (e: { time: number }): boolean => (!from.value || e.time >= ns(from)) && (!to.value || e.time <= ns(to));

@@ -127,16 +127,19 @@ function travels(a: Alert | Event): Child[] {
     number(Math.abs(speed)), ' a second', speed < 0 ? ' towards lower positions' : ''];
 }
 
+/** A time, and how long ago that is. */
+export const when = (ns: number): Child[] => [time(ns), ', ', time(ns, ago(ns))];
+
 /** What an alert says, in a sentence of nodes. */
 export function sentence(a: Alert | Event): Child[] {
   const about: Child[] = [link(primary(a.sensor)), ': '];
+  const blame = a.secondary ? ['; secondary: ', ...(a.by && !('acknowledged' in a) ? [link(a.by)] : ['another sensor of its field']), ' is to blame'] : [];
   if (a.channel === 'novelty') about.push(...novelty(a));
   else if (a.limit) return [...about, ...ahead(a, a.limit)];
   else if (a.travels) return [...about, ...travels(a)];
   else if (a.channel === 'group') about.push('its sensors, taken together, behave differently');
-  else if (a.channel === 'score') about.push('looks unlike what it was; level ', number(a.before), ' before, ', number(a.after), ' after');
-  else if (a.channel === 'change') about.push('behaves differently; level ', number(a.before), ' before, ', number(a.after), ' after');
+  else if (a.channel === 'score' || a.channel === 'change')
+    return [...about, a.channel === 'score' ? 'looks unlike what it was' : 'behaves differently', ', since ', ...when(a.instant), '; level ', number(a.before), ' before, ', number(a.after), ' after', ...before(a), ...blame];
   else about.push('level went from ', number(a.before), ' to ', number(a.after));
-  const blame = a.secondary ? ['; secondary: ', ...(a.by && !('acknowledged' in a) ? [link(a.by)] : ['another sensor of its field']), ' is to blame'] : [];
-  return [...about, ' at ', time(a.instant), ', ', time(a.instant, ago(a.instant)), ...before(a), ...blame];
+  return [...about, ' at ', ...when(a.instant), ...before(a), ...blame];
 }

@@ -125,7 +125,7 @@ static void picks_columns(void **state)
   config.sensor = "new name";
   assert_string_equal(read_text(text, config), "new name,1000000000,3\n");
   config.columns = missing;
-  assert_string_equal(read_text(text, config), "error:1: no column is named d\n");
+  assert_string_equal(read_text(text, config), "error:1: no column is named d; there are time, a, b, c\n");
   config.columns = time;
   assert_string_equal(read_text(text, config), "error:1: column time is the time, not a sensor\n");
   assert_non_null(strstr(read_text(text, (struct hk_csv_config){ .sensor = "x" }), "choose one with --column"));
