@@ -35,7 +35,7 @@ class Result(unittest.TestResult):
 
     def stopTest(self, test):
         super().stopTest(test)
-        if self.skip is None:
+        if self.skip is None or self.bad:  # a sub-test may have failed before the rest was skipped
             self.say(not self.bad, test)
         else:
             self.say_skipped(test, self.skip)

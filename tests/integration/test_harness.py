@@ -54,6 +54,10 @@ class Bad(harness.Case):
         for case in 'ab':
             with self.subTest(case=case):
                 self.assertEqual(case, 'a')
+    def test_fails_in_one_and_skips_the_rest(self):
+        with self.subTest(case='a'):
+            self.fail('on purpose')
+        self.skipTest('the rest needs more')
 
 harness.main(needs_gpu=False)
 """
@@ -109,9 +113,9 @@ class Counts(unittest.TestCase):
         self.assertEqual(run.returncode, 1)
         self.assertIn('on purpose', run.stderr)
         counts, *lines = self.count(('FAIL', run.stdout, run.stderr))
-        self.assertEqual(counts, '1 2 0 0')
+        self.assertEqual(counts, '1 3 0 0')
         self.assertTrue(all(line.startswith('failed: ') for line in lines), lines)
-        self.assertEqual(sum(line.startswith('failed: some: ') for line in lines), 2, lines)
+        self.assertEqual(sum(line.startswith('failed: some: ') for line in lines), 3, lines)
         self.assertTrue(any(line.startswith('failed: some: ') and 'on purpose' in line for line in lines), lines)
 
     def test_programs_without_a_line_for_each_test_count_once(self):
