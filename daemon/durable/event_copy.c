@@ -178,7 +178,7 @@ int64_t hk_copy_acknowledge(struct hk_eventlog *l, struct hk_string name, uint32
     return -ENOENT;
   e.event.kind = HK_EVENT_ACKNOWLEDGED;
   e.event.time = *when;
-  const uint64_t appended = hk_eventlog_append(l, 0, name, sequence, &e.event, hk_string(by));
+  const uint64_t appended = hk_eventlog_append(l, 0, name, sequence, &e.event, hk_string(by), 0);
   return appended > 0 ? (int64_t)appended : -ENOMEM;
 }
 

@@ -84,9 +84,9 @@ static uint64_t append_end(struct hk_eventlog *l, enum hk_log_record type, const
 }
 
 uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_string name, uint64_t sequence,
-                            const struct hk_event *e, struct hk_string by)
+                            const struct hk_event *e, struct hk_string by, int64_t reached)
 {
-  struct hk_logged logged = { .sequence = sequence, .handle = handle, .name = name, .by = by, .event = *e };
+  struct hk_logged logged = { .sequence = sequence, .handle = handle, .name = name, .by = by, .event = *e, .reached = reached };
   if (l->shared) {
     logged.handle = 0; /* which differs by machine */
     struct hk_shared_message *message = hk_shared_message(HK_RECORD_EVENT, hk_logged_size(&logged));

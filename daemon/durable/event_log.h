@@ -47,9 +47,10 @@ uint64_t hk_eventlog_lost(const struct hk_eventlog *log);
 void hk_eventlog_free(struct hk_eventlog *log);
 
 /* Appends an event; returns its position; 0: it is in the log already (during replay). Without memory it is dropped, also 0: the
- * sensor's sequences have a gap. The event is not a notice; index and slot are ignored. by: at most HK_WHO_MAX bytes. */
+ * sensor's sequences have a gap. The event is not a notice; index and slot are ignored. by: at most HK_WHO_MAX bytes. reached: as
+ * of struct hk_logged; 0: unknown. */
 uint64_t hk_eventlog_append(struct hk_eventlog *log, uint32_t handle, struct hk_string name, uint64_t sequence,
-                            const struct hk_event *event, struct hk_string by);
+                            const struct hk_event *event, struct hk_string by, int64_t reached);
 
 /* Appends a change of an incident (position and unsure are ignored). Returns as above; 0: no memory, or it is too long. */
 uint64_t hk_eventlog_append_incident(struct hk_eventlog *log, const struct hk_logged_incident *incident);

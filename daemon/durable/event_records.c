@@ -8,7 +8,7 @@
 
 /* --- events ------------------------------------------------------------------------------------------------------------- */
 
-/* The name, `by` and the note follow. */
+/* The name, `by`, the note, and how far the data were follow. */
 struct payload {
   uint64_t sequence;
   uint32_t handle, number;
@@ -21,7 +21,7 @@ struct payload {
   uint8_t by;    /* bytes */
   uint8_t kind, channel, marks;
   uint8_t note; /* bytes: the whole novelty note, or none */
-  uint8_t zero;
+  uint8_t late; /* bytes: how far the data were if that is later than its time, else none; so in logs from before it existed */
   float likeness;
   int64_t similar_from;
   uint32_t similar;
@@ -60,6 +60,8 @@ void hk_logged_view(const uint8_t *data, struct hk_logged *out)
                                         .severity = p.severity } };
   if (p.note == sizeof out->event.novelty)
     memcpy(&out->event.novelty, data + sizeof p + p.name + p.by, p.note);
+  if (p.late == sizeof out->reached)
+    memcpy(&out->reached, data + sizeof p + p.name + p.by + p.note, p.late);
 }
 
 bool hk_eventlog_takes(uint8_t kind)
@@ -73,7 +75,8 @@ bool hk_logged_read(const uint8_t *data, size_t size, struct hk_logged *out)
   if (size < sizeof p)
     return false;
   memcpy(&p, data, sizeof p);
-  if (size != sizeof p + p.name + p.by + p.note || (p.note != 0 && p.note != sizeof(struct hk_novelty_note)))
+  if (size != sizeof p + p.name + p.by + p.note + p.late || (p.note != 0 && p.note != sizeof(struct hk_novelty_note)) ||
+      (p.late != 0 && p.late != sizeof out->reached))
     return false;
   hk_logged_view(data, out);
   return hk_name_valid(out->name.data, out->name.length) && out->by.length <= HK_WHO_MAX &&
@@ -85,9 +88,14 @@ static size_t note_size(const struct hk_event *e)
   return e->novelty.channel != 0 ? sizeof e->novelty : 0;
 }
 
+static size_t late_size(const struct hk_logged *l)
+{
+  return l->reached > l->event.time ? sizeof l->reached : 0;
+}
+
 size_t hk_logged_size(const struct hk_logged *l)
 {
-  return sizeof(struct payload) + l->name.length + l->by.length + note_size(&l->event);
+  return sizeof(struct payload) + l->name.length + l->by.length + note_size(&l->event) + late_size(l);
 }
 
 void hk_logged_write(const struct hk_logged *l, uint8_t *data)
@@ -112,6 +120,7 @@ void hk_logged_write(const struct hk_logged *l, uint8_t *data)
                              .channel = e->channel,
                              .marks = e->marks,
                              .note = (uint8_t)note_size(e),
+                             .late = (uint8_t)late_size(l),
                              .similar = e->similar,
                              .similar_from = e->similar_from,
                              .likeness = e->likeness,
@@ -119,7 +128,9 @@ void hk_logged_write(const struct hk_logged *l, uint8_t *data)
   memcpy(data, &p, sizeof p);
   memcpy(data + sizeof p, l->name.data, l->name.length);
   memcpy(data + sizeof p + l->name.length, l->by.data, l->by.length);
-  memcpy(data + sizeof p + l->name.length + l->by.length, &e->novelty, p.note);
+  uint8_t *note = data + sizeof p + l->name.length + l->by.length;
+  memcpy(note, &e->novelty, p.note);
+  memcpy(note + p.note, &l->reached, p.late);
 }
 
 /* Returns the place after it. */

@@ -22,6 +22,7 @@ struct hk_logged {
   struct hk_string name; /* of the sensor */
   struct hk_string by;   /* acknowledged: by whom; otherwise "" */
   struct hk_event event; /* index and slot are meaningless */
+  int64_t reached;       /* ns, time of data: how far the data of other sensors were already when it was logged; 0: no further */
   uint64_t incident;     /* of the event; 0: none, or not known yet. Not in this record: a later one has it */
 };
 
@@ -111,7 +112,7 @@ bool hk_log_record_valid(uint32_t type, const uint8_t *payload, size_t size);
 
 /* Minimum and maximum bytes of an event's payload. */
 #define HK_LOGGED_LEAST 104u
-#define HK_LOGGED_MOST (HK_LOGGED_LEAST + HK_NAME_MAX + HK_WHO_MAX + sizeof(struct hk_novelty_note))
+#define HK_LOGGED_MOST (HK_LOGGED_LEAST + HK_NAME_MAX + HK_WHO_MAX + sizeof(struct hk_novelty_note) + sizeof(int64_t))
 #define HK_SETTLED_LEAST 56u
 /* Maximum bytes of all texts of an incident together. */
 #define HK_LOGGED_INCIDENT_MOST (1u << 18)

@@ -87,7 +87,7 @@ static struct hk_incident *open_one(struct hk_incidents *all, int64_t time)
   if (!i)
     return NULL;
   i->id = ++all->last_id;
-  i->open = i->last = time;
+  i->open = i->last = i->heard = time;
   i->end = &i->members;
   i->counted = -1;
   hk_incident_link(all, i);
@@ -214,15 +214,26 @@ static int64_t incidents_within(int64_t time)
   return time > HK_INCIDENT_TIME_MOST ? HK_INCIDENT_TIME_MOST : time < -HK_INCIDENT_TIME_MOST ? -HK_INCIDENT_TIME_MOST : time;
 }
 
+/* The next open incident that is over by a time, from one of them on; NULL: none. The list is in the order of `last`. */
+static struct hk_incident *incidents_over(const struct hk_incidents *all, struct hk_incident *from, int64_t time)
+{
+  const int64_t most = incidents_within(time) - HK_INCIDENT_HOLD * all->rules.interval;
+  while (from && from->last < most && from->heard >= most)
+    from = from->newer;
+  return from && from->last < most ? from : NULL;
+}
+
 bool hk_incidents_expired(const struct hk_incidents *all, int64_t time)
 {
-  return all->oldest && time - all->oldest->last > HK_INCIDENT_HOLD * all->rules.interval;
+  return incidents_over(all, all->oldest, time) != NULL;
 }
 
 void hk_incidents_expire(struct hk_incidents *all, int64_t time)
 {
-  while (hk_incidents_expired(all, incidents_within(time)))
-    close_one(all, all->oldest);
+  for (struct hk_incident *i = all->oldest, *next; (i = incidents_over(all, i, time)) != NULL; i = next) {
+    next = i->newer;
+    close_one(all, i);
+  }
 }
 
 static void clock_to(struct hk_incidents *all, int64_t time)
@@ -309,9 +320,36 @@ static int begin(struct hk_incidents *all, struct hk_fleet_sensor *s, int64_t in
   return 0;
 }
 
+void hk_incidents_hear(struct hk_incidents *all, int64_t reached)
+{
+  all->reached = reached;
+}
+
+/* A sensor's event of this time joins its incident, if it has one that its own data have not passed by a hold: where data are
+ * late, those of others do not decide. */
+static void leave_passed(struct hk_incidents *all, const struct hk_fleet_sensor *s, int64_t time)
+{
+  if (s->incident && time - s->incident->last > HK_INCIDENT_HOLD * all->rules.interval)
+    close_one(all, s->incident);
+}
+
+/* An incident has an event of this time. */
+static void incidents_joined(struct hk_incidents *all, struct hk_incident *i, int64_t time, int64_t reached)
+{
+  const bool late = reached != 0 && reached - time > HK_INCIDENT_WINDOW * all->rules.interval;
+  i->last = all->time;
+  i->heard = late && reached > i->heard ? reached : i->heard;
+  i->heard = i->last > i->heard ? i->last : i->heard;
+  hk_incident_unlink(all, i);
+  hk_incident_link(all, i);
+  i->touched = true;
+}
+
 int hk_incidents_event(struct hk_incidents *all, int64_t time, struct hk_string name, uint32_t channel, double S, int64_t instant)
 {
+  const int64_t reached = incidents_within(all->reached);
   time = incidents_within(time);
+  all->reached = 0;
   all->joined = 0;
   all->graver = NULL;
   if (!isfinite(S) || channel >= HK_INCIDENT_CHANNELS) {
@@ -327,6 +365,8 @@ int hk_incidents_event(struct hk_incidents *all, int64_t time, struct hk_string 
   int status = hk_fleet_learn(&all->names, name, NULL, 0, &s);
   if (later)
     clock_to(all, time);
+  if (status == 0)
+    leave_passed(all, s, time);
   if (status == 0 && !s->incident)
     status = begin(all, s, instant);
   if (status != 0) {
@@ -343,11 +383,8 @@ int hk_incidents_event(struct hk_incidents *all, int64_t time, struct hk_string 
     free(s->what); /* it was about a weaker one */
     s->what = NULL;
   }
-  s->incident->last = all->time;
   s->incident->S = fmax(s->incident->S, S);
-  hk_incident_unlink(all, s->incident);
-  hk_incident_link(all, s->incident);
-  s->incident->touched = true;
+  incidents_joined(all, s->incident, time, reached);
   if (s->raised >= all->time - HK_INCIDENT_WINDOW * all->rules.interval)
     hk_company_look(all, s);
   all->joined = s->incident->id;

@@ -30,6 +30,7 @@ struct hk_incident {
   uint64_t id;                            /* 1.. */
   struct hk_incident *older, *newer;      /* open ones, by the time of their last event */
   int64_t open, last;                     /* ns: first and last event */
+  int64_t heard;                          /* ns: how far the data were when one of its events was logged; at least `last` */
   struct hk_fleet_sensor *members, **end; /* linked by `next` */
   uint32_t n;
   double R;                         /* rank, 0..46, at the last judgement; it never falls */
@@ -91,6 +92,10 @@ void hk_incidents_budget(struct hk_incidents *incidents, double a_day);
  * -ENOSPC: counted, and lost. */
 int hk_incidents_event(struct hk_incidents *incidents, int64_t time, struct hk_string name, uint32_t channel, double severity,
                        int64_t instant);
+/* How far the data of other sensors were already when the next event was logged (ns; 0: unknown, or no further). If that is more
+ * than a window later than the event, its sensor's data are late, and its incident ends a hold after that: else it would end as
+ * it begins. For events in order of time this changes nothing. */
+void hk_incidents_hear(struct hk_incidents *incidents, int64_t reached);
 /* What the last event said to people, up to HK_INCIDENT_SAID bytes. It is kept if the event is the gravest of its sensor so far;
  * without memory it is not. */
 void hk_incidents_said(struct hk_incidents *incidents, struct hk_string what);
@@ -104,7 +109,8 @@ void hk_incidents_go_on(struct hk_incidents *incidents, uint64_t id);
  * whether, or how often, this is called, as long as later events are of later ticks. */
 void hk_incidents_reach(struct hk_incidents *incidents, int64_t time);
 /* Closes incidents that are over by `time`, which hk_incidents_reach was given before, so that ends do not wait for another
- * event. Decisions do not depend on it. hk_incidents_expired: whether there is such an incident. */
+ * event. Decisions do not depend on it, if events come in order of time. hk_incidents_expired: whether there is such an incident.
+ */
 void hk_incidents_expire(struct hk_incidents *incidents, int64_t time);
 bool hk_incidents_expired(const struct hk_incidents *incidents, int64_t time);
 /* Judges all events and closes all incidents: for the end of a recording. */

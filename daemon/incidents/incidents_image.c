@@ -11,8 +11,9 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define MAGIC UINT64_C(0x32636e6966666b68)      /* "hkffinc2" */
-#define MAGIC_MUTE UINT64_C(0x31636e6966666b68) /* the same, without what members said */
+#define MAGIC UINT64_C(0x33636e6966666b68)      /* "hkffinc3" */
+#define MAGIC_DEAF UINT64_C(0x32636e6966666b68) /* the same, without how far the data were, */
+#define MAGIC_MUTE UINT64_C(0x31636e6966666b68) /* and without what members said */
 #define NOTHING UINT32_MAX
 
 struct head {
@@ -83,6 +84,7 @@ static void put_incident(struct hk_buffer *b, const struct hk_incident *i)
   put_u64(b, i->id);
   incidents_image_put_time(b, i->open);
   incidents_image_put_time(b, i->last);
+  incidents_image_put_time(b, i->heard);
   incidents_image_put_time(b, i->told_at);
   put_real(b, i->R);
   put_real(b, i->S);
@@ -160,7 +162,7 @@ void hk_incidents_write(struct hk_incidents *all, struct hk_buffer *out)
 struct in {
   const char *at;
   size_t left;
-  bool bad, mute;
+  bool bad, deaf, mute;
 };
 
 static const char *incidents_image_take(struct in *in, size_t n)
@@ -307,6 +309,7 @@ static int get_incident(struct in *in, struct hk_incidents *all)
   in->bad |= i->id == 0 || i->id > all->last_id;
   i->open = get_time(in);
   i->last = get_time(in);
+  i->heard = in->deaf ? i->last : get_time(in);
   i->told_at = get_time(in);
   i->R = get_real(in, 0, HK_SEVERITY_MOST + HK_INCIDENT_BONUS);
   i->S = get_real(in, 0, HK_SEVERITY_MOST);
@@ -381,8 +384,9 @@ int hk_incidents_read(struct hk_incidents *all, const char *image, size_t size)
   if (size < sizeof head)
     return -EBADMSG;
   memcpy(&head, image, sizeof head);
-  struct in in = { image + sizeof head, size - sizeof head, false, head.magic == MAGIC_MUTE };
-  if ((head.magic != MAGIC && !in.mute) || head.size != in.left || head.interval != all->rules.interval ||
+  const bool mute = head.magic == MAGIC_MUTE, deaf = mute || head.magic == MAGIC_DEAF;
+  struct in in = { image + sizeof head, size - sizeof head, false, deaf, mute };
+  if ((head.magic != MAGIC && !deaf) || head.size != in.left || head.interval != all->rules.interval ||
       head.checksum != XXH3_64bits_withSeed(in.at, in.left, in.left))
     return -EBADMSG;
   get_state(&in, all);

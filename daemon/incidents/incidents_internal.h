@@ -25,6 +25,7 @@ struct hk_incidents {
   struct hk_budget budget;
   uint32_t sensors; /* that are scored; 0: as many as there are names */
   uint64_t last_id;
+  int64_t reached;                     /* ns: as of hk_incidents_hear, of the next event */
   uint64_t joined;                     /* by the last event; 0: none */
   struct hk_fleet_sensor *graver;      /* the last event was the gravest of this sensor so far; NULL: it was not */
   int64_t time;                        /* ns: of the present tick */

@@ -90,6 +90,7 @@ static bool tell_one(struct hk_ticks *t, const struct hk_tick_event *e)
   if (e->ends) {
     incident = hk_alert_incidents_take(&t->alerts, e->alert);
   } else {
+    hk_incidents_hear(t->incidents, e->reached);
     good = hk_incidents_event(t->incidents, e->time, e->name, e->channel, e->severity, e->instant) == 0;
     incident = good ? hk_incidents_joined(t->incidents) : 0;
     hk_incidents_said(t->incidents, e->what);
@@ -204,14 +205,19 @@ uint64_t hk_ticks_first(const struct hk_ticks *t)
   return first;
 }
 
-/* --- image: the alerts, then of each event this, its name and what it says; the machine is little-endian ------------------- */
+/* --- image: the alerts, then of each event this, its name, what it says, and `reached`; the machine is little-endian ---------
+ */
 
 struct written {
   uint64_t position, alert;
   int64_t time, instant;
   double severity;
-  uint32_t channel, length, ends, said;
+  uint32_t channel, length, flags, said;
 };
+enum {
+  ENDS = 1,
+  REACHED = 2
+}; /* flags; `reached` is there with the second alone, so it is not in images from before it existed */
 
 void hk_ticks_write(const struct hk_ticks *t, struct hk_buffer *out)
 {
@@ -225,11 +231,12 @@ void hk_ticks_write(const struct hk_ticks *t, struct hk_buffer *out)
                                e->severity,
                                e->channel,
                                (uint32_t)e->name.length,
-                               e->ends,
+                               (e->ends ? ENDS : 0) | (e->reached != 0 ? REACHED : 0),
                                (uint32_t)e->what.length };
     hk_buffer_put(out, (const char *)&w, sizeof w);
     hk_buffer_put(out, e->name.data, e->name.length);
     hk_buffer_put(out, e->what.data, e->what.length);
+    hk_buffer_put(out, (const char *)&e->reached, e->reached != 0 ? sizeof e->reached : 0);
   }
 }
 
@@ -247,23 +254,30 @@ int hk_ticks_read(struct hk_ticks *t, const char *image, size_t size)
     memcpy(&w, image, sizeof w);
     image += sizeof w;
     size -= sizeof w;
-    if (w.length == 0 || w.length > HK_FLEET_NAME_MOST || w.length > size || memchr(image, 0, w.length) || w.ends > 1 ||
-        w.said > HK_INCIDENT_SAID || w.said > size - w.length)
+    if (w.length == 0 || w.length > HK_FLEET_NAME_MOST || w.length > size || memchr(image, 0, w.length) ||
+        w.flags > (ENDS | REACHED) || w.said > HK_INCIDENT_SAID || w.said > size - w.length)
       return -EBADMSG;
+    const size_t text = w.length + w.said;
+    int64_t reached = 0;
+    const size_t of_reached = w.flags & REACHED ? sizeof reached : 0;
+    if (of_reached > size - text)
+      return -EBADMSG;
+    memcpy(&reached, image + text, of_reached);
     const struct hk_tick_event e = { w.position,
                                      w.alert,
                                      w.time,
                                      w.instant,
+                                     reached,
                                      w.severity,
                                      w.channel,
-                                     w.ends == 1,
+                                     (w.flags & ENDS) != 0,
                                      { image, w.length },
                                      { image + w.length, w.said } };
     const int status = hk_ticks_event(t, &e);
     if (status != 0)
       return status;
-    image += w.length + w.said;
-    size -= w.length + w.said;
+    image += text + of_reached;
+    size -= text + of_reached;
   }
   return 0;
 }

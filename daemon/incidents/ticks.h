@@ -16,6 +16,7 @@ struct hk_tick_event {
   uint64_t position; /* in the log; 0: it is in none */
   uint64_t alert;    /* the alert's number among all sensors'; 0: none that ends */
   int64_t time, instant;
+  int64_t reached; /* ns: as of hk_incidents_hear */
   double severity;
   uint32_t channel;
   bool ends;             /* the end of the alert; severity and instant are unused */

@@ -146,7 +146,8 @@ bool hk_shard_log_event(struct hk_shard *s, struct hk_delivery *p, const struct 
     return false;
   hk_registry_read(registry);
   const uint64_t position = hk_eventlog_append(log, hk_registry_handles(registry)[slot], hk_registry_name(registry, slot),
-                                               hk_alerts_sequence(s->alerts, e->slot), e, by);
+                                               hk_alerts_sequence(s->alerts, e->slot), e, by,
+                                               atomic_load_explicit(&s->taking.reached, memory_order_relaxed));
   hk_registry_read_end(registry);
   if (position > 0)
     p->events = position;
@@ -313,7 +314,7 @@ int hk_shards_clear_orphans(struct hk_shards *all)
       struct hk_logged *l = &o->list[i].last;
       const uint64_t reached = hk_eventlog_past(all->events, l->handle, l->name).sequence;
       l->event.kind = HK_EVENT_CLEARED;
-      (void)hk_eventlog_append(all->events, l->handle, l->name, reached + 1, &l->event, hk_string(""));
+      (void)hk_eventlog_append(all->events, l->handle, l->name, reached + 1, &l->event, hk_string(""), 0);
     }
   }
   free(o);

@@ -21,6 +21,7 @@ bool hk_fleet_event(struct hk_registry *registry, const struct hk_logged *l, str
                                        .alert = (uint64_t)l->handle << 32 | e->number,
                                        .time = e->time,
                                        .instant = e->instant,
+                                       .reached = l->reached,
                                        .severity = (double)e->severity,
                                        .channel = e->channel,
                                        .ends = ends,

@@ -7,6 +7,7 @@ import tempfile
 import time
 
 import harness
+import test_incident_ends
 import test_notify
 from harness import NOTICES, SCORED, SECOND, START, UNSCORED, points, until
 
@@ -127,6 +128,41 @@ class Alerts(test_notify.Notify):
         harness.until(lambda: self.told(r) == self.logged(d), 'the alerts')
         last = d.status()['durability']['events_last']
         harness.until(lambda: d.status()['incidents']['position'] >= last > 0, 'the incidents')
+
+
+class Incidents(harness.Case):
+    def test_fault_24_incidents_end(self):
+        """The daemon's clock is set back by a day, and then that of the sender for a while: incidents end nevertheless, once the data have gone on for 60 points."""
+        with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile() as clock:
+            clock.write(bytes(8))
+            clock.flush()
+            d = self.daemon(test_incident_ends.RULES.replace('1s', '100ms'), program=PROGRAM, environment={'HANKELD_CLOCK': clock.name},
+                            keys=f'threads = 1\ndurability = journal\nstate = {folder}/state\n')
+            begin = time.time_ns() - 60 * SECOND
+
+            def send(c, *numbers):
+                values = [test_incident_ends.level(i, 40 if i < 170 else None) for i in numbers]
+                c.send(points(handles * len(numbers), [begin + i * SECOND // 10 for i in numbers], values))
+
+            def now(alerts, n):
+                until(lambda: d.status()['incidents']['alerts'] >= alerts and d.status()['incidents']['open'] == n, f'{n} open incidents')
+            with d.client() as c:
+                handles = c.register('a')
+                send(c, *range(50))
+                now(1, 1)
+                clock.seek(0)
+                clock.write(struct.pack('<q', -DAY))
+                clock.flush()
+                send(c, *range(50, 100))
+                send(c, *range(100, 150))
+                now(1, 0)
+                send(c, *range(150, 180))
+                now(2, 1)
+                send(c, *range(120, 150))  # late
+                send(c, *range(150, 230))
+                send(c, *range(230, 260))
+                now(2, 0)
+            self.assertEqual(d.status()['points']['late'], 60)
 
 
 if __name__ == '__main__':

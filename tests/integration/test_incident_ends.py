@@ -5,6 +5,7 @@ import time
 
 import harness
 
+BEGIN = 1_600_000_000
 RULES = '[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\nhold = 1\n[incidents]\nbudget = 1000/day\ninterval = 1s\n'
 
 
@@ -18,6 +19,65 @@ class Ends(harness.Case):
         super().setUp()
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
+
+    def start(self, **how):
+        return self.daemon(RULES, keys=f'threads = 1\ndurability = journal\nstate = {self.folder.name}/state\n', **how)
+
+    def counts(self, d, alerts):
+        """The counts of incidents, once there were so many alerts."""
+        return harness.until(lambda: (lambda now: now if now['alerts'] >= alerts else None)(d.status()['incidents']), f'{alerts} alerts')
+
+    def test_late_data(self):
+        """The data of some sensors come 600 points after those of others: their alerts form one incident, which ends 60 points after them, not with an alert of those
+        others, and not with a restart."""
+        late, steps = 600, (71, 76, 81)
+        d = self.start()
+
+        def feed(client, first, n, alerts=0):
+            for t in range(first, first + n):
+                times = [BEGIN + late + t] + [BEGIN + t] * 3
+                client.send(harness.points(handles, [x * 10**9 for x in times], [level(t, 92)] + [level(t, s) for s in steps]))
+            client.ping()
+            return self.counts(d, alerts)
+        with d.client() as c:
+            handles = c.register('site/live', 'plant/a', 'plant/b', 'plant/c')
+            feed(c, 0, 71)
+            feed(c, 71, 5, 1)
+            feed(c, 76, 5, 2)
+            now = feed(c, 81, 11, 3)
+            self.assertEqual((now['open'], now['sensors']), (1, 3), now)
+            now = feed(c, 92, 9, 4)
+            self.assertEqual((now['open'], now['sensors']), (2, 4), now)
+        d.stop()
+        d = self.start()
+        with d.client() as c:
+            handles = c.register('site/live', 'plant/a', 'plant/b', 'plant/c')
+            self.assertEqual(feed(c, 101, 20)['open'], 2)
+            feed(c, 121, 60)
+            harness.until(lambda: d.status()['incidents']['open'] == 0, 'their ends')
+
+    def test_late_all_at_once(self):
+        """A device that had no connection sends 300 points at once: alerts over 60 points apart are two incidents, and the second ends 60 points later."""
+        d = self.start()
+        with d.client() as c:
+            live, plant = c.register('live', 'plant')
+
+            def send(handle, first, n, begin=None, end=None):
+                times = range(first, first + n)
+                c.send(harness.points([handle] * n, [(BEGIN + t) * 10**9 for t in times], [level(t, begin) - level(t, end) + level(t) for t in times]))
+            for t in range(0, 600, 50):
+                send(live, t, 50)
+            c.ping()
+            for t in range(0, 300, 50):
+                send(plant, t, 50, 71, 231)
+            now = self.counts(d, 2)
+            self.assertEqual((now['open'], now['sensors']), (1, 1), now)
+            send(live, 600, 30)
+            c.ping()
+            self.assertEqual(self.counts(d, 2)['open'], 1)
+            send(live, 630, 50)
+            now = harness.until(lambda: (lambda now: now if now['open'] == 0 else None)(d.status()['incidents']), 'its end')
+            self.assertEqual((now['told'] + now['withheld'], now['merged']), (2, 0), now)
 
     def test_clocks_ahead(self):
         """All senders' clocks are a little ahead of the daemon's: incidents end nevertheless."""

@@ -130,7 +130,7 @@ static bool second_point_and_event(struct world *w, enum hk_disk_call call)
     return false;
   w->failed = true;
   point(w, 0);
-  if (hk_eventlog_append(d->events, 7, hk_string("a"), 1, &event, hk_string("")) != 1)
+  if (hk_eventlog_append(d->events, 7, hk_string("a"), 1, &event, hk_string(""), 0) != 1)
     w->wrong = true;
   return true;
 }
@@ -253,7 +253,7 @@ static void test_a_replay_is_no_slow_disk(void **state)
     open_folder(&w);
     struct hk_durable *d = &w.durable;
     d->journal_wait = wait;
-    assert_int_equal(hk_eventlog_append(d->events, 7, hk_string("a"), 1, &event, hk_string("")), 1);
+    assert_int_equal(hk_eventlog_append(d->events, 7, hk_string("a"), 1, &event, hk_string(""), 0), 1);
     await_time(hk_now() + wait);
     w.held = true;
     w.during = syncs_while_held;

@@ -84,7 +84,7 @@ static uint64_t append(struct broker *b, int node, const char *name, uint64_t se
 {
   const struct hk_event e = { .kind = kind, .number = number, .time = time, .channel = HK_CHANNEL_SHIFT, .severity = 3 };
   const struct hk_string by = hk_string(kind == HK_EVENT_ACKNOWLEDGED ? "me" : "");
-  return hk_eventlog_append(b->node[node], 77 + (uint32_t)node, hk_string(name), sequence, &e, by);
+  return hk_eventlog_append(b->node[node], 77 + (uint32_t)node, hk_string(name), sequence, &e, by, 0);
 }
 
 struct seen {

@@ -61,7 +61,7 @@ static void test_replay(void **state)
   for (uint32_t i = 0; i < 100; i++) { /* names and handles that are almost the same */
     char name[8];
     snprintf(name, sizeof name, "s%u", i);
-    assert_int_equal(hk_eventlog_append(e, i, hk_string(name), i + 1, &first, hk_string("")), 31 + i);
+    assert_int_equal(hk_eventlog_append(e, i, hk_string(name), i + 1, &first, hk_string(""), 0), 31 + i);
   }
   assert_int_equal(commit(e), 0);
   hk_eventlog_free(e);
@@ -80,7 +80,7 @@ static void test_replay(void **state)
   assert_int_equal(append(e, 31), 131);
   assert_int_equal(commit(e), 0);
   hk_eventlog_replayed(e);
-  assert_int_equal(hk_eventlog_append(e, 3, hk_string("sensor number 3"), 1, &first, hk_string("")), 132);
+  assert_int_equal(hk_eventlog_append(e, 3, hk_string("sensor number 3"), 1, &first, hk_string(""), 0), 132);
   hk_eventlog_free(e);
   tear_down(&p);
 }
@@ -111,7 +111,7 @@ static double open_seconds(uint32_t n, uint64_t mask, bool collide)
     letters(name, k);
     if (collide && (XXH3_64bits_withSeed(name, sizeof name, seed) & mask) != 7)
       continue;
-    assert_int_equal(hk_eventlog_append(e, handle, (struct hk_string){ name, sizeof name }, 1, &raised, hk_string("")), ++i);
+    assert_int_equal(hk_eventlog_append(e, handle, (struct hk_string){ name, sizeof name }, 1, &raised, hk_string(""), 0), ++i);
   }
   assert_int_equal(commit(e), 0);
   hk_eventlog_free(e);

@@ -310,7 +310,67 @@ static void test_long_life(void **state)
   assert_true(before > 2);
 }
 
-/* An image of an earlier version, whose members have no details: only its magic number differs. */
+/* An alert at a minute, and how far the data of other sensors were then. */
+static void late_event(struct heard *h, int64_t minute, const char *name, int64_t reached)
+{
+  hk_incidents_hear(h->all, reached * MINUTE);
+  assert_int_equal(hk_incidents_event(h->all, minute * MINUTE, hk_string(name), 0, 4, 0), 0);
+}
+
+/* An incident is open until this minute, and not longer. */
+static void open_until(struct heard *h, const char *name, int64_t minute)
+{
+  hk_incidents_expire(h->all, minute * MINUTE);
+  assert_non_null(hk_incidents_open(h->all, hk_string(name), 0));
+  hk_incidents_expire(h->all, minute * MINUTE + 1);
+  assert_null(hk_incidents_open(h->all, hk_string(name), 0));
+}
+
+/* Incidents of sensors whose data are late end a hold after their alerts came, also after a restart, or once their sensor has an
+ * alert a hold later; those of others, a hold after the last alert. */
+static void test_late(void **state)
+{
+  (void)state;
+  static const int64_t reached[] = { 0, 1 + HK_INCIDENT_WINDOW, 2 + HK_INCIDENT_WINDOW, 600 }, until[] = { 61, 61, 74, 660 };
+  struct heard *h;
+  for (int i = 0; i < 4; i++) {
+    h = begin(&(struct hk_incidents_rules){ .a_day = 10, .interval = MINUTE });
+    late_event(h, 1, "a", reached[i]);
+    restart(h);
+    open_until(h, "a", until[i]);
+    end(h);
+  }
+  h = begin(&(struct hk_incidents_rules){ .a_day = 10, .interval = MINUTE });
+  late_event(h, 1, "x.a", 600);
+  late_event(h, 20, "y.b", 0);
+  open_until(h, "y.b", 80);      /* not hidden by what began before it */
+  late_event(h, 61, "x.a", 639); /* all at once */
+  assert_int_equal(hk_incidents_joined(h->all), 1);
+  late_event(h, 122, "x.a", 639);
+  late_event(h, 698, "z.c", 0);
+  late_event(h, 124, "x.a", 699);
+  assert_int_equal(hk_incidents_joined(h->all), 3);
+  open_until(h, "x.a", 759);
+  end(h);
+}
+
+/* An image of an earlier version does not say how far the data were; that of one before differs in the magic number alone. */
+static void make_old(struct hk_buffer *image, const struct hk_incidents *all)
+{
+  const size_t head = 32;
+  const struct hk_incident *i = all->oldest;
+  if (i) {
+    const int64_t times[] = { i->open, i->last, i->heard };
+    char *at = memmem(image->data, image->size, times, sizeof times);
+    assert_non_null(at);
+    memmove(at + 16, at + 24, (size_t)(image->data + image->size - at) - 24);
+    image->size -= 8;
+  }
+  const uint64_t size = image->size - head, sum = XXH3_64bits_withSeed(image->data + head, size, size);
+  memcpy(image->data + 8, &size, sizeof size);
+  memcpy(image->data + 16, &sum, sizeof sum);
+}
+
 static void test_old_image(void **state)
 {
   (void)state;
@@ -318,10 +378,18 @@ static void test_old_image(void **state)
   const struct hk_incidents_rules rules = h->all->rules;
   struct hk_buffer image[2] = { { 0 } };
   assert_int_equal(hk_incidents_event(h->all, MINUTE, hk_string("m.a"), 1, 4, 0), 0);
+  assert_int_equal(hk_incidents_event(h->all, 2 * MINUTE, hk_string("m.a"), 1, 4, 0), 0);
   hk_incidents_write(h->all, &image[0]); /* with a member */
+  make_old(&image[0], h->all);
   hk_incidents_finish(h->all);
   hk_incidents_write(h->all, &image[1]); /* without */
+  make_old(&image[1], h->all);
   for (int i = 0; i < 2; i++) {
+    hk_incidents_free(h->all);
+    assert_int_equal(hk_incidents_new(&h->all, &rules, hear, h), 0);
+    image[i].data[7] = '2';
+    assert_int_equal(hk_incidents_read(h->all, image[i].data, image[i].size), 0);
+    assert_true(i == 1 || hk_incidents_expired(h->all, (2 + HK_INCIDENT_HOLD) * MINUTE + 1));
     hk_incidents_free(h->all);
     assert_int_equal(hk_incidents_new(&h->all, &rules, hear, h), 0);
     image[i].data[7] = '1';
@@ -426,6 +494,7 @@ int main(void)
     cmocka_unit_test(test_model),      cmocka_unit_test(test_model_restarted), cmocka_unit_test(test_storms),
     cmocka_unit_test(test_odd_events), cmocka_unit_test(test_reach),           cmocka_unit_test(test_long_life),
     cmocka_unit_test(test_old_image),  cmocka_unit_test(test_late_group),      cmocka_unit_test(test_damaged_image),
+    cmocka_unit_test(test_late),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,6 +214,28 @@ static void test_pass(void **state)
   end(to);
 }
 
+/* How far the data were when an event was logged: its incident ends a hold after that, also if it waited in an image meanwhile.
+ */
+static void test_late(void **state)
+{
+  (void)state;
+  struct heard *h = begin();
+  struct hk_buffer image = { 0 };
+  struct hk_tick_event e = { .position = 1, .time = MINUTE, .reached = 600 * MINUTE, .severity = 3, .name = hk_string("x") };
+  assert_int_equal(hk_ticks_event(h->ticks, &e), 0);
+  hk_ticks_write(h->ticks, &image);
+  struct heard *again = begin();
+  assert_int_equal(hk_ticks_read(again->ticks, image.data, image.size), 0);
+  for (int i = 0; i < 2; i++) {
+    expect(i == 0 ? h : again, 600, UINT64_MAX, "1=1 ");
+    assert_false(hk_incidents_expired((i == 0 ? h : again)->all, 660 * MINUTE));
+    assert_true(hk_incidents_expired((i == 0 ? h : again)->all, 661 * MINUTE));
+  }
+  hk_buffer_free(&image);
+  end(again);
+  end(h);
+}
+
 /* An image with any byte changed is refused, or read as something consistent. A good one is written again with the same bytes. */
 static void test_image(void **state)
 {
@@ -225,6 +247,10 @@ static void test_image(void **state)
   expect(h, 2, UINT64_MAX, "1=1 2=2 ");
   event(h, 3, 7, "one", 13, false);
   event(h, 4, 9, "x", 11, true);
+  const struct hk_tick_event late = {
+    .position = 5, .time = 9 * MINUTE, .reached = 99 * MINUTE, .severity = 1, .name = hk_string("y")
+  };
+  assert_int_equal(hk_ticks_event(h->ticks, &late), 0);
   hk_ticks_write(h->ticks, &image);
   for (size_t at = 0; at <= image.size; at++) {
     for (int bit = 0; bit < 8; bit++) {
@@ -258,6 +284,6 @@ int main(void)
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_order), cmocka_unit_test(test_said),
                                       cmocka_unit_test(test_ends),  cmocka_unit_test(test_many_alerts),
                                       cmocka_unit_test(test_drop),  cmocka_unit_test(test_pass),
-                                      cmocka_unit_test(test_image) };
+                                      cmocka_unit_test(test_image), cmocka_unit_test(test_late) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void append(struct fixture *f, uint64_t i)
   char name[32];
   const struct hk_event e = { .number = (uint32_t)i, .kind = (uint8_t)(1 + i % 3), .time = (int64_t)i * 10, .after = (double)i };
   snprintf(name, sizeof name, "sensor %u", sensor_of(i));
-  assert_int_equal(hk_eventlog_append(f->events, sensor_of(i), hk_string(name), i / SENSORS + 1, &e, hk_string("")), i);
+  assert_int_equal(hk_eventlog_append(f->events, sensor_of(i), hk_string(name), i / SENSORS + 1, &e, hk_string(""), 0), i);
 }
 
 static void commit(struct fixture *f)

@@ -89,6 +89,7 @@ static inline struct hk_logged nth(uint64_t i, char name[64])
   l.event.novelty = (struct hk_novelty_note){ (int64_t)i * 11, -(int64_t)i * 13,    1.0 / (double)i,          (double)i * 2,
                                               (uint32_t)i * 5, (uint16_t)(i % 300), (uint8_t)(1 + i % 9 / 3), 0 };
   l.by = hk_string("somebody who sat at desk");
+  l.reached = l.event.time + (int64_t)i;
   return l;
 }
 
@@ -96,7 +97,7 @@ static inline uint64_t append(struct hk_eventlog *e, uint64_t i)
 {
   char name[64];
   const struct hk_logged l = nth(i, name);
-  return hk_eventlog_append(e, l.handle, l.name, l.sequence, &l.event, l.by);
+  return hk_eventlog_append(e, l.handle, l.name, l.sequence, &l.event, l.by, l.reached);
 }
 
 static inline int commit(struct hk_eventlog *e)
@@ -127,6 +128,7 @@ static inline void check(void *arg, const struct hk_logged *l)
               l->event.spread_before == right.event.spread_before && l->event.spread_after == right.event.spread_after &&
               l->event.similar == right.event.similar && l->event.similar_from == right.event.similar_from &&
               l->event.likeness == right.event.likeness && l->event.severity == right.event.severity);
+  assert_int_equal(l->reached, right.reached);
   assert_memory_equal(&l->event.novelty, &right.event.novelty, sizeof right.event.novelty);
   assert_true(l->event.score == right.event.score && l->event.before == right.event.before &&
               l->event.after == right.event.after);
