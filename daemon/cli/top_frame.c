@@ -194,7 +194,9 @@ static void top_frame_alert(FILE *out, const struct hk_top_frame *f, const cJSON
   const char *level = string(a, "level"), *by = string(a, "by");
   const double before = real(a, "before"), after = real(a, "after");
   ago(since, sizeof since, string(a, "instant"), f->now);
-  if (isfinite(before) && isfinite(after))
+  if (strcmp(string(a, "novelty"), "shape") == 0)
+    snprintf(levels, sizeof levels, "a new shape"); /* its numbers are distances */
+  else if (isfinite(before) && isfinite(after))
     snprintf(levels, sizeof levels, "%.4g -> %.4g", before, after);
   top_frame_line(out, f,
                  *by                             ? DIM

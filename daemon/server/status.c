@@ -9,6 +9,7 @@
 #include "daemon/scoring/snapshot_thread.h"
 #include "daemon/scoring/stall.h"
 #include "daemon/sensors/maintenance.h"
+#include "daemon/sensors/novelty_shown.h"
 #include "daemon/server/cluster_view.h"
 #include "daemon/server/incident_status.h"
 #include "daemon/server/model_status.h"
@@ -389,6 +390,9 @@ static void status_alert(struct hk_buffer *out, struct hk_registry *registry, co
   hk_json_number(out, s->event.before, 9);
   hk_buffer_print(out, ",\"after\":");
   hk_json_number(out, s->event.after, 9);
+  const uint32_t kind = hk_novelty_shown(&s->event).kind;
+  if (kind != HANKEL_NO_NOVELTY)
+    text(out, "novelty", hankel_novelty_name(kind));
   hk_buffer_print(out, ",\"maintenance\":%s", s->event.marks & HANKEL_MAINTENANCE ? "true" : "false");
   if (s->silent != 0)
     time_of_day(out, "stale", hk_wall() - (hk_now() - s->silent));

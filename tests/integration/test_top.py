@@ -1,8 +1,10 @@
 """hankel top: standing alerts and the daemon's condition, in a terminal and without one."""
 import contextlib
 import fcntl
+import math
 import os
 import pty
+import random
 import re
 import select
 import signal
@@ -84,6 +86,21 @@ class Top(harness.Case):
         done = subprocess.run([harness.HANKEL, 'top', '--from', '127.0.0.1:1'], capture_output=True, text=True, timeout=WAIT)
         self.assertEqual((done.returncode, done.stdout), (1, ''))
         self.assertIn('127.0.0.1:1', done.stderr)
+
+    def test_a_new_shape_has_no_levels(self):
+        """What its event has in their place are distances."""
+        d = self.daemon('[detector all]\nmatch = *\nalgorithm = novelty\ninterval = 1s\n')
+        noise = random.Random(3)
+        with d.client() as c:
+            handle = c.register('vibration')
+            for k in range(1020):  # a wave, then a faster one that stays within its range
+                wave = math.sin(k * math.tau / 25) if k < 1000 else 0.9 * math.sin(k * math.tau / 6)
+                c.send(harness.points(handle, [START + k * 10**9], [wave + noise.gauss(0, 0.02)]))
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'scores')
+            first = c.status()['alerts']['first'][0]
+        self.assertEqual((first['novelty'], first['before']), ('shape', 0))
+        self.assertRegex(self.plain(d), r'(?m)^(notice|warning|severe) +\d+ d  novelty  a new shape +vibration$')
 
     def test_in_a_terminal(self):
         port = harness.free_port()

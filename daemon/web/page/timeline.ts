@@ -15,7 +15,7 @@ const seldom = (...children: Child[]): HTMLElement => make('td', { class: 'seldo
 function alert(e: Event): HTMLElement {
   const blame = e.secondary ? [', secondary', ...(e.by ? [' to ', link(e.by)] : [])] : [];
   const line = [`position ${number(e.after)}`, ...(e.by ? [', near ', link(e.by)] : []), `, ${number(e.spread_after)} a second`];
-  const levels = e.event === 'acknowledged' ? [`by ${e.by}`] : e.travels ? line : [`${number(e.before)} to ${number(e.after)}`, ...blame];
+  const levels = e.event === 'acknowledged' ? [`by ${e.by}`] : e.travels ? line : e.novelty?.kind === 'shape' ? ['a new shape'] : [`${number(e.before)} to ${number(e.after)}`, ...blame];
   return make('tr', {}, make('td', {}, time(e.time, clock(e.time, true))), make('td', {}, link(primary(e.sensor))), make('td', {}, e.event), seldom(e.channel),
     make('td', { class: `${e.level}` }, make('span', { class: 'badge' }, e.level || '')), seldom(...levels));
 }
