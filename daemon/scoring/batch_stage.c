@@ -31,9 +31,10 @@ struct hk_stage {
   struct hk_delivery *delivery; /* the delivery of the current batch */
   uint32_t limit;               /* maximum number of its points */
   struct cell *cells;
-  uint32_t n_cells, free_cell, held; /* list of free cells; number of points in chains */
-  uint32_t *tail;                    /* by slot: 1 + the last cell of its chain; 0 = no chain */
-  uint32_t *chains;                  /* ring of slots that have a chain */
+  uint32_t n_cells, free_cell; /* free_cell: 1 + the first of the list of cells that are free again; 0 = none */
+  uint32_t fresh, held;        /* cells from fresh on were never used; number of points in chains */
+  uint32_t *tail;              /* by slot: 1 + the last cell of its chain; 0 = no chain */
+  uint32_t *chains;            /* ring of slots that have a chain */
   uint32_t mask, first_chain, n_chains;
   int64_t earliest;       /* ns: no point of a chain is before it */
   const uint32_t *barred; /* slots of the registry: ours are these divided by `shards` */
@@ -56,8 +57,8 @@ int hk_stage_new(struct hk_stage **out, uint32_t chained, uint32_t n_slots, hk_c
   s->dropped = barred;
   s->count = calloc(n_slots, sizeof *s->count);
   s->tail = calloc(n_slots, sizeof *s->tail);
-  s->cells = calloc(chained, sizeof *s->cells);
-  s->chains = calloc(size, sizeof *s->chains);
+  s->cells = malloc(chained * sizeof *s->cells);
+  s->chains = malloc(size * sizeof *s->chains);
   s->is_barred = calloc(n_slots / 64 + 1, sizeof *s->is_barred);
   if (!s->count || !s->tail || !s->cells || !s->chains || !s->is_barred) {
     hk_stage_free(s);
@@ -76,8 +77,8 @@ static struct cell pop_cell(struct hk_stage *s, uint32_t slot)
     s->tail[slot] = 0;
   else
     s->cells[tail].next = cell.next;
-  s->cells[head].next = s->free_cell + 1;
-  s->free_cell = head;
+  s->cells[head].next = s->free_cell;
+  s->free_cell = head + 1;
   s->held--;
   return cell;
 }
@@ -113,13 +114,13 @@ void hk_stage_free(struct hk_stage *s)
   free(s);
 }
 
-/* Appends a point to its sensor's chain. A cell that was never used means that the next cell is free, too, so that memory is
- * touched only when needed. */
+/* Appends a point to its sensor's chain. Cells that were used before come first, so that memory is touched only when needed. */
 static void batch_stage_hold(struct hk_stage *s, const struct cell *point)
 {
-  const uint32_t index = s->free_cell, slot = point->slot;
+  const uint32_t index = s->free_cell > 0 ? s->free_cell - 1 : s->fresh++, slot = point->slot;
   struct cell *cell = &s->cells[index];
-  s->free_cell = cell->next ? cell->next - 1 : index + 1;
+  if (s->free_cell > 0)
+    s->free_cell = cell->next;
   *cell = *point;
   if (s->tail[slot] == 0) {
     cell->next = index;
