@@ -8,7 +8,7 @@ import threading
 import time
 import unittest
 
-NAP, STALL = 0.05, 0.22  # seconds between looks at the clock, and seconds by which a look must be late to count; a look takes 0.1 ms of a processor
+NAP, STALL = 0.1, 0.2  # seconds between looks at the clock, and seconds by which a look must be late to count; a look takes 0.1 ms of a processor
 
 
 class Stall:
