@@ -202,7 +202,7 @@ static void names_of_lines_spread_as_evenly(void **state)
 static void it_is_bounded(void **state)
 {
   (void)state;
-  enum { MANY = 8000000 };
+  enum { MANY = 4000000 };
   struct hk_line_cache *s;
   struct hk_line_key m;
   uint32_t found = 0;
