@@ -3,8 +3,8 @@
 #define HK_COLUMNS_H
 
 #include "proto/wire/payload.h"
+#include "proto/wire/times.h"
 
-enum hk_time_kind { HK_TIME_EACH = 0, HK_TIME_ONE = 1, HK_TIME_EVEN = 2, HK_TIME_STEPS = 3, HK_TIME_ARRIVAL = 4 };
 enum hk_value_kind { HK_VALUE_F64 = 0, HK_VALUE_F32 = 1 };
 
 /* POINTS. Columns of a read frame are unaligned: use the functions below. */

@@ -1,8 +1,5 @@
 #include "proto/wire/times.h"
 
-#include "proto/wire/columns.h"
-#include "proto/wire/message.h"
-
 #include <string.h>
 
 size_t hk_time_head(uint8_t kind)

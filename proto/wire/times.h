@@ -1,11 +1,13 @@
-/* Columns of times of POINTS and SCORES: a kind, a head of up to two numbers, and for some kinds a column. See enum
- * hk_time_kind and PROTOCOL.md. Columns may be unaligned. */
+/* Columns of times of POINTS and SCORES: a kind, a head of up to two numbers, and for some kinds a column. See
+ * PROTOCOL.md. Columns may be unaligned. */
 #ifndef HK_TIMES_H
 #define HK_TIMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+enum hk_time_kind { HK_TIME_EACH = 0, HK_TIME_ONE = 1, HK_TIME_EVEN = 2, HK_TIME_STEPS = 3, HK_TIME_ARRIVAL = 4 };
 
 #define HK_TIME_UNIT_MOST 1000000000 /* ns: the largest unit of steps */
 
