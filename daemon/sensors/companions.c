@@ -2,7 +2,6 @@
  * companion belongs to the sensor whose name begins its own name. */
 #include "daemon/sensors/companions.h"
 #include "daemon/sensors/registry_internal.h"
-#include "daemon/sensors/slots.h"
 
 #include <string.h>
 
@@ -143,12 +142,4 @@ bool hk_registry_accompanies(const struct hk_registry *r, const struct hk_sectio
     if (section->companion[i] == hk_registry_detector(r, slot))
       return of % r->n_shards == slot % r->n_shards;
   return false;
-}
-
-void hk_registry_part_companions(struct hk_registry *r)
-{
-  for (uint32_t slot = 0; slot < r->slots; slot++)
-    if (hk_registry_holds(r, slot) && hk_registry_derived(r, slot) && !hk_registry_is_series(r, hk_registry_at(r, slot)) &&
-        !hk_registry_accompanies(r, r->sections, slot))
-      hk_registry_retire(r, slot);
 }

@@ -4,10 +4,6 @@
 
 #include "daemon/sensors/registry.h"
 
-/* Before hk_registry_restored: retires companions that are no longer needed: their sensor does not exist, is on another shard, or
- * its section has no such algorithm. */
-void hk_registry_part_companions(struct hk_registry *registry);
-
 /* Thread of the following: the slot's shard's, or before there are any. */
 
 /* The slot after this one in the ring of a sensor and its companions; itself if it has none. */

@@ -337,19 +337,13 @@ static bool rebind(struct hk_registry *r, struct hk_slot_binding *device, uint32
   return bind_slot(r, device, slot, s->entry.detector, seed_of(r, s)) == 0;
 }
 
-/* Whether it is a companion of an existing sensor. */
-static bool has_primary(const struct hk_registry *r, uint32_t slot)
-{
-  return hk_registry_derived(r, slot) && hk_registry_primary(r, slot) != slot;
-}
-
 void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_slot_binding *device,
                       void (*refused)(void *arg, uint32_t slot), void *arg)
 {
   pthread_rwlock_wrlock(&r->lock);
   r->device[shard] = device;
   for (uint32_t slot = shard; device && slot < r->slots; slot += r->n_shards) {
-    if (!r->slot.sensor[slot] || has_primary(r, slot)) /* companions come and go with their sensor */
+    if (!r->slot.sensor[slot] || hk_registry_primary(r, slot) != slot) /* companions come and go with their sensor */
       continue;
     const bool there = rebind(r, device, slot);
     for (uint32_t companion = slot; (companion = hk_registry_next_companion(r, companion)) != slot;)
@@ -473,6 +467,14 @@ void hk_registry_restore_owner(struct hk_registry *r, uint32_t slot, uint8_t gen
       r->slot.lookup[slot] != HK_NO_HANDLE)
     slots_give(r, r->slot.sensor[slot], owner);
   pthread_rwlock_unlock(&r->lock);
+}
+
+void hk_registry_part_companions(struct hk_registry *r)
+{
+  for (uint32_t slot = 0; slot < r->slots; slot++)
+    if (hk_registry_holds(r, slot) && hk_registry_derived(r, slot) && !hk_registry_is_series(r, hk_registry_at(r, slot)) &&
+        !hk_registry_accompanies(r, r->sections, slot))
+      hk_registry_retire(r, slot);
 }
 
 void hk_registry_restored(struct hk_registry *r)

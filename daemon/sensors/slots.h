@@ -14,6 +14,9 @@ int hk_registry_restore(struct hk_registry *registry, uint32_t slot, uint8_t gen
 void hk_registry_restored(struct hk_registry *registry);
 /* Before hk_registry_restored: gives a restored sensor without an owner this owner (0: none). The sensor may be missing. */
 void hk_registry_restore_owner(struct hk_registry *registry, uint32_t slot, uint8_t generation, uint64_t owner);
+/* Before hk_registry_restored: retires companions that are no longer needed: their sensor does not exist, is on another shard, or
+ * its section has no such algorithm. */
+void hk_registry_part_companions(struct hk_registry *registry);
 
 /* Binds all sensors of a shard to a device's backend, on which no slot is bound; the former backend is not touched. If it has no
  * room for a sensor, `refused` is called with its slot; the sensor stays unbound, and is to be retired afterwards. NULL: there is
