@@ -297,7 +297,7 @@ enum hk_turn hk_admission_first_line(struct hk_connection *c)
   const int status = hk_line_buffer_next(&c->lines.buffer, &text, &length);
   if (status == HK_LINE_NONE)
     return HK_TURN_NEED;
-  if (hk_line_http(text, length, status)) {
+  if (hk_splitter_http(text, length, status)) {
     c->flow.http = true;
     admission_refuse(c, HANKEL_UNAUTHORIZED, "this is HTTP, which this listener does not accept");
     return HK_TURN_OVER;

@@ -155,7 +155,7 @@ static enum hk_turn text_protocol_step(struct hk_connection *c)
   const int status = hk_line_buffer_next(&c->lines.buffer, &text, &length);
   if (status == HK_LINE_NONE)
     return HK_TURN_NEED;
-  if (c->lines.buffer.splitter.line == 1 && hk_line_http(text, length, status)) {
+  if (c->lines.buffer.splitter.line == 1 && hk_splitter_http(text, length, status)) {
     hk_count(&c->loop->counters.bad_lines, 1);
     hk_connection_refuse_http(c);
     return HK_TURN_OVER;

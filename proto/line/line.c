@@ -4,7 +4,6 @@
 #include "proto/line/line.h"
 
 #include "proto/line/number.h"
-#include "proto/line/split.h"
 
 #include <string.h>
 
@@ -249,24 +248,22 @@ void hk_line_parse(struct hk_line *l, const char *text, size_t length)
     l->n = l->strings = 0;
     l->timed = false;
     l->error_byte = (uint32_t)(c.p - text) + 1;
-    l->http = hk_line_http(text, length, HK_LINE_WHOLE);
+    l->http = hk_line_http(text, length, true);
   }
 }
 
-bool hk_line_http(const char *text, size_t length, int status)
+bool hk_line_http(const char *text, size_t length, bool whole)
 {
   static const char version[] = " HTTP/1.1";
   enum { VERSION = sizeof version - 1, METHOD_MAX = 20 };
   size_t method = 0;
-  if (status != HK_LINE_WHOLE && status != HK_LINE_TOO_LONG)
-    return false;
   if (length > 0 && text[length - 1] == '\r')
     length--;
   while (method < length && method < METHOD_MAX && ((text[method] >= 'A' && text[method] <= 'Z') || text[method] == '-'))
     method++;
   if (method == 0 || length < method + 2 || text[method] != ' ')
     return false;
-  if (status == HK_LINE_TOO_LONG)
+  if (!whole)
     return text[method + 1] == '/' || text[method + 1] == '*' ||
            (length > method + 5 && memcmp(text + method + 1, "http", 4) == 0);
   const char *end = text + length - VERSION;

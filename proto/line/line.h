@@ -58,9 +58,9 @@ const char *hk_line_name(const struct hk_line *l, uint32_t i, char buffer[HK_NAM
 const char *hk_line_join(const char *key, uint32_t key_length, const char *field, uint32_t field_length, char buffer[HK_NAME_MAX],
                          uint32_t *length);
 
-/* Whether a line with this status (enum hk_splitter_status) is the first line of an HTTP request, `METHOD TARGET HTTP/1.1`, which
- * no protocol here allows: a web page can make its browser send such a request to any port, followed by lines of the page's
- * choice. For a line that was too long, its start is checked. */
-bool hk_line_http(const char *line, size_t length, int status);
+/* Whether a line is the first line of an HTTP request, `METHOD TARGET HTTP/1.1`, which no protocol here allows: a web page can
+ * make its browser send such a request to any port, followed by lines of the page's choice. Of a line that is not `whole` only
+ * the start is there, and checked. */
+bool hk_line_http(const char *line, size_t length, bool whole);
 
 #endif

@@ -86,7 +86,7 @@ int hk_splitter_parse(struct hk_splitter *s, struct hk_line *l, char *data, size
   if (status == HK_LINE_WHOLE)
     hk_line_parse(l, line, length);
   else if (status == HK_LINE_TOO_LONG)
-    l->http = hk_line_http(line, length, status);
+    l->http = hk_line_http(line, length, false);
   return status;
 }
 
@@ -99,6 +99,11 @@ int hk_splitter_end(struct hk_splitter *s, const char **line, size_t *length)
   s->skipping = false;
   s->line += some;
   return some ? HK_LINE_WHOLE : HK_LINE_NONE;
+}
+
+bool hk_splitter_http(const char *line, size_t length, int status)
+{
+  return (status == HK_LINE_WHOLE || status == HK_LINE_TOO_LONG) && hk_line_http(line, length, status == HK_LINE_WHOLE);
 }
 
 void hk_splitter_free(struct hk_splitter *s)

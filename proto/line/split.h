@@ -33,6 +33,9 @@ int hk_splitter_parse(struct hk_splitter *s, struct hk_line *l, char *data, size
 /* The stream has ended: returns the last line if it had no LF. Returns HK_LINE_WHOLE or HK_LINE_NONE. */
 int hk_splitter_end(struct hk_splitter *s, const char **line, size_t *length);
 
+/* hk_line_http of a line that was returned with this status (enum hk_splitter_status). */
+bool hk_splitter_http(const char *line, size_t length, int status);
+
 void hk_splitter_free(struct hk_splitter *s); /* may be used again afterwards */
 
 #endif

@@ -443,13 +443,13 @@ static void lines_of_http(void **state)
     const size_t n = strlen(cases[i].line);
     char *copy = malloc(n ? n : 1); /* so that ASan sees a read past the end */
     memcpy(copy, cases[i].line, n);
-    if (hk_line_http(copy, n, HK_LINE_WHOLE) != cases[i].whole || hk_line_http(copy, n, HK_LINE_TOO_LONG) != cases[i].cut)
+    if (hk_splitter_http(copy, n, HK_LINE_WHOLE) != cases[i].whole || hk_splitter_http(copy, n, HK_LINE_TOO_LONG) != cases[i].cut)
       fail_msg("\"%s\"", cases[i].line);
     static struct hk_line l = { .unit = 1 };
     hk_line_parse(&l, copy, n);
     if (cases[i].whole && (!l.error || !l.http))
       fail_msg("\"%s\" is taken", cases[i].line);
-    assert_false(hk_line_http(copy, n, HK_LINE_NONE) || hk_line_http(copy, n, HK_LINE_MEMORY));
+    assert_false(hk_splitter_http(copy, n, HK_LINE_NONE) || hk_splitter_http(copy, n, HK_LINE_MEMORY));
     free(copy);
   }
 }
