@@ -220,6 +220,37 @@ static void tell_held(struct hk_receiver *r)
   (void)receiver_write_place(r);
 }
 
+/* Sends what was set aside and is due, until an attempt fails or new events wait. The batch is free. */
+static void tell_aside(struct hk_receiver *r)
+{
+  uint64_t *position = r->aside.n > 0 ? malloc(HK_BATCH * sizeof *position) : NULL;
+  uint64_t told = 0;
+  if (position && !atomic_load(&r->thread.quit)) /* otherwise what it remembers may not be complete */
+    hk_aside_prune(r);
+  r->aside.failed = false;
+  while (position && !r->aside.failed && !atomic_load(&r->thread.quit)) {
+    const uint64_t messages = r->look.messages;
+    const uint32_t n = hk_aside_choose(r, hk_now(), position);
+    if (n == 0)
+      break;
+    if (hk_receiver_again(r, position, n) < n)
+      hk_aside_drop(r, position, n, true);
+    r->aside.now = true;
+    const int status = r->batch.n > 0 ? hk_receiver_tell_batch(r, true) : 0;
+    r->aside.now = false;
+    if (status != 0) /* it is to stop: as if it had not been tried */
+      break;
+    if (!r->aside.failed) /* also what needs no message, as a pager's end while others stand */
+      hk_aside_drop(r, position, n, false);
+    told += r->look.messages - messages;
+    if (hk_eventlog_shown(r->events) > r->place.position)
+      break;
+  }
+  free(position);
+  if (told > 0 && r->aside.n == 0)
+    hk_log(r->log, HK_LOG_NOTICE, "[notify %s]: all alerts that were set aside and still stand are delivered", r->rule.name);
+}
+
 /* Whether events of the log are due; *last: the position up to which. */
 static bool receiver_is_due(struct hk_receiver *r, int64_t now, uint64_t *last)
 {
@@ -252,7 +283,7 @@ static void receiver_turn(struct hk_receiver *r)
   if (!due) {
     if (last <= r->place.position)
       repeat(r, now);
-    hk_aside_tell(r);
+    tell_aside(r);
     return;
   }
   const uint64_t held = r->place.held;
@@ -274,7 +305,7 @@ static void receiver_turn(struct hk_receiver *r)
     (void)receiver_write_place(r);
   if (r->place.position >= hk_eventlog_shown(r->events))
     r->past.waiting = 0;
-  hk_aside_tell(r);
+  tell_aside(r);
 }
 
 static void *receiver_run(void *arg)

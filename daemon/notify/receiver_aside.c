@@ -1,7 +1,6 @@
 #include "daemon/notify/receiver_aside.h"
 
 #include "daemon/notify/receiver_batch.h"
-#include "daemon/notify/receiver_tell.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -189,8 +188,7 @@ void hk_aside_renew(struct hk_receiver *r)
   }
 }
 
-/* Drops what has ended or was acknowledged. */
-static void aside_prune(struct hk_receiver *r)
+void hk_aside_prune(struct hk_receiver *r)
 {
   const uint64_t first = hk_eventlog_first(r->events);
   uint64_t lost = 0, deleted = 0;
@@ -222,31 +220,30 @@ static int aside_order(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* The positions of what is left of the message that has waited the longest: *n of HK_BATCH, in order. */
-static void aside_choose(struct hk_receiver *r, int64_t now, uint64_t *position, uint32_t *n)
+uint32_t hk_aside_choose(struct hk_receiver *r, int64_t now, uint64_t *position)
 {
   const struct hk_aside_entry *first = NULL;
-  *n = 0;
+  uint32_t n = 0;
   for (uint32_t i = 0; i < r->aside.n; i++) {
     const struct hk_aside_entry *e = &r->aside.entry[i];
     if (aside_may_go(r, e, now) && (!first || e->due < first->due || (e->due == first->due && e->position < first->position)))
       first = e;
   }
   const uint32_t message = first ? first->message : 0;
-  for (uint32_t i = 0; first && i < r->aside.n && *n < HK_BATCH; i++) {
+  for (uint32_t i = 0; first && i < r->aside.n && n < HK_BATCH; i++) {
     struct hk_aside_entry *e = &r->aside.entry[i];
     if (e->message != message || !aside_may_go(r, e, now))
       continue;
     const int64_t pause = e->tries < 6 ? SECOND << (e->tries + 1) : LONGEST_PAUSE;
-    position[(*n)++] = e->position;
+    position[n++] = e->position;
     e->tries++;
     e->due = now + pause;
   }
-  qsort(position, *n, sizeof *position, aside_order);
+  qsort(position, n, sizeof *position, aside_order);
+  return n;
 }
 
-/* Drops the entries of these positions, in order; of those that the log has deleted says so. */
-static void aside_drop(struct hk_receiver *r, const uint64_t *position, uint32_t n, bool deleted)
+void hk_aside_drop(struct hk_receiver *r, const uint64_t *position, uint32_t n, bool deleted)
 {
   const uint64_t first = hk_eventlog_first(r->events);
   uint64_t lost = 0;
@@ -260,37 +257,6 @@ static void aside_drop(struct hk_receiver *r, const uint64_t *position, uint32_t
   aside_lose(r, lost, "the event log has deleted them");
   if (r->aside.changed)
     aside_write(r);
-}
-
-void hk_aside_tell(struct hk_receiver *r)
-{
-  uint64_t *position = r->aside.n > 0 ? malloc(HK_BATCH * sizeof *position) : NULL;
-  uint64_t told = 0;
-  uint32_t n = 1;
-  if (position && !atomic_load(&r->thread.quit)) /* otherwise what it remembers may not be complete */
-    aside_prune(r);
-  r->aside.failed = false;
-  while (position && n > 0 && !r->aside.failed && !atomic_load(&r->thread.quit)) {
-    const uint64_t messages = r->look.messages;
-    aside_choose(r, hk_now(), position, &n);
-    if (n > 0 && hk_receiver_again(r, position, n) < n)
-      aside_drop(r, position, n, true);
-    if (n == 0)
-      break;
-    r->aside.now = true;
-    const int status = r->batch.n > 0 ? hk_receiver_tell_batch(r, true) : 0;
-    r->aside.now = false;
-    if (status != 0) /* it is to stop: as if it had not been tried */
-      break;
-    if (!r->aside.failed) /* also what needs no message, as a pager's end while others stand */
-      aside_drop(r, position, n, false);
-    told += r->look.messages - messages;
-    if (hk_eventlog_shown(r->events) > r->place.position)
-      break;
-  }
-  free(position);
-  if (told > 0 && r->aside.n == 0)
-    hk_log(r->log, HK_LOG_NOTICE, "[notify %s]: all alerts that were set aside and still stand are delivered", r->rule.name);
 }
 
 static int aside_read_file(struct hk_receiver *r, struct image_entry **out, uint64_t *n)

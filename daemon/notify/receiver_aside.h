@@ -19,7 +19,12 @@ void hk_aside_delivered(struct hk_receiver *r, uint32_t n);
 void hk_aside_failed(struct hk_receiver *r, uint32_t n, bool refused, int64_t retry_after);
 /* The receiver has another rule: attempts begin anew. */
 void hk_aside_renew(struct hk_receiver *r);
-/* Sends what is due, until an attempt fails or new events wait. The batch is free. */
-void hk_aside_tell(struct hk_receiver *r);
+/* Drops what has ended or was acknowledged. The receiver must remember all that was sent. */
+void hk_aside_prune(struct hk_receiver *r);
+/* Chooses what is left of the message that has waited the longest, as far as it may be sent now: its positions, at most HK_BATCH,
+ * in order. Counts as an attempt. Returns their number. now: hk_now. */
+uint32_t hk_aside_choose(struct hk_receiver *r, int64_t now, uint64_t *position);
+/* Drops the entries of these positions, in order. deleted: only of those that the event log has deleted, which are lost. */
+void hk_aside_drop(struct hk_receiver *r, const uint64_t *position, uint32_t n, bool deleted);
 
 #endif
