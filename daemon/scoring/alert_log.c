@@ -4,6 +4,7 @@
 #include "daemon/scoring/field_rows.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/provisional_results.h"
+#include "daemon/scoring/rates.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/survey.h"
 

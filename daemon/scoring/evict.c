@@ -14,6 +14,7 @@
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/provisional_results.h"
+#include "daemon/scoring/rates.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/survey.h"
 #include "daemon/sensors/companions.h"

@@ -6,12 +6,8 @@
 #include "cpu/backend.h"
 #include "cpu/rules/rate.h"
 
+struct hk_rates; /* shard_parts.h */
 struct hk_shard;
-
-struct hk_rates {       /* all zero: none */
-  struct hk_rate *last; /* by slot of the shard; NULL: no sensor needed it yet */
-  uint32_t n;
-};
 
 /* Converts the points of a batch whose slots are still the shard's. Without memory they become NAN, which is logged. */
 void hk_rates_apply(struct hk_shard *shard, struct hk_batch *batch);

@@ -25,7 +25,6 @@
 #include "daemon/scoring/device_queue.h"
 #include "daemon/scoring/late_points.h"
 #include "daemon/scoring/progress.h"
-#include "daemon/scoring/rates.h"
 #include "daemon/scoring/score_gate.h"
 #include "daemon/scoring/shard_parts.h"
 #include "daemon/sensors/alert_memory.h"

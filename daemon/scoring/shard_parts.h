@@ -1,5 +1,5 @@
 /* Parts of a shard (shard.h): each is used only by the file named in its heading, and by inline functions here; other files call
- * that file's functions. Further parts are in commit_gate.h, device_queue.h, derivation.h, progress.h and rates.h.
+ * that file's functions. Further parts are in commit_gate.h, device_queue.h, derivation.h, late_points.h and progress.h.
  *
  * Thread: the shard's, unless stated otherwise. */
 #ifndef HK_SHARD_PARTS_H
@@ -19,6 +19,7 @@ struct hk_definition;
 struct hk_look;
 struct hk_acknowledgement;
 struct hk_partitions;
+struct hk_rate;
 struct hk_retired;
 struct hk_sections;
 struct hk_survey;
@@ -162,6 +163,13 @@ static inline uint64_t hk_evictions_progress(const struct hk_evictions *e)
 {
   return e->begun + e->steps;
 }
+
+/* --- sensors that are counters: rates.c -------------------------------------------------------------------------------- */
+
+struct hk_rates {       /* all zero: none */
+  struct hk_rate *last; /* by slot of the shard; NULL: no sensor needed it yet */
+  uint32_t n;
+};
 
 /* --- requests of other threads: acknowledge.c, look.c and survey.c ---------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/held_partitions.h"
 #include "daemon/scoring/look.h"
+#include "daemon/scoring/rates.h"
 #include "daemon/scoring/shard_reload.h"
 #include "daemon/scoring/snapshot_slices.h"
 #include "daemon/scoring/snapshot_thread.h"

@@ -7,6 +7,7 @@
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/rates.h"
 #include "daemon/scoring/snapshot_slice.h"
 #include "daemon/scoring/snapshot_thread.h"
 #include "daemon/scoring/turn.h"

@@ -13,6 +13,7 @@
 #include "daemon/scoring/late_points.h"
 #include "daemon/scoring/look.h"
 #include "daemon/scoring/provisional_results.h"
+#include "daemon/scoring/rates.h"
 #include "daemon/scoring/relay.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/shard_reload.h"

@@ -7,6 +7,7 @@
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/provisional_results.h"
+#include "daemon/scoring/rates.h"
 #include "daemon/sensors/slots.h"
 #include "daemon/server/choose_snapshots.h"
 
