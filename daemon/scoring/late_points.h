@@ -1,6 +1,6 @@
-/* Late points: their sources count them; and sensors of which for a while all points are late are named in the log and in the
- * status, as those of a sender whose clock was set back. Repeats after a reconnection, which are late by design, are over sooner.
- * Derived points do not count here. */
+/* Late points: sensors of which for a while all points are late are to be named in the log and in the status, as those of a
+ * sender whose clock was set back. Repeats after a reconnection, which are late by design, are over sooner. Derived points do not
+ * count here (late_results.h). */
 #ifndef HK_LATE_POINTS_H
 #define HK_LATE_POINTS_H
 
@@ -9,9 +9,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-struct hk_shard;
-struct hk_delivery;
 
 #define HK_LATE_SENSORS 16u            /* watched at a time */
 #define HK_LATE_PATIENCE 10000000000LL /* ns for which all points of a sensor are late before it is named */
@@ -44,8 +41,5 @@ void hk_late_end(struct hk_late_points *late, uint32_t slot);
 void hk_late_count(struct hk_late_points *late, uint32_t n, uint32_t of_these, int64_t now);
 /* Whether most points are late now, and *slot, within the shard, is a sensor of which all are. */
 bool hk_late_shown(const struct hk_late_points *late, int64_t now, uint32_t *slot);
-
-/* Notes the results of a delivery, whose slots are the shard's. Returns how many of its late points are derived. */
-uint32_t hk_late_note(struct hk_shard *shard, const struct hk_delivery *delivery);
 
 #endif

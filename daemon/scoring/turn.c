@@ -10,7 +10,7 @@
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/held_partitions.h"
-#include "daemon/scoring/late_points.h"
+#include "daemon/scoring/late_results.h"
 #include "daemon/scoring/look.h"
 #include "daemon/scoring/provisional_results.h"
 #include "daemon/scoring/rates.h"
