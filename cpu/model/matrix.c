@@ -1,5 +1,5 @@
 /* Processes given as matrices: see matrix.h. */
-#include "cpu/model/matrix_shape.h"
+#include "cpu/model/matrix.h"
 
 #include <errno.h>
 #include <math.h>

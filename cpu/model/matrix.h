@@ -22,37 +22,10 @@
 #ifndef HK_MATRIX_H
 #define HK_MATRIX_H
 
-#include "cpu/band/band.h"
-#include "cpu/sparse/market.h"
+#include "cpu/model/matrix_shape.h"
 #include "cpu/sparse/sparse.h"
 
 #define HK_MATRIX_NUMBERS_MAX ((uint64_t)1 << 31) /* of the factors of a band */
-
-enum hk_matrix_what {
-  HK_MATRIX_UNKNOWN, /* x[at] */
-  HK_MATRIX_READING, /* row `at` of H times x */
-  HK_MATRIX_INPUT,   /* u[at]; boundaries only */
-};
-
-/* Where a sensor is. */
-struct hk_matrix_place {
-  enum hk_matrix_what what;
-  uint32_t at; /* from 0 */
-};
-
-struct hk_matrix_shape {
-  uint32_t n, drives;
-  struct hk_market equations;          /* A, with all places of M */
-  const double *storage;               /* M's numbers at the places of A; NULL: M = 0 */
-  struct hk_market inputs, readings;   /* B and H; without rows: there is none */
-  const struct hk_matrix_place *drive; /* boundaries: unknowns and inputs, none of them twice */
-  const double *constant;              /* by column of B: the input, where no boundary gives it */
-  const bool *given;                   /* by unknown: a boundary gives it */
-  const uint32_t *order;               /* place of an unknown in the band; */
-  uint32_t below, above;               /* its diagonals, */
-  uint32_t edges;                      /* and numbers above the diagonal, if S is symmetric; */
-  bool symmetric;                      /* bit for bit, with a positive diagonal */
-};
 
 /* Solves band systems of one matrix, one after another: on the host, or on a GPU. */
 struct hk_matrix_band {

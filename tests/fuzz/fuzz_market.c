@@ -1,5 +1,6 @@
 /* Matrix Market files from arbitrary bytes. An accepted matrix is examined; a small square one becomes that of a process, which
  * is solved for its steady state and advanced by a few steps. */
+#include "cpu/model/matrix.h"
 #include "cpu/model/matrix_shape.h"
 
 #include <math.h>
