@@ -10,6 +10,7 @@
  * A score does not depend on its group, so results depend neither on the number of threads nor on the division into batches. */
 #include "cpu/backend/alone.h"
 #include "cpu/sst/kernels.h"
+#include "cpu/sst/score.h"
 
 #include <errno.h>
 #include <sched.h>

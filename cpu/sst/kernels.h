@@ -17,7 +17,7 @@
 
 #include "cpu/graph/split.h"
 #include "cpu/novelty/distances.h"
-#include "cpu/sst/score.h"
+#include "cpu/sst/task.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -129,5 +129,8 @@ struct hk_kernels {
 const struct hk_kernels *const *hk_kernels_all(void);
 /* The kernels in use. */
 const struct hk_kernels *hk_kernels(void);
+/* Name of the chosen instruction set: "portable", "avx2", "avx512". The environment variable HANKELD_KERNELS selects a lower one
+ * (for tests). Chosen once, at the first call. */
+const char *hk_kernels_name(void);
 
 #endif

@@ -5,21 +5,9 @@
 #ifndef HK_SCORE_H
 #define HK_SCORE_H
 
-#include "cpu/rules/window.h"
+#include "cpu/sst/task.h"
 
 #include <stddef.h>
-
-/* Maximum number of tasks in a group. */
-#define HK_GROUP 16
-
-/* One window to score. Owner of what the pointers refer to: the sensor. */
-struct hk_task {
-  const struct hk_window *window; /* in */
-  const float *ring;              /* in: hk_detector_span() samples */
-  float *feedback;                /* in and out: w numbers */
-  float z;                        /* out: the score, [0, 1] */
-  float share;                    /* out: share of the present's energy in mu, [0, 1] */
-};
 
 /* Work space of one thread, for any of the given detectors. Owner: the thread. */
 struct hk_scorer;
@@ -34,9 +22,5 @@ void hk_score(struct hk_scorer *scorer, const struct hk_detector *d, struct hk_t
 
 /* Sets a feedback vector to a0, the sensor's normalised random vector. */
 void hk_feedback_reset(float *feedback, uint64_t seed, uint32_t window);
-
-/* Name of the chosen instruction set: "portable", "avx2", "avx512". The environment variable HANKELD_KERNELS selects a lower one
- * (for tests). Chosen once, at the first call. */
-const char *hk_kernels_name(void);
 
 #endif

@@ -14,7 +14,7 @@
 #include "daemon/server/incident_status.h"
 #include "daemon/server/model_status.h"
 
-#include "cpu/sst/score.h"
+#include "cpu/sst/kernels.h"
 #include "proto/wire/event_message.h"
 
 #include <inttypes.h>

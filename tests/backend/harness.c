@@ -1,5 +1,6 @@
 /* Feeding backends: see harness.h. */
 #include "tests/backend/harness.h"
+#include "cpu/sst/kernels.h"
 #include "cpu/sst/score.h"
 #include "gpu/cuda.h"
 
