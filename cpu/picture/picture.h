@@ -15,7 +15,7 @@
 #ifndef HK_PICTURE_H
 #define HK_PICTURE_H
 
-#include "cpu/detector.h"
+#include "cpu/picture/tile_sums.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,12 +32,6 @@ struct hk_picture_rule {
   uint32_t median;   /* 0: none; 3 or 5 */
   uint32_t subtract; /* enum hk_picture_subtract */
   uint32_t tile;     /* B */
-};
-
-struct hk_picture_tile {
-  uint32_t n;  /* pixels of h that are not missing; all else is 0 if there is none */
-  uint32_t of; /* pixels of the tile */
-  double most, mean, spread;
 };
 
 /* Work space for pictures of one size. */
