@@ -1,4 +1,6 @@
 /* The lines of a plan on the host: see pipelines.h. A thread has the memory that a step of the longest line needs. */
+#include "cpu/model/pipelines.h"
+
 #include "cpu/model/pipelines_matrix.h"
 #include "cpu/model/pipelines_network.h"
 #include "cpu/workers.h"

@@ -1,49 +1,15 @@
-/* The lines of a plan, each a pipeline.h, which are advanced together. A kind is an implementation: the host's is here, a GPU's
- * is gpu/model/pipelines_gpu.h. Kinds differ only by rounding.
+/* The lines of a plan, each a pipeline.h, which are advanced together: the host's kind (pipelines_kind.h), and what a step takes.
  *
  * Thread: the owner's. */
 #ifndef HK_PIPELINES_H
 #define HK_PIPELINES_H
 
-#include "cpu/model/model_plan.h"
+#include "cpu/model/pipelines_kind.h"
 
-/* Input and result of one line in a step. */
-struct hk_pipelines_line {
-  struct hk_pipeline_end end[2];
-  double friction;   /* factor of the friction of all cells */
-  uint32_t active;   /* 0: the line is unchanged, and no field below is written */
-  int32_t status;    /* 0; -EDOM, -ERANGE: as hk_pipeline_step, and the line is unchanged */
-  uint32_t singular; /* point, after -EDOM */
-  uint32_t unused;
-  const double *drive; /* of a network, in place of `end`: values of its boundaries, as hk_network_step takes them */
-};
-
-/* Values of the lines after a step. */
-struct hk_pipelines_seen {
-  double *value; /* by sensor of the plan: Pa or m^3/s */
-  double *flow;  /* m^3/s, two for each line: at its first and at its last node */
-};
-
-struct hk_pipelines; /* private to the kind */
-
-/* All functions return 0 or a negative errno; -EIO: a device failed, and the lines are lost. */
-struct hk_pipelines_kind {
-  /* Makes the lines at rest. number: of threads, or of the device. Returns 0, or -ENOMEM, -ENODEV or -EIO with a message. */
-  int (*open)(struct hk_pipelines **out, const struct hk_model_plan *plan, uint32_t number, char *error, size_t size);
-  void (*close)(struct hk_pipelines *lines); /* NULL is allowed */
-  /* Advances all active lines by dt seconds. */
-  int (*step)(struct hk_pipelines *lines, struct hk_pipelines_line *line, double dt, const struct hk_pipelines_seen *seen);
-  /* put: sets s and q of all points of one line. get: copies them for all lines, one after the other. */
-  int (*put)(struct hk_pipelines *lines, uint32_t line, const double *state);
-  int (*get)(struct hk_pipelines *lines, double *state);
-  int (*get_line)(struct hk_pipelines *lines, uint32_t line, double *state); /* as `put` sets them; NULL: it cannot */
-  bool on_device;                                                            /* a GPU computes */
-};
-
-/* The kind of the host. number: threads, at most one for each line; 0: one for each core. */
-extern const struct hk_pipelines_kind
-    hk_pipelines_host; /* also for heat lines: s is the temperature, end[0].is and end[1].is are it and
-                        * the flow at the first node, friction is the factor of the losses */
+/* The kind of the host, for lines of pipes and heat lines. number: threads, at most one for each line; 0: one for each core. Of a
+ * heat line s is the temperature, end[0].is and end[1].is are it and the flow at the first node, and friction is the factor of
+ * the losses. */
+extern const struct hk_pipelines_kind hk_pipelines_host;
 /* Approximate bytes on the host with one thread. */
 uint64_t hk_pipelines_need(const struct hk_model_plan *plan);
 
@@ -54,11 +20,5 @@ int hk_pipelines_measure(const struct hk_model_plan *plan, double interval, doub
 
 /* Least number of lines for which a GPU is faster; a single line takes it several times as long as a core. */
 #define HK_PIPELINES_DEVICE_LEAST 32u
-
-/* Where a model is computed. */
-struct hk_pipelines_place {
-  const struct hk_pipelines_kind *kind;
-  uint32_t number;
-};
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef HK_PIPELINES_MATRIX_H
 #define HK_PIPELINES_MATRIX_H
 
-#include "cpu/model/pipelines.h"
+#include "cpu/model/pipelines_kind.h"
 
 /* The kind of the host, and what kinds of other solvers of the band are made of. */
 extern const struct hk_pipelines_kind hk_pipelines_matrix;

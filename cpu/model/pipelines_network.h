@@ -2,7 +2,7 @@
 #ifndef HK_PIPELINES_NETWORK_H
 #define HK_PIPELINES_NETWORK_H
 
-#include "cpu/model/pipelines.h"
+#include "cpu/model/pipelines_kind.h"
 
 /* The kind of networks, which the host alone computes, with one thread (pipelines_network.c). */
 extern const struct hk_pipelines_kind hk_pipelines_network;
