@@ -2,7 +2,6 @@
  * snapshots (server/load_snapshots.c); but other sensors exist already and continue, so each gets a free slot, and the order's
  * map translates slots of the machine that wrote the file. */
 #include "daemon/scoring/partition_import.h"
-#include "daemon/durable/snapshot_read.h"
 
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/field_rows.h"
@@ -10,6 +9,7 @@
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/provisional_results.h"
 #include "daemon/scoring/rates.h"
+#include "daemon/scoring/shard.h"
 #include "daemon/sensors/slots.h"
 
 #include <errno.h>

@@ -2,7 +2,9 @@
 #ifndef HK_PARTITION_IMPORT_H
 #define HK_PARTITION_IMPORT_H
 
-#include "daemon/scoring/held_partitions.h"
+#include "daemon/scoring/partition_order.h"
+
+struct hk_shard;
 
 /* Restores the shard's sensors of a section of a snapshot (HK_PARTITION_SENSORS, _MACHINES, _COUNTERS). Nothing may be in
  * flight. */
