@@ -6,6 +6,7 @@
 #include "daemon/cli/options.h"
 #include "daemon/config/config_reader.h"
 #include "daemon/notify/message.h"
+#include "daemon/notify/send.h"
 
 #include <stdio.h>
 #include <string.h>

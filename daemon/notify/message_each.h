@@ -3,7 +3,7 @@
 #define HK_NOTIFY_MESSAGE_EACH_H
 
 #include "daemon/notify/message_view.h"
-#include "daemon/notify/send.h"
+#include "daemon/notify/sending.h"
 
 bool hk_make_alertmanager(struct hk_notify_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w,
                           const cJSON *view);

@@ -2,6 +2,7 @@
 #include "daemon/notify/receiver_send.h"
 
 #include "daemon/durable/event_shared.h"
+#include "daemon/notify/send.h"
 
 #include <errno.h>
 #include <fcntl.h>

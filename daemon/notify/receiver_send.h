@@ -3,7 +3,7 @@
 #define HK_NOTIFY_RECEIVER_SEND_H
 
 #include "daemon/notify/receiver_state.h"
-#include "daemon/notify/send.h"
+#include "daemon/notify/sending.h"
 
 /* retry_after: ns that the last answer asks for; 0: none. Returns 0 once the message was delivered; -ETIMEDOUT or -EPERM after
  * the time to give up or a permanent refusal: the message is in the file; of what was set aside before, after one attempt;

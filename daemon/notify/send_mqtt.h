@@ -2,7 +2,10 @@
 #ifndef HK_NOTIFY_SEND_MQTT_H
 #define HK_NOTIFY_SEND_MQTT_H
 
-#include "daemon/notify/send.h"
+#include "daemon/config/notify_rule.h"
+#include "daemon/notify/sending.h"
+
+#include <stdatomic.h>
 
 /* Connects to the rule's server, publishes all pieces with QoS 1, waits until each is acknowledged, and disconnects. password: of
  * the rule's user, or NULL; quit: as hk_sender_new. HK_SENT: the broker has taken all of them. */

@@ -2,7 +2,10 @@
 #ifndef HK_NOTIFY_SEND_STREAM_H
 #define HK_NOTIFY_SEND_STREAM_H
 
-#include "daemon/notify/send.h"
+#include "daemon/config/notify_rule.h"
+#include "daemon/notify/sending.h"
+
+#include <stdatomic.h>
 
 /* Connects to the rule's server (tcp://HOST:PORT or tls://HOST:PORT), sends the body, and closes. quit: as hk_sender_new.
  * HK_SENT: the server closed the connection in good order behind it, so it has read all of it; what it did with it cannot be
