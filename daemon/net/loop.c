@@ -2,6 +2,7 @@
 
 #include "daemon/net/connection.h"
 #include "daemon/net/net.h"
+#include "daemon/publish/event_follower.h"
 
 void hk_loop_add(struct hk_loop *l, struct hk_connection *c)
 {

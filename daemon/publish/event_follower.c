@@ -3,7 +3,7 @@
 
 #include "daemon/durable/event_shared.h"
 #include "daemon/publish/encode_results.h"
-#include "daemon/publish/publisher.h"
+#include "daemon/publish/subscriber_send.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "daemon/publish/send_queue.h"
 
 #include "daemon/base/log.h"
-#include "daemon/publish/publisher.h"
+#include "daemon/publish/subscriber.h"
 
 #include <errno.h>
 #include <stdlib.h>
