@@ -2,7 +2,10 @@
 #ifndef HK_JOURNAL_SEGMENTS_H
 #define HK_JOURNAL_SEGMENTS_H
 
-#include "daemon/durable/journal.h"
+#include "daemon/base/disk.h"
+
+struct hk_journal;
+struct hk_journal_place;
 
 /* Finds the segments, and the number and position of the next one. A segment with an unreadable head is taken to begin where its
  * predecessor does. For journal.c, before there is another thread. */
