@@ -28,6 +28,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/durable/event_blocks.h"
+#include "daemon/durable/event_log_past.h"
 #include "daemon/durable/event_records.h"
 #include "daemon/durable/journal.h"
 
@@ -103,11 +104,6 @@ static inline uint32_t hk_eventlog_read(struct hk_eventlog *log, struct hk_event
 
 /* The log's knowledge of a sensor, from its opening and from records that the replay has appended since; all zero: none. Valid
  * until hk_eventlog_replayed. No thread may append meanwhile. */
-struct hk_eventlog_past {
-  uint64_t sequence; /* of its last event */
-  uint64_t open;     /* position of the last event of the alert that was raised and not cleared; 0: none */
-  uint32_t number;   /* of its last alert */
-};
 struct hk_eventlog_past hk_eventlog_past(const struct hk_eventlog *log, uint32_t handle, struct hk_string name);
 /* The last acknowledgement of the sensor's alerts in the log at its opening: `by`, the event's number and time. False: none.
  * Valid until hk_eventlog_replayed. */

@@ -3,7 +3,6 @@
 #define HK_EVENT_LOG_INTERNAL_H
 
 #include "daemon/durable/event_log.h"
-#include "daemon/durable/event_log_past.h"
 #include "daemon/durable/event_shared.h"
 
 #include <pthread.h>

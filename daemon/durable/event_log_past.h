@@ -2,9 +2,16 @@
 #ifndef HK_EVENT_LOG_PAST_H
 #define HK_EVENT_LOG_PAST_H
 
-#include "daemon/durable/event_log.h"
+#include "daemon/durable/event_records.h"
 
 #include <xxhash.h>
+
+/* What is known of a sensor; all zero: nothing is. */
+struct hk_eventlog_past {
+  uint64_t sequence; /* of its last event */
+  uint64_t open;     /* position of the last event of the alert that was raised and not cleared; 0: none */
+  uint32_t number;   /* of its last alert */
+};
 
 /* The last sequence of a sensor, as found at the start. Open addressing by key, 0 = free. */
 struct hk_past_reached {
