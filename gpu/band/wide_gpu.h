@@ -17,6 +17,7 @@
 #define HK_WIDE_GPU_H
 
 #include "cpu/band/band.h"
+#include "gpu/band/wide_layout.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,12 +26,6 @@ extern "C" {
 #define HK_BAND_WIDE_MAX 4096u /* diagonals on a side; without clusters of thread blocks (before Hopper) 544 */
 
 struct hk_band_wide;
-
-/* How a matrix is factorised; zeros: chosen by its shape. */
-struct hk_band_wide_way {
-  uint32_t segments; /* 1: as a whole */
-  uint32_t block;    /* columns that the product takes at once: 32, 64, .. 512 */
-};
 
 /* Bytes of device memory for a system of this shape, but for A, b and x. way: NULL is allowed. */
 uint64_t hk_band_wide_bytes(const struct hk_band_shape *shape, const struct hk_band_wide_way *way);

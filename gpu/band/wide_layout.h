@@ -24,6 +24,12 @@
 #define HK_WIDE_FEW 160u     /* maximum rows of each of these, unless there are HK_WIDE_CLUSTER of them */
 #define HK_WIDE_NONE UINT32_MAX
 
+/* How a matrix is factorised; zeros: chosen by its shape. */
+struct hk_band_wide_way {
+  uint32_t segments; /* 1: as a whole */
+  uint32_t block;    /* columns that the product takes at once: 32, 64, .. 512 */
+};
+
 /* Row exchanges of a panel, numbered from its first row: row i becomes the former row from[i], and the former row i becomes row
  * to[i], or leaves the panel (HK_WIDE_NONE). */
 struct hk_wide_exchange {

@@ -2,7 +2,7 @@
 #ifndef HK_WIDE_PLAN_H
 #define HK_WIDE_PLAN_H
 
-#include "gpu/band/wide_gpu.h"
+#include "cpu/band/band.h"
 #include "gpu/band/wide_layout.h"
 
 struct hk_wide_plan {

@@ -7,11 +7,13 @@
 #define HK_BIDIAGONAL_H
 
 #include "gpu/batched_svd/bidiagonal_qr.h"
-#include "gpu/batched_svd/svd_batch.h"
+#include "gpu/batched_svd/svd_status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct CUstream_st; /* cudaStream_t points to it */
 
 struct hk_bidiagonal {
   uint32_t rows, columns;         /* rows >= columns */

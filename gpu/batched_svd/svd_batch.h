@@ -11,6 +11,8 @@
 #ifndef HK_SVD_BATCH_H
 #define HK_SVD_BATCH_H
 
+#include "gpu/batched_svd/svd_status.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,17 +21,8 @@
 extern "C" {
 #endif
 
-#define HK_SVD_SIDE_MAX 1024u
-
 struct CUstream_st; /* cudaStream_t points to it */
 struct hk_svd_batch;
-
-/* Status of a matrix. Matrices are independent. */
-enum hk_svd_status {
-  HK_SVD_FINE = 0,
-  HK_SVD_NOT_FINITE = 1, /* it has a NaN or an infinity: all its results are NaN */
-  HK_SVD_UNSOLVED = 2,   /* the iteration ended without singular values: all its results are NaN */
-};
 
 struct hk_svd_config {
   uint32_t m, n;         /* 1..HK_SVD_SIDE_MAX */
