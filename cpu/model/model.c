@@ -328,7 +328,7 @@ static void conclude(struct hk_model *m, uint32_t i)
       model_lose(m, i, HK_MODEL_UNSOLVED);
     return;
   }
-  hk_model_adapt(m, i);
+  hk_model_adapt(m, i, hk_model_silence(m, i));
   m->turn[i] = l->silent > 0 ? HK_MODEL_SILENT : HK_MODEL_SAYS;
   l->silent -= l->silent > 0;
 }

@@ -42,11 +42,11 @@ void hk_model_learn(const struct hk_model *m)
   }
 }
 
-void hk_model_adapt(const struct hk_model *m, uint32_t i)
+void hk_model_adapt(const struct hk_model *m, uint32_t i, double silence)
 {
   const struct hk_model_lesson *lesson = &m->lesson[i];
   struct hk_model_course *l = &m->line[i];
-  const double transits = fmin(1e6, hk_model_silence(m, i) / m->rule.interval);
+  const double transits = fmin(1e6, silence / m->rule.interval);
   const double rate = fmax(m->rule.adapt, 1 / ((double)l->taught + transits + 1));
   if (m->rule.adapt == 0 || !(lesson->below >= HK_MODEL_SEEN))
     return;

@@ -2,14 +2,15 @@
 #ifndef HK_MODEL_FRICTION_H
 #define HK_MODEL_FRICTION_H
 
-#include "cpu/model/model.h"
+#include <stdint.h>
 
+struct hk_model;
 struct hk_model_course;
 
 /* Sums what the checks say of friction after a step. */
 void hk_model_learn(const struct hk_model *model);
-/* Changes the friction of a line by that. */
-void hk_model_adapt(const struct hk_model *model, uint32_t line);
+/* Changes the friction of a line by that. silence: hk_model_silence of the line, s. */
+void hk_model_adapt(const struct hk_model *model, uint32_t line, double silence);
 /* Counts a row with output. friction: with which its step was made. */
 void hk_model_count_friction(struct hk_model_course *line, double friction);
 
