@@ -3,7 +3,7 @@
 
 #include "daemon/base/thread.h"
 #include "daemon/durable/event_copy.h"
-#include "daemon/net/tcp_listener.h"
+#include "daemon/net/listener.h"
 #include "daemon/scoring/partition_of.h"
 
 #include <errno.h>

@@ -5,6 +5,7 @@
 #include "daemon/base/systemd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -80,4 +81,10 @@ bool hk_activation_fits(const struct hk_activated_socket *passed, uint32_t n, co
   for (uint32_t i = 0; i < n; i++)
     named |= strcmp(passed[i].name, l->name) == 0 && passed[i].address.ss_family != AF_UNSPEC;
   return usable(p, l) && (named ? strcmp(p->name, l->name) == 0 : same_address(&p->address, &l->address));
+}
+
+int hk_activation_unblock(int fd)
+{
+  const int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 ? fcntl(fd, F_SETFL, flags | O_NONBLOCK) : -1;
 }

@@ -27,5 +27,7 @@ void hk_activation_free(struct hk_activated_socket *passed, uint32_t n);
 /* Whether passed socket `number` belongs to the listener. */
 bool hk_activation_fits(const struct hk_activated_socket *passed, uint32_t n, const struct hk_config_listener *listener,
                         uint32_t number);
+/* Makes the socket of a listener that has taken it non-blocking. Returns 0, or -1 with errno. */
+int hk_activation_unblock(int fd);
 
 #endif

@@ -10,6 +10,7 @@
 #include "daemon/net/connection.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
+#include "daemon/net/socket_activation.h"
 #include "daemon/net/udp_listener.h"
 
 #include <errno.h>
@@ -107,12 +108,6 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
   }
 }
 
-int hk_listener_unblock(int fd)
-{
-  const int flags = fcntl(fd, F_GETFL);
-  return flags >= 0 ? fcntl(fd, F_SETFL, flags | O_NONBLOCK) : -1;
-}
-
 int hk_listener_reserve(void)
 {
   return open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -135,7 +130,7 @@ static int tcp_open(struct hk_listener *l, char *error, size_t size)
   socklen_t length = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
   int status = 0;
   if (l->fd >= 0) {
-    if (listen(l->fd, BACKLOG) != 0 || hk_listener_unblock(l->fd) != 0)
+    if (listen(l->fd, BACKLOG) != 0 || hk_activation_unblock(l->fd) != 0)
       status = -errno;
   } else {
     l->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

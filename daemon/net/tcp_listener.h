@@ -1,45 +1,8 @@
-/* Listener: a TCP or UDP socket for input. Loop 0 accepts TCP connections and hands them to the loop with the fewest. For
- * datagrams each loop has its own socket, all bound to the same address; the kernel distributes datagrams over these sockets,
- * always sending those of one sender to the same socket. Thread: the loop's. */
+/* Opens listeners of both transports, and accepts connections (listener.h). Thread: the loop's. */
 #ifndef HK_TCP_LISTENER_H
 #define HK_TCP_LISTENER_H
 
-#include "daemon/base/address.h"
-#include "daemon/base/log.h"
-#include "daemon/config/config.h"
-
-#include <uv.h>
-
-struct hk_net;
-struct hk_loop;
-struct hk_source;
-struct hk_gate;
-
-/* UDP: buffers for one recvmmsg. */
-struct hk_udp_buffers;
-
-struct hk_listener {
-  struct hk_net *net;
-  struct hk_loop *loop; /* the loop that serves it */
-  const struct hk_config_listener *config;
-  struct hk_gate *gate;             /* its access rules */
-  struct sockaddr_storage *bind_to; /* address to bind; then the bound address */
-  bool open;                        /* its handle is open */
-  char address[HK_ADDRESS_MAX];     /* bound address */
-  struct hk_log_quota quota, audit; /* of log and audit */
-  uv_poll_t poll;
-  int fd;       /* -1: none */
-  bool polling; /* false: paused, because there is no room for datagrams or no descriptor for connections */
-  /* udp */
-  struct hk_source *source;
-  unsigned ask;            /* number of further calls that also get the sender, after an error */
-  uint32_t kernel_lost;    /* the kernel's last count */
-  _Atomic int64_t read_to; /* ns, hk_now: datagrams that came before it have been read; any thread may read this */
-  /* Under a flood the socket may never be empty. So: of the bytes in its buffer at the time `mark`, how many may still hold
-   * unread datagrams; when none, all datagrams from before `mark` have been read. */
-  int64_t mark, before_mark;
-  struct hk_udp_buffers *buffers;
-};
+#include "daemon/net/listener.h"
 
 /* Binds a socket (fd = -1), or takes over a bound one; listens on a loop, and prints the bare line `listening ...` (for one of
  * several sockets). Returns 0, or a negative errno with a message. */
@@ -51,8 +14,5 @@ void hk_listener_close(struct hk_listener *l); /* may be called twice; the loop 
 void hk_listener_retry(struct hk_listener *l);
 /* Opens a spare descriptor; -1: none is left. */
 int hk_listener_reserve(void);
-
-/* Makes a passed socket non-blocking. Returns 0, or -1 with errno. */
-int hk_listener_unblock(int fd);
 
 #endif

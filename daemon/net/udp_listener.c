@@ -7,6 +7,7 @@
 #include "daemon/net/connection.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
+#include "daemon/net/socket_activation.h"
 #include "proto/line/line_quick.h"
 #include "proto/line/split.h"
 #include "proto/wire/columns.h"
@@ -274,7 +275,7 @@ int hk_udp_open(struct hk_listener *l, char *error, size_t size)
   uint32_t memory[SK_MEMINFO_VARS];
   struct sockaddr_storage bound;
   socklen_t length = sizeof bound;
-  int status = l->fd < 0 ? bind_socket(l) : hk_listener_unblock(l->fd) != 0 ? -errno : 0;
+  int status = l->fd < 0 ? bind_socket(l) : hk_activation_unblock(l->fd) != 0 ? -errno : 0;
   if (status != 0)
     return udp_listener_fail(l, status, error, size);
   if (getsockopt(l->fd, SOL_SOCKET, SO_MEMINFO, memory, &(socklen_t){ sizeof memory }) != 0)

@@ -1,8 +1,8 @@
-/* UDP listeners (tcp_listener.h). Thread: the loop's. */
+/* UDP listeners (listener.h). Thread: the loop's. */
 #ifndef HK_UDP_LISTENER_H
 #define HK_UDP_LISTENER_H
 
-#include "daemon/net/tcp_listener.h"
+#include "daemon/net/listener.h"
 
 /* Binds the listener's socket, unless it was passed, and starts reading. Returns 0, or a negative errno with a message. */
 int hk_udp_open(struct hk_listener *l, char *error, size_t size);

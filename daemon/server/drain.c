@@ -7,6 +7,7 @@
  *   give up  the deadline has passed: connections are closed at once */
 #include "daemon/server/drain.h"
 #include "daemon/base/systemd.h"
+#include "daemon/net/tcp_listener.h"
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/snapshot_slices.h"
 

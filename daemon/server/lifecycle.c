@@ -1,5 +1,6 @@
 /* Connects the parts of the daemon, and runs it. */
 #include "daemon/server/lifecycle.h"
+#include "daemon/net/tcp_listener.h"
 #include "daemon/net/udp_listener.h"
 #include "daemon/scoring/hand_over.h"
 
@@ -20,6 +21,7 @@
 #include "daemon/server/inquiry.h"
 #include "daemon/server/listeners.h"
 #include "daemon/server/operate.h"
+#include "daemon/server/reload.h"
 #include "daemon/server/resource_limits.h"
 #include "daemon/server/restore.h"
 #include "daemon/server/server_shards.h"

@@ -1,6 +1,7 @@
 #include "daemon/server/listeners.h"
 
 #include "daemon/net/loop_thread.h"
+#include "daemon/net/tcp_listener.h"
 #include "daemon/server/web_answers.h"
 
 #include <errno.h>

@@ -16,15 +16,15 @@
 #include "daemon/net/audit.h"
 #include "daemon/net/connection.h"
 #include "daemon/net/credentials.h"
+#include "daemon/net/listener.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
 #include "daemon/net/socket_activation.h"
-#include "daemon/net/tcp_listener.h"
 #include "daemon/net/udp_feeds.h"
 #include "daemon/notify/notify.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/server/incident_watch.h"
-#include "daemon/server/reload.h"
+#include "daemon/server/reload_state.h"
 #include "daemon/web/web.h"
 
 #include <uv.h>

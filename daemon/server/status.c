@@ -13,6 +13,7 @@
 #include "daemon/server/cluster_view.h"
 #include "daemon/server/incident_status.h"
 #include "daemon/server/model_status.h"
+#include "daemon/server/reload.h"
 
 #include "cpu/sst/kernels.h"
 #include "proto/wire/event_message.h"

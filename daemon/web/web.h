@@ -1,6 +1,6 @@
 /* Web: HTTP, served by libwebsockets on a thread of its own, so that pages never delay points or events.
  *
- * Connections are accepted like all others (net/tcp_listener.h), by the same limits, and handed over. A table in web_request.c
+ * Connections are accepted like all others (net/listener.h), by the same limits, and handed over. A table in web_request.c
  * lists all paths and the scopes that they need; hankeld(8) documents them. Nothing here changes the daemon.
  *
  * Bounds: HK_WEB_CONNECTIONS connections, HK_WEB_HEADERS bytes of a request's headers, `handshake` to receive them, HK_WEB_IDLE
@@ -10,7 +10,7 @@
 
 #include "daemon/base/buffer.h"
 #include "daemon/base/counters.h"
-#include "daemon/net/tcp_listener.h"
+#include "daemon/net/listener.h"
 #include "daemon/web/web_source.h"
 
 #include <stdbool.h>
