@@ -1,13 +1,14 @@
 /* Copies to a GPU and back: see desk.h. */
 #include "gpu/desk.h"
 
+#include "cpu/monotonic.h"
+
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Devices on which an operation hung, whoever waited for it, by bit: to free memory there, or to ask for some, waits for all
@@ -44,19 +45,12 @@ void hk_desk_close(struct hk_desk *d, void *memory)
   (void)cudaFreeHost(d->memory);
 }
 
-static int64_t desk_now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 int hk_desk_wait(struct hk_desk *d, int failed)
 {
-  const int64_t begin = desk_now();
+  const int64_t begin = hk_monotonic();
   cudaError_t waited;
   while ((waited = cudaStreamQuery(d->stream)) == cudaErrorNotReady) {
-    const int64_t took = desk_now() - begin;
+    const int64_t took = hk_monotonic() - begin;
     if (took > HK_DESK_PATIENCE * (int64_t)1000000000) {
       atomic_fetch_or(&desk_hung, desk_bit(d));
       return -ETIMEDOUT;

@@ -3,6 +3,7 @@
 
 #include "cpu/model/pipelines_matrix.h"
 #include "cpu/model/pipelines_network.h"
+#include "cpu/monotonic.h"
 #include "cpu/workers.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MEASURED 9  /* steps, */
@@ -168,12 +168,6 @@ const struct hk_pipelines_kind hk_pipelines_host = { open_host, close_host, step
 
 /* --- how long it takes -------------------------------------------------------------------------------------------------- */
 
-static double pipelines_now(void)
-{
-  struct timespec t;
-  return clock_gettime(CLOCK_MONOTONIC, &t) == 0 ? (double)t.tv_sec + (double)t.tv_nsec * 1e-9 : 0;
-}
-
 static int compare_times(const void *a, const void *b)
 {
   const double x = *(const double *)a, y = *(const double *)b;
@@ -188,9 +182,9 @@ static int measure_warm(const struct hk_model_plan *plan, const struct hk_model_
                                memory->state,        memory->memory,     &memory->work };
   int status = 0;
   for (uint32_t k = 0; k < MEASURED && status == 0; k++) {
-    const double from = pipelines_now();
+    const double from = hk_monotonic_seconds();
     status = hk_heat_step(&warm, plan->ground + k, plan->pipe[l->pipe].area, NULL, interval, 1); /* 1 m/s */
-    took[k] = pipelines_now() - from;
+    took[k] = hk_monotonic_seconds() - from;
   }
   return status;
 }
@@ -208,11 +202,11 @@ static int measure_network(const struct hk_model_plan *plan, double interval, do
     return status;
   }
   for (; n < MEASURED && all < MEASURE && status == 0; n++) {
-    const double from = pipelines_now();
+    const double from = hk_monotonic_seconds();
     for (uint32_t i = 0; i < shape->drives; i++)
       is[i] = shape->drive[i].flow ? 0 : 1e6 * (1 + 0.01 * n); /* so that something moves */
     status = hk_network_step(&network, is, NULL, interval, 1);
-    took[n] = pipelines_now() - from;
+    took[n] = hk_monotonic_seconds() - from;
     all += took[n];
   }
   hk_network_close(&network);
@@ -238,10 +232,10 @@ int hk_pipelines_measure(const struct hk_model_plan *plan, double interval, doub
   if (status == 0 && plan->heat)
     status = measure_warm(plan, l, &pipe, interval, took);
   for (uint32_t k = 0; k < MEASURED && status == 0 && !plan->heat; k++) {
-    const double from = pipelines_now();
+    const double from = hk_monotonic_seconds();
     end[0].is *= 1.01; /* so that something moves */
     status = hk_pipeline_step(&pipe, end, NULL, interval, 1);
-    took[k] = pipelines_now() - from;
+    took[k] = hk_monotonic_seconds() - from;
   }
   hk_pipeline_close(&pipe);
   if (status != 0)

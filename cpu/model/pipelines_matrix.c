@@ -1,11 +1,12 @@
 /* A process given as matrices, as the only line of its plan: see pipelines_matrix.h. */
 #include "cpu/model/pipelines_matrix.h"
 
+#include "cpu/monotonic.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define STEPS 9     /* that are measured, */
 #define SECONDS 1.0 /* or so many s of them */
@@ -97,12 +98,6 @@ const struct hk_pipelines_kind hk_pipelines_matrix = { open_matrix,
 
 /* --- what it costs ------------------------------------------------------------------------------------------------------ */
 
-static double matrix_clock(void)
-{
-  struct timespec t;
-  return clock_gettime(CLOCK_MONOTONIC, &t) == 0 ? (double)t.tv_sec + (double)t.tv_nsec * 1e-9 : 0;
-}
-
 static int matrix_ascending(const void *a, const void *b)
 {
   const double x = *(const double *)a, y = *(const double *)b;
@@ -111,7 +106,7 @@ static int matrix_ascending(const void *a, const void *b)
 
 int hk_pipelines_matrix_measure(const struct hk_model_plan *plan, double interval, struct hk_matrix_cost *out, uint32_t *singular)
 {
-  double *is = calloc(plan->boundaries + 1, sizeof *is), took[STEPS], all = 0, from = matrix_clock();
+  double *is = calloc(plan->boundaries + 1, sizeof *is), took[STEPS], all = 0, from = hk_monotonic_seconds();
   struct hk_matrix w;
   char error[160];
   uint32_t n = 0;
@@ -125,12 +120,12 @@ int hk_pipelines_matrix_measure(const struct hk_model_plan *plan, double interva
   status = hk_matrix_steady(&w, is, 1);
   if (status == 0)
     status = hk_matrix_step(&w, is, NULL, interval, 1);
-  out->begin = matrix_clock() - from;
+  out->begin = hk_monotonic_seconds() - from;
   for (; n < STEPS && all < SECONDS && status == 0; n++) {
-    from = matrix_clock();
+    from = hk_monotonic_seconds();
     is[0] = 1 + 0.01 * n; /* so that something moves */
     status = hk_matrix_step(&w, is, NULL, interval, 1);
-    took[n] = matrix_clock() - from;
+    took[n] = hk_monotonic_seconds() - from;
     all += took[n];
   }
   *singular = w.singular;

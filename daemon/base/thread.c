@@ -25,22 +25,3 @@ bool hk_thread_join(pthread_t thread, unsigned seconds)
   }
   return true;
 }
-
-void hk_thread_condition(pthread_cond_t *condition)
-{
-  pthread_condattr_t monotonic;
-  pthread_condattr_init(&monotonic);
-  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init(condition, &monotonic);
-  pthread_condattr_destroy(&monotonic);
-}
-
-struct timespec hk_thread_limit(int64_t ns)
-{
-  struct timespec limit;
-  clock_gettime(CLOCK_MONOTONIC, &limit);
-  const int64_t end = limit.tv_nsec + ns;
-  limit.tv_sec += end / 1000000000;
-  limit.tv_nsec = end % 1000000000;
-  return limit;
-}

@@ -1,11 +1,12 @@
 /* Shows progress on a terminal: one line, never wider than the terminal, because a wrapped line could not be overwritten. */
 #include "daemon/cli/progress.h"
 
+#include "cpu/monotonic.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FIRST 500000000 /* ns before the first drawing, and between two */
@@ -14,9 +15,7 @@
 
 int64_t hk_clock(void)
 {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+  return hk_monotonic();
 }
 
 static int columns(void)

@@ -1,5 +1,6 @@
 /* The commit thread. It sleeps while there is nothing to commit; a failure is retried a moment later. */
 #include "daemon/durable/commit_thread.h"
+#include "cpu/monotonic.h"
 #include "daemon/durable/disk_health.h"
 #include "daemon/durable/durable.h"
 
@@ -27,7 +28,7 @@ void hk_durable_nudge(struct hk_durable *d)
 /* Waits until there is work, at most for this time. at_least: minimum time, even if there is work. */
 static void commit_thread_rest(struct hk_durable *d, int64_t ns, bool at_least)
 {
-  const struct timespec until = hk_thread_limit(ns);
+  const struct timespec until = hk_monotonic_limit(ns);
   int status = 0;
   pthread_mutex_lock(&d->commit.sleep);
   d->commit.asleep = true;

@@ -1,7 +1,7 @@
 /* Opens and closes the state folder. */
 #include "daemon/durable/durable.h"
 
-#include "daemon/base/thread.h"
+#include "cpu/monotonic.h"
 #include "daemon/durable/commit_thread.h"
 #include "daemon/durable/disk_health.h"
 #include "daemon/durable/journal_segments.h"
@@ -111,7 +111,7 @@ int hk_durable_open(struct hk_durable *d, const struct hk_config *config, uint32
   d->segment = config->journal_segment;
   d->journal_wait = config->journal_wait;
   pthread_mutex_init(&d->commit.sleep, NULL);
-  hk_thread_condition(&d->commit.woken);
+  hk_monotonic_condition(&d->commit.woken);
   pthread_mutex_init(&d->health.lock, NULL);
   for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
     d->shard_folder[i] = -1;

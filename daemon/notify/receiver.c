@@ -1,6 +1,7 @@
 /* The loop of a receiver's thread. */
 #include "daemon/notify/receiver.h"
 
+#include "cpu/monotonic.h"
 #include "daemon/base/thread.h"
 #include "daemon/durable/event_shared.h"
 #include "daemon/notify/receiver_aside.h"
@@ -316,7 +317,7 @@ static void *receiver_run(void *arg)
     receiver_adopt(r);
     if (may_send(r))
       receiver_turn(r);
-    const struct timespec until = hk_thread_limit(TURN);
+    const struct timespec until = hk_monotonic_limit(TURN);
     pthread_mutex_lock(&r->lock);
     if (!r->given.changed && !atomic_load(&r->thread.stop))
       pthread_cond_timedwait(&r->woken, &r->lock, &until);
@@ -332,7 +333,7 @@ int hk_receiver_start(struct hk_receiver *r)
   memcpy(r->look.name, r->given.rule.name, sizeof r->look.name);
   r->look.type = r->given.rule.type;
   pthread_mutex_init(&r->lock, NULL);
-  hk_thread_condition(&r->woken);
+  hk_monotonic_condition(&r->woken);
   r->batch.notice = calloc(HK_BATCH, sizeof *r->batch.notice);
   r->batch.chosen = calloc(HK_BATCH, sizeof *r->batch.chosen);
   int status =

@@ -1,6 +1,6 @@
 #include "daemon/scoring/held_partitions.h"
 
-#include "daemon/base/thread.h"
+#include "cpu/monotonic.h"
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/partition_import.h"
 #include "daemon/scoring/partition_of.h"
@@ -43,7 +43,7 @@ int hk_partitions_new(struct hk_partitions **out, const struct hk_config *config
   p->n = config->cluster.partitions;
   p->config = config;
   pthread_mutex_init(&p->lock, NULL);
-  hk_thread_condition(&p->done);
+  hk_monotonic_condition(&p->done);
   p->place = malloc(slots * sizeof *p->place);
   for (uint32_t i = 0; p->place && i < slots; i++)
     p->place[i].handle = HK_NO_HANDLE;
@@ -74,7 +74,7 @@ int hk_partitions_ask(struct hk_shard *s, struct hk_partition_order *order, bool
   atomic_store(&p->order, order);
   hk_wake_up(&s->life.wake, HK_WAKE_WORK);
   while (atomic_load(&p->order) && status == 0) {
-    const struct timespec until = hk_thread_limit(PATIENCE);
+    const struct timespec until = hk_monotonic_limit(PATIENCE);
     (void)pthread_cond_timedwait(&p->done, &p->lock, &until);
     if (atomic_load(&p->order) && stops(arg))
       status = -ECANCELED;

@@ -1,5 +1,6 @@
 #include "daemon/server/incident_watch.h"
 
+#include "cpu/monotonic.h"
 #include "daemon/base/thread.h"
 #include "daemon/durable/commit_thread.h"
 #include "daemon/durable/event_shared.h"
@@ -336,7 +337,7 @@ static void *watch_run(void *arg)
   hk_thread_name("incidents", 0);
   while (!quit) {
     watch_turn(w);
-    const struct timespec until = hk_thread_limit(TURN);
+    const struct timespec until = hk_monotonic_limit(TURN);
     pthread_mutex_lock(&w->lock);
     watch_publish(w);
     if (!w->quit)
@@ -430,7 +431,7 @@ int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_sec
     watch_recall(w);
     hk_eventlog_settle(events, 0);
     pthread_mutex_init(&w->lock, NULL);
-    hk_thread_condition(&w->woken);
+    hk_monotonic_condition(&w->woken);
     status = -pthread_create(&w->thread, NULL, watch_run, w);
   }
   if (status != 0)

@@ -2,6 +2,7 @@
  *
  * Failure modes: out of memory is told with figures; of what else CUDA says the caller makes a status. */
 #include "gpu/backend/batch.h"
+#include "cpu/monotonic.h"
 #include "gpu/backend/batch_kernels.h"
 
 #include <cuda_runtime_api.h>
@@ -93,8 +94,8 @@ static cudaError_t place_state(const struct hk_cuda_batches *r, const struct hk_
 int hk_cuda_batches_await(const struct hk_cuda_batches *r, const struct hk_cuda_batch_place *p)
 {
   const struct timespec pause = { 0, PAUSE_NS };
-  const int64_t end = hk_cuda_clock() + HK_CUDA_SPIN_NS;
-  for (bool late = false;; late = hk_cuda_clock() > end) {
+  const int64_t end = hk_monotonic() + HK_CUDA_SPIN_NS;
+  for (bool late = false;; late = hk_monotonic() > end) {
     if (late)
       nanosleep(&pause, NULL);
     const cudaError_t state = place_state(r, p, late);

@@ -1,9 +1,11 @@
 /* Collecting and sending commands: see commands.h. Blocks are used in turn; one that the device has not read yet is waited for,
  * which happens only when some hundred thousand sensors are added while one batch is scored. */
 #include "gpu/backend/commands.h"
+#include "cpu/monotonic.h"
 #include "gpu/backend/batch_kernels.h"
 
 #include <cuda_runtime_api.h>
+#include <time.h>
 
 #define BLOCK_BYTES (4u << 20)
 
@@ -69,11 +71,11 @@ int hk_commands_send(struct hk_commands *c)
 int hk_cuda_await(struct CUevent_st *event, uint32_t seconds)
 {
   const struct timespec pause = { 0, 20000 };
-  for (const int64_t end = hk_cuda_clock() + seconds * 1000000000ll;; nanosleep(&pause, NULL)) {
+  for (const int64_t end = hk_monotonic() + seconds * 1000000000ll;; nanosleep(&pause, NULL)) {
     const cudaError_t state = cudaEventQuery(event);
     if (state != cudaErrorNotReady)
       return (int)state;
-    if (hk_cuda_clock() > end)
+    if (hk_monotonic() > end)
       return (int)cudaErrorTimeout;
   }
 }

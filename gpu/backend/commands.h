@@ -10,8 +10,6 @@
 
 #include "gpu/backend/device_types.h"
 
-#include <time.h>
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -52,14 +50,6 @@ int hk_commands_send(struct hk_commands *c);
 
 /* Waits for an event. Returns 0, a cudaError_t, or cudaErrorTimeout if it did not occur within `seconds` seconds. */
 int hk_cuda_await(struct CUevent_st *event, uint32_t seconds);
-
-/* ns of a monotonic clock. */
-static inline int64_t hk_cuda_clock(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000000000ll + now.tv_nsec;
-}
 
 /* Longest wait for the device, in seconds, in calls that must wait: earlier batches may be long. */
 #define HK_CUDA_PATIENCE 30

@@ -7,6 +7,7 @@
  * device is not used again: all later batches come back at once with the same status. A batch that is bad comes back with
  * -EINVAL. A device that never answers is left to itself by close, with all memory that it may still write to. Out of memory is
  * found in open, add and submit, and told with figures. */
+#include "cpu/monotonic.h"
 #include "gpu/backend/batch.h"
 #include "gpu/backend/launch.h"
 #include "gpu/cuda.h"
@@ -17,7 +18,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define IN_FLIGHT 4
 #define TEXT 320
@@ -226,11 +226,11 @@ static struct hk_batch *backend_reap(struct hk_backend *b)
 static void backend_wait(struct hk_backend *b)
 {
   struct cuda_backend *c = from(b);
-  const int64_t end = hk_cuda_clock() + HK_CUDA_SPIN_NS;
+  const int64_t end = hk_monotonic() + HK_CUDA_SPIN_NS;
   pthread_mutex_lock(&c->lock);
   const bool due = c->reaped == c->finished && c->finished < c->submitted;
   pthread_mutex_unlock(&c->lock);
-  while (due && c->finished == c->reaped && hk_cuda_clock() < end)
+  while (due && c->finished == c->reaped && hk_monotonic() < end)
     continue;
   pthread_mutex_lock(&c->lock);
   while (c->reaped == c->finished && c->finished < c->submitted)
@@ -242,9 +242,7 @@ static void backend_wait(struct hk_backend *b)
  * is so. Under lock. */
 static bool calm(struct cuda_backend *c)
 {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += HUNG_SECONDS;
+  const struct timespec until = hk_monotonic_limit(HUNG_SECONDS * 1000000000ll);
   int late = c->overdue == c->finished + 1 ? ETIMEDOUT : 0;
   while (c->finished < c->submitted && (!late || c->finishing))
     late = pthread_cond_timedwait(&c->changed, &c->lock, &until);
@@ -383,12 +381,8 @@ static void backend_close(struct hk_backend *b)
 /* Starts the watching thread, and initialises what it shares with the shard's thread. Returns 0 or a negative errno. */
 static int watcher_start(struct cuda_backend *c)
 {
-  pthread_condattr_t clock;
-  pthread_condattr_init(&clock);
-  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
   pthread_mutex_init(&c->lock, NULL);
-  pthread_cond_init(&c->changed, &clock);
-  pthread_condattr_destroy(&clock);
+  hk_monotonic_condition(&c->changed);
   const int status = -pthread_create(&c->watcher, NULL, watch, c);
   if (status) {
     pthread_cond_destroy(&c->changed);
