@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define PAUSE_NS 30000 /* between two looks whether a batch is done, after HK_CUDA_SPIN_NS */
 
