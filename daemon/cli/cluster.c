@@ -1,5 +1,5 @@
 /* hankel cluster: prints which machine of a cluster has which partitions, by their reports, and moves partitions. */
-#include "daemon/cli/cluster.h"
+#include "daemon/cli/commands.h"
 
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/format.h"

@@ -1,12 +1,7 @@
 /* hankel: the command line of hankeld. Finds the subcommand and calls it. */
 #include "cpu/suggest.h"
-#include "daemon/cli/cluster.h"
 #include "daemon/cli/commands.h"
-#include "daemon/cli/model.h"
-#include "daemon/cli/notify_test.h"
 #include "daemon/cli/options.h"
-#include "daemon/cli/sensors.h"
-#include "daemon/cli/top.h"
 
 #include <stdio.h>
 #include <string.h>

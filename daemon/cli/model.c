@@ -1,7 +1,7 @@
-/* hankel model: see model.h. */
-#include "daemon/cli/model.h"
+/* hankel model: simulates recordings of a line of pipes, and fits models to recordings, without a daemon. */
 #include "cpu/duration.h"
 #include "daemon/base/timestamp.h"
+#include "daemon/cli/commands.h"
 #include "daemon/cli/csv_input.h"
 #include "daemon/cli/model_fit.h"
 #include "daemon/cli/options.h"

@@ -1,6 +1,7 @@
 /* hankel notify test: sends one message to a receiver of the configuration, as the daemon would, and shows what it answers. Works
  * without the daemon. */
 #include "daemon/cli/notify_test.h"
+#include "daemon/cli/commands.h"
 
 #include "daemon/base/log.h"
 #include "daemon/cli/options.h"

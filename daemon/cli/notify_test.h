@@ -1,4 +1,4 @@
-/* hankel notify: as a subcommand of options.h. */
+/* The help of hankel notify, with and without libcurl. */
 #ifndef HK_NOTIFY_TEST_H
 #define HK_NOTIFY_TEST_H
 
@@ -10,7 +10,5 @@
   "Its secret_file must be readable: run it as the daemon's user, or as root.\n\n"                                               \
   "example:\n"                                                                                                                   \
   "  sudo -u hankeld hankel notify test -c /usr/local/etc/hankeld.conf oncall\n"
-
-int hk_command_notify(int argc, char **argv);
 
 #endif

@@ -1,4 +1,5 @@
 /* A build without libcurl. */
+#include "daemon/cli/commands.h"
 #include "daemon/cli/notify_test.h"
 
 #include "daemon/cli/options.h"

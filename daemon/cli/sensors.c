@@ -1,5 +1,5 @@
 /* hankel sensors: lists sensors with their states. The daemon sends the list in parts; the command sorts it by name. */
-#include "daemon/cli/sensors.h"
+#include "daemon/cli/commands.h"
 
 #include "daemon/base/timestamp.h"
 #include "daemon/cli/daemon_link.h"

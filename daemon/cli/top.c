@@ -1,8 +1,9 @@
-/* See top.h. If standard output is no terminal, the report is printed once, as plain text.
+/* hankel top: a live view of standing alerts and of the daemon's state, in the terminal. If standard output is no terminal, the
+ * report is printed once, as plain text.
  *
  * The report is requested every second. The library reconnects after a lost connection; until then the last report is shown,
  * under a line that says so. */
-#include "daemon/cli/top.h"
+#include "daemon/cli/commands.h"
 
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/options.h"
