@@ -20,8 +20,6 @@
 #define END 2               /* s that the thread has to stop */
 #define TURN_RESULTS 65536u /* approximate number of results of a shard in one turn: under 1 MiB for a subscriber to all */
 
-/* --- connections ----------------------------------------------------------------------------------------------------- */
-
 /* --- what others give ------------------------------------------------------------------------------------------------- */
 
 static void loop_forget(struct hk_loop *l, const struct hk_delivery *p)
