@@ -61,7 +61,7 @@ struct hk_saved_feed {
 
 /* Orders to the saver's thread. */
 struct hk_save_order {
-  enum { SAVE_SLICE, SAVE_BEGIN, SAVE_END, SAVE_GIVE_UP } kind;
+  enum { HK_SAVE_SLICE, HK_SAVE_BEGIN, HK_SAVE_END, HK_SAVE_GIVE_UP } kind;
   struct hk_save_order *next;
 };
 
@@ -87,8 +87,13 @@ struct hk_slice {
 
 /* Progress of the current snapshot. Thread: the shard's (snapshot_slices.c). */
 struct hk_save_progress {
-  enum { IDLE, WAITING, SLICING, ENDING } state; /* WAITING: until the current chunk is taken */
-  uint64_t number;                               /* of the last file */
+  enum {
+    HK_SAVER_IDLE,
+    HK_SAVER_WAITING,
+    HK_SAVER_SLICING,
+    HK_SAVER_ENDING
+  } state;         /* WAITING: until the current chunk is taken */
+  uint64_t number; /* of the last file */
   struct hk_snapshot_about about;
   uint64_t asked; /* the last request that the current snapshot answers */
   bool hurry;

@@ -83,22 +83,22 @@ static void begin(struct hk_saver *v)
   v->progress.phase = PLAIN;
   v->progress.next_slice = 0;
   v->failed = false;
-  v->progress.state = SLICING;
+  v->progress.state = HK_SAVER_SLICING;
   const int32_t held = v->place.shared ? hk_partitions_copy(s->requests.partitions, &v->held) : 0;
   v->n_held = held > 0 ? (uint32_t)held : 0;
   if (note_feeds(v) != 0 || held < 0)
     hk_saver_fail(v, "no memory or descriptors for the feeds");
-  v->order[0].kind = SAVE_BEGIN;
+  v->order[0].kind = HK_SAVE_BEGIN;
   hk_saver_send(v, &v->order[0]);
 }
 
 static void end(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
-  v->progress.state = ENDING;
+  v->progress.state = HK_SAVER_ENDING;
   v->progress.due = v->progress.held_up = false;
   uv_timer_stop(&s->life.saves);
-  v->order[1].kind = v->failed ? SAVE_GIVE_UP : SAVE_END;
+  v->order[1].kind = v->failed ? HK_SAVE_GIVE_UP : HK_SAVE_END;
   hk_saver_send(v, &v->order[1]);
 }
 
@@ -392,8 +392,8 @@ bool hk_saver_stuck(const struct hk_saver *v)
 
 bool hk_saver_pauses(const struct hk_saver *v)
 {
-  return v->progress.state == WAITING || v->progress.held_up ||
-         (v->progress.state == SLICING && v->progress.passed && v->progress.n_left > 0 && v->progress.due);
+  return v->progress.state == HK_SAVER_WAITING || v->progress.held_up ||
+         (v->progress.state == HK_SAVER_SLICING && v->progress.passed && v->progress.n_left > 0 && v->progress.due);
 }
 
 /* --- the turn -------------------------------------------------------------------------------------------------------- */
@@ -401,27 +401,27 @@ bool hk_saver_pauses(const struct hk_saver *v)
 void hk_saver_turn(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
-  if (v->progress.state == IDLE && s->device && !s->replaying && hk_durable_wants_snapshot(v->place.durable, s->number))
+  if (v->progress.state == HK_SAVER_IDLE && s->device && !s->replaying && hk_durable_wants_snapshot(v->place.durable, s->number))
     atomic_fetch_add(&v->asks, 1);
-  if (v->progress.state == IDLE && s->device && !s->replaying &&
+  if (v->progress.state == HK_SAVER_IDLE && s->device && !s->replaying &&
       (atomic_load(&v->asks) > v->progress.asked || hk_now() - v->progress.ended >= s->config->snapshot))
-    v->progress.state = WAITING;
-  if (v->progress.state == WAITING && !hk_taking_any(&s->taking)) {
+    v->progress.state = HK_SAVER_WAITING;
+  if (v->progress.state == HK_SAVER_WAITING && !hk_taking_any(&s->taking)) {
     v->progress.passed = false;
     v->progress.saved = 0;
     begin(v);
     uv_timer_start(&s->life.saves, on_pace, 1, 1);
   }
-  if (v->progress.state == SLICING && (v->failed || !s->device || slice(v))) {
+  if (v->progress.state == HK_SAVER_SLICING && (v->failed || !s->device || slice(v))) {
     if (!s->device)
       hk_saver_fail(v, "the device was lost");
     if (all_back(v))
       end(v);
   }
-  if (v->progress.state == ENDING && atomic_load_explicit(&v->over, memory_order_acquire)) {
+  if (v->progress.state == HK_SAVER_ENDING && atomic_load_explicit(&v->over, memory_order_acquire)) {
     atomic_store_explicit(&v->over, false, memory_order_relaxed);
     v->progress.ended = hk_now();
-    v->progress.state = IDLE;
+    v->progress.state = HK_SAVER_IDLE;
     atomic_store(&v->answered, v->progress.asked);
   }
 }

@@ -412,9 +412,9 @@ static void *snapshot_thread_run(void *arg)
     if (!v->first)
       v->tail = &v->first;
     pthread_mutex_unlock(&v->lock);
-    if (order->kind == SAVE_SLICE)
+    if (order->kind == HK_SAVE_SLICE)
       save_slice(v, (struct hk_slice *)order);
-    else if (order->kind == SAVE_BEGIN)
+    else if (order->kind == HK_SAVE_BEGIN)
       begin(v);
     else
       finish(v);
