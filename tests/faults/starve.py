@@ -9,8 +9,8 @@ once it works again, and another daemon starts from the files.
 
 With --tls all connections use TLS with tokens, and with --openssl the allocations of OpenSSL count and fail like the daemon's own.
 
-    tests/faults/starve.py [--disk ENOSPC|EIO|EROFS | --journal] [--tls | --openssl] [--first N] [--last N] [--step N] [--more M]
-                           [--jobs J] [--keys 'TEXT']
+    tests/faults/starve.py [--disk ENOSPC|EIO|EROFS | --journal] [--tls | --openssl] [--first N] [--last N] [--step N] [--each N N]
+                           [--more M] [--jobs J] [--keys 'TEXT']
 
 Fault matrix rows 22 and 23. The daemon is $STARVED_DAEMON (build/tests/integration/starved-daemon)."""
 import argparse
@@ -260,8 +260,9 @@ def run(arguments, start):
         return 1
     last = arguments.last or count
     what = f'calls on files ({arguments.disk})' if arguments.disk else 'allocations'
-    print(f'{count} {what} in a life; {arguments.first} to {last} by {arguments.step} fail, {arguments.more} more each')
-    bad, tried = 0, range(arguments.first, last + 1, arguments.step)
+    each = range(arguments.each[0], arguments.each[1] + 1)
+    print(f'{count} {what} in a life; {[*each]}, and {arguments.first} to {last} by {arguments.step} fail, {arguments.more} more each')
+    bad, tried = 0, [*each, *range(arguments.first, last + 1, arguments.step)]
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for n, (fault, _) in zip(tried, pool.map(one, tried)):
             if fault:
@@ -276,6 +277,7 @@ def main():
     parser.add_argument('--first', type=int, default=1)
     parser.add_argument('--last', type=int)
     parser.add_argument('--step', type=int, default=1)
+    parser.add_argument('--each', type=int, nargs=2, metavar='N', default=(1, 0), help='from N to N, too, one by one')
     parser.add_argument('--more', type=int, default=0, help='so many allocations after it fail too')
     parser.add_argument('--jobs', type=int, default=2)
     parser.add_argument('--disk', metavar='ERRNO')
