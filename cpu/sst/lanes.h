@@ -121,6 +121,23 @@ ALWAYS_INLINE bool any(mask m)
 #endif
 }
 
+/* The lanes of a mask, a bit each. */
+ALWAYS_INLINE uint32_t which(mask m)
+{
+#if HK_LANES == 16 && defined(__AVX512F__)
+  return _mm512_test_epi32_mask((__m512i)m, (__m512i)m);
+#elif HK_LANES == 8 && defined(__AVX__)
+  return (uint32_t)_mm256_movemask_ps((__m256)m);
+#elif HK_LANES == 4 && defined(__SSE2__)
+  return (uint32_t)_mm_movemask_ps((__m128)m);
+#else
+  uint32_t bits = 0;
+  for (int l = 0; l < HK_LANES; l++)
+    bits |= (uint32_t)(m[l] & 1) << l;
+  return bits;
+#endif
+}
+
 /* 1 / x, and 0 where x is 0. */
 ALWAYS_INLINE vec inverse(vec x)
 {
@@ -190,6 +207,8 @@ struct krylov {
 #define svd_score FOR_ISA(hk_svd_score)
 #define graph_add FOR_ISA(hk_graph_add)
 #define novelty_distances FOR_ISA(hk_novelty_distances)
+#define novelty_values FOR_ISA(hk_novelty_values)
+#define novelty_rows FOR_ISA(hk_novelty_rows)
 #define graph_profile FOR_ISA(hk_graph_profile)
 #define picture_rows FOR_ISA(hk_picture_rows)
 

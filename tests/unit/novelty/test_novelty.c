@@ -63,11 +63,12 @@ static void sensor_take(struct sensor *s, int64_t second, double value)
   s->n++;
 }
 
-/* A series of many kinds of values: noise, exact repeats, a far level, constant, huge and tiny values, a long hole. */
+/* A series of many kinds of values: noise, exact repeats, a far level, constant, huge and tiny values, a wave whose points are
+ * near each other and near few others, a long hole. */
 static double series_value(uint32_t i, uint64_t *random)
 {
   const double noise = random_real(random);
-  switch (i / 700 % 6) {
+  switch (i / 700 % 7) {
   case 0:
     return noise;
   case 1:
@@ -78,6 +79,8 @@ static double series_value(uint32_t i, uint64_t *random)
     return 3;
   case 4:
     return noise * (i % 97 == 0 ? 1e25 : 1e-3);
+  case 5:
+    return 10 * sin(0.01 * i) + 0.01 * noise;
   default:
     return noise * 1e-42;
   }
@@ -129,6 +132,7 @@ static void passes_give_the_plain_bits(void **state)
     check_pass(*k, 1000, HK_BATCH_PER_SENSOR);
     check_pass(*k, 1003, 7);
     check_pass(*k, 2222, 33);
+    check_pass(*k, 6000, HK_BATCH_PER_SENSOR);
   }
 }
 
