@@ -2,18 +2,26 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+/* 00 to 99. */
+static const char hundred[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748"
+                              "49505152535455565758596061626364656667686970717273747576777879808182838485868788899091929394959697"
+                              "9899";
 
 int hk_decimal_whole(char *out, uint64_t x, int least)
 {
-  char reversed[20];
-  int n = 0;
-  for (; x > 0; x /= 10)
-    reversed[n++] = (char)('0' + x % 10);
+  char digits[20];
+  int n = 0; /* the last of them */
+  for (; x >= 100; x /= 100, n += 2)
+    memcpy(digits + sizeof digits - n - 2, &hundred[2 * (x % 100)], 2);
+  if (x >= 10)
+    memcpy(digits + sizeof digits - (n += 2), &hundred[2 * x], 2);
+  else if (x > 0)
+    digits[sizeof digits - ++n] = (char)('0' + x);
   const int zeros = n < least ? least - n : 0;
-  for (int i = 0; i < zeros; i++)
-    out[i] = '0';
-  for (int i = 0; i < n; i++)
-    out[zeros + i] = reversed[n - 1 - i];
+  memset(out, '0', (size_t)zeros);
+  memcpy(out + zeros, digits + sizeof digits - n, (size_t)n);
   return zeros + n;
 }
 

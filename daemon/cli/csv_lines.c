@@ -118,6 +118,11 @@ static size_t character(const unsigned char *p, size_t left)
 static bool is_utf8(const char *text, size_t length)
 {
   for (size_t i = 0; i < length;) {
+    uint64_t eight;
+    if (length - i >= sizeof eight && (memcpy(&eight, text + i, sizeof eight), (eight & 0x8080808080808080u) == 0)) {
+      i += sizeof eight; /* of ASCII */
+      continue;
+    }
     const size_t n = character((const unsigned char *)text + i, length - i);
     if (n == 0)
       return false;

@@ -108,6 +108,8 @@ bool hk_csv_number(const char *cell, enum hk_decimal decimal, bool apart, double
 bool hk_csv_missing(const char *cell)
 {
   static const char *const words[] = { "null", "na", "n/a", "none", "-", "--" };
+  if ((unsigned char)(*cell - '0') < 10) /* most cells; none of the words begins with a digit */
+    return false;
   if (!*cell)
     return true;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)

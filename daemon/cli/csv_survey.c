@@ -41,14 +41,12 @@ static void csv_survey_wrong(struct survey *survey, const char *error, uint64_t 
 }
 
 /* Counts whether times ascend, for each possible order of dates. */
-static void csv_survey_follow(struct survey *survey, const char *cell, uint64_t line)
+static void csv_survey_follow(struct survey *survey, uint64_t line)
 {
-  struct hk_csv_times times = survey->csv->times;
+  const struct hk_csv_votes *votes = &survey->votes;
   for (int order = 0; order < HK_DATE_ORDERS; order++) {
-    int64_t ns;
-    times.known = true;
-    times.order = (enum hk_date_order)order;
-    if (hk_csv_time_read(&times, cell, &ns) != 0)
+    const int64_t ns = votes->ns[order];
+    if (!votes->fits[order])
       continue;
     if (survey->any && ns < survey->last[order] && survey->down[order]++ == 0)
       survey->down_line[order] = line;
@@ -67,7 +65,7 @@ static void look_at_time(struct survey *survey, char *error, size_t size)
     return;
   const char *cell = hk_csv_time_cell(csv, joined);
   if (hk_csv_time_vote(&survey->votes, &csv->times, cell, line)) {
-    csv_survey_follow(survey, cell, line);
+    csv_survey_follow(survey, line);
     return;
   }
   struct hk_csv_times times = csv->times;

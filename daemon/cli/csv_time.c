@@ -32,16 +32,25 @@ int hk_csv_time_read(struct hk_csv_times *times, const char *cell, int64_t *ns)
   return hk_csv_time_is_date(cell) ? -EAGAIN : -EINVAL;
 }
 
+/* The same time by all orders. */
+static void votes_any(struct hk_csv_votes *votes, int64_t ns)
+{
+  for (int order = 0; order < HK_DATE_ORDERS; order++) {
+    votes->fits[order] = true;
+    votes->ns[order] = ns;
+  }
+}
+
 bool hk_csv_time_vote(struct hk_csv_votes *votes, struct hk_csv_times *times, const char *cell, uint64_t line)
 {
-  int64_t ns[HK_DATE_ORDERS] = { 0 };
-  bool fits[HK_DATE_ORDERS];
-  if (times->format)
-    return hk_date_by_format(cell, times->format, ns) == 0;
-  if (csv_time_read_plain(times, cell, ns) == 0)
+  int64_t *ns = votes->ns;
+  bool *fits = votes->fits;
+  if (times->format ? hk_date_by_format(cell, times->format, ns) == 0 : csv_time_read_plain(times, cell, ns) == 0) {
+    votes_any(votes, *ns);
     return true;
+  }
   for (int order = 0; order < HK_DATE_ORDERS; order++)
-    fits[order] = hk_date_read(cell, (enum hk_date_order)order, &ns[order]) == 0;
+    fits[order] = !times->format && hk_date_read(cell, (enum hk_date_order)order, &ns[order]) == 0;
   if (!fits[HK_DATE_YMD] && !fits[HK_DATE_DMY] && !fits[HK_DATE_MDY])
     return false;
   if (votes->times++ == 0) {

@@ -23,6 +23,8 @@ struct hk_csv_votes {
   uint64_t times, fit[HK_DATE_ORDERS]; /* dates that are neither ISO 8601 nor numbers; of them, those that fit each order */
   bool differ;                         /* day first and month first give different times */
   uint64_t line;                       /* line of `shown` */
+  bool fits[HK_DATE_ORDERS];           /* the last cell as a time, by each order: whether it is one, */
+  int64_t ns[HK_DATE_ORDERS];          /* and which; what is ISO 8601 or a number is the same by all */
   char shown[HK_CSV_CELL_SHOWN];       /* the first such date */
 };
 
@@ -30,7 +32,7 @@ struct hk_csv_votes {
  * or -EAGAIN for a date if no order was chosen. */
 int hk_csv_time_read(struct hk_csv_times *times, const char *cell, int64_t *ns);
 
-/* Counts the formats that fit a cell. False: none does. */
+/* Counts the formats that fit a cell, and reads it by each. False: none does. */
 bool hk_csv_time_vote(struct hk_csv_votes *votes, struct hk_csv_times *times, const char *cell, uint64_t line);
 
 /* Chooses the order that fits most dates. Returns false if day first and month first both fit and give different times. */

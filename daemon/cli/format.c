@@ -131,22 +131,44 @@ static void print_further_json(FILE *out, const struct hk_shown_further *f)
   fprintf(out, ",\"state_%s\":\"%s\"", f->algorithm, state_name(f->state));
 }
 
-/* Writes ,score,state to CSV; the score of NaN is empty. */
-static void print_csv_score(FILE *out, float score, uint8_t state)
+#define CSV_NUMBER 32
+#define CSV_SCORE (CSV_NUMBER + 16) /* with its state, and the end of the line */
+
+/* Appends ,score,state to a line of CSV; the score of NaN is empty. Returns its end. */
+static char *csv_score(char *at, float score, uint8_t state)
 {
-  char text[32] = ",";
-  const int n = isnan(score) ? 0 : hk_decimal_nine(text + 1, score);
-  text[1 + n] = ',';
-  fwrite(text, 1, (size_t)n + 2, out);
-  fputs(state_name(state), out);
+  *at++ = ',';
+  at += isnan(score) ? 0 : hk_decimal_nine(at, score);
+  *at++ = ',';
+  return stpcpy(at, state_name(state));
 }
 
-/* Writes ,time to CSV. */
-static void print_csv_time(FILE *out, int64_t time)
+/* Appends ,time. */
+static char *csv_time(char *at, int64_t time)
 {
-  char text[32] = ",-";
-  const int sign = time < 0, n = hk_decimal_whole(text + 1 + sign, sign ? -(uint64_t)time : (uint64_t)time, 1);
-  fwrite(text, 1, (size_t)(1 + sign + n), out);
+  *at++ = ',';
+  if (time < 0)
+    *at++ = '-';
+  return at + hk_decimal_whole(at, time < 0 ? -(uint64_t)time : (uint64_t)time, 1);
+}
+
+/* A line is made in few pieces, as each call that writes takes longer than a number. */
+static void print_result_csv(FILE *out, const struct hk_shown_result *result, const struct hk_shown_further *further, uint32_t n)
+{
+  char text[2 * CSV_NUMBER + CSV_SCORE], *at = csv_time(text, result->time);
+  if (result->has_value) {
+    *at++ = ',';
+    hk_number_text(result->value, at);
+    at += strlen(at);
+  }
+  at = csv_score(at, result->score, result->state);
+  print_cell(out, result->sensor);
+  for (uint32_t i = 0; i < n; i++) {
+    fwrite(text, 1, (size_t)(at - text), out);
+    at = csv_score(text, further[i].score, further[i].state);
+  }
+  *at++ = '\n';
+  fwrite(text, 1, (size_t)(at - text), out);
 }
 
 void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_result *result,
@@ -156,17 +178,7 @@ void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_res
   char text[HK_TIMESTAMP_SIZE];
   switch (format) {
   case HK_FORMAT_CSV:
-    print_cell(out, result->sensor);
-    print_csv_time(out, result->time);
-    if (result->has_value) {
-      hk_number_text(result->value, text);
-      fputc(',', out);
-      fputs(text, out);
-    }
-    print_csv_score(out, result->score, result->state);
-    for (uint32_t i = 0; i < n; i++)
-      print_csv_score(out, further[i].score, further[i].state);
-    fputc('\n', out);
+    print_result_csv(out, result, further, n);
     break;
   case HK_FORMAT_JSONL:
     fputs("{\"sensor\":", out);
