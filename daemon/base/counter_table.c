@@ -22,6 +22,8 @@ const struct hk_counter_row hk_counter_table[] = {
   { "sensors", "refused", AT(names_refused), "New sensors refused." },
   { "derived", "points", AT(derived), "Points derived by the daemon for its own series." },
   { "derived", "late", AT(derived_late), "Points derived by the daemon that were late, as those from which they were derived." },
+  { "derived", "rejected", AT(derived_rejected),
+    "Points derived by the daemon that were rejected, most as those from which they were derived." },
   { "derived", "spikes", AT(spikes), "Values that the filters of fields removed as spikes." },
   { "input", "frames", AT(frames), "Frames received." },
   { "input", "bad_frames", AT(bad_frames), "Frames that could not be read." },

@@ -18,12 +18,13 @@ typedef _Atomic uint64_t hk_counter;
 struct hk_counters {
   /* points */
   hk_counter in; /* received in valid frames, datagrams or lines, or derived; must be the first member: see hk_counters_sum */
-  hk_counter derived;      /* of these, computed by the daemon for its derived sensors */
-  hk_counter derived_late; /* late ones of these; before `late`, so that a sum reads it first */
-  hk_counter spikes;       /* values of members of filtering fields that were spikes; derived from others' points */
-  hk_counter scored;       /* points with a score */
-  hk_counter unscored;     /* warming up, or between strides */
-  hk_counter relayed;      /* published to the logs of a cluster and confirmed by the broker */
+  hk_counter derived;          /* of these, computed by the daemon for its derived sensors */
+  hk_counter derived_late;     /* late ones of these; before `late`, so that a sum reads it first */
+  hk_counter derived_rejected; /* rejected ones, before `rejected` */
+  hk_counter spikes;           /* values of members of filtering fields that were spikes; derived from others' points */
+  hk_counter scored;           /* points with a score */
+  hk_counter unscored;         /* warming up, or between strides */
+  hk_counter relayed;          /* published to the logs of a cluster and confirmed by the broker */
   hk_counter late;
   hk_counter rejected;
   /* dropped, by reason */

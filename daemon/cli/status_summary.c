@@ -115,8 +115,10 @@ static void tell_refused(const struct summary *s, const cJSON *report)
   const double late = status_summary_number(report, "points", "late") - status_summary_number(report, "derived", "late");
   if (late > 0) /* as fed: once, however many series its sensor has */
     status_summary_add(text, "%.0f late (not after their sensor's last one)", late);
-  if (status_summary_number(report, "points", "rejected") > 0)
-    status_summary_add(text, "%.0f rejected%s", status_summary_number(report, "points", "rejected"),
+  const double rejected =
+      status_summary_number(report, "points", "rejected") - status_summary_number(report, "derived", "rejected");
+  if (rejected > 0)
+    status_summary_add(text, "%.0f rejected%s", rejected,
                        status_summary_number(report, "input", "ahead_of_clock") > 0 ? " (some ahead of this machine's clock)"
                                                                                     : " (not finite, or out of range)");
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(report, "dropped"))

@@ -27,12 +27,14 @@ static int64_t latest(const struct hk_intake *in)
 
 static void tell_ahead(struct hk_intake *in, uint32_t slot, int64_t time)
 {
+  char says[HK_TIME_TEXT_MAX];
+  hk_time_text(time / 1000000000, says);
   hk_registry_read(in->registry);
   const struct hk_string name = hk_registry_name(in->registry, slot);
   hk_log_peer(
       in->log, &in->ahead, HK_LOG_WARNING, "points",
-      "sensor %.*s: a time %.0f s ahead of this machine's clock was rejected; look at the sender's clock and unit of time",
-      (int)name.length, name.data, (double)(time - in->wall) * 1e-9);
+      "sensor %.*s: a time %.0f s ahead of this machine's clock, %s, was rejected; look at the sender's clock and unit of time",
+      (int)name.length, name.data, (double)(time - in->wall) * 1e-9, says);
   hk_registry_read_end(in->registry);
 }
 

@@ -23,6 +23,11 @@ enum hk_delivery_kind {
   HK_DELIVERY_EXPORT,  /* for the saver; goes to no loop */
 };
 
+/* Of a batch: points of the daemon's own series. */
+struct hk_derived_results {
+  uint64_t late, rejected;
+};
+
 struct hk_delivery {
   enum hk_delivery_kind kind;
   struct hk_shard *shard;
@@ -36,7 +41,7 @@ struct hk_delivery {
   uint64_t position;       /* of the shard: all its points were taken before */
   int64_t reached;         /* ns, time of data: no point of its shard with an earlier time is scored after it; 0: unknown */
   uint64_t late, rejected, scored, unscored; /* points: their results */
-  uint64_t late_derived;                     /* of the late ones, those of the daemon's own series */
+  struct hk_derived_results derived;         /* of the late and rejected ones, those of the daemon's own series */
   uint64_t failed, device_lost;
   const uint32_t *slots; /* FORGET */
   uint32_t n_slots;

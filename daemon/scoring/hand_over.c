@@ -17,8 +17,9 @@ void hk_delivery_release(struct hk_delivery *p, struct hk_counters *counters)
   struct hk_shard *s = p->shard;
   const uint32_t n_runs = p->n_runs;
   hk_count(&counters->late, p->late);
-  hk_count(&counters->derived_late, p->late_derived); /* after `late`, so that a sum never has more of these */
+  hk_count(&counters->derived_late, p->derived.late); /* after `late`, so that a sum never has more of these */
   hk_count(&counters->rejected, p->rejected);
+  hk_count(&counters->derived_rejected, p->derived.rejected); /* likewise */
   hk_count(&counters->scored, p->scored);
   hk_count(&counters->unscored, p->unscored);
   hk_count(&counters->failed, p->failed);

@@ -30,23 +30,25 @@ static bool late_results_point(struct hk_shard *s, uint32_t within, int64_t time
   return false;
 }
 
-uint32_t hk_late_note(struct hk_shard *s, const struct hk_delivery *p)
+void hk_late_note(struct hk_shard *s, struct hk_delivery *p)
 {
   const struct hk_batch *b = p->batch;
   const int64_t now = hk_now();
-  uint32_t derived = 0;
+  p->derived.late = p->derived.rejected = 0;
   hk_late_count(&s->quotas.late, b->n, (uint32_t)p->late, now);
   if (p->late + p->rejected == 0 && s->quotas.late.n == 0)
-    return 0;
+    return;
   for (uint32_t run = 0, i = 0; run < p->n_runs; run++) {
     uint32_t late = 0, rejected = 0;
     for (const uint32_t end = i + p->runs[run].n; i < end && i < b->n; i++) {
       if (b->state[i] == HK_STATE_LATE) {
         const bool is_derived = late_results_point(s, b->slot[i], b->time[i], now);
-        derived += is_derived;
+        p->derived.late += is_derived;
         late += !is_derived;
       } else if (b->state[i] == HK_STATE_REJECTED) {
-        rejected += !hk_registry_derived(s->all->registry, hk_slot_outside(s, b->slot[i]));
+        const bool is_derived = hk_registry_derived(s->all->registry, hk_slot_outside(s, b->slot[i]));
+        p->derived.rejected += is_derived;
+        rejected += !is_derived;
       } else if (s->quotas.late.n > 0) {
         hk_late_end(&s->quotas.late, b->slot[i]);
       }
@@ -54,5 +56,4 @@ uint32_t hk_late_note(struct hk_shard *s, const struct hk_delivery *p)
     if (late + rejected > 0)
       hk_source_note(p->runs[run].source, late, rejected);
   }
-  return derived;
 }

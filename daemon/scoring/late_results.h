@@ -8,7 +8,7 @@
 struct hk_shard;
 struct hk_delivery;
 
-/* Notes the results of a delivery, whose slots are the shard's. Returns how many of its late points are derived. */
-uint32_t hk_late_note(struct hk_shard *shard, const struct hk_delivery *delivery);
+/* Notes the results of a delivery, whose slots are the shard's, and sets how many of its late and rejected points are derived. */
+void hk_late_note(struct hk_shard *shard, struct hk_delivery *delivery);
 
 #endif

@@ -352,7 +352,7 @@ void hk_saver_back(struct hk_saver *v, struct hk_delivery *p)
   hk_queue_end_export(&s->queue);
   pace(v, hk_now() - p->stamps.submitted);
   p->kind = HK_DELIVERY_EXPORT;
-  p->late = p->late_derived = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
+  p->late = p->derived.late = p->rejected = p->derived.rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
   p->shard = s;
   atomic_store_explicit(&p->holders, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&p->device->lent, 1, memory_order_relaxed);

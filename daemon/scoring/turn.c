@@ -46,7 +46,7 @@ static void count(struct hk_shard *s, struct hk_delivery *p)
   p->rejected = rejected;
   p->scored = scored;
   p->unscored = b->n - late - rejected - scored;
-  p->late_derived = hk_late_note(s, p);
+  hk_late_note(s, p);
   for (uint32_t i = 0; i < b->n_events; i++) {
     hk_count(&s->counters.raised, b->event[i].kind == HK_EVENT_RAISED);
     hk_count(&s->counters.corrected, b->event[i].kind == HK_EVENT_CORRECTED);
@@ -131,7 +131,7 @@ static void drop(struct hk_shard *s, struct hk_delivery *p, bool lost)
   }
   name_slots(s, b);
   p->kind = HK_DELIVERY_DROPPED;
-  p->late = p->late_derived = p->rejected = p->scored = p->unscored = 0;
+  p->late = p->derived.late = p->rejected = p->derived.rejected = p->scored = p->unscored = 0;
   p->failed = lost ? 0 : b->n;
   p->device_lost = lost ? b->n : 0;
   show(s, p);
@@ -375,7 +375,7 @@ static void launch_sweep(struct hk_shard *s)
 {
   struct hk_delivery *p = s->queue.sweeps.delivery;
   p->batch->n = p->n_runs = 0;
-  p->late = p->late_derived = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
+  p->late = p->derived.late = p->rejected = p->derived.rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
   p->position = 0; /* it comes after earlier launched batches */
   p->batch->idle = s->config->evict;
   s->queue.sweeps.delivery = NULL;

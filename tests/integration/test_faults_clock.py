@@ -104,6 +104,12 @@ class Sender(harness.Case):
             late = self.hankel(d, 'status').split(' late (')[0].split()[-1]  # not those of its second series
             self.assertIn(f'dropped 0  late {late}  lost', self.hankel(d, 'top'))
             self.assertRegex(self.hankel(d, 'status'), r'^WRONG +most points are late and ignored, all of sensor pump: look')
+            now = time.time_ns()
+            c.send(points([handle], [now + DAY], [1.0]))  # too far ahead
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'its result')
+            self.assertEqual([c.status()[k]['rejected'] for k in ('points', 'derived')], [2, 1])
+            self.assertRegex(self.hankel(d, 'status'), r'(?m)^refused .*; 1 rejected \(some ahead of this machine.s clock\)$')
             send(51)
             until(lambda: 'late_sensor' not in c.status()['points'], 'the end of its being late')
             self.assertRegex(self.hankel(d, 'status'), '^healthy')

@@ -119,13 +119,15 @@ class Names(test_web_write.Case):
 
 
 class Dashboards(unittest.TestCase):
-    def test_late_points_are_those_that_peers_sent(self):
+    def test_late_and_rejected_points_are_those_that_peers_sent(self):
         """Not those of the daemon's own series, of which a sensor may have many."""
         rules = re.findall(r'- alert: (\w+)\n *expr:(.*?)\n *(?:for|labels):', read(RULES), re.S)
         late = [e for e in [e for _, e, _ in targets()] + [e for _, e in rules] if 'hankel_points_late_total' in e]
         self.assertGreaterEqual(len(late), 2)
         for expression in late:
             self.assertRegex(expression, r'- (rate|increase)\(hankel_derived_late_total')
+        for expression in [e for e in [e for _, e, _ in targets()] + [e for _, e in rules] if 'hankel_points_rejected_total' in e]:
+            self.assertRegex(expression, r'- (rate|increase)\(hankel_derived_rejected_total')
 
     def test_they_can_be_imported_anywhere(self):
         all_of_them = boards()
