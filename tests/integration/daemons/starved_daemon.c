@@ -6,8 +6,8 @@
  * OpenSSL are among them.
  *
  * Files: the calls of daemon/base/disk.h are counted too. $HANKELD_DISK = "N ERRNO M": number N fails with that errno, and so
- * do the M after it; a write that fails has written half of its bytes. Reads one after the other count as one: half of all calls
- * are those of one loop. `faulted N`, and at the end `calls N`.
+ * do the M after it; a write that fails has written half of its bytes. Reads of as many bytes one after the other count as one: half
+ * of all calls are those of one loop. `faulted N`, and at the end `calls N`.
  *
  * The calls are caught by the linker (--wrap), so this works under a sanitizer too; calls that other libraries make are not
  * caught. */
@@ -96,14 +96,14 @@ int __wrap_hk_disk_list(const struct hk_disk *disk, int folder, const char *stem
                         size_t *n);
 
 static atomic_ulong disk_calls;
-static atomic_bool reading; /* the last call was a read, which did not fail */
+static atomic_size_t reading; /* bytes of the last call, if it was a read that did not fail */
 static unsigned long disk_first, disk_more;
 static int disk_error;
 
 /* 0, or the negative errno that this call is to fail with. */
 static int faulted(void)
 {
-  atomic_store(&reading, false);
+  atomic_store(&reading, 0);
   const unsigned long call = atomic_fetch_add(&disk_calls, 1) + 1;
   if (disk_first == 0 || call < disk_first || call > disk_first + disk_more)
     return 0;
@@ -147,8 +147,8 @@ int __wrap_hk_disk_write(const struct hk_disk *disk, int file, const void *data,
 
 int __wrap_hk_disk_read(const struct hk_disk *disk, int file, uint64_t at, void *data, size_t size)
 {
-  const int status = atomic_load(&reading) ? 0 : faulted();
-  atomic_store(&reading, status == 0);
+  const int status = atomic_load(&reading) == size ? 0 : faulted();
+  atomic_store(&reading, status == 0 ? size : 0);
   return status != 0 ? status : __real_hk_disk_read(disk, file, at, data, size);
 }
 
