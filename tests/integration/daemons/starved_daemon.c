@@ -6,8 +6,8 @@
  * OpenSSL are among them.
  *
  * Files: the calls of daemon/base/disk.h are counted too. $HANKELD_DISK = "N ERRNO M": number N fails with that errno, and so
- * do the M after it; a write that fails has written half of its bytes. Reads of as many bytes one after the other count as one: half
- * of all calls are those of one loop. `faulted N`, and at the end `calls N`.
+ * do the M after it; a write that fails has written half of its bytes. Reads of as many bytes one after the other count as one:
+ * half of all calls are those of one loop. `faulted N`, and at the end `calls N`.
  *
  * The calls are caught by the linker (--wrap), so this works under a sanitizer too; calls that other libraries make are not
  * caught. */
