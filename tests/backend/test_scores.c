@@ -108,6 +108,12 @@ static const char *const more_cases[] = {
   "window=320,algorithm=svd,rank=12,gap=20,solver=full",
 };
 
+/* With the others all tiles of rows that the CPU's kernels have (kernels_hankel.c: 7 or 12 at most), and all rests behind them.
+ */
+static const char *const tile_cases[] = {
+  "window=6,rank=3", "window=9,rank=3", "window=13", "window=23", "window=26", "window=34", "window=35", "window=37", "window=38",
+};
+
 /* Widths that fill the lanes of a kernel to the last element: the CUDA backend's, which has compiled sizes. Each is met with one
  * less and one more, with so few Krylov vectors that they fit registers, and with more. */
 static const uint32_t full_widths[] = { 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448 };
@@ -159,6 +165,7 @@ static const char *const sanitize_cases[] = {
 
 #define QUICK_CASES (sizeof quick_cases / sizeof *quick_cases)
 #define MORE_CASES (sizeof more_cases / sizeof *more_cases)
+#define TILE_CASES (sizeof tile_cases / sizeof *tile_cases)
 #define SANITIZE_CASES (sizeof sanitize_cases / sizeof *sanitize_cases)
 #define FULL_WIDTHS (sizeof full_widths / sizeof *full_widths)
 #define FULL_WIDTHS_OF_MANY (sizeof full_widths_of_many / sizeof *full_widths_of_many)
@@ -317,7 +324,7 @@ int main(int argc, char **argv)
   }
   if (!backend_present(kind))
     return 0;
-  struct CMUnitTest tests[QUICK_CASES + MORE_CASES + EDGE_CASES + 1];
+  struct CMUnitTest tests[QUICK_CASES + MORE_CASES + TILE_CASES + EDGE_CASES + 1];
   size_t n = 0;
   const bool quick = strcmp(argv[2], "quick") == 0, cases = strcmp(argv[2], "edges") != 0, edges = strcmp(argv[2], "cases") != 0;
   sanitize = strcmp(argv[2], "sanitize") == 0;
@@ -330,6 +337,8 @@ int main(int argc, char **argv)
     tests[n++] = (struct CMUnitTest){ quick_cases[i], scores_match, NULL, NULL, (void *)(uintptr_t)quick_cases[i] };
   for (size_t i = 0; i < MORE_CASES && cases && !quick && !sanitize; i++)
     tests[n++] = (struct CMUnitTest){ more_cases[i], scores_match, NULL, NULL, (void *)(uintptr_t)more_cases[i] };
+  for (size_t i = 0; i < TILE_CASES && cases && !quick && !sanitize && strcmp(argv[1], "cpu") == 0; i++)
+    tests[n++] = (struct CMUnitTest){ tile_cases[i], scores_match, NULL, NULL, (void *)(uintptr_t)tile_cases[i] };
   for (size_t i = 0; i < EDGE_CASES && edges && !quick && !sanitize; i++)
     tests[n++] = (struct CMUnitTest){ edge_cases[i], scores_match, NULL, NULL, edge_cases[i] };
   tests[n++] = (struct CMUnitTest)cmocka_unit_test(all_scores_match);
