@@ -7,6 +7,7 @@
 
 #define HK_INCIDENTS_NAME 64u /* bytes of a name, with its 0 */
 #define HK_INCIDENTS_MOST 16u /* sections */
+#define HK_INCIDENTS_LATE 12u /* points, more than which data are late: HK_INCIDENT_WINDOW */
 
 struct hk_incidents_rule {
   char name[HK_INCIDENTS_NAME]; /* "": [incidents] */

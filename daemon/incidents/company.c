@@ -231,6 +231,7 @@ static struct hk_incident *merge(struct hk_incidents *all, struct hk_incident *a
   }
   a->last = a->last > b->last ? a->last : b->last;
   a->heard = a->heard > b->heard ? a->heard : b->heard;
+  a->own = a->own > b->own ? a->own : b->own;
   a->open = a->open < b->open ? a->open : b->open;
   a->touched |= b->touched;
   a->S = fmax(a->S, b->S);

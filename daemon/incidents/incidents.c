@@ -88,6 +88,7 @@ static struct hk_incident *open_one(struct hk_incidents *all, int64_t time)
     return NULL;
   i->id = ++all->last_id;
   i->open = i->last = i->heard = time;
+  i->own = -HK_INCIDENT_TIME_MOST;
   i->end = &i->members;
   i->counted = -1;
   hk_incident_link(all, i);
@@ -95,10 +96,10 @@ static struct hk_incident *open_one(struct hk_incidents *all, int64_t time)
   return i;
 }
 
-/* Its end is where the data had nothing more of it for so long, whenever that is noticed. */
-static void close_one(struct hk_incidents *all, struct hk_incident *i)
+/* Its end is where the data had nothing more of it for so long, whenever that is noticed; at most this. */
+static void close_one(struct hk_incidents *all, struct hk_incident *i, int64_t most)
 {
-  const int64_t end = i->last + HK_INCIDENT_HOLD * all->rules.interval;
+  const int64_t over = i->last + HK_INCIDENT_HOLD * all->rules.interval, end = over < most ? over : most;
   hk_incident_unlink(all, i);
   all->counts.withheld += !i->told;
   all->decided(all->arg, end, HK_INCIDENT_CLOSED, i, NULL, 0);
@@ -232,7 +233,7 @@ void hk_incidents_expire(struct hk_incidents *all, int64_t time)
 {
   for (struct hk_incident *i = all->oldest, *next; (i = incidents_over(all, i, time)) != NULL; i = next) {
     next = i->newer;
-    close_one(all, i);
+    close_one(all, i, INT64_MAX);
   }
 }
 
@@ -325,19 +326,21 @@ void hk_incidents_hear(struct hk_incidents *all, int64_t reached)
   all->reached = reached;
 }
 
-/* A sensor's event of this time joins its incident, if it has one that its own data have not passed by a hold: where data are
- * late, those of others do not decide. */
+/* A sensor's event of this time joins its incident, if it has one that its own data have not passed by a hold, whatever the time
+ * of others' events. It ends no later than the present tick: an alert of others may have been after its last. */
 static void leave_passed(struct hk_incidents *all, const struct hk_fleet_sensor *s, int64_t time)
 {
-  if (s->incident && time - s->incident->last > HK_INCIDENT_HOLD * all->rules.interval)
-    close_one(all, s->incident);
+  if (s->incident && time - s->incident->own > HK_INCIDENT_HOLD * all->rules.interval)
+    close_one(all, s->incident, all->time);
 }
 
 /* An incident has an event of this time. */
 static void incidents_joined(struct hk_incidents *all, struct hk_incident *i, int64_t time, int64_t reached)
 {
   const bool late = reached != 0 && reached - time > HK_INCIDENT_WINDOW * all->rules.interval;
+  const int64_t own = late ? time : all->time;
   i->last = all->time;
+  i->own = own > i->own ? own : i->own;
   i->heard = late && reached > i->heard ? reached : i->heard;
   i->heard = i->last > i->heard ? i->last : i->heard;
   hk_incident_unlink(all, i);
@@ -425,7 +428,7 @@ void hk_incidents_finish(struct hk_incidents *all)
 {
   end_tick(all);
   while (all->oldest)
-    close_one(all, all->oldest);
+    close_one(all, all->oldest, INT64_MAX);
 }
 
 struct hk_incidents_counts hk_incidents_count(const struct hk_incidents *all)

@@ -17,6 +17,7 @@
 
 #define HK_SEVERITY_MOST 40.0
 #define HK_INCIDENT_CHANNELS 32u
+#define HK_INCIDENT_WINDOW 12 /* points */
 
 struct hk_incidents_rules {
   double a_day;          /* messages a day; 0: all are withheld */
@@ -31,6 +32,7 @@ struct hk_incident {
   struct hk_incident *older, *newer;      /* open ones, by the time of their last event */
   int64_t open, last;                     /* ns: first and last event */
   int64_t heard;                          /* ns: how far the data were when one of its events was logged; at least `last` */
+  int64_t own;                            /* ns: last event by the data of its own sensors; `last`, unless these are late */
   struct hk_fleet_sensor *members, **end; /* linked by `next` */
   uint32_t n;
   double R;                         /* rank, 0..46, at the last judgement; it never falls */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define MAGIC UINT64_C(0x33636e6966666b68)      /* "hkffinc3" */
+#define MAGIC UINT64_C(0x34636e6966666b68)      /* "hkffinc4" */
 #define MAGIC_DEAF UINT64_C(0x32636e6966666b68) /* the same, without how far the data were, */
 #define MAGIC_MUTE UINT64_C(0x31636e6966666b68) /* and without what members said */
 #define NOTHING UINT32_MAX
@@ -85,6 +85,7 @@ static void put_incident(struct hk_buffer *b, const struct hk_incident *i)
   incidents_image_put_time(b, i->open);
   incidents_image_put_time(b, i->last);
   incidents_image_put_time(b, i->heard);
+  incidents_image_put_time(b, i->own);
   incidents_image_put_time(b, i->told_at);
   put_real(b, i->R);
   put_real(b, i->S);
@@ -310,6 +311,7 @@ static int get_incident(struct in *in, struct hk_incidents *all)
   i->open = get_time(in);
   i->last = get_time(in);
   i->heard = in->deaf ? i->last : get_time(in);
+  i->own = in->deaf ? i->last : get_time(in);
   i->told_at = get_time(in);
   i->R = get_real(in, 0, HK_SEVERITY_MOST + HK_INCIDENT_BONUS);
   i->S = get_real(in, 0, HK_SEVERITY_MOST);

@@ -6,7 +6,6 @@
 #include "daemon/incidents/incidents.h"
 
 /* In points. */
-#define HK_INCIDENT_WINDOW 12
 #define HK_INCIDENT_HOLD 60
 #define HK_INCIDENT_LONGEST 48
 #define HK_INCIDENT_REPEAT 288

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(HK_INCIDENTS_LATE == HK_INCIDENT_WINDOW, "events say how far the data were where incidents look at it");
+
 /* A change that is not logged yet; its bytes are a payload. */
 struct hk_pending_change {
   struct hk_pending_change *next;

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """When incidents end."""
+import glob
+import pathlib
 import tempfile
 import time
 
@@ -78,6 +80,25 @@ class Ends(harness.Case):
             send(live, 630, 50)
             now = harness.until(lambda: (lambda now: now if now['open'] == 0 else None)(d.status()['incidents']), 'its end')
             self.assertEqual((now['told'] + now['withheld'], now['merged']), (2, 0), now)
+
+    def test_what_the_log_says(self):
+        """The event log says how far the data were of alerts of late data alone: hankelds of before cannot read these."""
+        for late, size in ((10, 0), (30, 8)):
+            with self.subTest(late):
+                state = f'{self.folder.name}/{late}'
+                d = self.daemon(RULES, keys=f'threads = 1\ndurability = journal\nstate = {state}\n')
+                with d.client() as c:
+                    handles = c.register('live', 'plant')
+                    for t in range(90):
+                        c.send(harness.points(handles, [(BEGIN + x) * 10**9 for x in (late + t, t)], [level(t), level(t, 71)]))
+                        if t == 60:
+                            c.ping()
+                            harness.until(lambda: d.status()['points']['pending'] == 0, 'the results')
+                    c.ping()
+                    self.counts(d, 1)
+                d.stop()
+                log = b''.join(pathlib.Path(path).read_bytes() for path in glob.glob(f'{state}/**/events*.hke', recursive=True))
+                self.assertEqual(log[log.index(b'plant') - 21], size)  # of the first event, by FORMAT.md
 
     def test_clocks_ahead(self):
         """All senders' clocks are a little ahead of the daemon's: incidents end nevertheless."""
