@@ -93,7 +93,7 @@ static void check_pass(const struct hk_kernels *kernels, uint32_t resident, uint
   uint64_t random = resident + most, values = 1;
   int64_t second = 0;
   const uint32_t lags = hk_novelty_lags(&d);
-  for (uint32_t i = 0; i < resident + resident / 2 + 500;) {
+  for (uint32_t i = 0; i < 2 * resident + 1500;) {
     plain.n = fast.n = 0;
     const uint32_t run = 1 + (uint32_t)random_number(&random) % most;
     const bool hole = i > 600 && random_number(&random) % 60 == 0;
@@ -131,6 +131,7 @@ static void passes_give_the_plain_bits(void **state)
     check_pass(*k, 1000, 1);
     check_pass(*k, 1000, HK_BATCH_PER_SENSOR);
     check_pass(*k, 1003, 7);
+    check_pass(*k, 1279, 40); /* crowds of rows whose points differ in their weights */
     check_pass(*k, 2222, 33);
     check_pass(*k, 6000, HK_BATCH_PER_SENSOR);
   }
