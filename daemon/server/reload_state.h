@@ -5,6 +5,10 @@
 #include "daemon/base/buffer.h"
 #include "daemon/scoring/shard.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <uv.h>
 
 struct hk_credentials;

@@ -108,8 +108,7 @@ static const char *const more_cases[] = {
   "window=320,algorithm=svd,rank=12,gap=20,solver=full",
 };
 
-/* With the others all tiles of rows that the CPU's kernels have (kernels_hankel.c: 7 or 12 at most), and all rests behind them.
- */
+/* With the others all tiles of rows of the CPU's kernels (kernels_hankel.c: 7 or 12 at most), and all rests behind them. */
 static const char *const tile_cases[] = {
   "window=6,rank=3", "window=9,rank=3", "window=13", "window=23", "window=26", "window=34", "window=35", "window=37", "window=38",
 };
