@@ -335,7 +335,7 @@ class Evaluate(unittest.TestCase):
             self.assertIn(named, run.stderr)
         run = hankel('evaluate', self.folder.name + '/tssb')
         self.assertEqual(run.returncode, 1)
-        self.assertIn('none of nab/', run.stderr)
+        self.assertIn('none of the folders nab/', run.stderr)
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, 'skab'))
             run = hankel('evaluate', folder)
