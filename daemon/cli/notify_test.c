@@ -34,10 +34,11 @@ static const struct hk_notify_rule *notify_test_rule_of(const struct hk_config *
 static int notify_test_lacks(char **argv, const char *path, const struct hk_config *config, const char *name)
 {
   char all[256] = "";
-  size_t used = 0;
-  for (uint32_t i = 0; i < config->n_notify && used + HK_CONFIG_NAME_MAX + 3 < sizeof all; i++)
-    used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "", config->notify[i].name);
-  return hk_failed(argv, "%s has no [notify %s]; %s%s", path, name, *all ? "it has " : "it has no receiver at all", all);
+  uint32_t n = 0;
+  for (size_t used = 0; n < config->n_notify && used + HK_CONFIG_NAME_MAX + 3 < sizeof all; n++)
+    used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", n > 0 ? ", " : "", config->notify[n].name);
+  return hk_failed(argv, "%s has no [notify %s]; %s%s%s", path, name, *all ? "it has " : "it has no receiver at all", all,
+                   n < config->n_notify ? ", and others" : "");
 }
 
 static int notify_test_make(struct hk_notify_message *message, const struct hk_notify_rule *rule, uint64_t id,
