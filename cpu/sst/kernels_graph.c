@@ -12,23 +12,6 @@
 
 typedef int32_t loose_mask __attribute__((vector_size(4 * HK_LANES), aligned(4)));
 
-/* Bit l of the result is lane l. */
-ALWAYS_INLINE uint32_t lanes_of(mask m)
-{
-#if HK_LANES == 16 && defined(__AVX512DQ__)
-  return _mm512_movepi32_mask((__m512i)m);
-#elif HK_LANES == 8 && defined(__AVX__)
-  return (uint32_t)_mm256_movemask_ps((__m256)m);
-#elif HK_LANES == 4 && defined(__SSE2__)
-  return (uint32_t)_mm_movemask_ps((__m128)m);
-#else
-  uint32_t bits = 0;
-  for (int l = 0; l < HK_LANES; l++)
-    bits |= (uint32_t)(m[l] & 1) << l;
-  return bits;
-#endif
-}
-
 /* What a pass needs of the newest node, in every lane. */
 struct pass {
   vec half, off, inverse, log, mean, level, locality;

@@ -40,7 +40,7 @@ static __attribute__((noinline)) void block_note(struct hk_novelty_point *p, con
   const float found = least(&low);
   uint32_t last = 0;
   for (uint32_t u = 0; u < VECTORS; u++) {
-    const uint32_t lanes = which(variance[u] <= every(found));
+    const uint32_t lanes = lanes_of(variance[u] <= every(found));
     last = lanes > 0 ? u * HK_LANES + (31 - (uint32_t)__builtin_clz(lanes)) : last;
   }
   lag_note(p, found, lag - last);

@@ -122,7 +122,7 @@ ALWAYS_INLINE bool any(mask m)
 }
 
 /* The lanes of a mask, a bit each. */
-ALWAYS_INLINE uint32_t which(mask m)
+ALWAYS_INLINE uint32_t lanes_of(mask m)
 {
 #if HK_LANES == 16 && defined(__AVX512F__)
   return _mm512_test_epi32_mask((__m512i)m, (__m512i)m);
