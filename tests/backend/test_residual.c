@@ -1,7 +1,7 @@
 /* The graph residual on the GPU compared with the host: every residual and every column, bit by bit, over many shapes of
  * fields; fields that move from one to the other while they run; and fields as in the daemon (cpu/field/field.h), whose
  * members come and go. Skips without a GPU. Argument: sanitize, for sanitizers that slow every launch: the device takes
- * fewer rows, the last ones. */
+ * fewer rows, the last ones, and chooses neighbours among fewer members. */
 #include "gpu/cuda.h"
 #include "gpu/field/correlate_gpu.h"
 #include "gpu/field/residual_gpu.h"
@@ -189,8 +189,10 @@ static void same_as_the_host(void **state)
 static void chooses_the_same(void **state)
 {
   (void)state;
-  static const uint32_t sizes[][3] = { { 5, 4, 96 }, { 33, 16, 512 }, { 700, 5, 300 }, { 2049, 8, 511 } }; /* members, q, rows */
-  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+  /* Members, q, rows. racecheck makes a launch over the last two longer than a hung device is waited for. */
+  static const uint32_t sizes[][3] = { { 5, 4, 96 }, { 33, 16, 512 }, { 97, 8, 127 }, { 700, 5, 300 }, { 2049, 8, 511 } };
+  const size_t tried = sizeof sizes / sizeof *sizes - (on_device == SANITIZE_ROWS ? 2 : 0);
+  for (size_t s = 0; s < tried; s++) {
     const uint32_t n = sizes[s][0], q = sizes[s][1], kept = sizes[s][2], room = (n + 63) / 32 * 32;
     float *ring = malloc((size_t)kept * room * sizeof *ring);
     uint32_t *due = malloc(n * sizeof *due), *want = malloc((size_t)n * q * sizeof *want),
