@@ -3,6 +3,7 @@
  *
  * First it fills the windows and scores a few ticks, untimed. Then it times several repeats of whole ticks, on the CPU backend
  * by turns with the peak of the cores; medians count. Last, it times single ticks from submit to reap. */
+#include "cpu/monotonic.h"
 #include "cpu/sst/kernels.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/bench_plan.h"
@@ -11,7 +12,6 @@
 #include "daemon/cli/load.h"
 #include "daemon/cli/machine_peak.h"
 #include "daemon/cli/options.h"
-#include "daemon/cli/progress.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -113,11 +113,11 @@ static int measure_latency(struct bench *bench, const struct settings *settings,
 {
   static const uint32_t enough = 5;
   double *took = malloc(LATENCIES * sizeof *took);
-  const int64_t until = hk_clock() + (int64_t)(settings->seconds * 0.15e9);
+  const int64_t until = hk_monotonic() + (int64_t)(settings->seconds * 0.15e9);
   uint32_t n = 0;
   int code = took ? 0 : hk_failed(bench->argv, "out of memory");
   char error[512];
-  while (code == 0 && n < LATENCIES && (n < enough || hk_clock() < until)) {
+  while (code == 0 && n < LATENCIES && (n < enough || hk_monotonic() < until)) {
     code = bench_judge(bench, hk_load_latency(&bench->load, bench->load.sensors, 1, &took[n], error, sizeof error), error);
     n++;
   }

@@ -1,7 +1,7 @@
 /* Connecting to the daemon. */
 #include "daemon/cli/daemon_link.h"
+#include "cpu/monotonic.h"
 #include "daemon/cli/options.h"
-#include "daemon/cli/progress.h"
 #include "daemon/cli/tls_options.h"
 
 #include <errno.h>
@@ -46,9 +46,9 @@ static const char *hint(const char *why, const struct hankel_options *options)
  * or a negative errno. */
 static int wait_for_greeting(hankel *h, const char *address)
 {
-  const int64_t deadline = hk_clock() + (int64_t)HK_LINK_WAIT * 1000000;
+  const int64_t deadline = hk_monotonic() + (int64_t)HK_LINK_WAIT * 1000000;
   while (!hankel_connected(h)) {
-    const int64_t left = (deadline - hk_clock()) / 1000000;
+    const int64_t left = (deadline - hk_monotonic()) / 1000000;
     if (shown_out(hk_link_error(h, address)))
       return -ECONNRESET;
     if (left <= 0)

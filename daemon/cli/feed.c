@@ -4,6 +4,7 @@
  * daemon must confirm that it has taken over every point; otherwise the exit code is 1. When the connection breaks, the
  * library reconnects; feed reports points that may be lost, and exits with 1. With --feed none can be: unacknowledged points
  * are sent again, and points that the daemon has from an earlier run of the command are left out. */
+#include "cpu/monotonic.h"
 #include "daemon/cli/commands.h"
 #include "daemon/cli/csv_input.h"
 #include "daemon/cli/daemon_link.h"
@@ -62,8 +63,8 @@ struct feed {
   double rate; /* points a second, or times real time; 0 = as fast as it goes */
   bool real_time;
   bool finishing;  /* all points were sent, and the daemon is ending the connection */
-  int64_t lost;    /* ns, hk_clock: since when there is no connection; 0 = there is one */
-  int64_t started; /* ns, hk_clock: when the first point was sent */
+  int64_t lost;    /* ns, hk_monotonic: since when there is no connection; 0 = there is one */
+  int64_t started; /* ns, hk_monotonic: when the first point was sent */
   int64_t first;   /* ns: its time */
 };
 
@@ -91,7 +92,7 @@ static void feed_on_disconnected(void *arg, uint64_t in_doubt, const char *reaso
     return;
   feed->in_doubt += in_doubt;
   if (!feed->lost) {
-    feed->lost = hk_clock();
+    feed->lost = hk_monotonic();
     if (feed->name && feed_tell(feed))
       hk_failed(feed->argv, "the connection is lost: %s; trying again", reason);
     else if (!feed->name && feed_tell(feed))
@@ -122,7 +123,7 @@ static int still_there(struct feed *feed, int status)
     return hk_failed(feed->argv, "%s", hankel_error(feed->h));
   if (status < 0 && status != -ETIMEDOUT && status != -EAGAIN && !feed->lost && hankel_connected(feed->h))
     return hk_failed(feed->argv, "%s", hankel_error(feed->h));
-  if (feed->lost && hk_clock() - feed->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
+  if (feed->lost && hk_monotonic() - feed->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
     return hk_failed(feed->argv, "the daemon did not come back: %s", hankel_error(feed->h));
   return 0;
 }
@@ -164,9 +165,9 @@ static int feed_pace(struct feed *feed, int64_t time)
   const double after = feed->real_time ? (double)(time - feed->first) : (double)feed->points * 1e9;
   const double due = (double)feed->started + after / feed->rate;
   int code = 0;
-  for (double left; code == 0 && (left = due - (double)hk_clock()) > 0;) {
+  for (double left; code == 0 && (left = due - (double)hk_monotonic()) > 0;) {
     code = feed_flush(feed, false);
-    if (code == 0 && (left = due - (double)hk_clock()) >= 1e6)
+    if (code == 0 && (left = due - (double)hk_monotonic()) >= 1e6)
       code = still_there(feed, hankel_step(feed->h, left > SLICE * 1e6 ? SLICE : (int)(left / 1e6)));
     else if (code == 0)
       poll(NULL, 0, 1);
@@ -215,11 +216,11 @@ static int name_sensors(struct feed *feed)
   return 0;
 }
 
-/* Serves the connection until `due` (ns, hk_clock). Returns 0 or an exit code. */
+/* Serves the connection until `due` (ns, hk_monotonic). Returns 0 or an exit code. */
 static int wait_until(struct feed *feed, int64_t due)
 {
   int code = feed_flush(feed, false);
-  for (int64_t left; code == 0 && (left = due - hk_clock()) > 0;) {
+  for (int64_t left; code == 0 && (left = due - hk_monotonic()) > 0;) {
     const int ms = left > SLICE * 1000000ll ? SLICE : (int)(left / 1000000) + 1;
     code = still_there(feed, hankel_step(feed->h, ms));
     if (code == 0 && feed->lost)
@@ -231,12 +232,12 @@ static int wait_until(struct feed *feed, int64_t due)
 /* Sends figures of this machine once a second, on the second, until it is interrupted. Returns an exit code. */
 static int run_host(struct feed *feed)
 {
-  int64_t due = hk_clock();
+  int64_t due = hk_monotonic();
   uint64_t looks = 0;
   for (int code = 0;; due += SECOND) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now); /* no error is possible */
-    const int status = hk_host_look(feed->host, hk_clock());
+    const int status = hk_host_look(feed->host, hk_monotonic());
     if (status < 0)
       return hk_failed(feed->argv, "--host: %s",
                        status == -ENOENT ? "there is no /proc/stat and no /proc/meminfo" : strerror(-status));
@@ -270,7 +271,7 @@ static int feed_run(struct feed *feed)
     if ((code = name_sensors(feed)) != 0)
       break;
     if (feed->points == 0) {
-      feed->started = hk_clock();
+      feed->started = hk_monotonic();
       feed->first = row.time;
     }
     for (uint32_t i = 0; i < row.n && code == 0; i++) {
@@ -316,7 +317,7 @@ static int feed_tell_left_out(struct feed *feed, int code)
 
 static int summary(struct feed *feed, int code)
 {
-  const double seconds = (double)(hk_clock() - feed->started) / 1e9;
+  const double seconds = (double)(hk_monotonic() - feed->started) / 1e9;
   struct hankel_counters counters;
   hankel_count(feed->h, &counters);
   if (code != 0 && !hankel_connected(feed->h)) /* what was taken is not known */

@@ -14,12 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *state_name(uint8_t state)
-{
-  static const char *const names[] = { "warming", "ok", "gap", "late", "rejected", "provisional" };
-  return state < sizeof names / sizeof *names ? names[state] : "?";
-}
-
 static bool is_notice(uint8_t kind)
 {
   return kind == HANKEL_STALE || kind == HANKEL_BACK;
@@ -128,7 +122,7 @@ static void print_further_json(FILE *out, const struct hk_shown_further *f)
   char key[32];
   snprintf(key, sizeof key, "score_%s", f->algorithm);
   print_json_score(out, key, f->score);
-  fprintf(out, ",\"state_%s\":\"%s\"", f->algorithm, state_name(f->state));
+  fprintf(out, ",\"state_%s\":\"%s\"", f->algorithm, hankel_state_name(f->state));
 }
 
 #define CSV_NUMBER 32
@@ -140,7 +134,7 @@ static char *csv_score(char *at, float score, uint8_t state)
   *at++ = ',';
   at += isnan(score) ? 0 : hk_decimal_nine(at, score);
   *at++ = ',';
-  return stpcpy(at, state_name(state));
+  return stpcpy(at, hankel_state_name(state));
 }
 
 /* Appends ,time. */
@@ -187,7 +181,7 @@ void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_res
     if (result->has_value)
       print_json_real(out, "value", result->value);
     print_json_score(out, "score", result->score);
-    fprintf(out, ",\"state\":\"%s\"", state_name(result->state));
+    fprintf(out, ",\"state\":\"%s\"", hankel_state_name(result->state));
     for (uint32_t i = 0; i < n; i++)
       print_further_json(out, &further[i]);
     fputs("}\n", out);
@@ -199,7 +193,7 @@ void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_res
       fputs("     -", out);
     else
       fprintf(out, "%6.4f", score);
-    fprintf(out, "  %-8s  ", state_name(result->state));
+    fprintf(out, "  %-8s  ", hankel_state_name(result->state));
     if (result->has_value) {
       hk_number_text(result->value, text);
       fprintf(out, "%12s  ", text);

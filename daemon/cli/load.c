@@ -1,6 +1,7 @@
 /* A backend under load: see load.h. */
 #include "daemon/cli/load.h"
 #include "cpu/backend/warmup.h"
+#include "cpu/monotonic.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/machine_peak.h"
 #include "daemon/cli/progress.h"
@@ -173,7 +174,7 @@ static int load_hand_over(struct hk_load *load, uint32_t at, uint32_t n, char *e
   batch->time = load->made.time + at;
   batch->value = load->made.value + at;
   batch->n = n;
-  batch->arrival = hk_clock();
+  batch->arrival = hk_monotonic();
   status = load->backend->ops->submit(load->backend, batch);
   if (status == 0) {
     load->in_flight++;
@@ -257,15 +258,15 @@ int hk_load_round(struct hk_load *load, uint32_t ticks, struct hk_load_round *ro
   load_make(&block);
   if (load->together)
     (void)pthread_barrier_wait(load->together);
-  const int64_t started = hk_clock(), used = hk_peak_process_time();
+  const int64_t started = hk_monotonic(), used = hk_peak_process_time();
   int status = 0;
   for (uint32_t i = 0; i < ticks && status == 0; i += load->each)
     status =
         hand_over_all(load, i * load->sensors, load->sensors * (ticks - i < load->each ? ticks - i : load->each), error, size);
   if (status == 0)
     status = load_drain(load, error, size);
-  *round =
-      (struct hk_load_round){ load->scores - scores, load->points - points, hk_clock() - started, hk_peak_process_time() - used };
+  *round = (struct hk_load_round){ load->scores - scores, load->points - points, hk_monotonic() - started,
+                                   hk_peak_process_time() - used };
   load->tick += ticks;
   return status;
 }
@@ -314,10 +315,10 @@ int hk_load_latency(struct hk_load *load, uint32_t ready, uint32_t times, double
   for (uint32_t i = 0; i < times && status == 0; i++) {
     const struct block block = { load, (uint32_t)(load_mix(load->tick) % load->sensors), step, ready, 1, 0 };
     load_make(&block);
-    const int64_t started = hk_clock();
+    const int64_t started = hk_monotonic();
     if ((status = hand_over_all(load, 0, ready, error, size)) == 0)
       status = load_drain(load, error, size);
-    took[i] = (double)(hk_clock() - started) / 1e3;
+    took[i] = (double)(hk_monotonic() - started) / 1e3;
     load->tick++;
   }
   return status;

@@ -1,7 +1,7 @@
 /* Float32 multiply-add peak. Each loop keeps 12 independent sums in registers: enough to hide the latency of the
  * multiply-add on two ports, few enough for 16 registers. The compiler fuses a * b + c where the target has it. */
 #include "daemon/cli/machine_peak.h"
-#include "daemon/cli/progress.h"
+#include "cpu/monotonic.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ MULTIPLY_ADD(avx512, 16, __attribute__((target("avx512f"))))
 
 struct runner {
   pthread_t thread;
-  int64_t until;           /* ns, hk_clock */
+  int64_t until;           /* ns, hk_monotonic */
   double made;             /* out: multiply-adds */
   int64_t wall, processor; /* out: ns that they took */
   float sink;              /* out: makes the sums necessary */
@@ -70,11 +70,11 @@ static void *machine_peak_run(void *arg)
     lanes = 8;
   }
 #endif
-  const int64_t started = hk_clock(), used = hk_peak_thread_time();
+  const int64_t started = hk_monotonic(), used = hk_peak_thread_time();
   do { /* at least once, even if the thread begins late */
     runner->sink += work(0.999f);
     rounds += ROUNDS;
-    runner->wall = hk_clock() - started;
+    runner->wall = hk_monotonic() - started;
   } while (started + runner->wall < runner->until);
   runner->processor = hk_peak_thread_time() - used;
   runner->made = rounds * SUMS * lanes;
@@ -101,7 +101,7 @@ int64_t hk_peak_process_time(void)
 struct hk_peak hk_peak_measure(uint32_t threads, double seconds)
 {
   struct runner *runners = calloc(threads < THREADS_MAX ? threads : THREADS_MAX, sizeof *runners);
-  const int64_t until = hk_clock() + (int64_t)(seconds * 1e9);
+  const int64_t until = hk_monotonic() + (int64_t)(seconds * 1e9);
   struct hk_peak peak = { 0, 0 };
   double made = 0, processor = 0;
   uint32_t n = 0;

@@ -13,11 +13,6 @@
 #define EVERY 200000000
 #define BAR 30
 
-int64_t hk_clock(void)
-{
-  return hk_monotonic();
-}
-
 static int columns(void)
 {
   struct winsize size;
@@ -28,7 +23,7 @@ struct hk_progress_line hk_progress_start(bool prints)
 {
   struct hk_progress_line progress = { 0 };
   progress.shown_at_all = isatty(STDERR_FILENO) && !(prints && isatty(STDOUT_FILENO));
-  progress.started = hk_clock();
+  progress.started = hk_monotonic();
   progress.next = progress.started + FIRST;
   return progress;
 }
@@ -37,7 +32,7 @@ void hk_progress_show(struct hk_progress_line *progress, double share, uint64_t 
 {
   if (!progress->shown_at_all)
     return;
-  const int64_t now = hk_clock();
+  const int64_t now = hk_monotonic();
   if (now < progress->next)
     return;
   progress->next = now + EVERY;

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 struct hk_progress_line {
-  bool shown_at_all; /* there is a terminal to draw on */
-  bool drawn;        /* a line is shown now */
-  int64_t started, next;
+  bool shown_at_all;     /* there is a terminal to draw on */
+  bool drawn;            /* a line is shown now */
+  int64_t started, next; /* ns, monotonic clock */
 };
 
 /* prints: the command writes to standard output. */
@@ -18,8 +18,5 @@ struct hk_progress_line hk_progress_start(bool prints);
 void hk_progress_show(struct hk_progress_line *progress, double share, uint64_t points);
 /* Clears the line. */
 void hk_progress_end(struct hk_progress_line *progress);
-
-/* Monotonic clock, ns. */
-int64_t hk_clock(void);
 
 #endif

@@ -1,10 +1,10 @@
 /* hankel status: five lines for operators, and the daemon's counters, as JSON or as a table. The table shows everything that
  * the daemon reports: a section for each object, and a line for each number, or one line if all are 0. */
+#include "cpu/monotonic.h"
 #include "daemon/cli/commands.h"
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/options.h"
-#include "daemon/cli/progress.h"
 #include "daemon/cli/status_summary.h"
 #include "daemon/cli/tls_options.h"
 
@@ -133,8 +133,8 @@ static bool is_coloured(void)
 static char *report_later(hankel *h, int64_t began, int64_t wait)
 {
   char *text = NULL;
-  while (hk_clock() - began < wait)
-    poll(NULL, 0, (int)(wait - (hk_clock() - began)) / 1000000 + 1);
+  while (hk_monotonic() - began < wait)
+    poll(NULL, 0, (int)(wait - (hk_monotonic() - began)) / 1000000 + 1);
   return hankel_status(h, &text, HK_LINK_WAIT) < 0 ? NULL : text;
 }
 
@@ -147,7 +147,7 @@ static bool no_point_between(const cJSON *before, const cJSON *after)
 /* Asks once more after a while, for the points a second of now. An exit code. */
 static int status_show(hankel *h, char **argv, const char *address, const char *first, bool all)
 {
-  const int64_t began = hk_clock();
+  const int64_t began = hk_monotonic();
   char *text = report_later(h, began, WHILE);
   cJSON *before = cJSON_Parse(first), *report = cJSON_Parse(text);
   if (text && no_point_between(before, report)) {
@@ -156,7 +156,7 @@ static int status_show(hankel *h, char **argv, const char *address, const char *
     text = report_later(h, began, LONGER);
     report = cJSON_Parse(text);
   }
-  const double seconds = (double)(hk_clock() - began) * 1e-9;
+  const double seconds = (double)(hk_monotonic() - began) * 1e-9;
   int code = HK_EXIT_FAILED;
   if (!text) {
     hk_failed(argv, "no report from the daemon at %s: %s", address, hk_link_error(h, address));

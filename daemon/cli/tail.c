@@ -3,11 +3,11 @@
  * When the connection breaks the library connects again and subscribes again, behind the last event that was shown; after
  * HK_LINK_PATIENCE without a daemon the command gives up with exit code 1, or never. SIGINT ends it with 0, once what was begun
  * is printed whole; a second one kills. */
+#include "cpu/monotonic.h"
 #include "daemon/cli/commands.h"
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/options.h"
-#include "daemon/cli/progress.h"
 #include "daemon/cli/tls_options.h"
 
 #include <cjson/cJSON.h>
@@ -52,7 +52,7 @@ struct tail {
   enum hk_format format;
   bool positions, forever;
   uint64_t position; /* where there are such: of the last event that is known */
-  int64_t lost;      /* ns, hk_clock: since when there is no connection; 0 = there is one */
+  int64_t lost;      /* ns, hk_monotonic: since when there is no connection; 0 = there is one */
 };
 
 static void on_scores(void *arg, const struct hankel_scores *scores)
@@ -123,7 +123,7 @@ static void tail_on_disconnected(void *arg, uint64_t in_doubt, const char *reaso
   struct tail *tail = arg;
   (void)in_doubt;
   if (!tail->lost) {
-    tail->lost = hk_clock();
+    tail->lost = hk_monotonic();
     hk_failed(tail->argv, "the connection is lost: %s; trying again", reason);
   }
 }
@@ -143,7 +143,7 @@ static int tail_follow(hankel *h, struct tail *tail)
       return hk_failed(tail->argv, "%s", hankel_error(h));
     if (fflush(stdout) != 0)
       return HK_EXIT_FAILED; /* hk_finish_output says why */
-    if (tail->lost && !tail->forever && hk_clock() - tail->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
+    if (tail->lost && !tail->forever && hk_monotonic() - tail->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
       return hk_failed(tail->argv, "the daemon did not come back");
   }
   return HK_EXIT_DONE;

@@ -3,11 +3,11 @@
  *
  * The report is requested every second. The library reconnects after a lost connection; until then the last report is shown,
  * under a line that says so. */
+#include "cpu/monotonic.h"
 #include "daemon/cli/commands.h"
 
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/options.h"
-#include "daemon/cli/progress.h"
 #include "daemon/cli/tls_options.h"
 #include "daemon/cli/top_frame.h"
 
@@ -46,7 +46,7 @@ struct top {
   struct hk_top_frame frame;
   cJSON *report;
   double in;  /* points in the report, as fed */
-  int64_t at; /* ns, hk_clock: when it came */
+  int64_t at; /* ns, hk_monotonic: when it came */
   char lost[512];
 };
 
@@ -66,7 +66,7 @@ static void top_look(hankel *h, struct top *top)
   const cJSON *derived = cJSON_GetObjectItem(cJSON_GetObjectItem(report, "derived"), "points");
   const double in = cJSON_GetNumberValue(cJSON_GetObjectItem(cJSON_GetObjectItem(report, "points"), "in")) -
                     (cJSON_IsNumber(derived) ? derived->valuedouble : 0);
-  const int64_t now = hk_clock();
+  const int64_t now = hk_monotonic();
   top->frame.points = top->at > 0 && in >= top->in ? (in - top->in) * 1e9 / (double)(now - top->at) : -1;
   top->in = in;
   top->at = now;

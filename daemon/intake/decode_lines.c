@@ -154,14 +154,6 @@ static void tell_early(struct hk_lines *l, const char *name, uint32_t length, in
                 (int)length, name);
 }
 
-static const char *why_refused(int refusal)
-{
-  return refusal == HANKEL_NO_DETECTOR ? "no detector matches its sensor"
-         : refusal == HANKEL_RESERVED  ? "its sensor is a series that the daemon makes itself"
-         : refusal == HANKEL_QUOTA     ? "its sender has reached max_sensors_per_peer"
-                                       : "there is no room for another sensor";
-}
-
 /* Takes the name of point i as the registry knows it. *early: whether early times were told, of points that were gathered with
  * it.
  */
@@ -176,7 +168,7 @@ static void decode_lines_learn(struct hk_lines *l, uint32_t i, bool *early)
     l->name[i].check = 0;
     if (l->told) {
       l->told->nameless++;
-      add_fault(l->told, l->number[i], 0, why_refused(refusal));
+      add_fault(l->told, l->number[i], 0, hankel_refusal_name(refusal));
     }
     return;
   }

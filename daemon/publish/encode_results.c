@@ -15,8 +15,6 @@
 #define EVENTS_FRAME 10240u /* events or names in one frame; that many of either fit into 1 MiB */
 #define NAMES_FRAME 1024u
 
-static const char *const state_names[] = { "warming", "ok", "gap", "late", "rejected", "provisional" };
-
 /* Makes a writer for `size` more bytes of the buffer. */
 static struct hk_writer writer(struct hk_buffer *out, size_t size)
 {
@@ -84,8 +82,7 @@ static void result_line(struct hk_buffer *out, const struct hk_registry *registr
   hk_json_number(out, b->value[i], 17);
   hk_buffer_put(out, ",\"score\":", 9);
   hk_json_number(out, (double)b->score[i], 9);
-  hk_buffer_print(out, ",\"state\":\"%s\"}\n",
-                  state_names[b->state[i] <= HK_STATE_PROVISIONAL ? b->state[i] : HK_STATE_REJECTED]);
+  hk_buffer_print(out, ",\"state\":\"%s\"}\n", hankel_state_name(b->state[i]));
 }
 
 void hk_encode_results(struct hk_buffer *out, enum hk_protocol format, const struct hk_registry *registry,

@@ -1,11 +1,11 @@
-/* Names of the numbers in hankel.h, for messages. */
+/* Names of the numbers in hankel.h, for messages. The clients in other languages have the same (scripts/check-protocol). */
 #include "proto/hankel.h"
 
 #define NAME(array, i) ((i) >= 0 && (size_t)(i) < sizeof(array) / sizeof *(array) && (array)[i] ? (array)[i] : "?")
 
 const char *hankel_state_name(int state)
 {
-  static const char *const names[] = { "warming", "ok", "gap", "late", "rejected" };
+  static const char *const names[] = { "warming", "ok", "gap", "late", "rejected", "provisional" };
   return NAME(names, state);
 }
 
@@ -25,8 +25,8 @@ const char *hankel_channel_name(int channel)
 
 const char *hankel_incident_name(int kind)
 {
-  static const char *const names[] = { "?", "told", "update", "merged", "closed", "withheld", "expected", "false", "undone" };
-  return kind > 0 && kind < (int)(sizeof names / sizeof *names) ? names[kind] : "?";
+  static const char *const names[] = { NULL, "told", "update", "merged", "closed", "withheld", "expected", "false", "undone" };
+  return NAME(names, kind);
 }
 
 const char *hankel_novelty_name(int kind)

@@ -72,7 +72,7 @@ class Write(Case):
                                      f'GET / HTTP/1.1\ngood v=4 {4 * 10**18}\n')
         self.assertEqual((status, said['status'], said['taken'], said['refused'], said['dropped']), (400, 400, 2, 3, 2))
         self.assertEqual([(f['line'], f['byte']) for f in said['faults']], [(2, 8), (4, 8), (7, 6), (5, 0)])
-        self.assertEqual(said['faults'][3]['why'], 'no detector matches its sensor')
+        self.assertEqual(said['faults'][3]['why'], 'no detector matches the name')
         self.assertEqual(said['detail'], 'partial write: line 2, byte 8: ' + said['faults'][0]['why'] +
                          '; 3 lines refused, 2 points dropped, 2 points taken')
         self.assertEqual((said['error'], said['message'], said['code']), (said['detail'], said['detail'], 'invalid'))
@@ -89,7 +89,7 @@ class Write(Case):
         d = self.web(keys='threads = 1\nmax_sensors = 3\n')
         status, said = self.write(d, ''.join(f's{i} value=1 {START}\n' for i in range(5)))
         self.assertEqual((status, said['taken'], said['dropped']), (400, 3, 2))
-        self.assertEqual(said['faults'], [{'line': n, 'byte': 0, 'why': 'there is no room for another sensor'} for n in (4, 5)])
+        self.assertEqual(said['faults'], [{'line': n, 'byte': 0, 'why': 'the daemon is full'} for n in (4, 5)])
 
     def test_bodies_that_are_packed(self):
         d = self.web()
