@@ -7,13 +7,37 @@
 
 #include <math.h>
 #include <stdbool.h>
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
 
 #ifndef HK_ISA /* set by the build; these values let the header compile alone */
 #define HK_ISA portable
 #define HK_LANES 4
+#endif
+
+/* What a processor does with all lanes at a time. Not all by <immintrin.h>: most of it is AVX-512, and reading it takes longer
+ * than compiling most kernels. */
+#if HK_LANES == 16 && defined(__AVX512F__)
+#include <immintrin.h>
+#define LANES_MIN(a, b) _mm512_min_ps((__m512)(a), (__m512)(b))
+#define LANES_MAX(a, b) _mm512_max_ps((__m512)(a), (__m512)(b))
+#define LANES_ROOT(x) _mm512_sqrt_ps((__m512)(x))
+#define LANES_BITS(m) _mm512_test_epi32_mask((__m512i)(m), (__m512i)(m))
+#elif HK_LANES == 8 && defined(__AVX__) && !defined(__clang__) /* gcc has a name for each instruction */
+#define LANES_MIN(a, b) __builtin_ia32_minps256(a, b)
+#define LANES_MAX(a, b) __builtin_ia32_maxps256(a, b)
+#define LANES_ROOT(x) __builtin_ia32_sqrtps256(x)
+#define LANES_BITS(m) __builtin_ia32_movmskps256((vec)(m))
+#elif HK_LANES == 8 && defined(__AVX__)
+#include <immintrin.h>
+#define LANES_MIN(a, b) _mm256_min_ps((__m256)(a), (__m256)(b))
+#define LANES_MAX(a, b) _mm256_max_ps((__m256)(a), (__m256)(b))
+#define LANES_ROOT(x) _mm256_sqrt_ps((__m256)(x))
+#define LANES_BITS(m) _mm256_movemask_ps((__m256)(m))
+#elif HK_LANES == 4 && defined(__SSE2__)
+#include <emmintrin.h>
+#define LANES_MIN(a, b) _mm_min_ps((__m128)(a), (__m128)(b))
+#define LANES_MAX(a, b) _mm_max_ps((__m128)(a), (__m128)(b))
+#define LANES_ROOT(x) _mm_sqrt_ps((__m128)(x))
+#define LANES_BITS(m) _mm_movemask_ps((__m128)(m))
 #endif
 
 #define HK_PASTE2(a, b) a##_##b
@@ -65,12 +89,8 @@ ALWAYS_INLINE vec with_sign(vec x, vec sign)
 /* b where they are equal, or one is not a number. */
 ALWAYS_INLINE vec smaller(vec a, vec b)
 {
-#if HK_LANES == 16 && defined(__AVX512F__)
-  return (vec)_mm512_min_ps((__m512)a, (__m512)b);
-#elif HK_LANES == 8 && defined(__AVX__)
-  return (vec)_mm256_min_ps((__m256)a, (__m256)b);
-#elif HK_LANES == 4 && defined(__SSE2__)
-  return (vec)_mm_min_ps((__m128)a, (__m128)b);
+#ifdef LANES_MIN
+  return (vec)LANES_MIN(a, b);
 #else
   return pick(a < b, a, b);
 #endif
@@ -79,12 +99,8 @@ ALWAYS_INLINE vec smaller(vec a, vec b)
 /* As smaller. */
 ALWAYS_INLINE vec larger(vec a, vec b)
 {
-#if HK_LANES == 16 && defined(__AVX512F__)
-  return (vec)_mm512_max_ps((__m512)a, (__m512)b);
-#elif HK_LANES == 8 && defined(__AVX__)
-  return (vec)_mm256_max_ps((__m256)a, (__m256)b);
-#elif HK_LANES == 4 && defined(__SSE2__)
-  return (vec)_mm_max_ps((__m128)a, (__m128)b);
+#ifdef LANES_MAX
+  return (vec)LANES_MAX(a, b);
 #else
   return pick(a > b, a, b);
 #endif
@@ -92,12 +108,8 @@ ALWAYS_INLINE vec larger(vec a, vec b)
 
 ALWAYS_INLINE vec root(vec x)
 {
-#if HK_LANES == 16 && defined(__AVX512F__)
-  return (vec)_mm512_sqrt_ps((__m512)x);
-#elif HK_LANES == 8 && defined(__AVX__)
-  return (vec)_mm256_sqrt_ps((__m256)x);
-#elif HK_LANES == 4 && defined(__SSE2__)
-  return (vec)_mm_sqrt_ps((__m128)x);
+#ifdef LANES_ROOT
+  return (vec)LANES_ROOT(x);
 #else
   for (int l = 0; l < HK_LANES; l++)
     x[l] = sqrtf(x[l]);
@@ -105,37 +117,22 @@ ALWAYS_INLINE vec root(vec x)
 #endif
 }
 
-ALWAYS_INLINE bool any(mask m)
-{
-#if HK_LANES == 16 && defined(__AVX512F__)
-  return _mm512_test_epi32_mask((__m512i)m, (__m512i)m) != 0;
-#elif HK_LANES == 8 && defined(__AVX__)
-  return _mm256_movemask_ps((__m256)m) != 0;
-#elif HK_LANES == 4 && defined(__SSE2__)
-  return _mm_movemask_ps((__m128)m) != 0;
-#else
-  int32_t all = 0;
-  for (int l = 0; l < HK_LANES; l++)
-    all |= m[l];
-  return all != 0;
-#endif
-}
-
 /* The lanes of a mask, a bit each. */
 ALWAYS_INLINE uint32_t lanes_of(mask m)
 {
-#if HK_LANES == 16 && defined(__AVX512F__)
-  return _mm512_test_epi32_mask((__m512i)m, (__m512i)m);
-#elif HK_LANES == 8 && defined(__AVX__)
-  return (uint32_t)_mm256_movemask_ps((__m256)m);
-#elif HK_LANES == 4 && defined(__SSE2__)
-  return (uint32_t)_mm_movemask_ps((__m128)m);
+#ifdef LANES_BITS
+  return (uint32_t)LANES_BITS(m);
 #else
   uint32_t bits = 0;
   for (int l = 0; l < HK_LANES; l++)
     bits |= (uint32_t)(m[l] & 1) << l;
   return bits;
 #endif
+}
+
+ALWAYS_INLINE bool any(mask m)
+{
+  return lanes_of(m) != 0;
 }
 
 /* 1 / x, and 0 where x is 0. */
