@@ -9,8 +9,11 @@ once it works again, and another daemon starts from the files.
 
 With --tls all connections use TLS with tokens, and with --openssl the allocations of OpenSSL count and fail like the daemon's own.
 
-    tests/faults/starve.py [--disk ENOSPC|EIO|EROFS | --journal] [--tls | --openssl] [--first N] [--last N] [--step N] [--each N N]
+    tests/faults/starve.py [--disk ENOSPC|EIO|EROFS | --journal] [--tls | --openssl] [--first N] [--last N] [--step N] [--start I N]
                            [--more M] [--jobs J] [--keys 'TEXT']
+
+The first of the start's calls on files that fails ends the start, so each of them has a life only if each is number N: --start I N has the lives of part I
+of N of these calls, and --first then counts from the start's end.
 
 Fault matrix rows 22 and 23. The daemon is $STARVED_DAEMON (build/tests/integration/starved-daemon)."""
 import argparse
@@ -195,16 +198,16 @@ def attempt_journal(start, n, more, keys, error):
     counted = 'calls' if error else 'allocations'
     with tempfile.TemporaryDirectory(prefix='hankeld-state-') as folder:
         keys += f'durability = journal\nstate = {folder}/state\njournal_wait = 1s\nsnapshot = 1s\n'
-        fault, count = attempt(start, 0 if error else n, 0, keys, orders, counted)
+        fault, counts = attempt(start, 0 if error else n, 0, keys, orders, counted)
         if fault is None:
             again, _ = attempt(start, 0, 0, keys, {}, counted, 1)
             fault = again and f'the daemon after it: {again}'
-        return fault, count
+        return fault, counts
 
 
 def attempt(start, n, more, keys, environment=None, counted='allocations', rounds=0):
-    """Runs one life in which allocation n fails. Returns what is wrong, or None, and the number of allocations, or None. start: harness.Daemon or a
-    function like it; rounds: those of earlier lives, whose names are known."""
+    """Runs one life in which allocation n fails. Returns what is wrong, or None, and the number of allocations, or those of calls in all and of the start,
+    as a list, or None. start: harness.Daemon or a function like it; rounds: those of earlier lives, whose names are known."""
     try:
         daemon = start(DETECTORS, keys=keys, program=PROGRAM,
                        environment=environment or {'HANKELD_STARVE': str(n), 'HANKELD_STARVE_MORE': str(more)})
@@ -243,8 +246,8 @@ def attempt(start, n, more, keys, environment=None, counted='allocations', round
         daemon.clean()
     if fault:
         fault += '\n' + '\n'.join(daemon.log[-40:])
-    count = next((int(line.split()[1]) for line in daemon.log if line.startswith(counted)), None)
-    return fault, count
+    counts = next(([*map(int, line.split()[1:])] for line in daemon.log if line.startswith(f'{counted} ')), None)
+    return fault, counts
 
 
 def run(arguments, start):
@@ -254,14 +257,18 @@ def run(arguments, start):
     else:
         def one(n, more=arguments.more):
             return attempt(start, n, more, arguments.keys)
-    fault, count = one(0)
+    fault, counts = one(0)
     if fault:
         print('with nothing that fails:', fault)
         return 1
-    last = arguments.last or count
+    last, each = arguments.last or counts[0], []
+    if arguments.start:
+        (part, parts), n = arguments.start, counts[1]
+        assert n > 0, 'the daemon starts without a call'
+        each = [*range(1 + part * n // parts, 1 + (part + 1) * n // parts)]
+        arguments.first += n
     what = f'calls on files ({arguments.disk})' if arguments.disk else 'allocations'
-    each = range(arguments.each[0], arguments.each[1] + 1)
-    print(f'{count} {what} in a life; {[*each]}, and {arguments.first} to {last} by {arguments.step} fail, {arguments.more} more each')
+    print(f'{counts[0]} {what} in a life; {each}, and {arguments.first} to {last} by {arguments.step} fail, {arguments.more} more each')
     bad, tried = 0, [*each, *range(arguments.first, last + 1, arguments.step)]
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for n, (fault, _) in zip(tried, pool.map(one, tried)):
@@ -277,7 +284,7 @@ def main():
     parser.add_argument('--first', type=int, default=1)
     parser.add_argument('--last', type=int)
     parser.add_argument('--step', type=int, default=1)
-    parser.add_argument('--each', type=int, nargs=2, metavar='N', default=(1, 0), help='from N to N, too, one by one')
+    parser.add_argument('--start', type=int, nargs=2, metavar=('I', 'N'), help='with --disk: part I of N, from 0 on, of the calls of the start, too, one by one')
     parser.add_argument('--more', type=int, default=0, help='so many allocations after it fail too')
     parser.add_argument('--jobs', type=int, default=2)
     parser.add_argument('--disk', metavar='ERRNO')

@@ -7,11 +7,12 @@
  *
  * Files: the calls of daemon/base/disk.h are counted too. $HANKELD_DISK = "N ERRNO M": number N fails with that errno, and so
  * do the M after it; a write that fails has written half of its bytes. Reads of as many bytes one after the other count as one:
- * half of all calls are those of one loop. `faulted N`, and at the end `calls N`.
+ * half of all calls are those of one loop. `faulted N`, and at the end `calls N M`: N in all, M of them before it was ready.
  *
  * The calls are caught by the linker (--wrap), so this works under a sanitizer too; calls that other libraries make are not
  * caught. */
 #include "daemon/base/disk.h"
+#include "daemon/base/systemd.h"
 #include "daemon/server/program.h"
 
 #include <stdatomic.h>
@@ -191,6 +192,18 @@ int __wrap_hk_disk_list(const struct hk_disk *disk, int folder, const char *stem
   return status != 0 ? status : __real_hk_disk_list(disk, folder, stem, suffix, numbers, n);
 }
 
+extern void __real_hk_notify(const char *state);
+void __wrap_hk_notify(const char *state);
+
+static unsigned long start_calls;
+
+void __wrap_hk_notify(const char *state)
+{
+  if (start_calls == 0 && strcmp(state, "READY=1") == 0)
+    start_calls = atomic_load(&disk_calls);
+  __real_hk_notify(state);
+}
+
 #ifdef HK_HAVE_TLS
 static void *openssl_malloc(size_t size, const char *file, int line)
 {
@@ -236,6 +249,6 @@ int main(int argc, char **argv)
     return 1;
   }
   const int status = hk_program(argc, argv, hk_backend_kinds);
-  fprintf(stderr, "allocations %lu\ncalls %lu\n", atomic_load(&calls), atomic_load(&disk_calls));
+  fprintf(stderr, "allocations %lu\ncalls %lu %lu\n", atomic_load(&calls), atomic_load(&disk_calls), start_calls);
   return status;
 }
