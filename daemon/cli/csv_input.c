@@ -92,6 +92,8 @@ int hk_input_open(struct hk_input *input, int argc, char **argv, struct hk_recor
     return hk_usage(argv, "no file given (- is standard input)");
   if (input->config.long_sensor && (input->config.n_columns > 0 || input->config.sensor))
     return hk_usage(argv, "--long and %s exclude each other", input->config.sensor ? "--sensor" : "--column");
+  if (input->config.format && input->config.unit > 0)
+    return hk_usage(argv, "--time-format and --unit exclude each other");
   if (input->config.sensor && optind + 1 < argc)
     return hk_usage(argv, "--sensor is of one file");
   input->config.columns = input->columns;

@@ -112,13 +112,15 @@ static int csv_row_decide(struct hk_csv *csv, char *error, size_t size)
     return 0;
   }
   csv->undecided = false;
-  if (csv->columns.time == HK_NO_COLUMN || csv->config.now)
+  if (csv->columns.time == HK_NO_COLUMN || csv->config.now) {
+    hk_csv_tell_times(csv, &votes);
     return 1;
+  }
   if (!hk_csv_time_vote(&votes, &csv->times, hk_csv_time_cell(csv, joined), hk_csv_lines_number(csv->lines)))
     return 1; /* reported when it is read */
   if (!csv->times.format && !hk_csv_time_choose(&votes, &csv->times))
     return hk_csv_ask_order(csv, &votes, error, size);
-  hk_csv_tell_order(csv, &votes);
+  hk_csv_tell_times(csv, &votes);
   return 1;
 }
 

@@ -233,7 +233,7 @@ int hk_csv_survey(struct hk_csv *csv, char *error, size_t size)
   if (status == 0 && !csv->times.format && !hk_csv_time_choose(&survey.votes, &csv->times))
     status = hk_csv_ask_order(csv, &survey.votes, error, size);
   if (status == 0) {
-    hk_csv_tell_order(csv, &survey.votes);
+    hk_csv_tell_times(csv, &survey.votes);
     status = choose_sorting(&survey, error, size);
   }
   if (status == -ENOMEM)

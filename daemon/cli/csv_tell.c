@@ -78,10 +78,13 @@ int hk_csv_ask_order(const struct hk_csv *csv, const struct hk_csv_votes *votes,
                       month);
 }
 
-void hk_csv_tell_order(struct hk_csv *csv, const struct hk_csv_votes *votes)
+void hk_csv_tell_times(struct hk_csv *csv, const struct hk_csv_votes *votes)
 {
   static const char *const orders[] = { "year, month, day", "day, month, year", "month, day, year" };
   if (votes->times > 0)
     hk_csv_tell(csv, "times such as %s are taken as %s, in UTC (--time-format says otherwise)", votes->shown,
                 orders[csv->times.order]);
+  if (csv->config.unit > 0 && !csv->times.numbers && !csv->config.now)
+    hk_csv_tell(csv, "--unit is not used: %s",
+                csv->columns.time == HK_NO_COLUMN ? "there is no column of times" : "the times are dates");
 }

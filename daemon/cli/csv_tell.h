@@ -8,8 +8,8 @@
 void hk_csv_tell(struct hk_csv *csv, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Reports a bad cell or line, given by an error message, that is omitted. */
 void hk_csv_tell_wrong(struct hk_csv *csv, const char *error);
-/* Reports the assumed order of the numbers of dates. */
-void hk_csv_tell_order(struct hk_csv *csv, const struct hk_csv_votes *votes);
+/* Reports the assumed order of the numbers of dates, and a --unit that nothing uses. */
+void hk_csv_tell_times(struct hk_csv *csv, const struct hk_csv_votes *votes);
 
 /* Formats the message that a time cannot be parsed. status: from hk_csv_time_read. Returns -EINVAL. */
 int hk_csv_wrong_time(const struct hk_csv *csv, int status, const char *cell, char *error, size_t size);

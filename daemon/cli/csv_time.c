@@ -15,8 +15,10 @@ static int csv_time_read_plain(struct hk_csv_times *times, const char *cell, int
     return -EINVAL;
   const int64_t unit = times->unit > 0 ? times->unit : hk_timestamp_guess_unit(cell);
   const int status = hk_timestamp_parse_epoch(cell, unit, ns);
-  if (status != -EINVAL)
-    times->unit = unit;
+  if (status == -EINVAL)
+    return status;
+  times->unit = unit;
+  times->numbers = true;
   return status;
 }
 

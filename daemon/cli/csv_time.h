@@ -15,6 +15,7 @@ struct hk_csv_times {
   const char *format; /* strptime format; NULL: guessed. Owner: the caller */
   int64_t unit;       /* unit of epoch numbers, ns; 0: guessed from the first */
   bool known;         /* `order` was chosen */
+  bool numbers;       /* a time was an epoch number */
   enum hk_date_order order;
 };
 

@@ -77,6 +77,15 @@ class People(unittest.TestCase):
         told = self.reads('time;a\n2024-01-02T03:04:00Z;1.5\n2024-01-02 04:05+01:00;2.5\n', self.ONE)
         self.assertNotIn('are taken as', told)
 
+    def test_a_unit_that_nothing_uses(self):
+        file, numbers = 'time;a\n2024-01-02T03:04:00Z;1.5\n2024-01-02 03:05;2.5\n', 'time;a\n1704164640000;1.5\n1704164700000;2.5\n'
+        self.reads(file, self.ONE, '--unit', 'ms', said=['f.csv: --unit is not used: the times are dates'])
+        self.assertIn('stdin: --unit is not used: the times are dates', self.replay('--unit', 'ms', '-', data=file.encode())[1])
+        self.assertIn('--unit is not used: there is no column of times', self.replay('--unit', 'ms', '-', data=b'a\n1.5\n2.5\n')[1])
+        self.assertNotIn('--unit', self.reads(numbers, self.ONE, '--unit', 'ms'))
+        told = self.replay('--unit', 'ms', '--time-format', '%s', self.write('f.csv', numbers), code=2)[1]
+        self.assertIn('--time-format and --unit exclude each other', told)
+
     def test_a_date_whose_order_is_shown_further_on(self):
         self.reads('time,a\n12/01/2024 00:00,1\n13/01/2024 00:00,2\n', [('a', 852960, 1), ('a', 939360, 2)], said=['day, month, year'])
         self.reads('time,a\n01/12/2024 00:00,1\n01/13/2024 00:00,2\n', [('a', 852960, 1), ('a', 939360, 2)], said=['month, day, year'])
