@@ -187,7 +187,7 @@ int hk_command_ack(int argc, char **argv)
     return ack_maintenance_list(argv, &a);
   if (argc - optind != 1)
     return hk_usage(argv, a.word != 0 ? "one SENSOR or '#N' is wanted (with quotes: # begins a comment in a shell)"
-                                      : "one SENSOR is wanted");
+                                      : "one SENSOR is wanted (with quotes, if its name has spaces)");
   if (a.word != 0 && a.number != 0)
     return hk_usage(argv, "--number is of an alert, and not of an incident: say '#N'");
   if (a.word != 0)

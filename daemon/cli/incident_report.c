@@ -175,8 +175,8 @@ void hk_report_finish(struct hk_report *r)
     r->lost += hk_ticks_finish(r->ticks);
     c = hk_incidents_count(r->incidents);
   }
-  fprintf(stderr, "hankel %s: %" PRIu64 " events; incidents: %" PRIu64 " told, %" PRIu64 " withheld", r->argv[0], c.events,
-          c.told, c.withheld);
+  fprintf(stderr, "hankel %s: %" PRIu64 " event%s; incidents: %" PRIu64 " told, %" PRIu64 " withheld", r->argv[0], c.events,
+          c.events == 1 ? "" : "s", c.told, c.withheld);
   if (c.withheld > 0)
     fprintf(stderr, " (gravest R %.2f)", r->gravest);
   if (r->lost > 0)

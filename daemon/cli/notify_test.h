@@ -9,6 +9,6 @@
   "  -c, --config FILE  the daemon's configuration\n\n"                                                                          \
   "Its secret_file must be readable: run it as the daemon's user, or as root.\n\n"                                               \
   "example:\n"                                                                                                                   \
-  "  sudo -u hankeld hankel notify test -c /usr/local/etc/hankeld.conf oncall\n"
+  "  sudo -u hankeld hankel notify test -c /etc/hankeld.conf oncall\n"
 
 #endif

@@ -401,6 +401,14 @@ static int look_at_state(struct look *l, const struct hk_disk *disk, const char 
   return status;
 }
 
+/* Whether a file of a state folder could have this name. */
+static bool state_has_such(const char *path)
+{
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  return strcmp(name, HK_MAINTENANCE_FILE) == 0 || strstr(name, "." HK_SNAPSHOT_SUFFIX) || strstr(name, ".hkj") ||
+         strstr(name, ".hke");
+}
+
 /* Examines one file. Segments of a journal are examined together. */
 static int look_at_file(struct look *l, const struct hk_disk *disk, const char *path)
 {
@@ -449,6 +457,8 @@ int hk_command_state(int argc, char **argv)
     return hk_usage(argv, "%s needs a FILE or DIR", words[word]);
   for (int i = optind + 1; i < argc; i++) {
     struct stat there;
+    if (stat(argv[i], &there) == 0 && !S_ISDIR(there.st_mode) && !state_has_such(argv[i]))
+      return hk_failed(argv, "%s: no file of a state folder: these are .hks, .hkj, .hke and maintenance", argv[i]);
     const int status = stat(argv[i], &there) != 0 ? -errno
                        : S_ISDIR(there.st_mode)   ? look_at_state(&look, &disk, argv[i])
                                                   : look_at_file(&look, &disk, argv[i]);

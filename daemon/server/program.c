@@ -3,6 +3,7 @@
 #include "cpu/field/field.h"
 #include "cpu/model/pipelines_network.h"
 #include "cpu/provisional/provisional.h"
+#include "cpu/suggest.h"
 #include "gpu/model/matrix_gpu.h"
 #include "gpu/model/pipelines_gpu.h"
 
@@ -335,6 +336,17 @@ static int serve(const struct hk_config *config, const struct hk_backend_kind *k
   return result;
 }
 
+/* Reports an option that getopt_long did not take. lacks: its FILE is missing. */
+static int program_wrong_option(const char *word, bool lacks)
+{
+  char text[256];
+  snprintf(text, sizeof text, "hankeld: %.80s: %s", word, lacks ? "a FILE is missing" : "no such option");
+  if (!lacks)
+    hk_suggest_of(word, "--config, --check, --help, --version", text, sizeof text);
+  fprintf(stderr, "%s; see hankeld --help\n", text);
+  return USAGE;
+}
+
 int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
 {
   enum { OPTION_CHECK = 256, OPTION_HELP, OPTION_VERSION };
@@ -346,7 +358,7 @@ int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
   const char *path = NULL;
   bool only_check = false;
   int option;
-  while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
+  while ((option = getopt_long(argc, argv, ":c:", options, NULL)) != -1) {
     switch (option) {
     case 'c':
       path = optarg;
@@ -361,8 +373,7 @@ int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
       puts("hankeld " HANKELD_VERSION);
       return DONE;
     default:
-      fprintf(stderr, "see hankeld --help\n");
-      return USAGE;
+      return program_wrong_option(argv[optind - 1], option == ':');
     }
   }
   if (optind < argc) {
