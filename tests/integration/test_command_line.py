@@ -68,17 +68,6 @@ class Usage(unittest.TestCase):
         self.assertNotIn('did you mean', hankel('feed', '--frobnicate').stderr)
 
     @unittest.skipUnless(shutil.which('bash'), 'needs bash')
-    def test_the_daemon_names_the_option_at_fault(self):
-        for arguments, said in ((('--chek',), 'hankeld: --chek: no such option; did you mean --check?; see hankeld --help'), (('-x',), 'hankeld: -x: no such option; see hankeld --help'),
-                                (('-c',), 'hankeld: -c: a FILE is missing; see hankeld --help')):
-            run = subprocess.run([harness.HANKELD, *arguments], capture_output=True, text=True, timeout=harness.WAIT, check=False)
-            self.assertEqual((run.returncode, run.stderr), (2, said + '\n'))
-
-    def test_a_file_that_is_not_of_a_state_folder(self):
-        run = hankel('state', 'verify', MACHINE)
-        self.assertEqual((run.returncode, run.stdout), (1, ''))
-        self.assertIn('no file of a state folder: these are .hks, .hkj, .hke and maintenance', run.stderr)
-
     def test_the_shell_completes_commands_and_options(self):
         script = os.path.join(harness.ROOT, 'conf', 'completion', 'hankel.bash')
 

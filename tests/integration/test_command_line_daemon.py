@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hankel with a daemon: feed, tail and status, and the demo."""
+"""hankel with a daemon: feed, tail and status, and the demo; wrong options of hankeld."""
 import json
 import math
 import os
@@ -23,6 +23,19 @@ DETECTOR = 'window=24,alert=0.6'
 
 def listeners(port):
     return f'\n[listen binary]\nprotocol = binary\naddress = 127.0.0.1:{port}\n'
+
+
+class Usage(unittest.TestCase):
+    def test_the_daemon_names_the_option_at_fault(self):
+        for arguments, said in ((('--chek',), 'hankeld: --chek: no such option; did you mean --check?; see hankeld --help'), (('-x',), 'hankeld: -x: no such option; see hankeld --help'),
+                                (('-c',), 'hankeld: -c: a FILE is missing; see hankeld --help')):
+            run = subprocess.run([harness.HANKELD, *arguments], capture_output=True, text=True, timeout=harness.WAIT, check=False)
+            self.assertEqual((run.returncode, run.stderr), (2, said + '\n'))
+
+    def test_a_file_that_is_not_of_a_state_folder(self):
+        run = subprocess.run([harness.HANKEL, 'state', 'verify', MACHINE], capture_output=True, text=True, timeout=harness.WAIT, check=False)
+        self.assertEqual((run.returncode, run.stdout), (1, ''))
+        self.assertIn('no file of a state folder: these are .hks, .hkj, .hke and maintenance', run.stderr)
 
 
 class Talking(harness.Case):
