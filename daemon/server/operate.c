@@ -186,6 +186,17 @@ uint64_t hk_operate_log(struct hk_server *server, const struct hk_logged_operati
   return appended;
 }
 
+/* where: the peer, or at which machine; NULL: `by` says so. */
+static void operate_log_maintenance(struct hk_server *s, struct hk_string glob, int64_t until, bool begins, struct hk_string by,
+                                    const char *where)
+{
+  char time[HK_TIME_TEXT_MAX];
+  hk_time_text(until / 1000000000, time);
+  hk_log(&s->log, HK_LOG_NOTICE, "maintenance of %.*s %s%s: requested by %.*s%s%s%s", (int)glob.length, glob.data,
+         begins ? "begins, until " : "ends", begins ? time : "", (int)by.length, by.data, where ? " (" : "", where ? where : "",
+         where ? ")" : "");
+}
+
 void hk_operate_take(void *arg, const struct hk_logged_operation *op)
 {
   struct hk_server *s = arg;
@@ -193,8 +204,7 @@ void hk_operate_take(void *arg, const struct hk_logged_operation *op)
   if (begins ? hk_maintenance_begin(s->shards.maintenance, op->subject, op->time, op->until, op->by) != 0 || op->until < hk_wall()
              : !ends || hk_maintenance_end(s->shards.maintenance, op->subject, op->time) == 0)
     return;
-  hk_log(&s->log, HK_LOG_NOTICE, "maintenance: %.*s %s it for %.*s, at another machine of the cluster", (int)op->by.length,
-         op->by.data, begins ? "begins" : "ends", (int)op->subject.length, op->subject.data);
+  operate_log_maintenance(s, op->subject, op->until, begins, op->by, "at another machine of the cluster");
 }
 
 static void maintain(struct hk_connection *c, struct hk_operation *o, const struct hk_operate *m, const char *by)
@@ -212,8 +222,8 @@ static void maintain(struct hk_connection *c, struct hk_operation *o, const stru
   }
   if (o->status != 0)
     return;
-  hk_log(&c->net->server->log, HK_LOG_NOTICE, "maintenance: %s (%s) %s it for %s", by, c->peer,
-         m->what == HANKEL_END_MAINTENANCE ? "ends" : "begins", o->subject);
+  operate_log_maintenance(c->net->server, hk_string(o->subject), o->to, m->what != HANKEL_END_MAINTENANCE, hk_string(by),
+                          strcmp(by, c->peer) == 0 ? NULL : c->peer);
   o->server = c->net->server;
   const uint64_t appended =
       hk_operate_log(o->server, &(struct hk_logged_operation){

@@ -179,6 +179,7 @@ class Operate(harness.Case):
         self.assertEqual(code, 0, said)
         end = re.search(r'alerts of pre\* are marked from now on, until (\S+); no sensor has such a name now', said)[1]
         self.assertAlmostEqual(seconds_of(end), time.time() + 7200, delta=60)
+        harness.until(lambda: any(f'maintenance of pre* begins, until {end}: requested by otto (127.0.0.1:' in line for line in self.d.log), 'the line of the log')
         self.restart(sections=sections)
         windows = self.client.status()['maintenance']
         self.assertEqual([(w.get('name'), w.get('by'), w['match'], w['now']) for w in windows],

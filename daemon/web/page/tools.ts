@@ -87,7 +87,9 @@ export const bytes = (n: number): string => n < 1e4 ? `${n} B` : n < 1e7 ? `${(n
 export const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 /** A companion's name ends with its algorithm; what people call it is the sensor's. */
 export const primary = (name: string): string => name.replace(/#(ika|svd|graph|shift|novelty|limit)$/, '');
-export const link = (name: string, text = name): HTMLAnchorElement => make('a', { href: '#sensor/' + encodeURIComponent(name) }, text);
+/** A narrow column breaks a name behind its separators, sooner than within a word. */
+export const link = (name: string, text = name): HTMLAnchorElement =>
+  make('a', { href: '#sensor/' + encodeURIComponent(name) }, ...text.split(/(?<=[/.:#])/).flatMap((part, i) => i > 0 ? [make('wbr', {}), part] : [part]));
 
 /** A day as people call it, or the time of one that is today. */
 const day = (ns: number): string => sameDay(instant(ns), new Date()) ? clock(ns)
