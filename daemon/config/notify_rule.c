@@ -105,11 +105,6 @@ bool hk_notify_for_people(const struct hk_notify_rule *r)
   return r->type == HK_NOTIFY_SLACK || r->type == HK_NOTIFY_EMAIL || r->type == HK_NOTIFY_TEAMS || r->type == HK_NOTIFY_PAGERDUTY;
 }
 
-bool hk_notify_one_by_one(const struct hk_notify_rule *r)
-{
-  return r->type == HK_NOTIFY_ALERTMANAGER || r->type == HK_NOTIFY_SYSLOG || r->type == HK_NOTIFY_MQTT;
-}
-
 bool hk_notify_secret_url(const struct hk_notify_rule *r)
 {
   return (r->type == HK_NOTIFY_SLACK || r->type == HK_NOTIFY_TEAMS) && r->secret[0];

@@ -75,8 +75,6 @@ void hk_notify_rule_begin(struct hk_notify_rule *rule);
 bool hk_notify_for_people(const struct hk_notify_rule *rule);
 /* Whether the receiver's URL itself is a secret. */
 bool hk_notify_secret_url(const struct hk_notify_rule *rule);
-/* Whether the receiver gets each alert as a separate object, even if a message has several. */
-bool hk_notify_one_by_one(const struct hk_notify_rule *rule);
 /* Sets a key. Returns 0, or -EINVAL with a message. */
 int hk_notify_rule_key(struct hk_notify_rule *rule, const char *name, const char *value, char *error, size_t size);
 /* Checks the whole rule; sets values that follow from the type. Returns 0, or -EINVAL with a message. */

@@ -279,11 +279,6 @@ uint32_t hk_records_most(const struct hk_records *r, uint32_t detector)
   return r->pools[detector].sensors;
 }
 
-uint32_t hk_records_list(const struct hk_records *r, uint32_t detector)
-{
-  return r->pools[detector].list;
-}
-
 /* A longer list is a new one, twice as long as the old where that may be needed, so all together take at most twice of what they
  * must. */
 static int list_make(struct hk_records *r, uint32_t detector)

@@ -76,9 +76,8 @@ void hk_records_clear(struct hk_records *r, uint32_t detector);
 
 /* The slot's entry, or NULL if it is not bound. */
 struct hk_cuda_slot *hk_records_at(const struct hk_records *r, uint32_t slot);
-/* Upper bound of the sensors of a detector; and where its list of tasks begins, after hk_records_lists. */
+/* Upper bound of the sensors of a detector. */
 uint32_t hk_records_most(const struct hk_records *r, uint32_t detector);
-uint32_t hk_records_list(const struct hk_records *r, uint32_t detector);
 
 /* Gives each active detector a list with room for all its tasks in a batch of at most `room` points, and sends all commands.
  * Returns the total number of tasks in all lists, or a negative cudaError_t. */

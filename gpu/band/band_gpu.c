@@ -27,11 +27,6 @@ static uint64_t own_bytes(const struct hk_band_shape *s)
   return (hk_band_matrix(s) + 2 * hk_band_vector(s)) * sizeof(double) + s->systems * sizeof(struct hk_band_outcome);
 }
 
-uint64_t hk_band_gpu_bytes(const struct hk_band_shape *s)
-{
-  return work_bytes(s) + own_bytes(s);
-}
-
 int hk_band_gpu_open(struct hk_band_gpu **out, const struct hk_band_shape *s, uint32_t device, char *error, size_t size)
 {
   *out = NULL;

@@ -16,9 +16,6 @@ extern "C" {
 
 struct hk_band_gpu;
 
-/* Bytes of device memory for systems of this shape. */
-uint64_t hk_band_gpu_bytes(const struct hk_band_shape *shape);
-
 /* Opens a handle on GPU number `device`. Returns 0 and *out, or a negative errno with a message: -EINVAL the shape exceeds its
  * limits, -ENODEV no usable GPU or a build without nvcc, -ENOMEM with the number of bytes, -EIO. */
 int hk_band_gpu_open(struct hk_band_gpu **out, const struct hk_band_shape *shape, uint32_t device, char *error, size_t size);

@@ -108,17 +108,6 @@ static void svd_batch_set_up(struct hk_svd_batch *b, const struct hk_svd_config 
   f->ld_right = (f->columns + 31) & ~31u;
 }
 
-uint64_t hk_svd_batch_bytes(const struct hk_svd_config *config)
-{
-  if (!config_fits(config))
-    return 0;
-  struct hk_svd_batch b;
-  struct share device = { NULL, 0 }, pinned = { NULL, 0 };
-  svd_batch_set_up(&b, config);
-  svd_batch_lay_out(&b, &device, &pinned);
-  return device.taken;
-}
-
 int hk_svd_batch_open(struct hk_svd_batch **out, const struct hk_svd_config *config, char *error, size_t size)
 {
   *out = NULL;

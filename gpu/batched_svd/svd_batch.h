@@ -31,9 +31,6 @@ struct hk_svd_config {
   uint32_t host_threads; /* 0: singular values by QR on the device; else on so many CPU threads, next to the device's work */
 };
 
-/* Bytes of device memory for a handle. */
-uint64_t hk_svd_batch_bytes(const struct hk_svd_config *config);
-
 /* Opens a handle. Returns 0 and *out, or a negative errno with a message: -EINVAL, -ENODEV no usable GPU (compute capability
  * 8.0), -ENOMEM (with the number of bytes), -EIO. */
 int hk_svd_batch_open(struct hk_svd_batch **out, const struct hk_svd_config *config, char *error, size_t size);
