@@ -236,12 +236,17 @@ static int connect_and_show(struct tail *tail, const char *address, struct hanke
 }
 
 static const struct option options[] = {
-  { "from", required_argument, NULL, 'f' },   { "cluster", no_argument, NULL, 'c' },
-  { "match", required_argument, NULL, 'm' },  { "min-score", required_argument, NULL, 's' },
-  { "events", no_argument, NULL, 'e' },       { "incidents", no_argument, NULL, 'i' },
-  { "since", required_argument, NULL, 'p' },  { "forever", no_argument, NULL, 'w' },
-  { "format", required_argument, NULL, 'o' }, HK_SECURE_OPTIONS,
-  { "help", no_argument, NULL, 'h' },         { 0 },
+  { "from", required_argument, NULL, 'f' },
+  { "match", required_argument, NULL, 'm' },
+  { "min-score", required_argument, NULL, 's' },
+  { "events", no_argument, NULL, 'e' },
+  { "incidents", no_argument, NULL, 'i' },
+  { "since", required_argument, NULL, 'p' },
+  { "forever", no_argument, NULL, 'w' },
+  { "format", required_argument, NULL, 'o' },
+  HK_SECURE_OPTIONS,
+  { "help", no_argument, NULL, 'h' },
+  { 0 },
 };
 
 int hk_command_tail(int argc, char **argv)

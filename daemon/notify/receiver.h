@@ -2,9 +2,9 @@
  *
  * The receiver reads events after its place in batches of at most HK_BATCH that its rule chooses, makes messages of them and
  * sends these one after the other; then it advances its place. So each event is delivered at least once, and those of a sensor in
- * order; a message that is repeated after a crash has the same key. A failed attempt is repeated at growing intervals. After
- * `give_up`, or after a permanent refusal, the message is appended to `notify-NAME.undelivered` in the state folder, as a line of
- * JSON; receiver_aside.h has what is sent again of it.
+ * order; a message that is repeated after a crash has the same key. A failed attempt is repeated at growing intervals
+ * (receiver_send.c). After `give_up`, or after a permanent refusal, the message is appended to `notify-NAME.undelivered` in the
+ * state folder, as a line of JSON; receiver_aside.h has what is sent again of it.
  *
  * Thread: its own, between start and stop; the functions below: as in notify.h. */
 #ifndef HK_NOTIFY_RECEIVER_H

@@ -32,6 +32,17 @@ class Usage(unittest.TestCase):
             run = subprocess.run([harness.HANKELD, *arguments], capture_output=True, text=True, timeout=harness.WAIT, check=False)
             self.assertEqual((run.returncode, run.stderr), (2, said + '\n'))
 
+    def test_every_option_is_in_the_help(self):
+        def of(*command):
+            return subprocess.run([harness.HANKEL, *command, '--help'], capture_output=True, text=True, timeout=harness.WAIT, check=True).stdout
+
+        commands = re.findall(r'^  ([a-z]+)  ', of(), re.M)
+        helps = ''.join(of(command) for command in commands) + of('model', 'fit')
+        sources = [os.path.join(folder, file) for folder, _, files in os.walk(os.path.join(harness.ROOT, 'daemon', 'cli')) for file in files if file.endswith(('.c', '.h'))]
+        taken = {option for source in sources for option in re.findall(r'\{ "([a-z-]+)",\s+(?:no|required)_argument', open(source, encoding='utf-8').read())}
+        self.assertGreater(len(taken), 40)
+        self.assertEqual({option for option in taken if not re.search(f'--{option}\\b', helps)}, set())
+
     def test_a_file_that_is_not_of_a_state_folder(self):
         run = subprocess.run([harness.HANKEL, 'state', 'verify', MACHINE], capture_output=True, text=True, timeout=harness.WAIT, check=False)
         self.assertEqual((run.returncode, run.stdout), (1, ''))
