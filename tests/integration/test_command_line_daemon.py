@@ -323,6 +323,18 @@ class Talking(harness.Case):
         time.sleep(0.5)
         self.assertEqual([e for e in events() if e[0] == 'a:1'], [('a:1', 'raised'), ('a:1', 'cleared')])
 
+    def test_numbers_get_the_time_at_which_they_are_read(self):
+        d = self.daemon(harness.section('all', '*', 'window=8'), keys='busy_poll = 200us\n')  # threads that look for work before they sleep
+        before = time.time_ns()
+        run = self.hankel('feed', d, '--now', '--sensor', 'boiler', '-', data='1\n2\n3.5\n')
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn('3 points of 1 sensor', run.stdout + run.stderr)
+        one = json.loads(self.hankel('sensors', d, '--json').stdout)
+        self.assertEqual((one['name'], one['value'], one['state']), ('boiler', 3.5, 'warming'))
+        self.assertTrue(before <= one['time'] <= time.time_ns(), one)
+        points = d.status()['points']
+        self.assertEqual((points['late'], points['rejected']), (0, 0))
+
     def test_the_slope_of_a_counter_that_triples_is_seen_by_every_algorithm(self):
         """No algorithm would find the change in the counter itself, which only grows. It is reset twice, which is no change."""
         rng, total, rows = random.Random(7), 0, []

@@ -79,6 +79,14 @@ class Matrix(test_model.Field):
             self.assertEqual(sorted(e for _, told in cut for e in told), sorted(events))
             shutil.rmtree(self.state)
 
+    def test_level_and_finer_steps(self):
+        def heater(*more):
+            return self.columns(self.simulated('--hours', '0.05', '--seed', '3', '--noise', '0', '--moves', '1m', *more))[0]['t/heater']
+        usual, low = heater(), heater('--level', '40')
+        self.assertTrue(all(79 < x < 121 for x in usual) and all(0.79 * 40 < x < 1.21 * 40 for x in low), (min(usual), max(usual), min(low), max(low)))
+        self.assertEqual(usual, heater('--finer', '2'))  # the default
+        self.assertNotEqual(usual, heater('--finer', '8'))
+
     def explained(self, d):
         pass  # test_model looks for the sensors of its line of pipes
 
