@@ -66,23 +66,25 @@ def free_port():
             return port
 
 
-LISTENERS = """
+STREAMS = """
 [listen binary]
 protocol = binary
-address = 127.0.0.1:0
-[listen binary-udp]
-protocol = binary
-transport = udp
 address = 127.0.0.1:0
 [listen line]
 protocol = line
 address = 127.0.0.1:0
+[listen text]
+protocol = text
+address = 127.0.0.1:0
+"""
+LISTENERS = STREAMS + """
+[listen binary-udp]
+protocol = binary
+transport = udp
+address = 127.0.0.1:0
 [listen line-udp]
 protocol = line
 transport = udp
-address = 127.0.0.1:0
-[listen text]
-protocol = text
 address = 127.0.0.1:0
 """
 
@@ -141,9 +143,9 @@ class Daemon:
         """Writes the configuration file, which the daemon reads at its start and at each reload."""
         drain = '' if 'drain' in keys else f'drain = {WAIT}s\n'
         loops = '' if 'loops' in keys or not LOOPS else f'loops = {LOOPS}\n'
-        # with the defaults, a million each, all tables would be shadowed by a sanitizer, or filled by malloc, at each start
+        # with the defaults, a million sensors and points, and frames of a MiB, all tables would be shadowed by a sanitizer, or filled by malloc, at each start
         sensors = '' if 'max_sensors' in keys or not (SANITIZED or FILLED) else 'max_sensors = 20000\n'
-        backlog = '' if 'backlog' in keys or 'max_frame' in keys or not (SANITIZED or FILLED) else 'backlog = 300000\n'
+        backlog = '' if 'backlog' in keys or 'max_frame' in keys or not (SANITIZED or FILLED) else 'backlog = 100000\nmax_frame = 131072\n'
         with open(os.path.join(self.directory.name, 'hankeld.conf'), 'w') as f:
             f.write(f'[daemon]\nbackend = {self.backend}\n{drain}{loops}{sensors}{backlog}{keys}{self.listeners}{detectors}')
 
@@ -241,9 +243,11 @@ class Daemon:
 
 
 class Case(stalls.Case):
+    listens = STREAMS  # the daemons' listeners. Those of datagrams, in LISTENERS, have 4 MiB of buffers in each loop, which a sanitizer shadows at each start
+
     def daemon(self, detectors='[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n', ends=0, **how):
         """Starts a daemon, and ends it after the test, which fails if the exit code is not `ends`."""
-        d = Daemon(detectors, **how)
+        d = Daemon(detectors, **{'listeners': self.listens, **how})
         self.addCleanup(lambda: self.assertEqual(d.clean(), ends, 'the end of the log:\n' + '\n'.join(d.log[-60:])))
         return d
 

@@ -66,6 +66,7 @@ class Case(harness.Case):
 
 
 class SameAsAlone(Case):
+    listens = harness.LISTENERS
     def start(self, **how):
         d = self.daemon(section(), keys=f'threads = 2\nmax_ahead = off\n{how.pop("keys", "")}', **how)
         subscriber = d.client()

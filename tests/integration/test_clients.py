@@ -21,6 +21,8 @@ def needs(name):
 
 
 class Clients(harness.Case):
+    listens = harness.LISTENERS
+
     def lines(self, n, sensor='pump,site=a temperature'):
         return ''.join(f'{sensor}={20 + i % 5} {START + i * SECOND}\n' for i in range(n)).encode()
 

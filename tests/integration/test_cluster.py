@@ -389,7 +389,7 @@ class TestAll(TestLeases):
     def node(self, **how):
         """A machine with the `address` that others show."""
         port = harness.free_port()
-        listeners = harness.LISTENERS.replace('address = 127.0.0.1:0', f'address = 127.0.0.1:{port}', 1) + web.LISTENER
+        listeners = harness.STREAMS.replace('address = 127.0.0.1:0', f'address = 127.0.0.1:{port}', 1) + web.LISTENER
         return self.start('all', f'state = shared:{self.folder}\naddress = 127.0.0.1:{port}\n', 'snapshot = 1s\n', listeners=listeners, **how)
 
     def tail(self, d):

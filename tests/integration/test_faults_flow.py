@@ -19,6 +19,8 @@ SMALL = '[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'
 
 
 class Flow(harness.Case):
+    listens = harness.LISTENERS
+
     def feed(self, client, handles, first, ticks):
         """Ticks of all the handles, one point each."""
         for i in range(first, first + ticks):

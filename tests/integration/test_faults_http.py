@@ -12,6 +12,8 @@ BODY = f'posted value=1 {START}\nposted value=2 {START + 1}\n'
 
 
 class Http(harness.Case):
+    listens = harness.LISTENERS
+
     def setUp(self):
         self.d = self.daemon(keys='threads = 1\nmax_line = 4096\n')
 

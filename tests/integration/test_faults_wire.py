@@ -15,6 +15,8 @@ def good_stream(handle, n, first=0):
 
 
 class FaultsOnTheWire(harness.Case):
+    listens = harness.LISTENERS
+
     def setUp(self):
         self.d = self.daemon(keys='threads = 1\nmax_frame = 256KiB\nmax_line = 4096\n')
 

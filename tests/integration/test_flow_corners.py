@@ -17,6 +17,8 @@ def now(handle, value):
 
 
 class Corners(harness.Case):
+    listens = harness.LISTENERS
+
     def flood(self, send):
         """Calls `send` repeatedly in a thread until the test ends."""
         stop = threading.Event()

@@ -60,6 +60,8 @@ def library():
 
 @unittest.skipIf(os.environ.get('HANKEL_SANITIZE', 'none') != 'none', 'an interpreter without the sanitizer cannot load the library')
 class LibHankel(harness.Case):
+    listens = harness.LISTENERS
+
     def setUp(self):
         self.lib = library()
         self.d = self.daemon()

@@ -51,7 +51,7 @@ class Page(harness.Case):
         port = port or harness.free_port()
         keys = f'threads = 1\ndurability = {durability}\n' + (f'state = {self.folder}\n' if durability != 'none' else '') + keys
         d = self.daemon(detectors, keys=keys,
-                        listeners=f'{harness.LISTENERS}[listen web]\nprotocol = http\naddress = 127.0.0.1:{port}\n{extra}')
+                        listeners=f'{harness.STREAMS}[listen web]\nprotocol = http\naddress = 127.0.0.1:{port}\n{extra}')
         self.address = f'http://127.0.0.1:{port}/'
         return d
 

@@ -12,6 +12,8 @@ WARM = '[detector all]\nmatch = warm*\nwindow = 8\ninterval = 1s\nalert = off\n'
 
 
 class PythonClient(harness.Case):
+    listens = harness.LISTENERS
+
     def setUp(self):
         self.d = self.daemon(WARM)
 

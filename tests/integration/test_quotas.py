@@ -132,6 +132,7 @@ class Feeds(Peers):
 
 class Sensors(Peers):
     """Numbers of sensors that peers may create: two peers with tokens, and lines from an address."""
+    listens = harness.LISTENERS
 
     def register(self, d, token, *names):
         """The reason for each name, 0 if it gets a handle."""

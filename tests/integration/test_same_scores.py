@@ -21,6 +21,8 @@ if harness.BACKEND != 'cuda' and not harness.SANITIZED:  # graphs of long record
 
 
 class SameScores(harness.Case):
+    listens = harness.LISTENERS
+
     @classmethod
     def setUpClass(cls):
         """Rows and events of replay for each recording; the points are taken from its output."""

@@ -165,7 +165,7 @@ class TestSensors(Listing):
         self.assertEqual((machine['state'], machine['derived'], machine['score']), ('warming', True, None))
 
     def test_http_asks_likewise(self):
-        d = self.daemon(DETECTOR, listeners=harness.LISTENERS + '\n[listen http]\nprotocol = http\naddress = 127.0.0.1:0\n')
+        d = self.daemon(DETECTOR, listeners=harness.STREAMS + '\n[listen http]\nprotocol = http\naddress = 127.0.0.1:0\n')
         self.feed(d, ['a', 'b'], 30)
         one = http.client.HTTPConnection('127.0.0.1', d.port['http tcp'], timeout=harness.WAIT)
         one.request('GET', '/api/v1/sensors?glob=a')

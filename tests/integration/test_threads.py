@@ -19,6 +19,8 @@ TICKS = 60 if harness.SANITIZED else 300
 
 
 class Threads(harness.Case):
+    listens = harness.LISTENERS
+
     def several(self, devices=3, fault='', faulty=0, keys='', **how):
         return self.daemon(SMALL, keys=LOOPS + keys, backend='auto', program=PROGRAM,
                            environment={'HANKELD_DEVICES': str(devices), 'HANKELD_FAULT': fault, 'HANKELD_FAULTY': str(faulty)}, **how)

@@ -17,7 +17,7 @@ DETECTORS = '[detector tiles]\nmatch = */*\nwindow = 8\nalert = off\n[pictures a
 
 class Cameras(web.Api):
     def test_the_last_picture_of_each(self):
-        d = self.daemon(DETECTORS, listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
+        d = self.daemon(DETECTORS, listeners=harness.STREAMS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
         self.assertEqual(self.ask(d, 'cameras')[2], {'cameras': []})
         status, _, answer = self.ask(d, 'picture?camera=oven')
         self.assertEqual((status, 'no camera' in answer['detail']), (404, True))
@@ -47,7 +47,7 @@ class Cameras(web.Api):
 
     def test_so_many_and_no_more(self):
         """Of 70 cameras 64 are shown: the last ones to send, whatever their clocks are."""
-        d = self.daemon(DETECTORS.replace('512', '4'), listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
+        d = self.daemon(DETECTORS.replace('512', '4'), listeners=harness.STREAMS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
         for first in (0, 35):  # 64 cameras of a connection
             with hankeld.Client(f'127.0.0.1:{d.port["binary tcp"]}') as c:
                 for k in range(first, first + 35):

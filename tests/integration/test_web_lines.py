@@ -17,7 +17,7 @@ ROWS, BIAS = 400, 320
 class Lines(test_model.Case, web.Api):
     def daemon_of(self, field, text):
         """A daemon with a field of this model."""
-        return self.daemon(test_model.sections(field, self.file('t.model', text)), listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
+        return self.daemon(test_model.sections(field, self.file('t.model', text)), listeners=harness.STREAMS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
 
     def test_lines(self):
         head, pipes = test_model.LINE[:test_model.LINE.index('edge')], test_model.LINE[test_model.LINE.index('edge'):]
@@ -88,7 +88,7 @@ class Matrices(web.Api):
             with open(os.path.join(folder.name, name), 'w', encoding='utf-8') as f:
                 f.write(text)
         d = self.daemon(f'[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n'
-                        f'[field hall]\nmatch = t/*\noperator = model\nfile = {folder.name}/t.model\ndetector = faults\n', listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
+                        f'[field hall]\nmatch = t/*\noperator = model\nfile = {folder.name}/t.model\ndetector = faults\n', listeners=harness.STREAMS + web.LISTENER, keys='threads = 1\nmax_ahead = off\n')
         with d.client() as c:
             handles = c.register('t/heater', 't/edge', 't/near', 't/far', 't/mean')
             for t in range(20):

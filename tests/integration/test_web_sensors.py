@@ -35,7 +35,7 @@ class Sensors(web.Api):
         return sensors, parts
 
     def test_sensors_are_sorted_of_all(self):
-        d = self.daemon('[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n', listeners=harness.LISTENERS + web.LISTENER, keys='threads = 2\n')
+        d = self.daemon('[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n', listeners=harness.STREAMS + web.LISTENER, keys='threads = 2\n')
         for sort in 'score', 'change':
             self.assertEqual(self.ask(d, 'sensors?sort=' + sort)[2], {'sensors': [], 'count': 0})
         names = [f's{i:03}' for i in range(300)]
@@ -81,7 +81,7 @@ class Sensors(web.Api):
 
     def test_sensors_by_channel_and_state(self):
         d = self.daemon('[detector a]\nmatch = a*\nalgorithm = ika, graph, shift, novelty, limit\nwindow = 8\nika.rank = 2\nlimit.limit = 100\ninterval = 1s\n'
-                        '[detector b]\nmatch = b*\nalgorithm = svd\nwindow = 8\ninterval = 1s\n[group pair]\nmatch = b(*)x*\n', listeners=harness.LISTENERS + web.LISTENER, keys='threads = 2\n')
+                        '[detector b]\nmatch = b*\nalgorithm = svd\nwindow = 8\ninterval = 1s\n[group pair]\nmatch = b(*)x*\n', listeners=harness.STREAMS + web.LISTENER, keys='threads = 2\n')
         some = [f'b{i:04}' for i in range(1500)]
         with d.client() as c:
             handles = c.register('a', 'b1x1', 'b1x2', *some)
@@ -125,7 +125,7 @@ class Sensors(web.Api):
         self.assertEqual(len({s['name'] for s in self.listed(d, 'state=waiting&glob=s*9')[0]}), 1650)
 
     def test_groups_and_fields(self):
-        d = self.daemon(test_groups.DETECTOR + test_groups.GROUP + test_fields.DETECTORS + test_fields.FIELD, listeners=harness.LISTENERS + web.LISTENER,
+        d = self.daemon(test_groups.DETECTOR + test_groups.GROUP + test_fields.DETECTORS + test_fields.FIELD, listeners=harness.STREAMS + web.LISTENER,
                         keys='threads = 2\nmax_ahead = off\n')
         self.assertEqual(self.ask(d, 'groups')[2], {'groups': [], 'count': 0})
         names = test_groups.NAMES + test_fields.NAMES
@@ -150,7 +150,7 @@ class Sensors(web.Api):
 
     def test_one_sensor_as_the_device_has_it(self):
         d = self.daemon('[detector all]\nmatch = *\nalgorithm = ika, graph\nwindow = 8\nika.alert = 0.6\nika.rank = 2\ngraph.resident = 120\ninterval = 1s\n',
-                        listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\n')
+                        listeners=harness.STREAMS + web.LISTENER, keys='threads = 1\n')
         names = ['pump', 'a//b/../c', 'a?b=c&d#e %41 é"', '<b>x</b>', 'never']
         with d.client() as c:
             handles = c.register(*names)
@@ -177,7 +177,7 @@ class Sensors(web.Api):
 
     def test_past_scores_are_those_that_a_subscriber_got(self):
         detector = '[detector all]\nmatch = *\nalgorithm = ika, graph\nwindow = 8\nika.rank = 2\nika.stride = 2\ngraph.resident = 400\ninterval = 1s\n'
-        d = self.daemon(detector, listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\n')
+        d = self.daemon(detector, listeners=harness.STREAMS + web.LISTENER, keys='threads = 1\n')
         n, stream = 150, Stream(d, 'what=results&glob=pump*')
         with d.client() as c:
             handles = c.register('other', 'pump', 'more')
@@ -195,7 +195,7 @@ class Sensors(web.Api):
             self.assertEqual([s['scores'] for s in self.ask(d, 'sensors/pump' + query)[2]['series']], [scores[-last:] if last else [] for scores in expected.values()])
         for wrong in '10001', '-1', 'x':
             self.assertEqual(self.ask(d, 'sensors/pump?scores=' + wrong)[0], 400)
-        d = self.daemon(detector, listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\nscores = off\n')
+        d = self.daemon(detector, listeners=harness.STREAMS + web.LISTENER, keys='threads = 1\nscores = off\n')
         self.feed(d, 1, 60)
         self.assertEqual([s['scores'] for s in self.ask(d, 'sensors/s0')[2]['series']], [[], []])
 

@@ -5,7 +5,7 @@ import json
 import tempfile
 
 import harness
-from harness import LISTENERS, START, WAIT, until
+from harness import START, STREAMS, WAIT, until
 
 LISTENER = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n'
 NOT_DESCRIBED = [('/healthz', 'GET'), ('/metrics', 'GET'), ('/ping', 'HEAD')]
@@ -43,7 +43,7 @@ def matches(schema, value, all_schemas, where='answer'):
 class Web(harness.Case):
     def web(self, extra='', **how):
         """A daemon with a listener for HTTP; `extra`: more keys of that listener."""
-        return self.daemon(listeners=LISTENERS + LISTENER + extra, **how)
+        return self.daemon(listeners=STREAMS + LISTENER + extra, **how)
 
     def connect(self, daemon):
         c = http.client.HTTPConnection('127.0.0.1', daemon.port['http tcp'], timeout=WAIT)
