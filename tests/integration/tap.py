@@ -91,11 +91,12 @@ class Runner:
 
 
 class Part(unittest.TestLoader):
-    """Every n-th test of a file, from the k-th on: so meson runs a long file as several tests at a time."""
+    """Every n-th test of a file, from the k-th on, so that meson runs a long file as several tests at a time; those of the names `without`, each
+    CLASS.TEST, are left out before."""
 
-    def __init__(self, k, n):
+    def __init__(self, k=1, n=1, without=()):
         super().__init__()
-        self.k, self.n = k, n
+        self.k, self.n, self.without = k, n, without
 
     def loadTestsFromModule(self, module, *args, **how):
         def single(tests):
@@ -104,16 +105,23 @@ class Part(unittest.TestLoader):
                     yield from single(test)
                 else:
                     yield test
-        return self.suiteClass(list(single(super().loadTestsFromModule(module, *args, **how)))[self.k - 1::self.n])
+        tests = {test.id().partition('.')[2]: test for test in single(super().loadTestsFromModule(module, *args, **how))}
+        unknown = set(self.without) - set(tests)
+        assert not unknown, f'no such tests: {unknown}'
+        return self.suiteClass([test for name, test in tests.items() if name not in self.without][self.k - 1::self.n])
 
 
 def main():
-    """Runs the tests that the command line names, by default all of the file that was started, or with `--part K/N` as first words a part of
-    them. Ends the process, with exit code 1 if any failed."""
+    """Runs the tests that the command line names, by default all of the file that was started, with `--without NAMES --part K/N` as first words
+    without some of them, a part of the others. Ends the process, with exit code 1 if any failed."""
     stream = os.fdopen(os.dup(1), 'w')
     os.dup2(2, 1)
     loader = unittest.defaultTestLoader
-    if sys.argv[1:2] == ['--part']:
-        loader = Part(*map(int, sys.argv[2].split('/')))
+    how = {}
+    while sys.argv[1:2] in (['--without'], ['--part']):
+        what, given = sys.argv[1:3]
+        how |= {'without': given.split(',')} if what == '--without' else dict(zip('kn', map(int, given.split('/'))))
         del sys.argv[1:3]
+    if how:
+        loader = Part(**how)
     unittest.main('__main__', testRunner=Runner(stream), testLoader=loader)

@@ -243,7 +243,7 @@ class Threads(harness.Case):
                     c.send(frame(harness.POINTS, struct.pack('<QQQIBBHq', 0, 0, 0, 2000, 1, 0, 0, START + t * SECOND) + columns))
                     t += 1
 
-        slowest, asked = [], 15 if harness.TSAN else 30 if harness.SANITIZED else 100
+        slowest, asked = [], 5 if harness.TSAN else 30 if harness.SANITIZED else 100
 
         def ask():
             try:
