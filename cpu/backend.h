@@ -19,7 +19,7 @@
 #define HK_BACKEND_H
 
 #include "cpu/detector.h"
-#include "cpu/rules/alert.h"
+#include "cpu/rules/event.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -13,6 +13,8 @@
 #include "cpu/backend.h"
 #include "cpu/backend/sensor_store.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif

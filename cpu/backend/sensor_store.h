@@ -9,6 +9,8 @@
 #define HK_SENSOR_STORE_H
 
 #include "cpu/backend.h"
+#include "cpu/rules/alert.h"
+#include "cpu/rules/window.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,5 +1,6 @@
 /* Maps the names of a graph to members of a field: see binding.h. */
 #include "cpu/field/binding.h"
+#include "cpu/field/residual.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,10 @@
 /* Computes rows of a field: see compute.h. */
 #include "cpu/field/compute.h"
 
+#include "cpu/field/arma.h"
 #include "cpu/field/correlate.h"
 #include "cpu/field/field_internal.h"
+#include "cpu/field/hoelder.h"
 #include "cpu/field/residual_learn.h"
 #include "cpu/field/residual_refit.h"
 

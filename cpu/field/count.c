@@ -1,6 +1,8 @@
 /* What is known of the members of a field, in numbers: see count.h. */
 #include "cpu/field/count.h"
+#include "cpu/field/arma.h"
 #include "cpu/field/field_internal.h"
+#include "cpu/field/hoelder.h"
 
 static struct hk_field_count count_checks(const struct hk_field *f)
 {

@@ -1,6 +1,8 @@
 /* Fields: see field.h. */
+#include "cpu/field/arma.h"
 #include "cpu/field/compute.h"
 #include "cpu/field/field_internal.h"
+#include "cpu/field/hoelder.h"
 
 #include <errno.h>
 #include <stdlib.h>

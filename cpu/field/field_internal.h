@@ -8,6 +8,7 @@
 #include "cpu/field/field.h"
 #include "cpu/field/filter.h"
 #include "cpu/field/offload.h"
+#include "cpu/field/residual.h"
 
 #define HK_FIELD_NEVER INT64_MIN
 #define HK_FIELD_VALUE_MAX 1e30

@@ -44,6 +44,7 @@
 #define HK_FOCUS_H
 
 #include "cpu/detector.h"
+#include "cpu/field/focus_keys.h"
 #include "cpu/rules/severity.h"
 
 #include <math.h>
@@ -55,9 +56,6 @@
 extern "C" {
 #endif
 
-#define HK_FOCUS_SPEEDS_MAX 8
-#define HK_FOCUS_BLOCK_MAX 64
-#define HK_FOCUS_PLACES_MAX 64
 #define HK_FOCUS_LAG_MAX 4095    /* rows */
 #define HK_FOCUS_REACH_MAX 4096u /* sensors within reach of a place */
 #define HK_FOCUS_SETTLE 96u
@@ -68,23 +66,6 @@ extern "C" {
 #define HK_FOCUS_BOUND 8.0f /* |d| is less */
 #define HK_FOCUS_SEVERITY_AT 2.5
 #define HK_FOCUS_SEVERITY_SLOPE 2.0
-
-enum hk_focus_travel {
-  HK_FOCUS_OUTWARD, /* from its place in both directions */
-  HK_FOCUS_ONWARD,  /* from its place in one direction */
-};
-
-/* The keys that only this operator has. Lengths are in the unit of the positions. */
-struct hk_focus_keys {
-  double speed[HK_FOCUS_SPEEDS_MAX]; /* lengths a second; over 0 */
-  uint32_t speeds;                   /* number of them; 1..HK_FOCUS_SPEEDS_MAX */
-  uint32_t travel;                   /* enum hk_focus_travel */
-  double flow;                       /* lengths a second; less than any speed */
-  double reach;                      /* over 0 */
-  double threshold;                  /* of F; 0.1..1000 */
-  uint32_t block;                    /* rows; 1..HK_FOCUS_BLOCK_MAX */
-  uint32_t places;                   /* of each sensor; 1..HK_FOCUS_PLACES_MAX */
-};
 
 struct hk_focus_rule {
   struct hk_focus_keys keys;

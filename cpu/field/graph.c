@@ -1,13 +1,16 @@
 /* Files of neighbours: see graph.h. Names are sorted for binary search; edges are sorted by their first node, then by the
  * distance of the other one. */
 #include "cpu/field/graph.h"
+#include "cpu/field/residual.h"
 #include "cpu/state_mark.h"
 #include "cpu/whole_file.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define WORDS 4 /* maximum number of words in a line */
 

@@ -12,7 +12,10 @@
 #define HK_FIELD_OFFLOAD_H
 
 #include "cpu/field/correlate.h"
-#include "cpu/field/residual.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {

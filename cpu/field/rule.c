@@ -1,12 +1,18 @@
 /* The keys of a field: see field.h. */
 #include "cpu/field/rule.h"
 #include "cpu/duration.h"
+#include "cpu/field/arma.h"
+#include "cpu/field/filter.h"
+#include "cpu/field/focus.h"
+#include "cpu/field/residual.h"
 #include "cpu/rule_keys.h"
 #include "cpu/suggest.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct hk_field_rule hk_field_default(void)
 {

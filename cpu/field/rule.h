@@ -2,12 +2,16 @@
 #ifndef HK_FIELD_RULE_H
 #define HK_FIELD_RULE_H
 
-#include "cpu/field/arma.h"
-#include "cpu/field/filter.h"
-#include "cpu/field/focus.h"
-#include "cpu/field/hoelder.h"
-#include "cpu/field/residual.h"
+#include "cpu/field/focus_keys.h"
 #include "cpu/model/model.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hk_filter_rule;
+struct hk_focus_rule;
+struct hk_residual_rule;
 
 #define HK_FIELD_WAIT_MAX 64
 #define HK_FIELD_INTERVAL_MIN 1000 /* ns */

@@ -1,6 +1,8 @@
 /* The state of a field: see state.h. Open rows are written in order; everything that is read is checked before use. */
 #include "cpu/field/state.h"
+#include "cpu/field/arma.h"
 #include "cpu/field/field_internal.h"
+#include "cpu/field/hoelder.h"
 
 #include <errno.h>
 

@@ -1,6 +1,7 @@
 /* How new the joint state of a group's members is: see group.h, statistic = HK_GROUP_NOVELTY. The rows that are kept have, in
  * place of the members' values, their slow means less the first value. */
 #include "cpu/group/novelty.h"
+#include "cpu/rules/severity.h"
 
 #include <math.h>
 

@@ -2,6 +2,7 @@
  * everything that is read is checked before use. */
 #include "cpu/group/state.h"
 #include "cpu/group/group_internal.h"
+#include "cpu/rules/severity.h"
 
 #include <errno.h>
 #include <math.h>

@@ -35,6 +35,7 @@
 #define HK_NOVELTY_TAIL_H
 
 #include "cpu/novelty/distances.h"
+#include "cpu/rules/severity.h"
 
 #define HK_NOVELTY_FLOOR 0.2 /* added to each distance: less than a fifth of a spread does not justify an alert */
 #define HK_NOVELTY_SHARE 0.3 /* share of the blocks to whose maxima the tail is fitted */

@@ -15,7 +15,8 @@
 #ifndef HK_PICTURE_H
 #define HK_PICTURE_H
 
-#include "cpu/picture/tile_sums.h"
+#include "cpu/detector.h"
+#include "cpu/picture/tile.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,15 +3,9 @@
 #define HK_PICTURE_TILE_SUMS_H
 
 #include "cpu/detector.h"
+#include "cpu/picture/tile.h"
 
 #include <math.h>
-
-/* What becomes of a tile; h: its pixels after the filters (picture.h). */
-struct hk_picture_tile {
-  uint32_t n;  /* pixels of h that are not missing; all else is 0 if there is none */
-  uint32_t of; /* pixels of the tile */
-  double most, mean, spread;
-};
 
 /* By column, over the rows of a tile so far: finite numbers, the first one, the greatest, and sums of differences from the
  * first. */

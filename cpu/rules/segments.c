@@ -1,6 +1,10 @@
 /* Segments of one sensor: see segments.h. */
 #include "cpu/rules/segments.h"
 
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
 #define NEAR 0.4 /* part of the distance to the ended segment */
 #define NEAREST 0.25
 #define LEVELS 0.1 /* weight of levels and spreads */

@@ -15,7 +15,9 @@
 #ifndef HK_SEGMENTS_H
 #define HK_SEGMENTS_H
 
-#include "cpu/rules/alert.h"
+#include "cpu/rules/event.h"
+
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -15,13 +15,6 @@
 
 #include "cpu/rules/window.h"
 
-#define HK_SKETCH_LAGS 8
-#define HK_SKETCH_NUMBERS (HK_SKETCH_LAGS + 4)
-
-struct hk_sketch {
-  int8_t of[HK_SKETCH_NUMBERS]; /* all 0: unknown */
-};
-
 /* The samples of a segment in a ring. */
 struct hk_sketch_view {
   const hk_real *ring;

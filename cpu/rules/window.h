@@ -27,6 +27,7 @@
 #define HK_WINDOW_H
 
 #include "cpu/detector.h"
+#include "cpu/rules/event.h"
 
 #include <float.h>
 #include <math.h>
@@ -47,16 +48,6 @@ typedef HK_REAL_BITS hk_real_bits; /* unsigned integer of the same size */
 #define HK_HOLES_MANY 3           /* this many holes, close together, make a sensor irregular */
 #define HK_ZERO_ABSOLUTE 0x1p-100 /* a centred span below this counts as constant: float32 has no digits left */
 #define HK_ZERO_RELATIVE 0x1p-20  /* and so does one within the rounding noise of the ring's samples */
-
-/* State of a point in a result. The numbers are part of the wire format. */
-enum hk_state {
-  HK_STATE_WARMING = 0,
-  HK_STATE_OK = 1,
-  HK_STATE_GAP = 2,
-  HK_STATE_LATE = 3,
-  HK_STATE_REJECTED = 4,
-  HK_STATE_PROVISIONAL = 5, /* no backend has it: see provisional/provisional.h */
-};
 
 /* State of one sensor's window, besides its ring. All zero except `seed`: a sensor without points. */
 struct hk_window {

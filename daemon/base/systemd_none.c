@@ -1,6 +1,8 @@
 /* Built where libsystemd is not. */
 #include "daemon/base/systemd.h"
 
+#include <stddef.h>
+
 void hk_notify(const char *state)
 {
   (void)state;

@@ -1,5 +1,6 @@
 /* Fields over labelled recordings: see field_trial.h. */
 #include "daemon/cli/field_trial.h"
+#include "cpu/field/residual.h"
 #include "cpu/field/rule.h"
 #include "daemon/base/grow.h"
 #include "daemon/cli/fielded.h"

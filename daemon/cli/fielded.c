@@ -1,6 +1,10 @@
 /* Recordings as fields: see fielded.h. */
 #include "daemon/cli/fielded.h"
 #include "cpu/field/count.h"
+#include "cpu/field/filter.h"
+#include "cpu/field/focus.h"
+#include "cpu/field/hoelder.h"
+#include "cpu/field/residual.h"
 #include "daemon/base/grow.h"
 #include "daemon/cli/options.h"
 #include "proto/hankel.h"

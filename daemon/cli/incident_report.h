@@ -2,7 +2,7 @@
 #ifndef HK_INCIDENT_REPORT_H
 #define HK_INCIDENT_REPORT_H
 
-#include "cpu/rules/alert.h"
+#include "cpu/rules/event.h"
 #include "daemon/cli/recording.h"
 
 struct hk_report;

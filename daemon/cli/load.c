@@ -2,6 +2,7 @@
 #include "daemon/cli/load.h"
 #include "cpu/backend/warmup.h"
 #include "cpu/monotonic.h"
+#include "cpu/rules/window.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/machine_peak.h"
 #include "daemon/cli/progress.h"

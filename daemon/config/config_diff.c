@@ -1,6 +1,7 @@
 /* Compares two configurations. */
 #include "daemon/config/config_diff.h"
 
+#include "cpu/field/filter.h"
 #include "daemon/config/daemon_keys.h"
 
 #include <stdlib.h>

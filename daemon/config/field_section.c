@@ -1,5 +1,6 @@
 /* Fields of a configuration: see field_section.h. */
 #include "daemon/config/field_section.h"
+#include "cpu/field/focus.h"
 
 #include <errno.h>
 #include <math.h>

@@ -7,7 +7,7 @@
 #ifndef HK_EVENT_RECORDS_H
 #define HK_EVENT_RECORDS_H
 
-#include "cpu/rules/alert.h"
+#include "cpu/rules/event.h"
 #include "proto/hankel.h"
 #include "proto/wire/message.h"
 

@@ -1,5 +1,7 @@
 /* Rows of fields: see field_rows.h. */
 #include "daemon/scoring/field_rows.h"
+#include "cpu/field/focus.h"
+#include "cpu/field/residual.h"
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/group_rows.h"
 #include "daemon/scoring/groups_internal.h"

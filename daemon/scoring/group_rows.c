@@ -1,6 +1,8 @@
 /* Rows of machines: makes points of them, and events when these come back. A change is noted when the row is closed, and
  * published with the point of its time, after all points before it. */
 #include "daemon/scoring/group_rows.h"
+#include "cpu/field/focus.h"
+#include "cpu/rules/alert.h"
 #include "daemon/base/grow.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/groups_internal.h"

@@ -13,6 +13,8 @@
 #ifndef HK_SURVEY_H
 #define HK_SURVEY_H
 
+#include "cpu/rules/alert.h"
+#include "cpu/rules/window.h"
 #include "daemon/scoring/shard.h"
 
 #include <stdatomic.h>

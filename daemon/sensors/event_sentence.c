@@ -6,6 +6,7 @@
 #include "daemon/sensors/limit_shown.h"
 #include "daemon/sensors/novelty_shown.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 void hk_event_sentence(FILE *out, const struct hk_event *e, const char *near)

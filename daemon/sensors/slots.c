@@ -1,5 +1,6 @@
 /* Adds, removes and restores sensors, and moves them to another device. */
 #include "daemon/sensors/slots.h"
+#include "cpu/rules/window.h"
 #include "daemon/sensors/companions.h"
 #include "daemon/sensors/registry_internal.h"
 

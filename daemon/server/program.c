@@ -1,6 +1,8 @@
 /* Options, configuration, and the server's life. */
 #include "daemon/server/program.h"
 #include "cpu/field/field.h"
+#include "cpu/field/filter.h"
+#include "cpu/field/hoelder.h"
 #include "cpu/model/pipelines_network.h"
 #include "cpu/provisional/provisional.h"
 #include "cpu/suggest.h"

@@ -18,6 +18,7 @@
 #include "cpu/graph/graph.h"
 #include "cpu/limit/limit.h"
 #include "cpu/novelty/novelty.h"
+#include "cpu/rules/alert.h"
 #include "cpu/shift/shift.h"
 #include "gpu/backend/lag_groups.h"
 

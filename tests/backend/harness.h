@@ -6,6 +6,8 @@
 #include "cpu/backend.h"
 #include "tests/backend/signals.h"
 
+#include <stdbool.h>
+
 /* A way to open a backend. */
 struct backend_kind {
   const char *name;

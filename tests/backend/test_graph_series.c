@@ -2,11 +2,13 @@
  * unit nor offset matters; a change is one alert, at its instant, with its levels; holes, filled samples, cool-down, hold and
  * threshold have their documented effects. Arguments: BACKEND [sanitize]: sanitize, for sanitizers that slow every launch and
  * point down a hundred times, has the alert alone. */
+#include "cpu/rules/window.h"
 #include "tests/backend/harness.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,6 +8,8 @@
  *      bytes, and continues.
  *   4  positions on a line, from which a line is made. */
 #include "cpu/field/binding.h"
+#include "cpu/field/focus.h"
+#include "cpu/field/residual.h"
 #include "cpu/field/state.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
  * in submit alone and from submit to reap; and ticks with several in flight. Arguments: BACKEND [KEYS [SENSORS...]], for
  * instance: bench_road cuda window=96 1 100 10000 1000000. */
 #include "cpu/backend.h"
+#include "cpu/rules/window.h"
 #include "gpu/cuda.h"
 #include "tests/bench/programs/bench.h"
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 #define SECOND ((int64_t)1000000000)
 #define ROWS 1200

@@ -2,6 +2,7 @@
 #include "cpu/field/binding.h"
 #include "cpu/field/count.h"
 #include "cpu/field/focus.h"
+#include "cpu/field/residual.h"
 #include "cpu/field/state.h"
 #include "tests/unit/support/noise.h"
 
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 #define SENSORS 24
 #define ROWS 700

@@ -1,12 +1,14 @@
 /* Graphs of neighbours: a file compared with a plain search; its errors, with their lines; and the members of a field that the
  * neighbours become, while members come and go. */
 #include "cpu/field/binding.h"
+#include "cpu/field/residual.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>

@@ -3,6 +3,7 @@
  * itself: tests/backend/test_residual.c. */
 #include "cpu/field/count.h"
 #include "cpu/field/field.h"
+#include "cpu/field/residual.h"
 #include "cpu/field/state.h"
 #include "tests/unit/support/noise.h"
 
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 #define SECOND ((int64_t)1000000000)
 #define ROWS 900u

@@ -1,5 +1,6 @@
 /* Sketches of segments, and the memory of them. */
 #include "cpu/rules/segments.h"
+#include "cpu/rules/sketch.h"
 
 #include <math.h>
 #include <setjmp.h>
