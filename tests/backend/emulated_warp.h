@@ -9,7 +9,6 @@
 #undef _FORTIFY_SOURCE /* which forbids jumps from one stack to another */
 #include <algorithm>
 #include <cmath>
-#include <csetjmp>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -245,50 +244,46 @@ class emulated_warp
 public:
   static constexpr uint32_t lanes = 32;
 
-  /* Runs `body` by all lanes to its end. */
-  static void run(const std::function<void()> &body)
+  /* Runs `by_all` by all lanes to its end. */
+  static void run(const std::function<void()> &by_all)
   {
-    emulated_warp warp(body);
+    if (ended < lanes) /* the first one, or the last one did not come to its end */
+      std::fill_n(begun, lanes, false);
+    body = &by_all;
+    ended = 0;
+    std::fill_n(over, lanes, false);
     threadIdx.x = lanes - 1;
-    while (warp.ended < lanes)
-      if (!_setjmp(warp.idle))
-        warp.go_on(warp.next());
+    if (!__builtin_setjmp(idle))
+      go_on(next());
   }
 
   /* The values of all lanes at a collective; valid until the next collective but one. */
   static const uint64_t *all(uint64_t mine)
   {
-    emulated_warp *const warp = running;
-    const uint32_t lane = threadIdx.x, turn = warp->turn[lane]++ % 2; /* the one before may still be read */
-    warp->brought[turn][lane] = mine;
-    if (!_setjmp(warp->left[lane]))
-      warp->go_on(warp->next());
-    return warp->brought[turn];
+    const uint32_t lane = threadIdx.x;
+    uint64_t *const now = brought[turn[lane]++ % 2]; /* the one before may still be read */
+    now[lane] = mine;
+    leave();
+    return now;
   }
 
 private:
   static constexpr size_t stack_bytes = 1 << 16;
-  explicit emulated_warp(const std::function<void()> &body) : body(body), stacks(lanes * stack_bytes)
+
+  /* A lane goes through one body after the other, so that its context is made once. */
+  static void enter()
   {
-    running = this;
-    for (uint32_t lane = 0; lane < lanes; lane++) {
-      getcontext(&context[lane]);
-      context[lane].uc_stack.ss_sp = &stacks[lane * stack_bytes];
-      context[lane].uc_stack.ss_size = stack_bytes;
-      makecontext(&context[lane], enter, 0);
+    for (;;) {
+      turn[threadIdx.x] = 0;
+      (*body)();
+      over[threadIdx.x] = true;
+      ended++;
+      leave();
     }
   }
 
-  static void enter()
-  {
-    running->body();
-    running->over[threadIdx.x] = true;
-    running->ended++;
-    _longjmp(running->idle, 1);
-  }
-
   /* The next lane after the running one that has not ended. */
-  uint32_t next() const
+  static uint32_t next()
   {
     uint32_t lane = threadIdx.x;
     do
@@ -297,25 +292,38 @@ private:
     return lane;
   }
 
-  /* Contexts begin a lane; afterwards jumps switch lanes, without system calls. */
-  [[noreturn]] void go_on(uint32_t lane)
+  /* Lets the others go on, until it is the running lane's turn again. */
+  [[gnu::noinline]] static void leave()
+  {
+    if (!__builtin_setjmp(left[threadIdx.x])) {
+      if (ended == lanes)
+        __builtin_longjmp(idle, 1);
+      go_on(next());
+    }
+  }
+
+  /* Contexts begin a lane; afterwards jumps switch lanes: the compiler's own, which save no more than they must. */
+  [[noreturn, gnu::noinline]] static void go_on(uint32_t lane)
   {
     threadIdx.x = lane;
     if (begun[lane])
-      _longjmp(left[lane], 1);
+      __builtin_longjmp(left[lane], 1);
     begun[lane] = true;
-    setcontext(&context[lane]);
+    static ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = stacks[lane];
+    context.uc_stack.ss_size = stack_bytes;
+    makecontext(&context, enter, 0);
+    setcontext(&context);
     abort();
   }
 
-  static inline emulated_warp *running;
-  const std::function<void()> &body;
-  std::vector<char> stacks;
-  ucontext_t context[lanes];
-  jmp_buf idle, left[lanes];
-  uint64_t brought[2][lanes];
-  uint32_t turn[lanes] = {}, ended = 0;
-  bool begun[lanes] = {}, over[lanes] = {};
+  static inline const std::function<void()> *body;
+  alignas(16) static inline char stacks[lanes][stack_bytes];
+  static inline void *idle[5], *left[lanes][5];
+  static inline uint64_t brought[2][lanes];
+  static inline uint32_t turn[lanes], ended;
+  static inline bool begun[lanes], over[lanes];
 };
 
 static inline void __syncwarp()
