@@ -86,55 +86,80 @@ static double series_value(uint32_t i, uint64_t *random)
   }
 }
 
-static void check_pass(const struct hk_kernels *kernels, uint32_t resident, uint32_t most)
+#define KERNELS_MOST 4
+#ifdef HK_SANITIZED
+#define ROUNDS 1 /* of the ring */
+#define MANY 2800
+#define HISTORY 200000
+#else
+#define ROUNDS 2
+#define MANY 4000 /* so many lags that it is looked anew at which of them matter, with the widest vectors, too */
+#define HISTORY 2000000
+#endif
+
+/* The points of a run as kernels have them, against those of the plain pass. */
+static void check_points(const char *kernels, const struct sensor *plain, const struct sensor *fast)
 {
+  for (uint32_t k = 0; k < plain->n; k++) {
+    const struct hk_novelty_point *a = &plain->point[k], *b = &fast->point[k];
+    for (int c = 0; c < HK_NOVELTY_CHANNELS; c++) {
+      if (a->has[c] != b->has[c] || (a->has[c] && memcmp(&a->nearest[c], &b->nearest[c], sizeof a->nearest[c]) != 0))
+        fail_msg("%s, resident %u, point %u of a run of %u, before it %u: channel %d is %d %.9g, and %d %.9g", kernels,
+                 plain->view.detector->resident, k, plain->n, a->before, c, a->has[c], (double)a->nearest[c], b->has[c],
+                 (double)b->nearest[c]);
+    }
+    if (a->has[HK_NOVELTY_SHAPE])
+      assert_int_equal(a->lag, b->lag);
+  }
+  const size_t bytes = hk_novelty_lags(plain->view.detector) * sizeof(float);
+  assert_memory_equal(plain->view.variance, fast->view.variance, bytes);
+  assert_memory_equal(plain->view.mean, fast->view.mean, bytes);
+}
+
+/* Every instruction set at once: the plain pass, which takes longest, is made once for all. */
+static void check_pass(uint32_t resident, uint32_t most)
+{
+  const struct hk_kernels *const *const kernels = hk_kernels_all();
   const struct hk_detector d = detector(resident);
-  struct sensor plain = sensor_new(&d), fast = sensor_new(&d);
+  struct sensor s[1 + KERNELS_MOST]; /* the first by the plain pass */
+  uint32_t sets = 0;
+  for (s[0] = sensor_new(&d); kernels[sets] && sets < KERNELS_MOST;)
+    s[++sets] = sensor_new(&d);
+  assert_null(kernels[sets]);
   uint64_t random = resident + most, values = 1;
   int64_t second = 0;
-  const uint32_t lags = hk_novelty_lags(&d);
-  for (uint32_t i = 0; i < 2 * resident + 1500;) {
-    plain.n = fast.n = 0;
+  for (uint32_t i = 0; i < ROUNDS * resident + 1500;) {
     const uint32_t run = 1 + (uint32_t)random_number(&random) % most;
-    const bool hole = i > 600 && random_number(&random) % 60 == 0;
-    if (hole && i % 2) /* as if holes were rare */
-      plain.window.holes = fast.window.holes = 0;
+    const bool hole = i > 600 && random_number(&random) % 60 == 0, rare = hole && i % 2; /* as if holes were rare */
+    for (uint32_t j = 0; j <= sets; j++) {
+      s[j].n = 0;
+      s[j].window.holes = rare ? 0 : s[j].window.holes;
+    }
     for (uint32_t k = 0; k < run; k++, i++) {
       second += k == 0 && hole ? 300 : 1;
       const double value = series_value(i, &values);
-      sensor_take(&plain, second, value);
-      sensor_take(&fast, second, value);
+      for (uint32_t j = 0; j <= sets; j++)
+        sensor_take(&s[j], second, value);
     }
-    hk_novelty_pass_plain(&plain.view, plain.ring, plain.point, plain.n);
-    kernels->novelty_pass(&fast.view, fast.ring, fast.point, fast.n);
-    for (uint32_t k = 0; k < run; k++) {
-      const struct hk_novelty_point *a = &plain.point[k], *b = &fast.point[k];
-      for (int c = 0; c < HK_NOVELTY_CHANNELS; c++) {
-        if (a->has[c] != b->has[c] || (a->has[c] && memcmp(&a->nearest[c], &b->nearest[c], sizeof a->nearest[c]) != 0))
-          fail_msg("%s, resident %u, point %u of a run of %u, before it %u: channel %d is %d %.9g, and %d %.9g", kernels->name,
-                   resident, k, run, a->before, c, a->has[c], (double)a->nearest[c], b->has[c], (double)b->nearest[c]);
-      }
-      if (a->has[HK_NOVELTY_SHAPE])
-        assert_int_equal(a->lag, b->lag);
+    hk_novelty_pass_plain(&s[0].view, s[0].ring, s[0].point, run);
+    for (uint32_t j = 1; j <= sets; j++) {
+      kernels[j - 1]->novelty_pass(&s[j].view, s[j].ring, s[j].point, run);
+      check_points(kernels[j - 1]->name, &s[0], &s[j]);
     }
-    assert_memory_equal(plain.view.variance, fast.view.variance, lags * sizeof(float));
-    assert_memory_equal(plain.view.mean, fast.view.mean, lags * sizeof(float));
   }
-  sensor_free(&plain);
-  sensor_free(&fast);
+  for (uint32_t j = 0; j <= sets; j++)
+    sensor_free(&s[j]);
 }
 
 static void passes_give_the_plain_bits(void **state)
 {
   (void)state;
-  for (const struct hk_kernels *const *k = hk_kernels_all(); *k; k++) {
-    check_pass(*k, 1000, 1);
-    check_pass(*k, 1000, HK_BATCH_PER_SENSOR);
-    check_pass(*k, 1003, 7);
-    check_pass(*k, 1279, 40); /* crowds of rows whose points differ in their weights */
-    check_pass(*k, 2222, 33);
-    check_pass(*k, 6000, HK_BATCH_PER_SENSOR);
-  }
+  check_pass(1000, 1);
+  check_pass(1000, HK_BATCH_PER_SENSOR);
+  check_pass(1003, 7);
+  check_pass(1279, 40); /* crowds of rows whose points differ in their weights */
+  check_pass(2222, 33);
+  check_pass(MANY, HK_BATCH_PER_SENSOR);
 }
 
 /* Rates a point as the lists define it, a channel after the other: nothing is kept from an earlier point. */
@@ -348,7 +373,7 @@ static void every_second_maximum_is_forgotten(void **state)
 static void a_long_history_promises_no_less(void **state)
 {
   (void)state;
-  const uint32_t n = 2000000;
+  const uint32_t n = HISTORY, least = n / 2000000; /* in a short one there may be none */
   struct hk_novelty_tail list[2] = { { .n = 0 }, { .n = 0 } };
   uint64_t random = 5;
   uint32_t rare = 0, grave[2] = { 0, 0 };
@@ -367,9 +392,9 @@ static void a_long_history_promises_no_less(void **state)
     grave[1] += severity >= 3;
   }
   const double blocks = n / 2.0 / HK_NOVELTY_BLOCK;
-  assert_in_range(rare, 1, (uint32_t)(blocks * 1.5e-2));
-  assert_in_range(grave[0], 1, (uint32_t)(blocks * pow(10, -2.5) * 2));
-  assert_in_range(grave[1], 1, (uint32_t)(blocks * pow(10, -3) * 2));
+  assert_in_range(rare, least, (uint32_t)(blocks * 1.5e-2));
+  assert_in_range(grave[0], least, (uint32_t)(blocks * pow(10, -2.5) * 2));
+  assert_in_range(grave[1], least, (uint32_t)(blocks * pow(10, -3) * 2));
 }
 
 /* A hundred blocks in which distances are fifty times as large: nothing is rare while they are remembered, and 60,000 points
