@@ -38,7 +38,7 @@ static const char *const detector_texts[] = {
 #define DETECTORS (sizeof detector_texts / sizeof *detector_texts)
 #define AUTO 6 /* the one that looks for its window, and a sensor of it */
 #define SENSORS (DETECTORS * SIGNALS)
-#define POINTS 1200
+#define POINTS 800
 #define MOVES (DETECTORS + 1)
 #define LATE_POINTS 1200 /* more than the widest window of the default keys needs for a score */
 /* Sanitize: signals change in the middle of these points; of those up to TO the last REST are left. Then sensor AUTO finds its
@@ -108,7 +108,7 @@ static void cuts_do_not_show(void **state)
 
 static void threads_do_not_show(void **state)
 {
-  for (uint32_t threads = 1; threads <= 5; threads += 2) {
+  for (uint32_t threads = 1; threads <= 5; threads += 4) {
     const struct backend_kind how = { kind->name, kind->open, threads, 0 };
     conformance_same(*state, &how, 5000, 0, "another number of threads");
   }

@@ -118,9 +118,9 @@ static void numbers_are_rounded_as_strtod_rounds(void **state)
   char text[1200];
   srandom(7);
 #ifdef HK_SANITIZED
-  const int rounds = 50000;
+  const int rounds = 15000;
 #else
-  const int rounds = 300000;
+  const int rounds = 120000;
 #endif
   for (int i = 0; i < rounds; i++) {
     /* a double's own digits, and digits taken at random */
