@@ -1,5 +1,6 @@
 #include "daemon/incidents/incident_text.h"
 #include "daemon/incidents/fleet_tail.h"
+#include "daemon/incidents/incident_members.h"
 #include "proto/hankel.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* Ticks: in whatever order events come, complete ticks are passed on in one order, and each event gets its incident. */
+#include "daemon/incidents/incident_members.h"
 #include "daemon/incidents/ticks.h"
 
 #include <errno.h>
