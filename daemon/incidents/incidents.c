@@ -237,6 +237,15 @@ void hk_incidents_expire(struct hk_incidents *all, int64_t time)
   }
 }
 
+void hk_incidents_close(struct hk_incidents *all, uint64_t id)
+{
+  struct hk_incident *i = all->oldest;
+  while (i && i->id != id)
+    i = i->newer;
+  if (i)
+    close_one(all, i, INT64_MAX);
+}
+
 static void clock_to(struct hk_incidents *all, int64_t time)
 {
   const double scale = hk_tail_clock(&all->tail, time, scored(all));

@@ -115,6 +115,8 @@ void hk_incidents_reach(struct hk_incidents *incidents, int64_t time);
  */
 void hk_incidents_expire(struct hk_incidents *incidents, int64_t time);
 bool hk_incidents_expired(const struct hk_incidents *incidents, int64_t time);
+/* Closes the open incident of this number, if there is one: that it was over was decided before. */
+void hk_incidents_close(struct hk_incidents *incidents, uint64_t id);
 /* Judges all events and closes all incidents: for the end of a recording. */
 void hk_incidents_finish(struct hk_incidents *incidents);
 

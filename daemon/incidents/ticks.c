@@ -197,6 +197,11 @@ int64_t hk_ticks_newest(const struct hk_ticks *t)
   return newest;
 }
 
+int64_t hk_ticks_earliest(const struct hk_ticks *t)
+{
+  return t->n > 0 ? t->earliest : INT64_MAX;
+}
+
 uint64_t hk_ticks_first(const struct hk_ticks *t)
 {
   uint64_t first = UINT64_MAX;

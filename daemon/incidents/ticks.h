@@ -46,10 +46,11 @@ bool hk_ticks_pass(struct hk_ticks *ticks, struct hk_ticks *to, hk_tick_named *n
 /* Incidents were merged: updates their alerts. merges: as of hk_merges_sort. */
 void hk_ticks_merged(struct hk_ticks *ticks, const struct hk_incident_merge *merges, uint32_t n);
 
-/* The number of waiting events; the time of the latest, INT64_MIN if none waits; the least of their positions, UINT64_MAX if none
- * waits. */
+/* The number of waiting events; the time of the latest, INT64_MIN if none waits, and of the earliest, INT64_MAX; the least of
+ * their positions, UINT64_MAX if none waits. */
 uint32_t hk_ticks_waiting(const struct hk_ticks *ticks);
 int64_t hk_ticks_newest(const struct hk_ticks *ticks);
+int64_t hk_ticks_earliest(const struct hk_ticks *ticks);
 uint64_t hk_ticks_first(const struct hk_ticks *ticks);
 
 /* Appends the image of waiting events and standing alerts to out, for restarts; restores from an image, after the waiting events.

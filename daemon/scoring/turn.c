@@ -448,12 +448,31 @@ static bool launch(struct hk_shard *s)
 
 /* --- the turn -------------------------------------------------------------------------------------------------------- */
 
+/* Whether points wait, or are being scored. */
+static bool turn_has_points(const struct hk_shard *s)
+{
+  bool has = so_many_wait(s, 1) || hk_queue_kept(&s->queue);
+  for (uint32_t i = 0; !has && i < hk_queue_in_flight(&s->queue); i++)
+    has = hk_queue_flying(&s->queue, i)->batch->kind == HK_BATCH_POINTS;
+  return has;
+}
+
+/* Notes since when it has none: incidents do not wait for the data of a shard that gets none. */
+static void turn_rests(struct hk_shard *s)
+{
+  const bool rests = !turn_has_points(s);
+  if (rests != (atomic_load_explicit(&s->taking.rests, memory_order_relaxed) != 0))
+    atomic_store_explicit(&s->taking.rests, rests ? hk_now() : 0, memory_order_release);
+}
+
 bool hk_shard_turn(struct hk_shard *s)
 {
   hk_derive_turn(&s->taking.derivation);
   bool any = hk_shard_take_back(s);
   any |= reap(s);
   any |= launch(s) || s->taking.derivation.rests;
+  if (!s->all->relay)
+    turn_rests(s);
   any |= show_held(s);
   any |= hk_shard_take_acknowledgements(s);
   any |= hk_shard_take_looks(s);

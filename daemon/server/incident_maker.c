@@ -154,7 +154,7 @@ uint64_t hk_maker_learn(struct hk_incident_maker *m, uint32_t shards)
 
 /* --- settling ----------------------------------------------------------------------------------------------------------- */
 
-void hk_maker_settle(struct hk_incident_maker *m, int64_t time)
+void hk_maker_settle(struct hk_incident_maker *m, int64_t time, int64_t ends)
 {
   const uint64_t seen = m->cursor.next - 1;
   uint64_t upto = seen;
@@ -163,6 +163,8 @@ void hk_maker_settle(struct hk_incident_maker *m, int64_t time)
     return;
   for (uint32_t i = 0; i < m->n; i++) {
     hk_section_decide(m->section[i], time, seen, &m->id);
+    if (ends != 0)
+      hk_section_end(m->section[i], ends);
     const uint64_t waits = hk_ticks_first(m->section[i]->ticks);
     upto = waits > upto ? upto : waits - 1;
     last = hk_section_says(m->section[i]) ? m->section[i] : last;
@@ -337,11 +339,11 @@ struct hk_maker_look hk_maker_look(const struct hk_incident_maker *m)
   return (struct hk_maker_look){ m->cursor.next - 1, m->newest, waiting, m->fresh, m->again };
 }
 
-bool hk_maker_due(const struct hk_incident_maker *m, int64_t time)
+bool hk_maker_due(const struct hk_incident_maker *m, bool ticks, int64_t ends)
 {
-  bool due = m->fresh;
+  bool due = ticks && m->fresh;
   for (uint32_t i = 0; !due && i < m->n; i++)
-    due = hk_ticks_waiting(m->section[i]->ticks) > 0 || hk_incidents_expired(m->section[i]->incidents, time);
+    due = (ticks && hk_ticks_waiting(m->section[i]->ticks) > 0) || (ends != 0 && hk_section_ends(m->section[i], ends));
   return due;
 }
 

@@ -1,12 +1,12 @@
 /* Incident maker: makes incidents from the log's events, and logs their changes.
  *
  *     hk_maker_read      published events wait for their tick; the log's records of incidents are skipped
- *     hk_maker_settle    judges complete ticks: logs the incidents of the events, then each change of an incident
+ *     hk_maker_settle    judges complete ticks, and ends incidents: logs the incidents of the events, then each change of one
  *
  * Each section [incidents NAME] has incidents, a budget and records of its own (incident_section.h); the numbers of incidents
  * count those of all. A `settled` record says how far events were known then, and up to which time of the data ticks were
- * complete. So reading the log from an earlier state on gives the same decisions, independent of the wall clock. At its start the
- * maker repeats the decisions up to the end that the log had then.
+ * complete; the end of an incident is in the log itself. So reading the log from an earlier state on gives the same decisions,
+ * independent of the wall clock. At its start the maker repeats the decisions up to the end that the log had then.
  *
  * A section that is new has the events that no section had judged. One that the configuration no longer has gets no events, and
  * its incidents end; it is forgotten at the start after that.
@@ -45,8 +45,9 @@ int hk_maker_learn_distant(struct hk_incident_maker *maker, struct hk_string nam
 void hk_maker_count_distant(struct hk_incident_maker *maker, uint32_t section, uint32_t sensors, bool here);
 /* Reads published events. Returns whether there were events, or earlier decisions. */
 bool hk_maker_read(struct hk_incident_maker *maker);
-/* Declares all ticks before `time` (ns, time of data) complete, as far as events were read. */
-void hk_maker_settle(struct hk_incident_maker *maker, int64_t time);
+/* Declares all ticks before `time` (ns, time of data) complete, as far as events were read; and ends the incidents that are over
+ * by `ends`, which the data have reached of all devices that have any; 0: unknown, none ends. */
+void hk_maker_settle(struct hk_incident_maker *maker, int64_t time, int64_t ends);
 
 /* Logs a mark of an incident at *position. Returns as hk_word_log, or -EAGAIN: the maker is repeating decisions; try later. */
 int hk_maker_feedback(struct hk_incident_maker *maker, const struct hk_incident_word *word, uint64_t *position);
@@ -64,8 +65,8 @@ struct hk_maker_look {
 struct hk_maker_look hk_maker_look(const struct hk_incident_maker *maker);
 /* The section of a number, in the order of the configuration; NULL: there are no more. */
 const struct hk_incident_section *hk_maker_section(const struct hk_incident_maker *maker, uint32_t section);
-/* Whether hk_maker_settle has incidents to close by a time. */
-bool hk_maker_due(const struct hk_incident_maker *maker, int64_t time);
+/* Whether hk_maker_settle has something to do by these times. */
+bool hk_maker_due(const struct hk_incident_maker *maker, bool ticks, int64_t ends);
 /* Rewrites the board. */
 void hk_maker_show(const struct hk_incident_maker *maker);
 

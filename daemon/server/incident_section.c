@@ -215,10 +215,25 @@ void hk_section_decide(struct hk_incident_section *s, int64_t time, uint64_t see
   s->before = hk_incidents_last(s->incidents);
   hk_feedback_apply(&s->feedback, s->incidents, seen);
   (void)hk_ticks_reach(s->ticks, time, seen);
-  hk_incidents_expire(s->incidents, time);
   hk_merges_sort(s->merges.of, s->merges.n);
   hk_ticks_merged(s->ticks, s->merges.of, s->merges.n);
   *id = hk_incidents_last(s->incidents);
+}
+
+static int64_t before_waiting(const struct hk_incident_section *s, int64_t time)
+{
+  const int64_t earliest = hk_ticks_earliest(s->ticks);
+  return earliest < time ? earliest : time;
+}
+
+void hk_section_end(struct hk_incident_section *s, int64_t time)
+{
+  hk_incidents_expire(s->incidents, before_waiting(s, time));
+}
+
+bool hk_section_ends(const struct hk_incident_section *s, int64_t time)
+{
+  return hk_incidents_expired(s->incidents, before_waiting(s, time));
 }
 
 bool hk_section_says(const struct hk_incident_section *s)
@@ -277,10 +292,17 @@ void hk_section_repeat(struct hk_incident_section *s, const struct hk_logged_set
   s->fresh = false;
 }
 
+/* Its end may not have been decided again: that depends on how far the data were, which only the log says, by the end. */
 void hk_section_repeated(struct hk_incident_section *s, const struct hk_logged_incident *i)
 {
+  const uint64_t number = i->number > s->number ? i->number : s->number;
+  if ((i->kind == HANKEL_INCIDENT_CLOSED || i->kind == HANKEL_INCIDENT_WITHHELD) &&
+      hk_incidents_open(s->incidents, (struct hk_string){ 0 }, i->id)) {
+    s->number = i->number - 1;
+    hk_incidents_close(s->incidents, i->id);
+  }
   drop_pending(s, i->number);
-  s->number = i->number > s->number ? i->number : s->number;
+  s->number = number;
 }
 
 /* --- state: this, then the marks, the waiting events, and the incidents --------------------------------------------------- */

@@ -77,7 +77,11 @@ void hk_section_mark(struct hk_incident_section *section, const struct hk_logged
 
 /* *id: the last incident of any section; is set to that afterwards. */
 void hk_section_decide(struct hk_incident_section *section, int64_t time, uint64_t seen, uint64_t *id);
-/* Whether there is something to log after hk_section_decide. */
+/* Ends the incidents that are over by a time of the data, which no waiting event is before; after hk_section_decide. No record
+ * has that time: the ends themselves are logged, and repeated from there. hk_section_ends: whether there are such incidents. */
+void hk_section_end(struct hk_incident_section *section, int64_t time);
+bool hk_section_ends(const struct hk_incident_section *section, int64_t time);
+/* Whether there is something to log after these. */
 bool hk_section_says(const struct hk_incident_section *section);
 /* upto: as in the record. */
 void hk_section_settled(struct hk_incident_section *section, int64_t time, uint64_t seen, uint64_t upto);

@@ -44,10 +44,9 @@ struct hk_incident_watch {
   /* only used by the thread */
   struct hk_incident_maker *maker;
   struct hk_distant_names *distant;
-  struct hk_incident_word *words;   /* list: waiting to be logged, or to be on the disk */
+  struct hk_incident_word *words; /* list: waiting to be logged, or to be on the disk */
+  struct hk_incident_clock clock;
   int64_t over;                     /* ns, time of data: ticks before it are complete */
-  int64_t reached;                  /* ns, time of data: reached by all shards, 0: unknown; once the log is read up to */
-  uint64_t barrier;                 /* this position, ticks before `reached` are complete */
   int64_t settling, settling_since; /* ns: time of data, 0: nothing settles; monotonic */
   int64_t saved;                    /* ns, monotonic */
   uint64_t logged;                  /* the log's end after the last turn: what was decided is on the disk before the state is */
@@ -96,24 +95,21 @@ static int watch_restore(struct hk_incident_watch *w)
 
 /* --- turns -------------------------------------------------------------------------------------------------------------- */
 
-static void watch_settle(struct hk_incident_watch *w, int64_t time)
+static void watch_settle(struct hk_incident_watch *w, int64_t time, int64_t ends)
 {
-  hk_maker_settle(w->maker, time);
+  hk_maker_settle(w->maker, time, ends);
   hk_durable_nudge(w->durable);
   w->over = time > w->over ? time : w->over;
   w->changed = w->stale = true;
 }
 
-/* The data of all shards have passed some ticks, and the events logged by then are read. */
+/* The data have passed some ticks, or the end of some incidents. */
 static bool settle_reached(struct hk_incident_watch *w, const struct hk_maker_look *look)
 {
-  if (w->reached == 0 || look->position < w->barrier)
+  int64_t ticks, ends;
+  if (!hk_clock_take(&w->clock, look->position, &ticks, &ends) || !hk_maker_due(w->maker, ticks > w->over, ends))
     return false;
-  const int64_t time = w->reached;
-  w->reached = 0;
-  if (time <= w->over || !hk_maker_due(w->maker, time))
-    return false;
-  watch_settle(w, time);
+  watch_settle(w, ticks > w->over ? ticks : w->over, ends);
   return true;
 }
 
@@ -124,14 +120,14 @@ static void settle_waiting(struct hk_incident_watch *w, const struct hk_maker_lo
   if (look->waiting == 0) {
     w->settling = 0;
     if (look->fresh)
-      watch_settle(w, w->over);
+      watch_settle(w, w->over, 0);
     return;
   }
   if (w->settling == 0) {
     w->settling = look->newest;
     w->settling_since = now;
   } else if (waited >= SETTLE && (waited >= BUSY * SETTLE || w->source.idle(w->source.arg))) {
-    watch_settle(w, w->settling + 1);
+    watch_settle(w, w->settling + 1, 0);
     w->settling = 0;
   }
 }
@@ -206,8 +202,6 @@ void hk_watch_feedback(struct hk_incident_watch *w, struct hk_buffer *out)
   pthread_mutex_unlock(&w->lock);
 }
 
-/* --- turns -------------------------------------------------------------------------------------------------------------- */
-
 /* Of a copy of a shared log: one machine decides, the others repeat that. A former leader forgets what it has decided since. */
 static void look_who_leads(struct hk_incident_watch *w)
 {
@@ -222,7 +216,8 @@ static void look_who_leads(struct hk_incident_watch *w)
     hk_maker_free(w->maker);
     w->maker = maker;
     hk_distant_again(w->distant);
-    w->reached = w->settling = 0;
+    w->settling = 0;
+    hk_clock_forget(&w->clock);
   }
   w->leads = leads;
 }
@@ -246,11 +241,7 @@ static void watch_turn(struct hk_incident_watch *w)
   }
   if (w->changed && !hk_maker_look(w->maker).again && hk_now() - w->saved >= SAVE && hk_eventlog_safe(w->events, w->logged))
     watch_save(w);
-  const uint64_t shards = hk_maker_learn(w->maker, w->source.shards);
-  if (w->reached == 0) {
-    w->reached = w->source.reached(w->source.arg, shards);
-    w->barrier = hk_eventlog_last(w->events);
-  }
+  hk_clock_ask(&w->clock, hk_maker_learn(w->maker, w->source.shards));
   w->stale |= hk_maker_read(w->maker);
   watch_take_words(w);
   w->changed |= w->stale;
@@ -421,6 +412,7 @@ int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_sec
   for (uint32_t i = 0; i < rules->n; i++)
     w->a_day[i] = rules->of[i].a_day;
   w->source = *source;
+  hk_clock_begin(&w->clock, &w->source, rules, events);
   w->log = log;
   w->saved = hk_now();
   w->stale = true;

@@ -15,6 +15,7 @@
 #include "daemon/bridge/cluster.h"
 #include "daemon/durable/durable.h"
 #include "daemon/sensors/registry.h"
+#include "daemon/server/incident_clock.h"
 #include "daemon/server/incident_word.h"
 
 struct hk_incident_watch;
@@ -33,17 +34,6 @@ struct hk_watch_status {
   } section[2 * HK_INCIDENTS_MOST];
   uint32_t n;
   uint64_t position; /* of the last read event */
-};
-
-/* The progress of the data; called from the watch's thread. */
-struct hk_watch_source {
-  int64_t (*reached)(void *arg,
-                     uint64_t shards); /* ns: the data of all shards in this bit set have reached it; 0: unknown for some */
-  bool (*idle)(void *arg);             /* whether no point waits to be scored */
-  void (*answered)(void *arg);         /* a mark was answered: wakes the threads that wait for it */
-  void *arg;
-  uint32_t shards;
-  bool scores; /* this machine scores its sensors: it is no gateway */
 };
 
 /* Restores the state, and starts the thread. events: the event log, durable's or a copy of a

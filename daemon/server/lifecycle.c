@@ -21,6 +21,7 @@
 #include "daemon/server/inquiry.h"
 #include "daemon/server/listeners.h"
 #include "daemon/server/operate.h"
+#include "daemon/server/progress.h"
 #include "daemon/server/reload.h"
 #include "daemon/server/resource_limits.h"
 #include "daemon/server/restore.h"
@@ -315,22 +316,6 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   return hk_server_listen(s, error, size);
 }
 
-/* The progress of the data of these shards, for struct hk_watch_source. */
-static int64_t reached(void *arg, uint64_t shards)
-{
-  const struct hk_server *s = arg;
-  int64_t least = 0;
-  for (uint32_t i = 0; i < s->shards.n; i++) {
-    const int64_t of = atomic_load_explicit(&s->shard[i].taking.reached, memory_order_acquire);
-    if (!(shards >> i & 1))
-      continue;
-    if (of == 0)
-      return 0;
-    least = least == 0 || of < least ? of : least;
-  }
-  return least;
-}
-
 static bool is_idle(void *arg)
 {
   struct hk_counters sum;
@@ -358,8 +343,8 @@ static int lifecycle_start(struct hk_server *s, char *error, size_t size)
     status = hk_server_restore(s, error, size);
   if (status == 0 && s->config->incidents.n > 0)
     status = hk_watch_start(&s->incidents, &s->config->incidents,
-                            &(struct hk_watch_source){ reached, is_idle, lifecycle_answered, s, s->shards.n,
-                                                       s->config->cluster.role != HK_CLUSTER_GATEWAY },
+                            &(struct hk_watch_source){ hk_progress_ticks, hk_progress_ends, is_idle, lifecycle_answered, s,
+                                                       s->shards.n, s->config->cluster.role != HK_CLUSTER_GATEWAY },
                             &s->durable, s->shards.events, s->shards.registry, &s->log);
   if (status == 0 && s->shards.events)
     status = hk_receivers_start(&s->receivers, &s->durable, s->shards.events, s->config, &s->log);

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """When incidents end."""
 import glob
+import os
 import pathlib
+import signal
 import tempfile
 import time
+import unittest
 
 import harness
 
@@ -99,6 +102,35 @@ class Ends(harness.Case):
                 d.stop()
                 log = b''.join(pathlib.Path(path).read_bytes() for path in glob.glob(f'{state}/**/events*.hke', recursive=True))
                 self.assertEqual(log[log.index(b'plant') - 21], size)  # of the first event, by FORMAT.md
+
+    @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
+    def test_silent_device(self):
+        """The only sensor of one of two devices is silent: incidents of the other's end. They stay so after a kill, although nothing but the log says it."""
+        how = {'backend': 'cuda', 'program': os.environ['FAULTY_DAEMON'], 'environment': {'HANKELD_DEVICES': '2'}}
+        d, sent = self.start(ends=-signal.SIGKILL, **how), 0
+
+        def send(handles, n):
+            nonlocal sent
+            for _ in range(n):
+                c.send(harness.points(handles, [(BEGIN + sent) * 10**9] * len(handles), [level(sent, 40), level(sent)][:len(handles)]))
+                sent += 1
+
+        def over():
+            send(handles[:1], 5)
+            now = d.status()['incidents']
+            return now if now['open'] == 0 else None
+        with d.client() as c:
+            handles = c.register('a', 'b')
+            send(handles, 50)
+            self.counts(d, 1)
+            now = harness.until(over, 'its end')
+        self.assertEqual((now['alerts'], now['told'] + now['withheld']), (1, 1), now)
+        position = harness.until(lambda: (lambda s: s['events_last'] if s['events_last'] == s['events_shown'] else None)(d.status()['durability']), 'the log')
+        d.process.send_signal(signal.SIGKILL)
+        d.process.wait(harness.WAIT)
+        d = self.start(**how)
+        harness.until(lambda: d.status()['incidents']['position'] >= position, 'the place in the log')
+        self.assertEqual(d.status()['incidents']['open'], 0)
 
     def test_clocks_ahead(self):
         """All senders' clocks are a little ahead of the daemon's: incidents end nevertheless."""
