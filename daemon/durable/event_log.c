@@ -227,6 +227,17 @@ bool hk_eventlog_safe(struct hk_eventlog *l, uint64_t appended)
   return l->shared ? hk_shared_safe(l->shared, appended) : hk_eventlog_shown(l) >= appended;
 }
 
+bool hk_eventlog_mark(struct hk_eventlog *l, uint64_t *mark)
+{
+  *mark = l->shared ? hk_shared_mark(l->shared, false) : hk_eventlog_last(l);
+  return !l->shared || *mark != 0;
+}
+
+bool hk_eventlog_passed(struct hk_eventlog *l, uint64_t mark)
+{
+  return l->shared ? hk_shared_marked(l->shared) >= mark : hk_eventlog_shown(l) >= mark;
+}
+
 uint64_t hk_eventlog_first(struct hk_eventlog *l)
 {
   pthread_mutex_lock(&l->lock);

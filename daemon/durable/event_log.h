@@ -77,6 +77,11 @@ struct hk_event_shared *hk_eventlog_shared(const struct hk_eventlog *log);
 uint64_t hk_eventlog_appended(struct hk_eventlog *log);
 bool hk_eventlog_safe(struct hk_eventlog *log, uint64_t appended);
 
+/* Marks the end that the log has now. Once hk_eventlog_passed, the shown records have all that this machine had appended by then;
+ * and those of a shared log all of other machines for which these had found hk_eventlog_safe. False: no memory. */
+bool hk_eventlog_mark(struct hk_eventlog *log, uint64_t *mark);
+bool hk_eventlog_passed(struct hk_eventlog *log, uint64_t mark);
+
 /* Positions of the last appended event, and of the last shown event; 0: none. */
 uint64_t hk_eventlog_last(struct hk_eventlog *log);
 uint64_t hk_eventlog_shown(struct hk_eventlog *log);

@@ -49,8 +49,8 @@ struct hk_event_shared {
   atomic_uint_fast64_t leader; /* node, by the log; 0: none yet */
   _Atomic int64_t led_at;      /* ns, monotonic; 0: another machine leads, or none */
   atomic_bool ready, wants;
-  uint64_t marks;
   pthread_mutex_t lock; /* protects the following */
+  uint64_t marks;
   struct hk_shared_message *first, **last;
   atomic_uint_fast64_t appended;
   struct known_place *places;
@@ -116,23 +116,40 @@ void hk_shared_about(struct hk_shared_message *m, const char *what, size_t lengt
   m->about = XXH3_64bits(what, length) | 1;
 }
 
-uint64_t hk_shared_put(struct hk_event_shared *c, struct hk_shared_message *m)
+static void event_shared_seal(const struct hk_event_shared *c, struct hk_shared_message *m)
 {
-  const uint64_t one = 1;
   const size_t summed = offsetof(struct head, magic);
-  if (!m)
-    return 0;
   memcpy(m->message + offsetof(struct head, node), &c->node, sizeof c->node);
   const uint64_t checksum = XXH3_64bits(m->message + summed, m->size - summed);
   memcpy(m->message, &checksum, sizeof checksum);
-  pthread_mutex_lock(&c->lock);
-  const uint64_t number = m->number = c->appended + 1;
+}
+
+/* Under the lock; then event_shared_wake. */
+static uint64_t event_shared_link(struct hk_event_shared *c, struct hk_shared_message *m)
+{
+  m->number = c->appended + 1;
   *c->last = m;
   c->last = &m->next;
-  c->appended = number;
-  pthread_mutex_unlock(&c->lock);
+  c->appended = m->number;
+  return m->number;
+}
+
+static void event_shared_wake(const struct hk_event_shared *c)
+{
+  const uint64_t one = 1;
   const ssize_t n = write(c->fd, &one, sizeof one); /* if it is full it is readable */
   (void)n;
+}
+
+uint64_t hk_shared_put(struct hk_event_shared *c, struct hk_shared_message *m)
+{
+  if (!m)
+    return 0;
+  event_shared_seal(c, m);
+  pthread_mutex_lock(&c->lock);
+  const uint64_t number = event_shared_link(c, m);
+  pthread_mutex_unlock(&c->lock);
+  event_shared_wake(c);
   return number;
 }
 
@@ -262,12 +279,16 @@ bool hk_shared_safe(const struct hk_event_shared *c, uint64_t appended)
 uint64_t hk_shared_mark(struct hk_event_shared *c, bool leads)
 {
   struct hk_shared_message *m = hk_shared_message(HK_SHARED_MARK, sizeof(struct mark));
-  const struct mark mark = { c->marks + 1, leads };
-  if (m)
-    memcpy(hk_shared_payload(m), &mark, sizeof mark);
-  if (hk_shared_put(c, m) == 0)
+  if (!m)
     return 0;
-  return ++c->marks;
+  pthread_mutex_lock(&c->lock); /* marks of several threads are in the log in the order of their numbers */
+  const struct mark mark = { ++c->marks, leads };
+  memcpy(hk_shared_payload(m), &mark, sizeof mark);
+  event_shared_seal(c, m);
+  (void)event_shared_link(c, m);
+  pthread_mutex_unlock(&c->lock);
+  event_shared_wake(c);
+  return mark.number;
 }
 
 uint64_t hk_shared_marked(const struct hk_event_shared *c)

@@ -74,9 +74,9 @@ void hk_shared_reach(struct hk_event_shared *shared, uint64_t position);
 uint64_t hk_shared_last(const struct hk_event_shared *shared);
 uint64_t hk_shared_shown(const struct hk_event_shared *shared);
 /* Appends a mark, which is ours; returns its number among our marks, 0 without memory. leads: from there on this machine leads.
- */
+ * Thread: any, as of the next. */
 uint64_t hk_shared_mark(struct hk_event_shared *shared, bool leads);
-/* Our last mark that was read back. */
+/* Our last mark that was read back: what the shared log had when it was appended was read before it. */
 uint64_t hk_shared_marked(const struct hk_event_shared *shared);
 /* The copy has everything that was in the shared log at the start: it is shown from now on. */
 void hk_shared_ready(struct hk_event_shared *shared);

@@ -347,7 +347,7 @@ static struct hk_delivery *fill(struct hk_shard *s)
   hk_rates_apply(s, p->batch);
   hk_queue_use(&s->queue);
   p->position = hk_commit_gate_position(&s->gate);
-  p->reached = s->all->config->incidents.n > 0 ? reach(s, p->batch) : 0;
+  p->reached = s->all->config->incidents.n > 0 || hk_eventlog_shared(s->all->events) ? reach(s, p->batch) : 0;
   return p;
 }
 

@@ -44,6 +44,7 @@ struct hk_incident_watch {
   /* only used by the thread */
   struct hk_incident_maker *maker;
   struct hk_distant_names *distant;
+  struct hk_cluster *asks;        /* as `mail`, in this turn */
   struct hk_incident_word *words; /* list: waiting to be logged, or to be on the disk */
   struct hk_incident_clock clock;
   int64_t over;                     /* ns, time of data: ticks before it are complete */
@@ -103,14 +104,32 @@ static void watch_settle(struct hk_incident_watch *w, int64_t time, int64_t ends
   w->changed = w->stale = true;
 }
 
-/* The data have passed some ticks, or the end of some incidents. */
-static bool settle_reached(struct hk_incident_watch *w, const struct hk_maker_look *look)
+static bool watch_is_due(const struct hk_incident_watch *w)
 {
-  int64_t ticks, ends;
-  if (!hk_clock_take(&w->clock, look->position, &ticks, &ends) || !hk_maker_due(w->maker, ticks > w->over, ends))
+  return hk_maker_due(w->maker, w->clock.ticks > w->over, w->clock.ends);
+}
+
+/* Looks how far the data are. Returns whether the log has all events of before, once it is read up to its end of now. A shared
+ * log is marked only if it matters, for others read the mark, too. */
+static bool watch_look(struct hk_incident_watch *w, uint64_t shards)
+{
+  const bool shared = hk_eventlog_shared(w->events), decides = !hk_maker_look(w->maker).again;
+  if (shared && !decides)
     return false;
-  watch_settle(w, ticks > w->over ? ticks : w->over, ends);
-  return true;
+  hk_clock_look(&w->clock, shards, w->asks, hk_maker_due(w->maker, false, INT64_MAX));
+  if (!shared || watch_is_due(w))
+    hk_clock_mark(&w->clock);
+  return hk_clock_passed(&w->clock);
+}
+
+/* The data have passed some ticks, or the end of some incidents. */
+static bool settle_reached(struct hk_incident_watch *w)
+{
+  const struct hk_incident_clock *c = &w->clock;
+  const bool due = watch_is_due(w);
+  if (due)
+    watch_settle(w, c->ticks > w->over ? c->ticks : w->over, c->ends);
+  return due;
 }
 
 /* The data stand still. */
@@ -226,9 +245,9 @@ static void look_who_leads(struct hk_incident_watch *w)
 static void learn_distant(struct hk_incident_watch *w)
 {
   pthread_mutex_lock(&w->lock);
-  struct hk_cluster *mail = w->mail;
+  w->asks = w->mail;
   pthread_mutex_unlock(&w->lock);
-  w->stale |= hk_distant_turn(w->distant, mail);
+  w->stale |= hk_distant_turn(w->distant, w->asks);
   for (uint32_t i = 0; i < w->rules.n; i++)
     hk_maker_count_distant(w->maker, i, hk_distant_count(w->distant, i), w->source.scores);
 }
@@ -241,12 +260,12 @@ static void watch_turn(struct hk_incident_watch *w)
   }
   if (w->changed && !hk_maker_look(w->maker).again && hk_now() - w->saved >= SAVE && hk_eventlog_safe(w->events, w->logged))
     watch_save(w);
-  hk_clock_ask(&w->clock, hk_maker_learn(w->maker, w->source.shards));
+  const bool passed = watch_look(w, hk_maker_learn(w->maker, w->source.shards));
   w->stale |= hk_maker_read(w->maker);
   watch_take_words(w);
   w->changed |= w->stale;
   const struct hk_maker_look look = hk_maker_look(w->maker);
-  if (!look.again && !settle_reached(w, &look))
+  if (!look.again && !(passed && settle_reached(w)))
     settle_waiting(w, &look);
   w->logged = hk_eventlog_appended(w->events);
   if (w->stale && hk_now() - w->shown >= SHOW) {
@@ -258,42 +277,6 @@ static void watch_turn(struct hk_incident_watch *w)
 
 /* --- thread ------------------------------------------------------------------------------------------------------------- */
 
-static struct hk_watch_counts watch_count(const struct hk_incident_section *s)
-{
-  const struct hk_incidents_counts c = hk_incidents_count(s->incidents);
-  return (struct hk_watch_counts){ .events = c.events,
-                                   .told = c.told,
-                                   .updates = c.updates,
-                                   .merged = c.merged,
-                                   .withheld = c.withheld,
-                                   .unlisted = c.unlisted + c.not_finite,
-                                   .open = c.open,
-                                   .members = c.members,
-                                   .scored = hk_section_scored(s),
-                                   .told_today = s->day.told,
-                                   .withheld_today = s->day.withheld,
-                                   .gravest_today = s->day.gravest,
-                                   .budget = s->rule.a_day };
-}
-
-/* today: the section's day is the latest. */
-static void watch_sum(struct hk_watch_counts *sum, const struct hk_watch_counts *c, bool today)
-{
-  sum->events += c->events;
-  sum->told += c->told;
-  sum->updates += c->updates;
-  sum->merged += c->merged;
-  sum->withheld += c->withheld;
-  sum->unlisted += c->unlisted;
-  sum->open += c->open;
-  sum->members += c->members;
-  sum->scored += c->scored;
-  sum->told_today += today ? c->told_today : 0;
-  sum->withheld_today += today ? c->withheld_today : 0;
-  sum->gravest_today = today && c->gravest_today > sum->gravest_today ? c->gravest_today : sum->gravest_today;
-  sum->budget += c->budget;
-}
-
 static void watch_publish(struct hk_incident_watch *w)
 {
   struct hk_watch_status *status = &w->status;
@@ -303,12 +286,12 @@ static void watch_publish(struct hk_incident_watch *w)
   for (; (s = hk_maker_section(w->maker, status->n)) != NULL; status->n++) {
     struct hk_watch_section *its = &status->section[status->n];
     memcpy(its->name, s->rule.name, sizeof its->name);
-    its->counts = watch_count(s);
+    its->counts = hk_counts_of(s);
     its->gone = s->gone;
     day = s->day.day > day ? s->day.day : day;
   }
   for (uint32_t i = 0; i < status->n; i++)
-    watch_sum(&status->all, &status->section[i].counts, hk_maker_section(w->maker, i)->day.day == day);
+    hk_counts_add(&status->all, &status->section[i].counts, hk_maker_section(w->maker, i)->day.day == day);
   w->feedback.size = 0;
   hk_maker_show_feedback(w->maker, &w->feedback);
 }
@@ -346,6 +329,7 @@ static void *watch_run(void *arg)
 static void watch_discard(struct hk_incident_watch *w)
 {
   hk_distant_free(w->distant);
+  hk_clock_finish(&w->clock);
   hk_maker_free(w->maker);
   hk_board_free(w->board);
   drop_words(w->posted);
@@ -412,13 +396,14 @@ int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_sec
   for (uint32_t i = 0; i < rules->n; i++)
     w->a_day[i] = rules->of[i].a_day;
   w->source = *source;
-  hk_clock_begin(&w->clock, &w->source, rules, events);
   w->log = log;
   w->saved = hk_now();
   w->stale = true;
   w->board = hk_board_new();
   w->distant = hk_distant_new(&(struct hk_distant_hooks){ watch_learn, watch_wake, w });
-  int status = w->board && w->distant ? watch_make(w) : -ENOMEM;
+  int status = hk_clock_begin(&w->clock, &w->source, rules, events, watch_wake, w);
+  if (status == 0)
+    status = w->board && w->distant ? watch_make(w) : -ENOMEM;
   if (status == 0) {
     watch_recall(w);
     hk_eventlog_settle(events, 0);

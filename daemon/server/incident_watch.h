@@ -16,15 +16,11 @@
 #include "daemon/durable/durable.h"
 #include "daemon/sensors/registry.h"
 #include "daemon/server/incident_clock.h"
+#include "daemon/server/incident_counts.h"
 #include "daemon/server/incident_word.h"
 
 struct hk_incident_watch;
 
-struct hk_watch_counts {
-  uint64_t events, told, updates, merged, withheld, unlisted;
-  uint32_t open, members, told_today, withheld_today, scored;
-  double budget, gravest_today;
-};
 struct hk_watch_status {
   struct hk_watch_counts all; /* of all sections: sums, and the gravest of the latest day */
   struct hk_watch_section {

@@ -3,6 +3,7 @@
 #include "daemon/scoring/hand_over.h"
 #include "daemon/server/distant_names.h"
 #include "daemon/server/fleet_list.h"
+#include "daemon/server/progress.h"
 #include "daemon/server/question.h"
 #include "daemon/server/sensor_list.h"
 #include "daemon/server/server.h"
@@ -24,6 +25,9 @@ struct hk_inquiry {
   struct hk_fleet_list *fleet;       /* of all machines */
   bool names;                        /* of the sensors of this machine, */
   uint32_t from;                     /* from this slot on */
+  bool progress;                     /* how far this machine's data were, */
+  int64_t reached;                   /* as of hk_progress_ends, */
+  uint64_t appended;                 /* once the log has all events up to here */
   int failed;                        /* a negative errno: none of these */
   uint32_t partition;                /* of a sensor that is not here, */
   struct hk_holder holder;           /* and who has it */
@@ -138,6 +142,31 @@ bool hk_inquiry_listed(struct hk_inquiry *q, struct hk_buffer *json)
   return true;
 }
 
+/* --- progress ----------------------------------------------------------------------------------------------------------- */
+
+static void inquiry_look_at_progress(struct hk_inquiry *q, uint32_t silence)
+{
+  struct hk_eventlog *events = q->server->shards.events;
+  q->progress = true;
+  q->reached = INT64_MAX;
+  if (hk_eventlog_shared(events)) { /* else it has no events for others */
+    q->reached = hk_progress_ends(q->server, silence * INT64_C(1000000));
+    q->appended = hk_eventlog_appended(events); /* after that */
+  }
+}
+
+static unsigned inquiry_progressed(const struct hk_inquiry *q, struct hk_buffer *out)
+{
+  struct hk_eventlog *events = q->server->shards.events;
+  if (q->appended > 0 && !hk_eventlog_safe(events, q->appended))
+    return 0;
+  if (q->reached == INT64_MAX)
+    hk_buffer_print(out, "{\"reached\":null}");
+  else
+    hk_buffer_print(out, "{\"reached\":%" PRId64 "}", q->reached / 1000000);
+  return 200;
+}
+
 /* --- answers ------------------------------------------------------------------------------------------------------------ */
 
 /* The status of a failure, with the reason in words. */
@@ -173,6 +202,8 @@ unsigned hk_inquiry_answered(struct hk_inquiry *q, struct hk_buffer *out)
     hk_distant_tell(q->server->shards.registry, q->from, out);
     return 200;
   }
+  if (q->progress)
+    return inquiry_progressed(q, out);
   if (!q->look)
     return inquiry_fail(q, out, q->failed ? q->failed : -ENOMEM);
   const int status = hk_sensor_seen(q->server, q->look, out);
@@ -192,7 +223,9 @@ void *hk_inquiry_of_other(void *arg, const char *text, size_t size, void (*ready
   else if (question.names) {
     q->names = true;
     q->from = question.from;
-  } else if (question.name[0])
+  } else if (question.progress)
+    inquiry_look_at_progress(q, question.silence);
+  else if (question.name[0])
     inquiry_look_here(q, question.name, question.scores);
   else if (hk_sensor_list_ask(q->server, &question.sensors, ready, ready_arg, &q->list))
     q->failed = -EINVAL;

@@ -41,5 +41,5 @@ int64_t hk_progress_ends(void *server, int64_t silence)
       return 0;
     least = of < least ? of : least;
   }
-  return least == INT64_MAX ? 0 : least;
+  return least;
 }

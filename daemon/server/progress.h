@@ -12,7 +12,7 @@
 
 /* The least of the shards in a bit set; 0: unknown for one of them, or the set is empty. */
 int64_t hk_progress_ticks(void *server, uint64_t shards);
-/* The least of those that have had points in the last `silence` (ns); 0: unknown for one of them, or there are none. */
+/* The least of those that have had points in the last `silence` (ns); 0: unknown for one of them; INT64_MAX: there are none. */
 int64_t hk_progress_ends(void *server, int64_t silence);
 
 #endif

@@ -31,6 +31,11 @@ void hk_question_write_names(struct hk_buffer *out, uint32_t from)
   hk_buffer_print(out, "{\"ask\":\"names\",\"from\":%" PRIu32 "}", from);
 }
 
+void hk_question_write_progress(struct hk_buffer *out, uint32_t silence)
+{
+  hk_buffer_print(out, "{\"ask\":\"progress\",\"silence\":%" PRIu32 "}", silence);
+}
+
 void hk_question_write_list(struct hk_buffer *out, const struct hk_web_sensors *s)
 {
   hk_buffer_print(out, "{\"ask\":\"%s\",\"limit\":%" PRIu32 ",\"line\":%" PRIu32, kinds[s->lines ? 2 : s->groups], s->limit,
@@ -83,8 +88,10 @@ bool hk_question_read(const char *text, size_t size, struct hk_question *out)
   const char *what = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "ask"));
   *out = (struct hk_question){ 0 };
   out->names = what && strcmp(what, "names") == 0;
+  out->progress = what && strcmp(what, "progress") == 0;
   const bool read = !what                         ? false
                     : out->names                  ? question_number(json, "from", UINT32_MAX - 1, &out->from)
+                    : out->progress               ? question_number(json, "silence", UINT32_MAX - 1, &out->silence)
                     : strcmp(what, "sensor") == 0 ? question_text(json, "name", out->name, sizeof out->name) && out->name[0] &&
                                                         question_number(json, "scores", SCORES_MOST, &out->scores)
                                                   : question_list(json, what, &out->sensors);

@@ -196,6 +196,28 @@ class TestEvents(Events):
         self.assertEqual(self.of(scorer)['partitions'], PARTITIONS)
         self.kill(other)
 
+    def test_incidents_end(self):
+        """An incident ends once the data have gone on, although the leader scores no sensors, and no other alert comes; and everywhere, also at a machine that starts
+        later."""
+        incidents = '[incidents]\nbudget = 100/day\ninterval = 1s\n'
+        gateways = [self.machine('gateway', incidents) for _ in range(2)]
+        self.machine('scorer')
+        leader, sent = self.leads(*gateways), 0
+        with gateways[0].client() as c:
+            handles = c.register('plant')
+
+            def feed(n):
+                nonlocal sent
+                for _ in range(n):
+                    c.send(harness.points(handles, [START + sent * harness.SECOND], [(10 if sent >= 60 else 0) + sent * 7 % 5 * 0.125]))
+                    sent += 1
+                return leader.status()['incidents']['open']
+            feed(70)
+            until(lambda: feed(0) == 1, 'an incident', rabbit.START)
+            until(lambda: feed(5) == 0, 'its end', rabbit.START)
+        gateways.append(self.machine('gateway', incidents))
+        until(lambda: all((lambda now: now['alerts'] > 0 and now['open'] == 0)(d.status()['incidents']) for d in gateways), 'its end everywhere', rabbit.START)
+
     def test_moved_sensors_count_once(self):
         """Of sensors that have moved to another scorer incidents count each once, at the old one as at the new one."""
         gateway, scorers = self.machine('gateway'), [self.machine('scorer', '[incidents]\ninterval = 1s\n')]

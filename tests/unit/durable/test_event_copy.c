@@ -245,6 +245,33 @@ static void test_who_leads(void **state)
   tear_down(&b);
 }
 
+/* A mark is passed once all is read that was in the log before it, also another machine's events. */
+static void test_marks(void **state)
+{
+  struct broker b;
+  uint64_t mark, later, theirs;
+  (void)state;
+  set_up(&b);
+  read_all(&b);
+  append(&b, 0, "a", 1, 100, HK_EVENT_RAISED, 1);
+  assert_false(hk_eventlog_safe(b.node[0], hk_eventlog_appended(b.node[0])));
+  publish(&b, 0, true);
+  assert_true(hk_eventlog_safe(b.node[0], hk_eventlog_appended(b.node[0])));
+  append(&b, 1, "b", 1, 100, HK_EVENT_RAISED, 1);
+  assert_true(hk_eventlog_mark(b.node[1], &mark) && hk_eventlog_mark(b.node[1], &later) && hk_eventlog_mark(b.node[2], &theirs));
+  publish(&b, 1, true);
+  for (b.n = 0; b.n < 4; b.n++) { /* the two events, then the two marks */
+    read_all(&b);
+    assert_false(hk_eventlog_passed(b.node[1], mark) && b.n < 3);
+    assert_false(hk_eventlog_passed(b.node[1], later));
+  }
+  assert_true(hk_eventlog_passed(b.node[1], mark));
+  read_all(&b);
+  assert_true(hk_eventlog_passed(b.node[1], later) && !hk_eventlog_passed(b.node[2], theirs));
+  shows(&b, "1 a:1 1; 2 b:1 1; ");
+  tear_down(&b);
+}
+
 static void test_acknowledged_anywhere(void **state)
 {
   struct broker b;
@@ -425,6 +452,7 @@ int main(void)
     cmocka_unit_test(test_what_cannot_be_read),
     cmocka_unit_test(test_of_later_builds),
     cmocka_unit_test(test_who_leads),
+    cmocka_unit_test(test_marks),
     cmocka_unit_test(test_acknowledged_anywhere),
     cmocka_unit_test(test_who_has_a_partition),
     cmocka_unit_test(test_who_is_to_have_a_partition),
