@@ -32,6 +32,12 @@ class Ends(harness.Case):
         """The counts of incidents, once there were so many alerts."""
         return harness.until(lambda: (lambda now: now if now['alerts'] >= alerts else None)(d.status()['incidents']), f'{alerts} alerts')
 
+    @staticmethod
+    def scored(d, c):
+        """Waits until all points of a client are scored: what is scored together with data that are ahead is not known to be late."""
+        c.ping()
+        harness.until(lambda: d.status()['points']['pending'] == 0, 'the results')
+
     def test_late_data(self):
         """The data of some sensors come 600 points after those of others: their alerts form one incident, which ends 60 points after them, not with an alert of those
         others, and not with a restart."""
@@ -42,7 +48,7 @@ class Ends(harness.Case):
             for t in range(first, first + n):
                 times = [BEGIN + late + t] + [BEGIN + t] * 3
                 client.send(harness.points(handles, [x * 10**9 for x in times], [level(t, 92)] + [level(t, s) for s in steps]))
-            client.ping()
+            self.scored(d, client)
             return self.counts(d, alerts)
         with d.client() as c:
             handles = c.register('site/live', 'plant/a', 'plant/b', 'plant/c')
@@ -72,7 +78,7 @@ class Ends(harness.Case):
                 c.send(harness.points([handle] * n, [(BEGIN + t) * 10**9 for t in times], [level(t, begin) - level(t, end) + level(t) for t in times]))
             for t in range(0, 600, 50):
                 send(live, t, 50)
-            c.ping()
+            self.scored(d, c)
             for t in range(0, 300, 50):
                 send(plant, t, 50, 71, 231)
             now = self.counts(d, 2)
@@ -95,8 +101,7 @@ class Ends(harness.Case):
                     for t in range(90):
                         c.send(harness.points(handles, [(BEGIN + x) * 10**9 for x in (late + t, t)], [level(t), level(t, 71)]))
                         if t == 60:
-                            c.ping()
-                            harness.until(lambda: d.status()['points']['pending'] == 0, 'the results')
+                            self.scored(d, c)
                     c.ping()
                     self.counts(d, 1)
                 d.stop()
