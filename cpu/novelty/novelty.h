@@ -304,7 +304,7 @@ HK_INLINE void hk_novelty_feature(const struct hk_novelty_view *v, const struct 
   }
 }
 
-/* Puts the sample into the ring and counts the point. */
+/* Puts the sample into the ring (NULL: the caller does, at the place w->head) and counts the point. */
 HK_INLINE struct hk_step hk_novelty_append(const struct hk_novelty_view *v, struct hk_window *w, hk_real *ring,
                                            struct hk_novelty_point *p)
 {
@@ -320,7 +320,8 @@ HK_INLINE struct hk_step hk_novelty_append(const struct hk_novelty_view *v, stru
   s->phase = s->phase + 1 < HK_NOVELTY_ROW_EVERY ? s->phase + 1 : 0;
   p->rows = s->rows;
   p->row = s->row;
-  ring[w->head] = p->value;
+  if (ring)
+    ring[w->head] = p->value;
   w->head = w->head + 1 == span ? 0 : w->head + 1;
   w->count += w->count < span;
   s->points = hk_novelty_next(s->points);
@@ -335,7 +336,7 @@ HK_INLINE struct hk_step hk_novelty_append(const struct hk_novelty_view *v, stru
   return step;
 }
 
-/* All three steps. *p is set only if the step's state is warming, ok or gap. */
+/* All three steps; ring: as above. *p is set only if the step's state is warming, ok or gap. */
 HK_INLINE struct hk_step hk_novelty_take(const struct hk_novelty_view *v, struct hk_window *w, hk_real *ring, int64_t time,
                                          double value, int64_t arrival, struct hk_novelty_point *p)
 {

@@ -55,13 +55,13 @@ static __device__ __noinline__ void speak(const struct turn *turn, const struct 
   int kind = 0;
   bool tells = false;
   if (lane == 0)
-    kind = hk_novelty_rule(&record->alert, v, p, turn->step[k], r, &tells);
+    kind = hk_novelty_rule(&record->alert, v, p, turn->point[k].step, r, &tells);
   struct hk_novelty_past past;
   if (__any_sync(HK_ALL, tells))
     past = past_look(v, ring, p, r->channel);
   if (lane == 0 && kind != 0) {
     struct hk_event event = hk_novelty_speak(&record->alert, v, &record->window, ring, p, r, kind, tells ? &past : NULL);
-    hk_tick_event(columns, record, turn->index[k], &event);
+    hk_tick_event(columns, record, turn->point[k].index, &event);
   }
   __syncwarp();
 }
@@ -78,8 +78,8 @@ static __device__ __forceinline__ void judge(const struct turn *turn, DESK *desk
   for (uint32_t k = lane; k < n; k += HK_WARP) {
     const struct hk_novelty_result best = rate_result(turn, desk, k);
     desk->result[k] = best;
-    if (turn->step[k].score)
-      columns->score[turn->index[k]] = (float)hk_novelty_score(best.s);
+    if (turn->point[k].step.score)
+      columns->score[turn->point[k].index] = (float)hk_novelty_score(best.s);
     speaks = speaks || best.s >= threshold;
   }
   if (__any_sync(HK_ALL, speaks)) {

@@ -11,9 +11,11 @@
 #define HK_LINE (HK_LINE_LEAST + HK_LAG_LATE)
 static_assert(HK_LINE_LEAST >= HK_LAG_GROUP + HK_RUN + 3, "the samples of a run");
 
-/* Shared memory of a warp. */
-struct __align__(16) lags_desk
+/* Shared memory of a warp. GROUPS: groups of lags that it has, one that is brought along and others on their way. */
+template <uint32_t GROUPS> struct __align__(16) lags_desk
 {
+  static constexpr uint32_t groups = GROUPS;
+
   union {
     struct {
       float samples[2 * HK_LAG_GROUP]; /* of all lags: a group's, and the next one's */
@@ -21,7 +23,8 @@ struct __align__(16) lags_desk
       int32_t variance[HK_RUN]; /* the warp's: bits of the least */
     };
     struct {
-      float line[2][HK_LINE];              /* samples that a group of lags compares points with, and those of the next group */
+      float4 variances[GROUPS][HK_WARP], means[GROUPS][HK_WARP];
+      float line[GROUPS][HK_LINE];         /* samples that a group of lags compares points with */
       float late[HK_LAG_LATE + HK_RUN];    /* points: those before the run, then the run's, */
       int32_t shape[HK_LAG_LATE + HK_RUN]; /* and the warp's bits of their least variances, -1 before the run */
     };
@@ -40,7 +43,8 @@ static __device__ __forceinline__ float lags_least(float least, uint32_t points)
 
 /* Notes the variances of point k if one is at most the least so far. Of equal ones the shortest lag counts, which stands last;
  * infinite ones are not noted, which also stand behind the last lag. */
-static __device__ __noinline__ void lags_note(struct lags_desk *desk, int32_t *shape, uint32_t k, uint32_t place, float4 variance)
+template <class DESK>
+static __device__ __noinline__ void lags_note(DESK *desk, int32_t *shape, uint32_t k, uint32_t place, float4 variance)
 {
   const int32_t mine = least_variance(variance.x, variance.y, variance.z, variance.w);
   const int32_t least = (int32_t)__reduce_min_sync(HK_ALL, (uint32_t)mine), before = shape[k];
@@ -102,7 +106,7 @@ struct lags_reach {
   __device__ __forceinline__ bool any() const { return __any_sync(HK_ALL, reaches[0] || reaches[1] || reaches[2] || reaches[3]); }
 
   /* Notes them, from point k on. Called by all lanes. */
-  __device__ __forceinline__ void note(struct lags_desk *desk, int32_t *shape, uint32_t k, uint32_t place) const
+  template <class DESK> __device__ __forceinline__ void note(DESK *desk, int32_t *shape, uint32_t k, uint32_t place) const
   {
 #pragma unroll
     for (uint32_t j = 0; j < 4; j++)
@@ -136,13 +140,6 @@ struct lags_work {
 
 #define HK_LAG_NONE UINT32_MAX
 
-/* A group on its way: four lags of a lane; the samples are on theirs to line `line`. */
-struct lags_group {
-  uint32_t g, late; /* its number, and the points before the run that it lacks */
-  float4 variance, mean;
-  uint32_t line;
-};
-
 /* Begins to copy n samples of the ring from a place on. */
 static __device__ __forceinline__ void lags_copy(float *to, const float *ring, uint32_t begin, uint32_t room, uint32_t n)
 {
@@ -152,15 +149,16 @@ static __device__ __forceinline__ void lags_copy(float *to, const float *ring, u
     __pipeline_memcpy_async(to + i, &ring[begin + i < room ? begin + i : begin + i - room], sizeof *to);
 }
 
-/* Begins to load a group. */
-static __device__ __forceinline__ void lags_begin(struct lags_desk *desk, const struct lags_work *w, struct lags_group *group)
+/* Begins to copy group g, which lacks `late` points before the run, to place `at` of the desk. */
+template <class DESK>
+static __device__ __forceinline__ void lags_begin(DESK *desk, const struct lags_work *w, uint32_t g, uint32_t late, uint32_t at)
 {
-  const uint32_t lane = threadIdx.x % HK_WARP, here = min(group->g * HK_WARP + lane, w->column - 1);
-  group->variance = w->variance[here];
-  group->mean = w->mean[here];
-  const uint32_t back = w->longest - HK_LAG_GROUP * group->g + (group->late + 3) / 4 * 4;
-  const uint32_t begin = w->at + (w->at < back ? w->room : 0) - back, n = HK_LINE_LEAST + (group->late + 3) / 4 * 4;
-  float *const line = desk->line[group->line];
+  const uint32_t lane = threadIdx.x % HK_WARP, here = min(g * HK_WARP + lane, w->column - 1);
+  __pipeline_memcpy_async(&desk->variances[at][lane], &w->variance[here], sizeof *w->variance);
+  __pipeline_memcpy_async(&desk->means[at][lane], &w->mean[here], sizeof *w->mean);
+  const uint32_t back = w->longest - HK_LAG_GROUP * g + (late + 3) / 4 * 4;
+  const uint32_t begin = w->at + (w->at < back ? w->room : 0) - back, n = HK_LINE_LEAST + (late + 3) / 4 * 4;
+  float *const line = desk->line[at];
   if (begin + HK_LINE_LEAST <= w->room)
 #pragma unroll
     for (uint32_t j = 0; j < HK_LINE_LEAST / HK_WARP; j++)
@@ -173,8 +171,9 @@ static __device__ __forceinline__ void lags_begin(struct lags_desk *desk, const 
 
 /* Lags of a lane, from `place` on, take the points from number `from` of found.late on, up to the run's first n. line: their
  * samples, from those of the last multiple of four before on. Called by all lanes. */
-static __device__ __forceinline__ void lags_take(struct lags_desk *desk, struct lags *lags, uint32_t place, uint32_t from,
-                                                 uint32_t n, const float4 *line)
+template <class DESK>
+static __device__ __forceinline__ void lags_take(DESK *desk, struct lags *lags, uint32_t place, uint32_t from, uint32_t n,
+                                                 const float4 *line)
 {
   const uint32_t end = HK_LAG_LATE + n;
   float4 now = *line;
@@ -197,18 +196,18 @@ static __device__ __forceinline__ void lags_take(struct lags_desk *desk, struct 
   }
 }
 
-/* Brings a group, whose samples are there, along to the end of the run. */
-static __device__ __forceinline__ void lags_bring(struct lags_desk *desk, const struct lags_work *w,
-                                                  const struct lags_group *group)
+/* Brings group g, which is at place `at` of the desk, along to the end of the run. */
+template <class DESK>
+static __device__ __forceinline__ void lags_bring(DESK *desk, const struct lags_work *w, uint32_t g, uint32_t late, uint32_t at)
 {
-  const uint32_t lane = threadIdx.x % HK_WARP, own = group->g * HK_WARP + lane;
-  struct lags four = { { group->variance.x, group->variance.y, group->variance.z, group->variance.w },
-                       { group->mean.x, group->mean.y, group->mean.z, group->mean.w } };
-  if ((group->g + 1) * HK_LAG_GROUP > w->lags) /* behind the last place stand no lags */
+  const uint32_t lane = threadIdx.x % HK_WARP, own = g * HK_WARP + lane;
+  const float4 variance = desk->variances[at][lane], mean = desk->means[at][lane];
+  struct lags four = { { variance.x, variance.y, variance.z, variance.w }, { mean.x, mean.y, mean.z, mean.w } };
+  if ((g + 1) * HK_LAG_GROUP > w->lags) /* behind the last place stand no lags */
 #pragma unroll
     for (uint32_t j = 0; j < 4; j++)
       four.variance[j] = 4 * own + j < w->lags ? four.variance[j] : INFINITY;
-  lags_take(desk, &four, 4 * own, HK_LAG_LATE - group->late, w->n, (const float4 *)desk->line[group->line] + lane);
+  lags_take(desk, &four, 4 * own, HK_LAG_LATE - late, w->n, (const float4 *)desk->line[at] + lane);
   if (own < w->column) {
     w->variance[own] = four.variances();
     w->mean[own] = four.means();
@@ -216,12 +215,12 @@ static __device__ __forceinline__ void lags_bring(struct lags_desk *desk, const 
   const int32_t mine = least_variance(four.variance[0], four.variance[1], four.variance[2], four.variance[3]);
   const uint32_t least = __reduce_min_sync(HK_ALL, (uint32_t)mine), end = w->at + w->n;
   if (lane == 0)
-    w->group[group->g] = { __uint_as_float(least), end < w->room ? end : end - w->room };
+    w->group[g] = { __uint_as_float(least), end < w->room ? end : end - w->room };
 }
 
 /* Whether a group can have the least variance of a point of the run, where it stands now. */
-static __device__ __forceinline__ bool lags_matter(const struct lags_desk *desk, uint32_t n, uint32_t g, float least,
-                                                   uint32_t late)
+template <class DESK>
+static __device__ __forceinline__ bool lags_matter(const DESK *desk, uint32_t n, uint32_t g, float least, uint32_t late)
 {
   bool matters = false;
   float bound = lags_least(least, late + 1);
@@ -233,9 +232,33 @@ static __device__ __forceinline__ bool lags_matter(const struct lags_desk *desk,
   return matters;
 }
 
+/* The points before the run that group g lacks; late: of each lane's two groups. Called by all lanes. */
+static __device__ __forceinline__ uint32_t lags_late(const uint32_t (&late)[2], uint32_t g)
+{
+  return __shfl_sync(HK_ALL, g < HK_WARP ? late[0] : late[1], g % HK_WARP);
+}
+
+/* Begins to copy the first of the groups *begins, as many as find room; behind the last none, so that the number of copies is
+ * always the same. *begun, brought: groups so far. */
+template <class DESK>
+static __device__ __forceinline__ void lags_ahead(DESK *desk, const struct lags_work *w, const uint32_t (&late)[2],
+                                                  uint64_t *begins, uint32_t *begun, uint32_t brought)
+{
+#pragma unroll 1
+  do {
+    if (*begins != 0) {
+      const uint32_t g = (uint32_t)__ffsll((int64_t)*begins) - 1;
+      lags_begin(desk, w, g, lags_late(late, g), *begun % DESK::groups);
+      *begins &= *begins - 1;
+    }
+    __pipeline_commit();
+    ++*begun;
+  } while (*begun - brought < DESK::groups);
+}
+
 /* Brings groups along: to the end of the run those that can have the least variance of one of its points (n: its points); or all
  * groups to its beginning (n = 0). All lags count. */
-static __device__ __forceinline__ void lags_groups(const struct turn *turn, struct lags_desk *desk, uint32_t n)
+template <class DESK> static __device__ __forceinline__ void lags_groups(const struct turn *turn, DESK *desk, uint32_t n)
 {
   const uint32_t lane = threadIdx.x % HK_WARP, groups = hk_lag_groups(turn->view.detector);
   const struct lags_work w(turn, n);
@@ -264,38 +287,35 @@ static __device__ __forceinline__ void lags_groups(const struct turn *turn, stru
   if (lane < HK_RUN)
     desk->place[lane] = 0;
   lags_copy(desk->late, w.ring, w.at + (w.at < HK_LAG_LATE ? w.room : 0) - HK_LAG_LATE, w.room, HK_LAG_LATE + w.n);
-  struct lags_group now = { HK_LAG_NONE }, next;
+  uint64_t begins = wanted;
+  uint32_t begun = 0, brought = 0;
 #pragma unroll 1
-  do {
-    next.g = wanted == 0 ? HK_LAG_NONE : (uint32_t)__ffsll((int64_t)wanted) - 1;
+  while (wanted != 0) {
+    lags_ahead(desk, &w, late, &begins, &begun, brought);
+    __pipeline_wait_prior(DESK::groups - 1);
+    __syncwarp();
+    const uint32_t g = (uint32_t)__ffsll((int64_t)wanted) - 1;
+    lags_bring(desk, &w, g, lags_late(late, g), brought % DESK::groups);
     wanted &= wanted - 1;
-    next.late = __shfl_sync(HK_ALL, next.g < HK_WARP ? late[0] : late[1], next.g % HK_WARP);
-    next.line = now.line ^ 1;
-    if (next.g != HK_LAG_NONE)
-      lags_begin(desk, &w, &next);
-    __pipeline_commit();
-    if (now.g != HK_LAG_NONE) {
-      __pipeline_wait_prior(1);
-      __syncwarp();
-      lags_bring(desk, &w, &now);
-      __syncwarp(); /* the line is free */
-    }
-    if (now.g == first) {
+    brought++;
+    __syncwarp(); /* its place is free */
+    if (g == first && n > 0) {
       bool wants[2];
 #pragma unroll
       for (uint32_t half = 0; half < 2; half++) {
-        const uint32_t g = half * HK_WARP + lane;
-        wants[half] =
-            g < groups && g != first && (late[half] + w.n > HK_LAG_LATE || lags_matter(desk, n, g, least[half], late[half]));
+        const uint32_t other = half * HK_WARP + lane;
+        wants[half] = other < groups && other != first &&
+                      (late[half] + w.n > HK_LAG_LATE || lags_matter(desk, n, other, least[half], late[half]));
       }
-      wanted = __ballot_sync(HK_ALL, wants[0]) | (uint64_t)__ballot_sync(HK_ALL, wants[1]) << HK_WARP;
+      wanted = begins = __ballot_sync(HK_ALL, wants[0]) | (uint64_t)__ballot_sync(HK_ALL, wants[1]) << HK_WARP;
+      begun = brought; /* what is on its way is nothing */
     }
-    now = next;
-  } while (now.g != HK_LAG_NONE || wanted != 0);
+  }
 }
 
 /* Stores the least variance of each point of the run, and its lag. */
-static __device__ __forceinline__ void lags_end(const struct turn *turn, const struct lags_desk *desk, const int32_t *shape)
+template <class DESK>
+static __device__ __forceinline__ void lags_end(const struct turn *turn, const DESK *desk, const int32_t *shape)
 {
   for (uint32_t k = threadIdx.x % HK_WARP; k < turn->n; k += HK_WARP) {
     struct hk_novelty_point *const p = &turn->point[k];
@@ -307,7 +327,7 @@ static __device__ __forceinline__ void lags_end(const struct turn *turn, const s
 }
 
 /* The least variance of each point of the run, and its lag, where only groups that matter are brought along. */
-static __device__ __forceinline__ void lags_pass(const struct turn *turn, struct lags_desk *desk)
+template <class DESK> static __device__ __forceinline__ void lags_pass(const struct turn *turn, DESK *desk)
 {
   lags_groups(turn, desk, turn->n);
   lags_end(turn, desk, desk->shape + HK_LAG_LATE);

@@ -85,7 +85,7 @@ static __device__ __forceinline__ float lone_rows(const struct turn *turn)
 }
 
 /* The lone point of a grown sensor. */
-static __device__ __noinline__ void lone_pass(const struct turn *turn, struct lags_desk *lags)
+template <class DESK> static __device__ __noinline__ void lone_pass(const struct turn *turn, DESK *lags)
 {
   const float *const ring = hk_global((const float *)hk_cuda_ring(turn->record, turn->view.detector));
   least_tell(turn->point, HK_NOVELTY_VALUE, lone_values(turn, ring, turn->point->value));

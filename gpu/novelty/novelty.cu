@@ -29,9 +29,7 @@ static __device__ __forceinline__ void station_begin(struct station *station, co
     station->task = left->small ? left->small[tasks->tasks - launch->small.task] : *tasks->tasks;
     station->at = 0;
     station->held = false;
-    station->turn = { station->task.record, hk_cuda_novelty(station->task.record, &tasks->detector),
-                      station->point,       station->step,
-                      station->index,       0 };
+    station->turn = { station->task.record, hk_cuda_novelty(station->task.record, &tasks->detector), station->point, 0 };
   }
   __syncwarp();
 }
@@ -47,13 +45,10 @@ static __device__ __noinline__ void station_take(struct station *station, const 
   bool held = station->held;
   uint32_t n = held, at = station->at, most = HK_YOUNG;
   __syncwarp();
-  if (held && lane == 0) {
+  if (held && lane == 0)
     station->point[0] = station->point[HK_YOUNG];
-    station->step[0] = station->step[HK_YOUNG];
-    station->index[0] = station->index[HK_YOUNG];
-  }
   for (held = false; at < station->task.count && n < most && !held; at++) {
-    struct hk_novelty_point *const mine = &station->point[n];
+    struct taken *const mine = &station->point[n];
     const struct hk_point point = hk_share_point(*launch, station->task, at);
     uint32_t state = 0;
     __syncwarp();
@@ -70,8 +65,8 @@ static __device__ __noinline__ void station_take(struct station *station, const 
         step = hk_novelty_append(&station->turn.view, window, hk_cuda_ring(record, d), mine);
       launch->columns.state[point.index] = step.state;
       launch->columns.score[point.index] = NAN;
-      station->step[n] = step;
-      station->index[n] = point.index;
+      mine->step = step;
+      mine->index = point.index;
     }
     if (state != HK_STATE_OK) {
       __syncwarp();
@@ -88,11 +83,8 @@ static __device__ __noinline__ void station_take(struct station *station, const 
   }
   __syncwarp();
   if (lane == 0) {
-    if (held) {
+    if (held)
       station->point[HK_YOUNG] = station->point[n];
-      station->step[HK_YOUNG] = station->step[n];
-      station->index[HK_YOUNG] = station->index[n];
-    }
     station->held = held;
     station->at = at;
     station->turn.n = n;

@@ -43,7 +43,7 @@ static __device__ __forceinline__ void station_passes(struct station *station)
 {
   const struct turn *const turn = &station->turn;
   const struct hk_detector *d = turn->view.detector;
-  struct hk_novelty_point *const p = turn->point;
+  struct taken *const p = turn->point;
   if (p->age == 0)
     for (uint32_t i = threadIdx.x % HK_WARP; i < hk_novelty_lags(d); i += HK_WARP)
       turn->view.variance[i] = turn->view.mean[i] = 0;

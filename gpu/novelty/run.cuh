@@ -9,10 +9,8 @@ struct __align__(16) run
 {
   struct hk_cuda_record *record;
   const struct hk_detector *detector;
-  uint32_t n;             /* points */
-  uint32_t index[HK_RUN]; /* in the batch */
-  struct hk_step step[HK_RUN];
-  struct hk_novelty_point point[HK_RUN];
+  uint32_t n; /* points */
+  struct taken point[HK_RUN];
 };
 
 #endif

@@ -8,7 +8,8 @@
 /* A round. All zero at first. */
 struct round {
   uint32_t few, many; /* runs of tasks of at most HK_FEW points, and others; may exceed the room: the rest was not taken */
-  uint32_t left;      /* tasks that have points left after it */
+  uint32_t left;      /* tasks that have points left after it, */
+  uint32_t several;   /* and of these, such that have several */
   uint32_t ticket[5]; /* of each kernel: runs that its warps have begun, but for the first ones */
 };
 
@@ -82,9 +83,11 @@ static __device__ __forceinline__ void take_bundle(struct take_desk *desk, const
     if (fits)
       *task = mine;
   }
-  const uint32_t left = __popc(__ballot_sync(HK_ALL, mine.count > 0));
+  const uint32_t left = __popc(__ballot_sync(HK_ALL, mine.count > 0)), several = __popc(__ballot_sync(HK_ALL, mine.count > 1));
   if (lane == 0 && left > 0)
     atomicAdd(&runs.round->left, left);
+  if (lane == 0 && several > 0)
+    atomicAdd(&runs.round->several, several);
 }
 
 /* Whether there are no runs any more, as there was none in the round before: then what that left, this one leaves. Called by all
@@ -93,8 +96,10 @@ static __device__ __forceinline__ bool runs_over(const struct runs &runs)
 {
   if (runs.first || runs.round[-1].few + runs.round[-1].many > 0)
     return false;
-  if (blockIdx.x == 0 && threadIdx.x == 0)
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
     runs.round->left = runs.round[-1].left;
+    runs.round->several = runs.round[-1].several;
+  }
   return true;
 }
 

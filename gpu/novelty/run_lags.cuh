@@ -10,7 +10,8 @@
 #define HK_SAMPLES (2 * HK_LAG_GROUP)
 
 /* Begins with the variances of the lag that had the least one lately, so that few others are less: rarely is one noted. */
-static __device__ __forceinline__ void run_lags_begin(const struct turn *turn, struct lags_desk *desk, const float *ring)
+template <class DESK>
+static __device__ __forceinline__ void run_lags_begin(const struct turn *turn, DESK *desk, const float *ring)
 {
   const struct hk_detector *d = turn->view.detector;
   const uint32_t place = min(turn->view.novelty->nearest, hk_novelty_lags(d) - 1), room = hk_detector_span(d);
@@ -34,7 +35,8 @@ static __device__ __forceinline__ void run_lags_begin(const struct turn *turn, s
 
 /* Brings four lags of a lane, from `place` on, along by the run's n points. The samples of a lag for successive points are
  * successive. Called by all lanes. */
-static __device__ __forceinline__ void run_lags_take(struct lags_desk *desk, uint32_t n, uint32_t place, struct lags *lags)
+template <class DESK>
+static __device__ __forceinline__ void run_lags_take(DESK *desk, uint32_t n, uint32_t place, struct lags *lags)
 {
   const float *const samples = desk->samples, *const values = desk->value;
   int32_t *const shape = desk->variance;
@@ -62,7 +64,7 @@ static __device__ __forceinline__ void run_lags_take(struct lags_desk *desk, uin
 }
 
 /* All lags. */
-static __device__ __forceinline__ void run_lags_all(const struct turn *turn, struct lags_desk *desk, const float *ring)
+template <class DESK> static __device__ __forceinline__ void run_lags_all(const struct turn *turn, DESK *desk, const float *ring)
 {
   const struct hk_detector *d = turn->view.detector;
   const uint32_t lane = threadIdx.x % HK_WARP, n = turn->n, all = hk_novelty_lags(d), longest = hk_novelty_lag_max(d);
@@ -110,13 +112,13 @@ static __device__ __forceinline__ void run_lags_all(const struct turn *turn, str
 }
 
 /* Brings all groups along to the run's beginning, where they are late. */
-static __device__ __noinline__ void run_lags_late(const struct turn *turn, struct lags_desk *desk)
+template <class DESK> static __device__ __noinline__ void run_lags_late(const struct turn *turn, DESK *desk)
 {
   lags_groups(turn, desk, 0);
 }
 
 /* The least variance of each point of a run of many points, and its lag. */
-static __device__ __forceinline__ void run_lags(const struct turn *turn, struct lags_desk *desk)
+template <class DESK> static __device__ __forceinline__ void run_lags(const struct turn *turn, DESK *desk)
 {
   const float *const ring = hk_global((const float *)hk_cuda_ring(turn->record, turn->view.detector));
   run_lags_late(turn, desk);

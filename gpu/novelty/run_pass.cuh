@@ -25,7 +25,7 @@ template <uint32_t N, uint32_t U> static __device__ __forceinline__ void values_
   const struct hk_detector *const d = run->detector;
   const float *const ring = hk_global((const float *)hk_cuda_ring(run->record, d));
   const uint32_t n = run->n, lane = threadIdx.x % HK_WARP;
-  const struct hk_novelty_point *const p = run->point;
+  const struct taken *const p = run->point;
   const auto to = [&](uint32_t k) { return (int32_t)k - HK_NOVELTY_RECENT; };
   const auto from = [&](uint32_t k) { return to(k) + 1 - (int32_t)hk_novelty_values(d, &p[k]); };
   struct places places(p->at, hk_detector_span(d), (int32_t)n - 1);
@@ -172,6 +172,30 @@ template <uint32_t N, uint32_t U> static __device__ __forceinline__ void rows_pa
   }
   run_tell(run, HK_NOVELTY_CONTEXT, best);
   __syncwarp();
+}
+
+/* The pass over values, by the run's points. */
+static __device__ __forceinline__ void run_values(struct run *run)
+{
+  if (run->n > 8)
+    values_pass<16, 4>(run);
+  else if (run->n > 4)
+    values_pass<8, 4>(run);
+  else if (run->n > 0)
+    values_pass<4, 4>(run);
+}
+
+/* The pass over rows. */
+static __device__ __forceinline__ void run_rows(struct run *run, struct rows_desk *desk)
+{
+  if (hk_novelty_value_alone(run->detector))
+    return;
+  if (run->n > 8)
+    rows_pass<16, 1>(run, desk);
+  else if (run->n > 4)
+    rows_pass<8, 2>(run, desk);
+  else if (run->n > 0)
+    rows_pass<4, 2>(run, desk);
 }
 
 #endif

@@ -11,9 +11,8 @@
 #define HK_WORDS(bytes) ((uint32_t)(bytes) / 8)
 #define HK_HEAD HK_WORDS(offsetof(struct hk_novelty, tail)) /* of a sensor's novelty, what points change while they are taken */
 #define HK_WINDOW HK_WORDS(sizeof(struct hk_window))
-#define HK_POINT HK_WORDS(sizeof(struct hk_novelty_point))
-static_assert(offsetof(struct hk_novelty, tail) % 8 == 0 && sizeof(struct hk_window) % 8 == 0 &&
-                  sizeof(struct hk_novelty_point) % 8 == 0,
+#define HK_POINT HK_WORDS(sizeof(struct taken))
+static_assert(offsetof(struct hk_novelty, tail) % 8 == 0 && sizeof(struct hk_window) % 8 == 0 && sizeof(struct taken) % 8 == 0,
               "copied in words");
 
 /* Shared memory of a warp: of each lane, the sensor's window and head, and the point. An odd number of words, for the banks. */
@@ -75,6 +74,22 @@ static __device__ __forceinline__ bool take_fits(struct take_desk *desk, const s
   return w->started && !w->anew && turn_grown(d, &p) && !take_begins(w, d, hk_share_point(l, task, 0).time);
 }
 
+/* Puts the samples of the lanes' runs into the rings, those of a run by all lanes. ring: NULL where there is none; at: the place
+ * of the run's first point. */
+static __device__ __forceinline__ void take_put(const struct run *run, float *ring, uint32_t n, uint32_t at, uint32_t room)
+{
+  const uint32_t lane = threadIdx.x % HK_WARP;
+#pragma unroll 4
+  for (uint32_t from = 0; from < HK_WARP; from++) {
+    const struct run *const r = (const struct run *)__shfl_sync(HK_ALL, (unsigned long long)run, from);
+    float *const to = (float *)__shfl_sync(HK_ALL, (unsigned long long)ring, from);
+    const uint32_t points = __shfl_sync(HK_ALL, n, from), span = __shfl_sync(HK_ALL, room, from);
+    const uint32_t place = __shfl_sync(HK_ALL, at, from) + lane;
+    if (to && lane < points)
+      to[place < span ? place : place - span] = r->point[lane].value;
+  }
+}
+
 /* Takes a run of each lane's sensor, which is on the desk, up to HK_RUN points or to a hole. mine: whether this lane has one.
  * Returns how many points were taken, including those that do not count. */
 static __device__ __forceinline__ uint32_t take_runs(struct take_desk *desk, const struct hk_cuda_launch &l, bool mine,
@@ -83,14 +98,16 @@ static __device__ __forceinline__ uint32_t take_runs(struct take_desk *desk, con
 {
   const uint32_t lane = threadIdx.x % HK_WARP;
   struct hk_window *const window = take_window(desk);
-  struct hk_novelty_point *const p = (struct hk_novelty_point *)(desk->word[lane] + HK_WINDOW + HK_HEAD);
+  struct taken *const p = (struct taken *)(desk->word[lane] + HK_WINDOW + HK_HEAD);
   struct hk_novelty_view v = {};
   float *ring = NULL;
-  uint32_t n = 0, at = 0;
+  uint32_t n = 0, at = 0, place = 0, room = 0;
   if (mine) {
     v = hk_cuda_novelty(task.record, d);
     v.novelty = take_novelty(desk); /* no point begins anew, so nothing after the head is touched */
     ring = hk_cuda_ring(task.record, d);
+    place = window->head;
+    room = hk_detector_span(d);
   }
   struct hk_point next = {};
   if (mine)
@@ -105,14 +122,14 @@ static __device__ __forceinline__ uint32_t take_runs(struct take_desk *desk, con
       if (take_begins(window, d, point.time)) { /* also after points that do not count */
         goes = false;
       } else {
-        const struct hk_step step = hk_novelty_take(&v, window, ring, point.time, point.value, l.columns.arrival, p);
+        const struct hk_step step = hk_novelty_take(&v, window, NULL, point.time, point.value, l.columns.arrival, p);
         l.columns.state[point.index] = step.state;
         l.columns.score[point.index] = NAN;
         at++;
         if (step.state != HK_STATE_LATE && step.state != HK_STATE_REJECTED) {
           to = (uint64_t *)&run->point[n];
-          run->step[n] = step;
-          run->index[n] = point.index;
+          p->step = step;
+          p->index = point.index;
           n++;
         }
         goes = at < task.count && n < HK_RUN && !window->anew;
@@ -131,6 +148,7 @@ static __device__ __forceinline__ uint32_t take_runs(struct take_desk *desk, con
     run->detector = d;
     run->n = n;
   }
+  take_put(run, ring, n, place, room);
   take_copy(desk, mine, task.record, d, true);
   return at;
 }

@@ -4,7 +4,8 @@
  * values, rows and lags, a warp for each run, and rate and judge them. A kernel for each step, though all hand on their results
  * through memory: the loop of each fits into the nearest cache of instructions, no warp waits for another, and each has the
  * registers and the shared memory that it needs (tests/bench/results/cuda-novelty.txt). Sensors that are young, or have a hole
- * before the next point, and single points are left to novelty.cu. How points are divided into runs changes no result. */
+ * before the next point, and single points are left to novelty.cu. Tasks that have more points than others have their further
+ * runs in one kernel more, after the rounds. How points are divided into runs changes no result. */
 #include <cuda_pipeline_primitives.h>
 
 #include "gpu/novelty/judge.cuh"
@@ -26,6 +27,8 @@
 #define HK_TAKE_THREADS 128u
 #define HK_FEW_THREADS 128u
 #define HK_FEW_BLOCKS 5u
+#define HK_FEW_GROUPS 3u /* of lags, one of which is brought along while the others are on their way */
+#define HK_REST_BLOCKS 2u
 #define HK_TAKE_BYTES (HK_TAKE_THREADS / HK_WARP * (uint32_t)sizeof(struct take_desk))
 
 static __global__ void __launch_bounds__(HK_TAKE_THREADS, HK_BLOCKS)
@@ -60,14 +63,8 @@ static __global__ void __launch_bounds__(HK_TAKE_THREADS, HK_BLOCKS)
 static __global__ void __launch_bounds__(HK_THREADS, HK_PASS_BLOCKS) values_kernel(const struct runs runs)
 {
   struct share<0, RUNS_ALL> share(runs);
-  for (struct run *run; (run = share.begin()); share.end()) {
-    if (run->n > 8)
-      values_pass<16, 4>(run);
-    else if (run->n > 4)
-      values_pass<8, 4>(run);
-    else if (run->n > 0)
-      values_pass<4, 4>(run);
-  }
+  for (struct run *run; (run = share.begin()); share.end())
+    run_values(run);
 }
 
 static __global__ void __launch_bounds__(HK_THREADS, HK_PASS_BLOCKS) rows_kernel(const struct runs runs)
@@ -75,29 +72,21 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_PASS_BLOCKS) rows_kernel
   __shared__ struct rows_desk desks[HK_THREADS / HK_WARP];
   struct rows_desk *const desk = &desks[threadIdx.x / HK_WARP];
   struct share<1, RUNS_ALL> share(runs);
-  for (struct run *run; (run = share.begin()); share.end()) {
-    if (hk_novelty_value_alone(run->detector))
-      continue;
-    if (run->n > 8)
-      rows_pass<16, 1>(run, desk);
-    else if (run->n > 4)
-      rows_pass<8, 2>(run, desk);
-    else if (run->n > 0)
-      rows_pass<4, 2>(run, desk);
-  }
+  for (struct run *run; (run = share.begin()); share.end())
+    run_rows(run, desk);
 }
 
 /* A run as other functions see it, in shared memory. */
 static __device__ __forceinline__ void turn_make(struct turn *turn, struct run *run)
 {
   if (threadIdx.x % HK_WARP == 0)
-    *turn = { run->record, hk_cuda_novelty(run->record, run->detector), run->point, run->step, run->index, run->n };
+    *turn = { run->record, hk_cuda_novelty(run->record, run->detector), run->point, run->n };
   __syncwarp();
 }
 
 static __global__ void __launch_bounds__(HK_FEW_THREADS, HK_FEW_BLOCKS) few_lags_kernel(const struct runs runs)
 {
-  __shared__ struct lags_desk desks[HK_FEW_THREADS / HK_WARP];
+  __shared__ struct lags_desk<HK_FEW_GROUPS> desks[HK_FEW_THREADS / HK_WARP];
   __shared__ struct turn turns[HK_FEW_THREADS / HK_WARP];
   struct turn *const turn = &turns[threadIdx.x / HK_WARP];
   struct share<2, RUNS_FEW> share(runs);
@@ -112,7 +101,7 @@ static __global__ void __launch_bounds__(HK_FEW_THREADS, HK_FEW_BLOCKS) few_lags
 
 static __global__ void __launch_bounds__(HK_THREADS, HK_PASS_BLOCKS) many_lags_kernel(const struct runs runs)
 {
-  __shared__ struct lags_desk desks[HK_THREADS / HK_WARP];
+  __shared__ struct lags_desk<1> desks[HK_THREADS / HK_WARP];
   __shared__ struct turn turns[HK_THREADS / HK_WARP];
   struct turn *const turn = &turns[threadIdx.x / HK_WARP];
   struct share<3, RUNS_MANY> share(runs);
@@ -144,9 +133,80 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_RATE_BLOCKS)
   }
 }
 
-/* Rounds of a batch, by its points and tasks: one for each HK_RUN points of the average task, as often as all have room; and two
- * more, because some tasks have more points than others; but as many as one task may need, if only a few have many points. What
- * they leave is not lost, but slower. */
+/* Shared memory of a warp of the next kernel. */
+struct __align__(16) rest_desk
+{
+  struct turn turn;
+  union {
+    struct take_desk take;
+    struct rows_desk rows;
+    struct lags_desk<HK_FEW_GROUPS> lags;
+    struct rate_desk<HK_RUN> rate;
+  };
+};
+#define HK_REST_BYTES (HK_TAKE_THREADS / HK_WARP * (uint32_t)sizeof(struct rest_desk))
+
+/* Takes and scores the runs that a task has left, one after the other, by a warp. */
+static __device__ __forceinline__ void rest_runs(struct rest_desk *desk, const struct hk_cuda_launch &l, struct run *run,
+                                                 struct hk_cuda_task *task, const struct hk_detector *d)
+{
+  const uint32_t lane = threadIdx.x % HK_WARP;
+  struct hk_cuda_task mine = *task;
+  for (;;) {
+    const bool takes = lane == 0 && mine.count > 1;
+    take_copy(&desk->take, takes, mine.record, d, false);
+    const bool fits = takes && take_fits(&desk->take, l, mine, d);
+    if (!__any_sync(HK_ALL, fits))
+      break;
+    const uint32_t taken = __shfl_sync(HK_ALL, take_runs(&desk->take, l, fits, mine, d, fits ? run : NULL), 0);
+    mine.first += taken;
+    mine.count -= taken;
+    __syncwarp();
+    if (run->n == 0)
+      continue;
+    turn_make(&desk->turn, run);
+    run_values(run);
+    run_rows(run, &desk->rows);
+    __syncwarp();
+    if (!hk_novelty_value_alone(d))
+      lags_pass(&desk->turn, &desk->lags);
+    __syncwarp();
+    distances_end(&desk->turn, &desk->rate);
+    rate(&desk->turn, &desk->rate);
+    judge(&desk->turn, &desk->rate, &l.columns);
+    __syncwarp();
+  }
+  if (lane == 0)
+    *task = mine;
+  __syncwarp(); /* the desk was read */
+}
+
+/* The tasks that have several points left after the last round, because they had many more than others: a task a warp. Their
+ * runs are like those of few points, whatever their number: there are few of them. */
+static __global__ void __launch_bounds__(HK_TAKE_THREADS, HK_REST_BLOCKS)
+    rest_kernel(const __grid_constant__ struct hk_cuda_launch l, const struct runs runs)
+{
+  extern __shared__ __align__(16) unsigned char shared[];
+  struct rest_desk *const desk = (struct rest_desk *)shared + threadIdx.x / HK_WARP;
+  const uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / HK_WARP, warps = gridDim.x * (blockDim.x / HK_WARP);
+  if (runs.round->several == 0)
+    return;
+  struct hk_share *const share = (struct hk_share *)desk; /* before the desk is used */
+  hk_share_begin<HK_WARP>(share, &l, warp);
+  const uint32_t places = share->places;
+  __syncwarp();
+  uint32_t member = 0, begin = 0;
+  for (uint32_t at = warp; at < places; at += warps) {
+    uint32_t first, rest, n;
+    const uint32_t number = l.members[hk_share_find<HK_WARP>(l, at, &member, &begin, &first, &rest, &n)];
+    struct hk_cuda_task *const task = l.work.tasks + l.list[number] + (at - first);
+    if (at - first < n && task->count > 1)
+      rest_runs(desk, l, &runs.run[warp], task, &l.detectors[number]);
+  }
+}
+
+/* Rounds of a batch: one for each HK_RUN points of the average task, as often as all have room. Of a small batch, as many as its
+ * tasks need. */
 static uint32_t runs_rounds(const struct hk_cuda_launch *l, uint32_t room)
 {
   uint64_t rounds;
@@ -156,12 +216,8 @@ static uint32_t runs_rounds(const struct hk_cuda_launch *l, uint32_t room)
       most = l->small.task[i].count > most ? l->small.task[i].count : most;
     rounds = most > 1 ? (most + HK_RUN - 1) / HK_RUN : 0;
   } else {
-    const uint64_t runs = l->tasks < l->points / 2 ? l->tasks : l->points / 2;
-    const uint32_t most = l->points < HK_BATCH_PER_SENSOR ? l->points : HK_BATCH_PER_SENSOR;
-    const uint32_t least = most > 1 ? (most + HK_RUN - 1) / HK_RUN : 0;
-    rounds =
-        ((uint64_t)l->points + HK_RUN * (uint64_t)l->tasks - 1) / (HK_RUN * (uint64_t)l->tasks) * ((runs + room - 1) / room) + 2;
-    rounds = rounds > least ? rounds : least;
+    const uint64_t runs = l->tasks < l->points / 2 ? l->tasks : l->points / 2, points = HK_RUN * (uint64_t)l->tasks;
+    rounds = (l->points + points - 1) / points * ((runs + room - 1) / room);
   }
   return rounds < HK_ROUNDS ? (uint32_t)rounds : HK_ROUNDS;
 }
@@ -172,6 +228,8 @@ int hk_novelty_runs_fit(void)
   const void *const kernels[] = { (const void *)values_kernel, (const void *)rows_kernel, (const void *)few_lags_kernel,
                                   (const void *)many_lags_kernel, (const void *)rate_kernel };
   cudaError_t failed = cudaFuncSetAttribute(take_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)HK_TAKE_BYTES);
+  if (!failed)
+    failed = cudaFuncSetAttribute(rest_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)HK_REST_BYTES);
   for (uint32_t i = 0; i < sizeof kernels / sizeof *kernels && !failed; i++) {
     struct cudaFuncAttributes unused;
     failed = cudaFuncGetAttributes(&unused, kernels[i]);
@@ -205,6 +263,11 @@ int hk_novelty_runs_launch(struct CUstream_st *stream, uint32_t blocks, const st
     few_lags_kernel<<<grid(HK_FEW_BLOCKS), HK_FEW_THREADS, 0, stream>>>(runs);
     many_lags_kernel<<<grid(HK_PASS_BLOCKS), HK_THREADS, 0, stream>>>(runs);
     rate_kernel<<<grid(HK_RATE_BLOCKS), HK_THREADS, 0, stream>>>(runs, l->columns);
+    failed = cudaGetLastError();
+  }
+  runs.round--;
+  if (!failed && l->small.n == 0) {
+    rest_kernel<<<grid(HK_REST_BLOCKS), HK_TAKE_THREADS, HK_REST_BYTES, stream>>>(*l, runs);
     failed = cudaGetLastError();
   }
   return (int)failed;

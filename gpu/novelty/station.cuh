@@ -18,11 +18,9 @@ struct station {
   uint32_t at; /* its next point */
   bool held;   /* the point after these was already accepted */
   struct turn turn;
-  struct hk_novelty_point point[HK_YOUNG + 1];
-  struct hk_step step[HK_YOUNG + 1];
-  uint32_t index[HK_YOUNG + 1]; /* index in the batch */
+  struct taken point[HK_YOUNG + 1];
   union {
-    struct lags_desk lags;
+    struct lags_desk<2> lags;
     struct rate_desk<HK_YOUNG> rates;
   };
 };

@@ -16,14 +16,18 @@
 static_assert(sizeof(struct hk_novelty) % 16 == 0 && sizeof(struct hk_cuda_record) % 16 == 0, "columns begin at 16 bytes");
 static_assert(HK_RUN <= HK_NOVELTY_BLOCK, "a run closes at most one block of a list");
 
+/* A point that was taken. An array of these is never one of struct hk_novelty_point, which is shorter. */
+struct taken : hk_novelty_point {
+  struct hk_step step;
+  uint32_t index; /* in the batch */
+};
+
 /* A sensor, and points of it that are processed together by a warp. */
 struct turn {
   struct hk_cuda_record *record;
   struct hk_novelty_view view;
-  struct hk_novelty_point *point;
-  struct hk_step *step;
-  uint32_t *index; /* in the batch */
-  uint32_t n;      /* points */
+  struct taken *point;
+  uint32_t n; /* points */
 };
 
 /* Whether a point is compared with all that is resident: it reaches all lags, or with channels = value all values. A later point

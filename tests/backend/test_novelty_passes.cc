@@ -120,7 +120,8 @@ struct run_kernels {
   struct turn turn;
   take_desk taking;
   rows_desk rows;
-  lags_desk lags;
+  lags_desk<3> few;
+  lags_desk<1> many;
   rate_desk<HK_RUN> rates;
 
   /* Takes a run. Returns how many points were taken; 0: they make none. */
@@ -143,7 +144,7 @@ struct run_kernels {
     if (!fits)
       return 0;
     for (uint32_t k = 0; k < run.n; k++)
-      assert_true(run.step[k].state == state[run.index[k]] && b.time[run.index[k]] == run.point[k].time);
+      assert_true(run.point[k].step.state == state[run.point[k].index] && b.time[run.point[k].index] == run.point[k].time);
     return taken[5];
   }
 
@@ -157,27 +158,17 @@ struct run_kernels {
     if (taken == 0)
       return false;
     assert_int_equal(taken, whole);
-    turn = { run.record, hk_cuda_novelty(run.record, run.detector), run.point, run.step, run.index, run.n };
+    turn = { run.record, hk_cuda_novelty(run.record, run.detector), run.point, run.n };
     emulated_warp::run([&] {
-      if (run.n > 8)
-        values_pass<16, 4>(&run);
-      else if (run.n > 4)
-        values_pass<8, 4>(&run);
-      else
-        values_pass<4, 4>(&run);
+      run_values(&run);
+      run_rows(&run, &rows);
     });
     if (!hk_novelty_value_alone(&s.detector))
       emulated_warp::run([&] {
-        if (run.n > 8)
-          rows_pass<16, 1>(&run, &rows);
-        else if (run.n > 4)
-          rows_pass<8, 2>(&run, &rows);
+        if (run.n <= HK_FEW || run.point->at % 3 == 0) /* as the rest of a task has them, whatever its points */
+          lags_pass(&turn, &few);
         else
-          rows_pass<4, 2>(&run, &rows);
-        if (run.n <= HK_FEW)
-          lags_pass(&turn, &lags);
-        else
-          run_lags(&turn, &lags);
+          run_lags(&turn, &many);
       });
     emulated_warp::run([&] {
       distances_end(&turn, &rates);
@@ -196,8 +187,9 @@ struct lone_kernel {
   {
     memset((void *)&station, 0x5a, sizeof station);
     n = turn_grown(&s.detector, points) ? 1 : std::min(n, HK_YOUNG);
-    memcpy(station.point, points, n * sizeof *points);
-    station.turn = { s.record, hk_cuda_novelty(s.record, &s.detector), station.point, station.step, station.index, n };
+    for (uint32_t k = 0; k < n; k++)
+      (hk_novelty_point &)station.point[k] = points[k];
+    station.turn = { s.record, hk_cuda_novelty(s.record, &s.detector), station.point, n };
     emulated_warp::run([&] {
       station_passes(&station);
       distances_end(&station.turn, &station.rates);
@@ -215,9 +207,8 @@ bool as_rated(const hk_novelty_result &a, const hk_novelty_result &b)
 }
 
 /* Points, and their results by the emulated warp, against those of the plain passes. */
-void points_match(const char *keys, const struct hk_novelty_view &v, const hk_novelty_point *expected,
-                  const hk_novelty_point *got, uint32_t n, const std::function<hk_novelty_result(uint32_t)> &rated, uint32_t done,
-                  uint32_t *large)
+void points_match(const char *keys, const struct hk_novelty_view &v, const hk_novelty_point *expected, const struct taken *got,
+                  uint32_t n, const std::function<hk_novelty_result(uint32_t)> &rated, uint32_t done, uint32_t *large)
 {
   for (uint32_t k = 0; k < n; k++) {
     const hk_novelty_point *p = &expected[k], *q = &got[k];
@@ -350,12 +341,12 @@ void infinite_variances(void **)
       }
       from.time = time;
       assert_true(several.go(s, fed));
-      memcpy(points, several.run.point, n * sizeof *points);
+      std::copy(several.run.point, several.run.point + n, points);
     } else {
       n = take(s, from, done % 3 == 0 ? 1 : HK_YOUNG, points, &fed);
       for (uint32_t at = 0, part; at < n; at += part) {
         part = single.go(s, points + at, n - at);
-        memcpy(points + at, single.station.point, part * sizeof *points);
+        std::copy(single.station.point, single.station.point + part, points + at);
       }
     }
     assert_memory_equal((char *)s.record + bytes, behind.data(), behind.size());
@@ -451,7 +442,8 @@ void full_rooms(void **)
     uint32_t few, many; /* tasks that want a run */
     int first, then;    /* those that have one; -1: none */
     uint32_t left;      /* tasks with points left */
-  } expected[] = { { 2, 2, 0, 3, 4 }, { 1, 1, 2, 4, 3 }, { 1, 0, 4, -1, 2 }, { 0, 0, -1, -1, 2 } };
+    uint32_t several;   /* of these, with several */
+  } expected[] = { { 2, 2, 0, 3, 4, 3 }, { 1, 1, 2, 4, 3, 2 }, { 1, 0, 4, -1, 2, 1 }, { 0, 0, -1, -1, 2, 1 } };
   for (const auto &e : expected) {
     assert_false(!all.first && all.round[-1].few + all.round[-1].many == 0);
     emulated_warp::run([&] {
@@ -462,6 +454,7 @@ void full_rooms(void **)
     assert_int_equal(all.round->few, e.few);
     assert_int_equal(all.round->many, e.many);
     assert_int_equal(all.round->left, e.left);
+    assert_int_equal(all.round->several, e.several);
     const std::vector<run *> few = shared_out<2, RUNS_FEW>(all), many = shared_out<3, RUNS_MANY>(all),
                              both = shared_out<0, RUNS_ALL>(all);
     assert_true(few.size() == (e.first >= 0) && many.size() == (e.then >= 0) && both.size() == few.size() + many.size());
@@ -474,6 +467,7 @@ void full_rooms(void **)
   }
   emulated_warp::run([&] { assert_true(runs_over(all)); });
   assert_int_equal(all.round->left, 2); /* the single point and the young sensor's */
+  assert_int_equal(all.round->several, 1);
   for (uint32_t k = 0; k < 6; k++)
     assert_int_equal(task[lane[k]].count, k == 1 ? 1 : k == 5 ? 2 : 0);
 }
