@@ -143,9 +143,9 @@ class Daemon:
         """Writes the configuration file, which the daemon reads at its start and at each reload."""
         drain = '' if 'drain' in keys else f'drain = {WAIT}s\n'
         loops = '' if 'loops' in keys or not LOOPS else f'loops = {LOOPS}\n'
-        # with the defaults, a million sensors and points, and frames of a MiB, all tables would be shadowed by a sanitizer, or filled by malloc, at each start
+        # with the defaults, a million each, all tables would be shadowed by a sanitizer, or filled by malloc, at each start
         sensors = '' if 'max_sensors' in keys or not (SANITIZED or FILLED) else 'max_sensors = 20000\n'
-        backlog = '' if 'backlog' in keys or 'max_frame' in keys or not (SANITIZED or FILLED) else 'backlog = 100000\nmax_frame = 131072\n'
+        backlog = '' if 'backlog' in keys or 'max_frame' in keys or not (SANITIZED or FILLED) else 'backlog = 300000\n'
         with open(os.path.join(self.directory.name, 'hankeld.conf'), 'w') as f:
             f.write(f'[daemon]\nbackend = {self.backend}\n{drain}{loops}{sensors}{backlog}{keys}{self.listeners}{detectors}')
 

@@ -40,7 +40,7 @@ class TestTls(Secured):
         self.assertEqual([z for _, _, _, z, s in c.results if s == 'ok'].count(None), 0)
 
     def test_a_large_frame_and_one_byte_at_a_time(self):
-        d = self.secured('threads = 1\nmax_failures = off\nmax_frame = 1048576\n')
+        d = self.secured()
         with self.client(d, token_of('all')) as c:
             h = c.register('big')[0]
             n = 40000

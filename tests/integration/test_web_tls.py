@@ -40,7 +40,7 @@ class Tls(secured.Secured):
             until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
 
     def test_answers_streams_and_the_cookie(self):
-        d = self.web('threads = 1\nmax_frame = 1048576\n')
+        d = self.web()
         self.feed(d, [f'{"s" * 60}{i}' for i in range(9000)], 1)
         self.assertEqual(self.ask(d, '/healthz')[2], b'ok\n')
         self.assertEqual(self.ask(d, '/metrics')[0], 401)
