@@ -35,6 +35,8 @@ static const char *hint(const char *why, const struct hankel_options *options)
     return "; is that a listener with TLS?";
   if (strstr(why, "bad magic")) /* lines of text, for one */
     return "; is this the daemon's binary listener?";
+  if (strstr(why, "local issuer") || strstr(why, "self-signed"))
+    return " (--ca FILE names its authority)";
   if (strstr(why, "the key is looked for there"))
     return " (--key)";
   return "";

@@ -14,7 +14,9 @@
 #include "proto/wire/picture.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FIRST_FRAME 4096 /* bytes of a payload before HELLO */
 
@@ -291,8 +293,12 @@ static uint32_t scopes_of(uint8_t type)
 
 static enum hk_turn forbidden(struct hk_connection *c, const struct hk_frame *f)
 {
-  hk_admission_forbidden(c, hk_frame_name(f->type));
-  return hk_binary_fault(c, f, HANKEL_FORBIDDEN, "the token or certificate does not allow this");
+  char scope[HK_SCOPES_TEXT], message[96];
+  hk_scopes_format(scopes_of(f->type), scope);
+  hk_admission_forbidden(c, hk_frame_name(f->type), scope);
+  snprintf(message, sizeof message, "the token or certificate lacks %s %s",
+           strchr(scope, ',') ? "each of the scopes" : "the scope", scope);
+  return hk_binary_fault(c, f, HANKEL_FORBIDDEN, message);
 }
 
 static enum hk_turn binary_take(struct hk_connection *c, const struct hk_frame *f)

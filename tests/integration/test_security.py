@@ -184,8 +184,8 @@ class TestTokens(Secured):
             self.assertEqual(status['points']['in'], 0)
             self.assertEqual(status['security']['forbidden'], 14)
             self.assertEqual(len(status['maintenance']), 2)  # of those who may
-        for what in ('REGISTER', 'OPERATE'):
-            self.assertTrue(any(f'{what} by viewer needs a scope other than subscribe' in line for line in d.log), d.log)
+        for what, scope in (('REGISTER', 'feed'), ('OPERATE', 'admin')):
+            self.assertTrue(any(f'{what} needs scope {scope}; viewer has subscribe' in line for line in d.log), d.log)
 
     def test_wrong_and_missing_tokens(self):
         d = self.secured(tls=False)

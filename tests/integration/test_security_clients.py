@@ -74,7 +74,7 @@ class TestClients(Secured):
         began = time.monotonic()
         for options, says in ((('--tls', *ca), 'unauthorized'), (('--tls', *ca, '--token-file', wrong), 'unknown token'),
                               (('--tls', *ca, '--token-file', empty), 'no token'), (('--tls', *ca, '--token-file', '/missing'), '/missing'),
-                              (('--tls',), 'certificate is not good'), (('--ca', self.other.certificate), 'certificate is not good'),
+                              (('--tls',), 'unable to get local issuer certificate (--ca FILE names its authority)'), (('--ca', self.other.certificate), 'certificate is not good'),
                               (('--ca', '/missing'), '/missing'), ((*ca, '--cert', self.cert, '--key', self.other.key), self.other.key)):
             done = self.hankel('status', '--from', at, *options)
             self.assertEqual(done.returncode, 1, options)
