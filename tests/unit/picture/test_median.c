@@ -7,6 +7,12 @@
 
 #include <cmocka.h>
 
+#ifdef HK_SANITIZED
+#define STEP 61 /* what is proven by all blocks is so in the other builds */
+#else
+#define STEP 1
+#endif
+
 #define HK_MEDIAN_TYPE uint64_t
 #define HK_MEDIAN_MIN(a, b) ((a) & (b))
 #define HK_MEDIAN_MAX(a, b) ((a) | (b))
@@ -46,7 +52,7 @@ static void test_9(void **state)
 static void test_25(void **state)
 {
   (void)state;
-  for (uint32_t block = 0; block < 1u << 19; block++) {
+  for (uint32_t block = 0; block < 1u << 19; block += STEP) {
     uint64_t column[5], x[25];
     for (uint32_t j = 0; j < 5; j++) {
       for (uint32_t i = 0; i < 5; i++)

@@ -165,7 +165,12 @@ static void test_random(void **state)
   struct fixture *f = fixture_new(30000);
   int64_t in[SENSORS] = { 0 }, out[SENSORS] = { 0 };
   uint64_t pending[3] = { 0 };
-  for (int round = 0; round < 20000; round++) {
+#ifdef HK_SANITIZED
+  const int rounds = 6000;
+#else
+  const int rounds = 20000;
+#endif
+  for (int round = 0; round < rounds; round++) {
     const bool flood = rand() % 3 == 0;
     const uint32_t flooded = 4, awake = round / 500 % 2 ? SENSORS : SENSORS / 2; /* chains of 4 do not fit into one batch */
     uint32_t n = (uint32_t)rand() % 1000;
