@@ -13,4 +13,12 @@ struct __align__(16) run
   struct taken point[HK_RUN];
 };
 
+/* A run as other functions see it, in shared memory. */
+static __device__ __forceinline__ void turn_make(struct turn *turn, struct run *run)
+{
+  if (threadIdx.x % HK_WARP == 0)
+    *turn = { run->record, hk_cuda_novelty(run->record, run->detector), run->point, run->n };
+  __syncwarp();
+}
+
 #endif

@@ -8,10 +8,9 @@
  * runs in one kernel more, after the rounds. How points are divided into runs changes no result. */
 #include <cuda_pipeline_primitives.h>
 
-#include "gpu/novelty/judge.cuh"
 #include "gpu/novelty/run_bundle.cuh"
 #include "gpu/novelty/run_lags.cuh"
-#include "gpu/novelty/run_pass.cuh"
+#include "gpu/novelty/run_rest.cuh"
 #include "gpu/novelty/runs.h"
 
 #include <cuda_runtime_api.h>
@@ -27,9 +26,9 @@
 #define HK_TAKE_THREADS 128u
 #define HK_FEW_THREADS 128u
 #define HK_FEW_BLOCKS 5u
-#define HK_FEW_GROUPS 3u /* of lags, one of which is brought along while the others are on their way */
 #define HK_REST_BLOCKS 2u
 #define HK_TAKE_BYTES (HK_TAKE_THREADS / HK_WARP * (uint32_t)sizeof(struct take_desk))
+#define HK_REST_BYTES (HK_TAKE_THREADS / HK_WARP * (uint32_t)sizeof(struct rest_desk))
 
 static __global__ void __launch_bounds__(HK_TAKE_THREADS, HK_BLOCKS)
     take_kernel(const __grid_constant__ struct hk_cuda_launch l, const struct runs runs)
@@ -74,14 +73,6 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_PASS_BLOCKS) rows_kernel
   struct share<1, RUNS_ALL> share(runs);
   for (struct run *run; (run = share.begin()); share.end())
     run_rows(run, desk);
-}
-
-/* A run as other functions see it, in shared memory. */
-static __device__ __forceinline__ void turn_make(struct turn *turn, struct run *run)
-{
-  if (threadIdx.x % HK_WARP == 0)
-    *turn = { run->record, hk_cuda_novelty(run->record, run->detector), run->point, run->n };
-  __syncwarp();
 }
 
 static __global__ void __launch_bounds__(HK_FEW_THREADS, HK_FEW_BLOCKS) few_lags_kernel(const struct runs runs)
@@ -131,54 +122,6 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_RATE_BLOCKS)
     judge(turn, desk, &columns);
     __syncwarp();
   }
-}
-
-/* Shared memory of a warp of the next kernel. */
-struct __align__(16) rest_desk
-{
-  struct turn turn;
-  union {
-    struct take_desk take;
-    struct rows_desk rows;
-    struct lags_desk<HK_FEW_GROUPS> lags;
-    struct rate_desk<HK_RUN> rate;
-  };
-};
-#define HK_REST_BYTES (HK_TAKE_THREADS / HK_WARP * (uint32_t)sizeof(struct rest_desk))
-
-/* Takes and scores the runs that a task has left, one after the other, by a warp. */
-static __device__ __forceinline__ void rest_runs(struct rest_desk *desk, const struct hk_cuda_launch &l, struct run *run,
-                                                 struct hk_cuda_task *task, const struct hk_detector *d)
-{
-  const uint32_t lane = threadIdx.x % HK_WARP;
-  struct hk_cuda_task mine = *task;
-  for (;;) {
-    const bool takes = lane == 0 && mine.count > 1;
-    take_copy(&desk->take, takes, mine.record, d, false);
-    const bool fits = takes && take_fits(&desk->take, l, mine, d);
-    if (!__any_sync(HK_ALL, fits))
-      break;
-    const uint32_t taken = __shfl_sync(HK_ALL, take_runs(&desk->take, l, fits, mine, d, fits ? run : NULL), 0);
-    mine.first += taken;
-    mine.count -= taken;
-    __syncwarp();
-    if (run->n == 0)
-      continue;
-    turn_make(&desk->turn, run);
-    run_values(run);
-    run_rows(run, &desk->rows);
-    __syncwarp();
-    if (!hk_novelty_value_alone(d))
-      lags_pass(&desk->turn, &desk->lags);
-    __syncwarp();
-    distances_end(&desk->turn, &desk->rate);
-    rate(&desk->turn, &desk->rate);
-    judge(&desk->turn, &desk->rate, &l.columns);
-    __syncwarp();
-  }
-  if (lane == 0)
-    *task = mine;
-  __syncwarp(); /* the desk was read */
 }
 
 /* The tasks that have several points left after the last round, because they had many more than others: a task a warp. Their

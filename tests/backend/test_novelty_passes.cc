@@ -9,15 +9,7 @@
 #include "gpu/novelty/run_lags.cuh"
 #include "gpu/novelty/run_pass.cuh"
 
-#include "tests/backend/emulated_sensor.h"
-
-#include <cstdarg>
-#include <cstddef>
-#include <setjmp.h>
-
-extern "C" {
-#include <cmocka.h>
-}
+#include "tests/backend/novelty_rest.h"
 
 namespace
 {
@@ -45,32 +37,6 @@ struct signal {
       *value = 1e6;
   }
 };
-
-/* Points as a batch has them. */
-struct batch {
-  std::vector<int64_t> time;
-  std::vector<double> value;
-  std::vector<uint32_t> order;
-
-  void add(int64_t at, double x)
-  {
-    order.push_back((uint32_t)time.size());
-    time.push_back(at);
-    value.push_back(x);
-  }
-};
-
-/* A launch over a batch, whose results go to score and state: one for each point. */
-static hk_cuda_launch launch_over(batch &b, std::vector<float> &score, std::vector<uint8_t> &state)
-{
-  hk_cuda_launch l = {};
-  l.columns.time = b.time.data();
-  l.columns.value = b.value.data();
-  l.columns.order = b.order.data();
-  l.columns.score = score.data();
-  l.columns.state = state.data();
-  return l;
-}
 
 /* Takes up to `most` points that count, in one run: the point at which lags start over is the first of one. fed: all points that
  * were taken. */
@@ -399,6 +365,27 @@ void holes_after_none(void **)
   }
 }
 
+/* Tasks of which the rounds left several points, with events: up to a hole, or to the last point. */
+void rests_of_tasks(void **)
+{
+  size_t events = 0;
+  for (const char *keys :
+       { "algorithm=novelty,interval=1s,resident=1000", "algorithm=novelty,channels=value,interval=1s,resident=1000" }) {
+    hk_detector d;
+    char error[200];
+    assert_int_equal(hk_detector_parse(keys, &d, error, sizeof error), 0);
+    sensor s(d);
+    const int64_t time = grow(s);
+    const struct {
+      uint32_t points, none, hole;
+    } tasks[] = { { 1, 0, 1 },    { 2, 0, 2 }, { HK_RUN + 1, 0, HK_RUN + 1 }, { 100, 0, 100 }, { 61, 0, 47 },
+                  { 40, 25, 25 }, { 9, 0, 0 } };
+    for (const auto &t : tasks)
+      events += rest_matches(s, time, t.points, t.none, t.hole);
+  }
+  assert_true(events > 4);
+}
+
 /* The runs that a launch of one warp of the kernel KERNEL has, in their order. */
 template <uint32_t KERNEL, runs_of OF> std::vector<run *> shared_out(const runs &all)
 {
@@ -477,9 +464,9 @@ void full_rooms(void **)
 int main()
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(lone_points),  cmocka_unit_test(runs_of_points),     cmocka_unit_test(values_alone),
-    cmocka_unit_test(largest_ring), cmocka_unit_test(infinite_variances), cmocka_unit_test(holes_after_none),
-    cmocka_unit_test(full_rooms),
+    cmocka_unit_test(lone_points),    cmocka_unit_test(runs_of_points),     cmocka_unit_test(values_alone),
+    cmocka_unit_test(largest_ring),   cmocka_unit_test(infinite_variances), cmocka_unit_test(holes_after_none),
+    cmocka_unit_test(rests_of_tasks), cmocka_unit_test(full_rooms),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
