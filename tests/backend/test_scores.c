@@ -305,7 +305,7 @@ static void scores_match(void **state)
     all.compared += tally.compared;
     all.due += tally.due;
   }
-  if (!brief && !edge) { /* else one hard point weighs too much among few: see all_scores_match */
+  if (!brief && !edge && tally.due > 5) { /* else one hard point weighs too much among few: see all_scores_match */
     assert_true(3 * tally.compared > tally.due);
     assert_true(mean <= (d.reorthogonalise ? 1e-6 : 1e-4));
   }
