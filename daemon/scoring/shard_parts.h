@@ -47,7 +47,8 @@ struct hk_taking {
   int64_t latest;                  /* ns, time of data: the latest point that went into a batch; at most the clock */
   int64_t offset;                  /* ns, for hk_wall_forward */
   _Atomic int64_t reached; /* ns, time of data, for incidents: all points before it are scored, and their events are logged */
-  _Atomic int64_t rests;   /* ns, monotonic: since when no point waits here, 0: one does, or its events are not logged yet */
+  _Atomic int64_t rests;   /* ns, monotonic: `rested`; 0: a point waits here, or its events are not logged yet */
+  int64_t rested;          /* ns, monotonic: when points were scored last that were not all late or rejected; or the start */
 };
 
 /* Number of points of the chunk under the cursor that are not taken yet. */

@@ -46,6 +46,7 @@ static void count(struct hk_shard *s, struct hk_delivery *p)
   p->rejected = rejected;
   p->scored = scored;
   p->unscored = b->n - late - rejected - scored;
+  s->taking.rested = p->scored + p->unscored > 0 ? p->stamps.reaped : s->taking.rested;
   hk_late_note(s, p);
   for (uint32_t i = 0; i < b->n_events; i++) {
     hk_count(&s->counters.raised, b->event[i].kind == HK_EVENT_RAISED);
@@ -457,12 +458,14 @@ static bool turn_has_points(const struct hk_shard *s)
   return has;
 }
 
-/* Notes since when it has none: incidents do not wait for the data of a shard that gets none. */
+/* Notes since when it has none: incidents do not wait for the data of a shard that gets none, or none that count. */
 static void turn_rests(struct hk_shard *s)
 {
+  struct hk_taking *t = &s->taking;
   const bool rests = !turn_has_points(s);
-  if (rests != (atomic_load_explicit(&s->taking.rests, memory_order_relaxed) != 0))
-    atomic_store_explicit(&s->taking.rests, rests ? hk_now() : 0, memory_order_release);
+  t->rested = t->rested == 0 ? hk_now() : t->rested;
+  if (rests != (atomic_load_explicit(&t->rests, memory_order_relaxed) != 0))
+    atomic_store_explicit(&t->rests, rests ? t->rested : 0, memory_order_release);
 }
 
 bool hk_shard_turn(struct hk_shard *s)

@@ -108,34 +108,59 @@ class Ends(harness.Case):
                 log = b''.join(pathlib.Path(path).read_bytes() for path in glob.glob(f'{state}/**/events*.hke', recursive=True))
                 self.assertEqual(log[log.index(b'plant') - 21], size)  # of the first event, by FORMAT.md
 
-    @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
-    def test_silent_device(self):
-        """The only sensor of one of two devices is silent: incidents of the other's end. They stay so after a kill, although nothing but the log says it."""
-        how = {'backend': 'cuda', 'program': os.environ['FAULTY_DAEMON'], 'environment': {'HANKELD_DEVICES': '2'}}
-        d, sent = self.start(ends=-signal.SIGKILL, **how), 0
+    def two_devices(self, **how):
+        """A daemon with two devices."""
+        return self.start(backend='cuda', program=os.environ['FAULTY_DAEMON'], environment={'HANKELD_DEVICES': '2'}, **how)
 
-        def send(handles, n):
+    def feed_two(self, c, then):
+        """Sends points of two sensors, of which the first raises an alert; then of the first alone until its incident ends, and before them always what `then` sends.
+        Returns the counts of incidents."""
+        handles, sent = c.register('a', 'b'), 0
+
+        def send(n, *values):
             nonlocal sent
             for _ in range(n):
-                c.send(harness.points(handles, [(BEGIN + sent) * 10**9] * len(handles), [level(sent, 40), level(sent)][:len(handles)]))
+                c.send(harness.points(handles[:1 + len(values)], [(BEGIN + sent) * 10**9] * (1 + len(values)), [level(sent, 40), *values]))
                 sent += 1
 
         def over():
-            send(handles[:1], 5)
-            now = d.status()['incidents']
+            then(handles[1])
+            send(5)
+            now = self.d.status()['incidents']
             return now if now['open'] == 0 else None
+        for t in range(50):
+            send(1, level(t))
+        self.counts(self.d, 1)
+        return harness.until(over, 'its end')
+
+    @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
+    def test_silent_device(self):
+        """The only sensor of one of two devices is silent: incidents of the other's end. They stay so after a kill, although nothing but the log says it."""
+        d = self.d = self.two_devices(ends=-signal.SIGKILL)
         with d.client() as c:
-            handles = c.register('a', 'b')
-            send(handles, 50)
-            self.counts(d, 1)
-            now = harness.until(over, 'its end')
+            now = self.feed_two(c, lambda _: None)
         self.assertEqual((now['alerts'], now['told'] + now['withheld']), (1, 1), now)
         position = harness.until(lambda: (lambda s: s['events_last'] if s['events_last'] == s['events_shown'] else None)(d.status()['durability']), 'the log')
         d.process.send_signal(signal.SIGKILL)
         d.process.wait(harness.WAIT)
-        d = self.start(**how)
+        d = self.two_devices()
         harness.until(lambda: d.status()['incidents']['position'] >= position, 'the place in the log')
         self.assertEqual(d.status()['incidents']['open'], 0)
+
+    @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
+    def test_late_device(self):
+        """All points of the only sensor of one of two devices are late, as after its sender's clock was set back: incidents of the other's end."""
+        d = self.d = self.two_devices()
+        late = 0
+
+        def send(handle):
+            nonlocal late
+            c.send(harness.points([handle], [(BEGIN - 10**6 + late) * 10**9], [level(late)]))
+            late += 1
+        with d.client() as c:
+            now = self.feed_two(c, send)
+        self.assertEqual((now['alerts'], now['told'] + now['withheld']), (1, 1), now)
+        self.assertGreater(d.status()['points']['late'], 0)
 
     def test_clocks_ahead(self):
         """All senders' clocks are a little ahead of the daemon's: incidents end nevertheless."""
