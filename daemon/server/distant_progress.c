@@ -38,6 +38,7 @@ void hk_distant_progress_forget(struct hk_distant_progress *d)
   for (uint32_t i = 0; i < d->n; i++)
     hk_mail_forget(d->question[i]);
   d->n = 0;
+  d->deaf = 0;
   d->open = false;
 }
 

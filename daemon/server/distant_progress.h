@@ -26,7 +26,7 @@ void hk_distant_ask(struct hk_distant_progress *progress, struct hk_cluster *mai
 /* Whether all have answered since the last time that it was so. *reached: the least, ns, time of the data; INT64_MAX: there is
  * none. */
 bool hk_distant_reached(struct hk_distant_progress *progress, int64_t *reached);
-/* Drops what was asked. */
+/* Drops what was asked, and for how long notices have come: it may be called again much later. */
 void hk_distant_progress_forget(struct hk_distant_progress *progress);
 
 #endif

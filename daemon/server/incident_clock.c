@@ -22,14 +22,11 @@ void hk_clock_finish(struct hk_incident_clock *c)
 }
 
 /* By what incidents end, ns; 0: unknown, or no data come. */
-static int64_t clock_ends(struct hk_incident_clock *c, struct hk_cluster *mail, bool open)
+static int64_t clock_ends(struct hk_incident_clock *c)
 {
   int64_t others = INT64_MAX;
-  if (c->distant) {
-    hk_distant_ask(c->distant, mail, c->silence, open);
-    if (!hk_distant_reached(c->distant, &others))
-      return 0;
-  }
+  if (c->distant && !hk_distant_reached(c->distant, &others))
+    return 0;
   const int64_t ours = c->source->scores ? c->source->ends(c->source->arg, c->silence) : INT64_MAX;
   const int64_t least = ours < others ? ours : others;
   return least == INT64_MAX ? 0 : least;
@@ -37,10 +34,12 @@ static int64_t clock_ends(struct hk_incident_clock *c, struct hk_cluster *mail, 
 
 void hk_clock_look(struct hk_incident_clock *c, uint64_t shards, struct hk_cluster *mail, bool open)
 {
+  if (c->distant) /* also while a mark waits, for long if the broker is away: it listens for notices */
+    hk_distant_ask(c->distant, mail, c->silence, open && !c->marked);
   if (c->marked)
     return;
   c->ticks = c->source->reached(c->source->arg, shards);
-  c->ends = clock_ends(c, mail, open);
+  c->ends = clock_ends(c);
 }
 
 void hk_clock_mark(struct hk_incident_clock *c)
