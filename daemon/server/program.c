@@ -338,12 +338,18 @@ static int serve(const struct hk_config *config, const struct hk_backend_kind *k
   return result;
 }
 
-/* Reports an option that getopt_long did not take. lacks: its FILE is missing. */
-static int program_wrong_option(const char *word, bool lacks)
+enum { OPTION_CHECK = 256, OPTION_HELP, OPTION_VERSION };
+
+/* Reports a word that getopt_long did not take; option: what that returned. */
+static int program_wrong_option(const char *word, int option)
 {
+  const bool lacks = option == ':', has = !lacks && optopt >= OPTION_CHECK;
   char text[256];
-  snprintf(text, sizeof text, "hankeld: %.80s: %s", word, lacks ? "a FILE is missing" : "no such option");
-  if (!lacks)
+  snprintf(text, sizeof text, "hankeld: %.80s: %s", word,
+           lacks ? "a FILE is missing"
+           : has ? "takes no value"
+                 : "no such option, or not a clear one");
+  if (!lacks && !has)
     hk_suggest_of(word, "--config, --check, --help, --version", text, sizeof text);
   fprintf(stderr, "%s; see hankeld --help\n", text);
   return USAGE;
@@ -351,7 +357,6 @@ static int program_wrong_option(const char *word, bool lacks)
 
 int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
 {
-  enum { OPTION_CHECK = 256, OPTION_HELP, OPTION_VERSION };
   static const struct option options[] = { { "config", required_argument, NULL, 'c' },
                                            { "check", no_argument, NULL, OPTION_CHECK },
                                            { "help", no_argument, NULL, OPTION_HELP },
@@ -359,8 +364,8 @@ int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
                                            { NULL, 0, NULL, 0 } };
   const char *path = NULL;
   bool only_check = false;
-  int option;
-  while ((option = getopt_long(argc, argv, ":c:", options, NULL)) != -1) {
+  int option, at = optind; /* of the word, which getopt_long passes only after its last letter */
+  for (; (option = getopt_long(argc, argv, "+:c:", options, NULL)) != -1; at = optind) {
     switch (option) {
     case 'c':
       path = optarg;
@@ -375,7 +380,7 @@ int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
       puts("hankeld " HANKELD_VERSION);
       return DONE;
     default:
-      return program_wrong_option(argv[optind - 1], option == ':');
+      return program_wrong_option(argv[at], option);
     }
   }
   if (optind < argc) {
