@@ -46,6 +46,13 @@ void hk_scopes_format(uint32_t set, char out[HK_SCOPES_TEXT])
     strcpy(out, "none");
 }
 
+void hk_scopes_format_need(uint32_t wanted, char out[HK_SCOPES_NEED_TEXT])
+{
+  char each[HK_SCOPES_TEXT];
+  hk_scopes_format(wanted, each);
+  snprintf(out, HK_SCOPES_NEED_TEXT, "%s %s", strchr(each, ',') ? "one of the scopes" : "scope", each);
+}
+
 bool hk_loopback(const struct sockaddr_storage *address)
 {
   if (address->ss_family == AF_INET)

@@ -22,6 +22,9 @@ int hk_scopes_parse(const char *text, uint32_t *out);
 /* Writes scopes as hk_scopes_parse reads them; "none" for 0. */
 #define HK_SCOPES_TEXT 32
 void hk_scopes_format(uint32_t scopes, char out[HK_SCOPES_TEXT]);
+/* Writes what a request of which one of the scopes is needed lacks: "scope admin", or "one of the scopes subscribe,admin". */
+#define HK_SCOPES_NEED_TEXT (HK_SCOPES_TEXT + 20)
+void hk_scopes_format_need(uint32_t wanted, char out[HK_SCOPES_NEED_TEXT]);
 
 /* Part of a listener's configuration; all empty: no TLS, and no authentication. */
 struct hk_rules {

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define FIRST_FRAME 4096 /* bytes of a payload before HELLO */
 
@@ -293,11 +292,11 @@ static uint32_t scopes_of(uint8_t type)
 
 static enum hk_turn forbidden(struct hk_connection *c, const struct hk_frame *f)
 {
-  char scope[HK_SCOPES_TEXT], message[96];
-  hk_scopes_format(scopes_of(f->type), scope);
-  hk_admission_forbidden(c, hk_frame_name(f->type), scope);
-  snprintf(message, sizeof message, "the token or certificate lacks %s %s",
-           strchr(scope, ',') ? "each of the scopes" : "the scope", scope);
+  char need[HK_SCOPES_NEED_TEXT], scopes[HK_SCOPES_TEXT], message[128];
+  hk_scopes_format_need(scopes_of(f->type), need);
+  hk_scopes_format(c->identity.scopes, scopes);
+  hk_admission_forbidden(c, hk_frame_name(f->type), need);
+  snprintf(message, sizeof message, "this needs %s; the token or certificate has %s", need, scopes);
   return hk_binary_fault(c, f, HANKEL_FORBIDDEN, message);
 }
 

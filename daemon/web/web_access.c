@@ -143,9 +143,14 @@ int hk_web_unauthorized(struct lws *wsi, struct hk_web_peer *p, const char *why)
   return hk_web_fault(wsi, p, 401, why, &challenge);
 }
 
-int hk_web_forbidden(struct lws *wsi, struct hk_web_peer *p, const char *what)
+int hk_web_forbidden(struct lws *wsi, struct hk_web_peer *p, const char *what, uint32_t scopes)
 {
+  char need[HK_SCOPES_NEED_TEXT], has[HK_SCOPES_TEXT], message[128];
+  hk_scopes_format_need(scopes, need);
+  hk_scopes_format(p->request.scopes, has);
   hk_count(&p->web->counters.forbidden, 1);
-  hk_audit_refused(&p->web->net->audit, &p->audit, p->peer, p->gate->name, "%s needs a scope that its token does not have", what);
-  return hk_web_fault(wsi, p, 403, "the token or certificate does not have the scope for this", NULL);
+  hk_audit_refused(&p->web->net->audit, &p->audit, p->peer, p->gate->name, "%s needs %s; %s has %s", what, need,
+                   p->request.shown.name[0] ? p->request.shown.name : "a peer without a name", has);
+  snprintf(message, sizeof message, "this needs %s; the token or certificate has %s", need, has);
+  return hk_web_fault(wsi, p, 403, message, NULL);
 }

@@ -18,7 +18,8 @@ const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p, bool argument);
 const char *hk_web_know_token(struct hk_web_peer *p, const char *token, size_t length);
 /* Counts an unauthenticated request, and answers it. Returns as hk_web_reply. */
 int hk_web_unauthorized(struct lws *wsi, struct hk_web_peer *p, const char *why);
-int hk_web_forbidden(struct lws *wsi, struct hk_web_peer *p, const char *what);
+/* The same of a request that needs one of the scopes and has none of them. */
+int hk_web_forbidden(struct lws *wsi, struct hk_web_peer *p, const char *what, uint32_t scopes);
 
 #define HK_WEB_COOKIE "hankel_token"
 

@@ -201,7 +201,7 @@ int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
   if (why)
     return hk_web_unauthorized(wsi, p, why);
   if (route->scopes && !(p->request.scopes & route->scopes))
-    return hk_web_forbidden(wsi, p, route->path);
+    return hk_web_forbidden(wsi, p, route->path, route->scopes);
   if (route->needs_loops && web_request_phase_of(p) == HK_WEB_RESTORING)
     return hk_web_fault(wsi, p, 503, not_restored, NULL);
   if (route->kind == FEEDS && !hk_web_body_begin(wsi, p, &status))
@@ -226,7 +226,7 @@ static bool may_upgrade(struct lws *wsi, struct hk_web_peer *p, int *status)
   else if ((why = hk_web_know(wsi, p, false)))
     *status = hk_web_unauthorized(wsi, p, why);
   else if (!(p->request.scopes & HK_SCOPE_SUBSCRIBE))
-    *status = hk_web_forbidden(wsi, p, socket_path);
+    *status = hk_web_forbidden(wsi, p, socket_path, HK_SCOPE_SUBSCRIBE);
   else if (web_request_phase_of(p) == HK_WEB_RESTORING)
     *status = hk_web_fault(wsi, p, 503, not_restored, NULL);
   else if ((code = hk_web_socket_begin(wsi, p, &why)) != 0)
