@@ -45,7 +45,7 @@ void hk_admission_farewell(struct hk_connection *c);
 bool hk_admission_spent(struct hk_connection *c);
 bool hk_admission_late(struct hk_connection *c, int64_t now);
 
-/* A peer requests something for which it lacks a scope, as hk_scopes_format_need names it: counts that, and logs it in the audit. */
+/* A peer requests something for which it lacks a scope (need: hk_scopes_format_need): counts that, and logs it in the audit. */
 void hk_admission_forbidden(struct hk_connection *c, const char *what, const char *need);
 
 /* Prefix of the names of feeds that belong to the daemon's own parts, over inner connections. */

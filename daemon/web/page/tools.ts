@@ -89,7 +89,7 @@ export const colour = (name: string): string => getComputedStyle(document.docume
 export const primary = (name: string): string => name.replace(/#(ika|svd|graph|shift|novelty|limit)$/, '');
 /** A narrow column breaks a name behind its separators, sooner than within a word. */
 export const link = (name: string, text = name): HTMLAnchorElement =>
-  make('a', { href: '#sensor/' + encodeURIComponent(name) }, ...text.split(/(?<=[/.:#])/).flatMap((part, i) => i > 0 ? [make('wbr', {}), part] : [part]));
+  make('a', { href: '#sensor/' + encodeURIComponent(name) }, ...(text.match(/[^/.:#]*[/.:#]|[^/.:#]+$/g) ?? []).flatMap((part, i) => i > 0 ? [make('wbr', {}), part] : [part]));
 
 /** A day as people call it, or the time of one that is today. */
 const day = (ns: number): string => sameDay(instant(ns), new Date()) ? clock(ns)
