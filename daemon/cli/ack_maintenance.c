@@ -209,7 +209,7 @@ int hk_command_maintenance(int argc, char **argv)
     return HK_EXIT_USAGE;
   const bool begins = word == 0;
   if (argc - optind != (begins ? 3 : 2))
-    return hk_usage(argv, "want %s", begins ? "begin GLOB DURATION" : "end GLOB");
+    return hk_usage(argv, "want %s (with quotes, if the GLOB has spaces)", begins ? "begin GLOB DURATION" : "end GLOB");
   if (begins && hk_duration_parse(argv[optind + 2], &duration) != 0)
     return hk_usage(argv, "%s: not a duration such as 90m or 2h", argv[optind + 2]);
   if (begins && !*argv[optind + 1])

@@ -22,7 +22,7 @@
   "  --prefix NAME      name sensors NAME.COLUMN; '' keeps the columns' names for several files\n"                               \
   "  --long NAME,VALUE  one value a line: the columns of the sensor's name and of the value\n"                                   \
   "  --time-format F    format of times, as for strptime: '%d.%m.%Y %H:%M'; default: guessed\n"                                  \
-  "  --unit NAME        unit of epoch times: s, ms, us or ns; default: guessed from the first time\n"                            \
+  "  --unit UNIT        unit of epoch times: s, ms, us or ns; default: guessed from the first time\n"                            \
   "  --decimal SIGN     decimal sign, a point or a comma; default: guessed\n"                                                    \
   "  --skip-bad         leave out, report and count cells and lines that cannot be read\n"
 
