@@ -55,8 +55,7 @@ class Usage(unittest.TestCase):
         for arguments, meant in ((('hlep',), 'did you mean help?'), (('staus',), 'did you mean status?'), (('feed', '--skipbad', 'x'), 'did you mean --skip-bad?'),
                                  (('replay', '--detectr', 'x', 'x'), 'did you mean --detector?'), (('status', '--to', 'x'), 'did you mean --from?'), (('feed', '--from', 'x', 'x'), 'did you mean --to?'),
                                  (('maintenance', 'begn', 'x', '1h'), 'begn: want one of begin, end; did you mean begin?'), (('state', 'verfy', 'x'), 'did you mean verify?'),
-                                 (('model', 'simulat', 'x'), 'did you mean simulate?'), (('replay', '--backend', 'gpu', 'x'), 'did you mean cuda?'), (('tail', '--format', 'jsno'), 'want one of text, jsonl, csv; did you mean jsonl?'),
-                                 (('ack', 'Pump', '3'), 'with quotes, if its name has spaces'), (('maintenance', 'begin', 'Pump', '3', '1h'), 'with quotes, if the GLOB has spaces')):
+                                 (('model', 'simulat', 'x'), 'did you mean simulate?'), (('replay', '--backend', 'gpu', 'x'), 'did you mean cuda?'), (('tail', '--format', 'jsno'), 'want one of text, jsonl, csv; did you mean jsonl?'), (('ack', 'Pump', '3'), 'with quotes, if its name has spaces'), (('maintenance', 'begin', 'Pump', '3', '1h'), 'with quotes, if the GLOB has spaces')):
             self.assertIn(meant, hankel(*arguments).stderr)
         for keys, meant in (('windwo=3', 'windwo: no such key of a detector; did you mean window?'), ('ika.windwo=3', 'ika: windwo: no such key of a detector; did you mean window?'),
                             ('fill=linaer', 'fill = linaer: not one of hold, linear; did you mean linear?'), ('algorithm=novelyt', 'did you mean novelty?'),
