@@ -11,6 +11,7 @@ Standard library only.
 import contextlib
 import csv
 import os
+import pty
 import random
 import re
 import select
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+import unittest
 
 import stalls
 import tap
@@ -265,6 +267,14 @@ class Case(stalls.Case):
         p = status['points']
         self.assertEqual(p['in'], sum(v for k, v in p.items() if k != 'in'), p)
         return p
+
+
+def terminal():
+    """Both ends of a terminal, ours first. Skips the test where none is to be had: in a container or chroot without /dev/pts."""
+    try:
+        return pty.openpty()
+    except OSError as fault:
+        raise unittest.SkipTest(f'no terminal to be had: {fault}') from fault
 
 
 def gpu():

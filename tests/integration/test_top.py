@@ -3,7 +3,6 @@ import contextlib
 import fcntl
 import math
 import os
-import pty
 import random
 import re
 import select
@@ -22,7 +21,7 @@ class Screen:
     """hankel top in a terminal of that many lines and columns."""
 
     def __init__(self, address, lines=24, columns=80):
-        self.main, self.end = pty.openpty()
+        self.main, self.end = harness.terminal()
         self.before = termios.tcgetattr(self.end)
         self.resize(lines, columns)
         self.process = subprocess.Popen([harness.HANKEL, 'top', '--from', address], stdin=self.end, stdout=self.end, stderr=self.end, start_new_session=True)
