@@ -7,11 +7,11 @@ static int64_t progress_reached(const struct hk_shard *shard)
   return atomic_load_explicit(&shard->taking.reached, memory_order_acquire);
 }
 
-/* For how long it has had no points, ns. */
+/* For how long it has had no points, ns; -1: it has some. */
 static int64_t progress_rests(const struct hk_shard *shard)
 {
   const int64_t since = atomic_load_explicit(&shard->taking.rests, memory_order_acquire);
-  return since == 0 ? 0 : hk_now() - since;
+  return since == 0 ? -1 : hk_now() - since;
 }
 
 int64_t hk_progress_ticks(void *server, uint64_t shards)
