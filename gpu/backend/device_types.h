@@ -10,8 +10,7 @@
  *   hk_cuda_group     points told apart by sensor: a task a sensor, tasks listed by detector; not for few points, which the host
  *                     tells apart (small_batch.h)
  *   a launch for each kernel that has tasks (kernel_choice.h), next to each other; before that of novelty six for each round of
- *                     runs, and one (novelty/runs.cu), where sensors may have several points; the block that ends last gives the
- * answer */
+ *                     runs, and one (novelty/runs.cu), where sensors may have several points; the last block answers */
 #ifndef HK_DEVICE_TYPES_H
 #define HK_DEVICE_TYPES_H
 
