@@ -203,7 +203,7 @@ class Bench:
             own.update(window=12, stride=64)
         own.update(detector)
         return ('[daemon]\n' + ''.join(f'{k} = {v}\n' for k, v in keys.items()) + LISTENERS +
-                '[detector all]\n' + ''.join(f'{k} = {v}\n' for k, v in own.items()), own)
+                '[detector all]\n' + ''.join(f'{k} = {v}\n' for k, v in own.items() if v is not None), own)
 
     def span(self, own):
         w = int(own['window'])
@@ -216,9 +216,9 @@ class Bench:
         pairs = [(f'--{key}', str(value)) for key, value in settings.items() if value is not None]
         return [self.program('tests/bench', name), *(word for pair in pairs for word in pair)]
 
-    def subscriber(self, i, tail, feeds, daemon, when, ticks):
+    def subscriber(self, i, tail, feeds, daemon, when, ticks, series):
         of = tail.of if tail.of is not None else 0 if len(feeds) == 1 else None
-        whole = of is not None and tail.what & EVERYTHING == EVERYTHING and not feeds[of].protocol.endswith('udp')
+        whole = series == 1 and of is not None and tail.what & EVERYTHING == EVERYTHING and not feeds[of].protocol.endswith('udp')
         return Process(f'subscriber {i}', self.command('load_tail', {
             'port': daemon.port['binary tcp'], 'subscribers': tail.subscribers, 'what': tail.what, 'min-score': tail.min_score,
             'busy': tail.busy, 'glob': '' if tail.of is None else feeds[tail.of].prefix + '*', 'one': tail.one,
@@ -243,23 +243,24 @@ class Bench:
         code = daemon.stop()
         return [] if code == 0 else [f'the daemon ended with {code}']
 
-    def run(self, name, feeds, tails=(Tail(),), detector=None, seconds=None, fill=0):
+    def run(self, name, feeds, tails=(Tail(),), detector=None, seconds=None, fill=0, warm=None, series=1):
         """One daemon and one measurement. fill: samples that the daemon fills in after each point of the warm-up; these
-        windows are in state gap."""
+        windows are in state gap. warm: ticks of the warm-up, if not those that a window takes. series: what the detector makes of a
+        sensor; the daemon counts the points of each, the result's rates (in_per_s, scored_per_s) are of sensors' points."""
         detector = dict(detector or {})
         if fill:
             detector['max_fill'] = fill
         seconds = seconds or self.options.seconds
         skip = 500 if seconds > 1 else 0  # ms, in which names are sent and caches fill
         sensors = sum(feed.sensors for feed in feeds)
-        configuration, own = self.configuration(sensors, detector)
-        warm = -(-self.span(own) // (fill + 1)) + 1
+        configuration, own = self.configuration(sensors * series, detector)
+        warm = warm or -(-self.span(own) // (fill + 1)) + 1
         processes = []
         with tempfile.TemporaryDirectory(prefix='hankeld-bench-') as directory:
             began = time.monotonic()
             daemon = Daemon(self.program('hankeld'), configuration, directory)
             try:
-                result = {'case': name, 'sensors': sensors, 'seconds': seconds, 'resident_start': daemon.resident()}
+                result = {'case': name, 'sensors': sensors, 'series': series, 'seconds': seconds, 'resident_start': daemon.resident()}
                 result['start_s'] = round(time.monotonic() - began, 2)
                 mark = nanoseconds()
                 ticks = os.path.join(directory, 'ticks')
@@ -274,13 +275,13 @@ class Bench:
                 result['setup_s'] = round((nanoseconds() - mark) * 1e-9, 2)
                 for each in feeders:
                     each.wait('warm')
-                warmed = warm * sensors
+                warmed = warm * sensors * series
                 until(lambda: self.settled(daemon, warmed), 'the windows to be full')
                 result['warm_s'] = round((nanoseconds() - mark) * 1e-9 - result['setup_s'], 2)
                 result['resident_warm'] = daemon.resident()
                 result['before'] = daemon.link.status()
                 for i, tail in enumerate(tails):
-                    subscribers.append(self.subscriber(i, tail, feeds, daemon, {'mark': mark, 'warm': warm, 'skip': skip}, ticks))
+                    subscribers.append(self.subscriber(i, tail, feeds, daemon, {'mark': mark, 'warm': warm, 'skip': skip}, ticks, series))
                     processes.append(subscribers[-1])
                 for each in subscribers:
                     each.wait('subscribed')
@@ -322,10 +323,10 @@ class Bench:
             looks.append((now, status, {name: thread_times(pid) for name, pid in pids.items()}))
             time.sleep(wait)
         (t0, status0, cpu0), (t1, status1, cpu1) = looks
-        result['in_per_s'] = round((status1['points']['in'] - status0['points']['in']) / (t1 - t0))
-        result['scored_per_s'] = round((status1['points']['scored'] - status0['points']['scored']) / (t1 - t0))
+        rate = {what: (status1['points'][what] - status0['points'][what]) / (t1 - t0) / result['series'] for what in ('in', 'scored')}
+        result['in_per_s'], result['scored_per_s'] = round(rate['in']), round(rate['scored'])
         done = status1['batches']['done'] - status0['batches']['done']
-        result['points_a_batch'] = round(result['in_per_s'] * (t1 - t0) / done) if done else 0
+        result['points_a_batch'] = round(rate['in'] * result['series'] * (t1 - t0) / done) if done else 0
         if profile:
             profile.wait(WAIT)
         result['threads'] = {name: thread_shares(cpu0[name], cpu1[name], (t1 - t0) * 1e9) for name in pids}
@@ -340,7 +341,7 @@ class Bench:
                 faults.append(f'{what}: {a} and {b}')
 
         points, udp, before = status['points'], status['udp'], result['before']  # subscribers connected once the windows were full
-        sent = sum(f['warmed'] + f['sent'] for f in result['feeders'])
+        sent = result['series'] * sum(f['warmed'] + f['sent'] for f in result['feeders'])
         lost = 0
         if any(f.protocol.endswith('udp') for f in feeds):
             same('datagrams sent, and read and lost by the kernel', sum(f['datagrams'] for f in result['feeders']),
@@ -358,7 +359,7 @@ class Bench:
             if tail.one or tail.min_score:
                 continue
             if tail.what & EVERYTHING == EVERYTHING:
-                owed = points['in'] - before['points']['in'] if tail.of is None else result['feeders'][tail.of]['sent']
+                owed = points['in'] - before['points']['in'] if tail.of is None else result['series'] * result['feeders'][tail.of]['sent']
                 same('results and left out, and points in', got['results'] + got['gap_results'], owed * tail.subscribers)
                 if got['gap_results'] == 0:
                     same('sensors with another number of results than points, and none', got['incomplete'], 0)

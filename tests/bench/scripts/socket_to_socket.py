@@ -13,10 +13,13 @@ sensors, on any machine. Cases: see CASES below; `all` is all of them. Standard 
 import argparse
 import json
 import os
+import re
 import signal
 import sys
 
 from load_run import ALERTS, SCORED, Bench, Failed, Feed, Tail
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 
 # ---- cases: each yields the results of one or more runs ----
@@ -137,6 +140,16 @@ def quarters(bench):
     yield bench.run('four of each', feeds, [Tail(of=i) for i in range(4)])
 
 
+def example(bench):
+    """The detectors of conf/hankeld.conf, with all that they keep of a sensor full: 5,000 points of it come first."""
+    with open(os.path.join(ROOT, 'conf/hankeld.conf')) as f:
+        section = re.search(r'^\[detector default\]\n((?:\w.*\n)+)', f.read(), re.MULTILINE)[1]
+    settings = dict(re.split(r' *= *', line, maxsplit=1) for line in section.splitlines())
+    load = feed(bench, sensors=size(bench, bench.options.sensors or [262144], [20])[0], rate=size(bench, 0, 2000))
+    yield bench.run('the example configuration', [load], detector={'window': None, 'stride': None, **settings}, warm=int(settings['novelty.resident']) + 200,
+                    series=len(settings['algorithm'].split(',')))
+
+
 def fairness(bench):
     """Latencies of connections at a low rate, alone and beside one that floods."""
     n = size(bench, 100, 5)
@@ -147,7 +160,7 @@ def fairness(bench):
 
 
 CASES = {f.__name__: f for f in (throughput, each, svd, figure9, line, udp, udp_flood, udp_single, line_udp, alerts, min_score, latency, lone,
-                                 sensors, connections, subscribers, quarters, fairness)}
+                                 sensors, connections, subscribers, quarters, example, fairness)}
 
 
 def show(result):
@@ -181,8 +194,7 @@ def show(result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    parser.add_argument('--build', default=os.path.join(root, 'build'))
+    parser.add_argument('--build', default=os.path.join(ROOT, 'build'))
     parser.add_argument('--backend', default='cuda', choices=['cuda', 'cpu'])
     parser.add_argument('--size', default='full', choices=['full', 'tiny'])
     parser.add_argument('--seconds', type=float, default=3, help='of the measured part')
