@@ -1,23 +1,21 @@
 /* Optimal string alignment: a table of at most 32 by 32. */
 #include "cpu/suggest.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #define LONGEST 32
+#define SHORTEST_START 3 /* characters of a word that is taken for the beginning of another */
 
 static unsigned suggest_least(unsigned a, unsigned b)
 {
   return a < b ? a : b;
 }
 
-unsigned hk_suggest_distance(const char *word, const char *other)
+/* Number of changes (substitution, insertion, deletion, transposition of neighbours) between words of n and m characters. */
+static unsigned suggest_changes(const char *word, size_t n, const char *other, size_t m)
 {
-  const size_t n = strlen(word), m = strlen(other);
   unsigned table[LONGEST + 1][LONGEST + 1];
-  if (n > LONGEST || m > LONGEST)
-    return HK_SUGGEST_FAR + 1;
   for (size_t i = 0; i <= n; i++)
     for (size_t k = 0; k <= m; k++) {
       if (i == 0 || k == 0) {
@@ -32,15 +30,27 @@ unsigned hk_suggest_distance(const char *word, const char *other)
   return table[n][m];
 }
 
+unsigned hk_suggest_distance(const char *word, const char *other)
+{
+  const size_t n = strlen(word), m = strlen(other);
+  if (strcmp(word, "gpu") == 0 && strcmp(other, "cuda") == 0) /* cpu is nearer by its letters alone */
+    return 0;
+  if (n >= SHORTEST_START && strncmp(word, other, n) == 0)
+    return n < m;
+  if (n > LONGEST || m > LONGEST)
+    return HK_SUGGEST_FAR + 1;
+  const unsigned changes = suggest_changes(word, n, other, m);
+  return 2 * changes < (n > m ? n : m) ? changes : HK_SUGGEST_FAR + 1;
+}
+
 const char *hk_suggest(const char *word, const char *const *words, size_t n, size_t apart)
 {
   const char *nearest = NULL;
   unsigned distance = HK_SUGGEST_FAR + 1;
   for (size_t i = 0; i < n; i++) {
     const char *const each = *(const char *const *)(const void *)((const char *)words + i * apart);
-    const bool same = strcmp(word, "gpu") == 0 && strcmp(each, "cuda") == 0; /* cpu is nearer by its letters alone */
-    const unsigned d = same ? 0 : hk_suggest_distance(word, each);
-    if (d < distance && d < strlen(each)) {
+    const unsigned d = hk_suggest_distance(word, each);
+    if (d < distance) {
       distance = d;
       nearest = each;
     }
@@ -57,7 +67,7 @@ void hk_suggest_of(const char *word, const char *list, char *message, size_t siz
     const size_t length = strcspn(at, ",");
     snprintf(each, sizeof each, "%.*s", (int)length, at);
     const unsigned d = hk_suggest_distance(word, each);
-    if (length <= LONGEST && d < distance && d < length) {
+    if (length <= LONGEST && d < distance) {
       distance = d;
       strcpy(nearest, each);
     }

@@ -366,6 +366,37 @@ static int cluster_move(struct table *t, char **argv, const char *machine, int w
   return cluster_await(t, argv, machine, what == HANKEL_MOVE ? partition : UINT32_MAX);
 }
 
+enum subcommand { STATUS, DRAIN, MOVE };
+
+static const char *const subcommands[] = { "status", "drain", "move", NULL };
+
+/* from: the machine to ask; NULL: none was given. Returns an exit code. */
+static int cluster_run(struct table *t, int argc, char **argv, int what, const char *from, bool undo, bool json)
+{
+  static const char *const wanted[] = {
+    [DRAIN] = "drain wants one MACHINE, HOST:PORT", [MOVE] = "move wants PARTITION and MACHINE, as in: move 17 scorer2:7410"
+  };
+  char **arguments = argv + optind + 1;
+  const int n = argc - optind - 1;
+  uint64_t partition = 0;
+  if (what == STATUS) {
+    if (n > 0)
+      return hk_usage(argv, "%s: unexpected argument; --from HOST:PORT names another machine", arguments[0]);
+    char *addresses = strdup(from ? from : HK_LINK_ADDRESS);
+    const int code = addresses ? cluster_show(t, argv, addresses, json) : hk_failed(argv, "out of memory");
+    free(addresses);
+    return code;
+  }
+  if (n != (what == DRAIN ? 1 : 2))
+    return hk_usage(argv, "%s", wanted[what]);
+  if (from)
+    return hk_usage(argv, "--from goes with status: %s asks MACHINE itself", subcommands[what]);
+  if (what == DRAIN)
+    return cluster_move(t, argv, arguments[0], undo ? HANKEL_UNDRAIN : HANKEL_DRAIN, 0);
+  const int code = hk_option_whole(argv, "partition", arguments[0], 0, PARTITIONS - 1, &partition);
+  return code != 0 ? code : cluster_move(t, argv, arguments[1], HANKEL_MOVE, (uint32_t)partition);
+}
+
 int hk_command_cluster(int argc, char **argv)
 {
   static const struct option options[] = {
@@ -374,7 +405,7 @@ int hk_command_cluster(int argc, char **argv)
     { "help", no_argument, NULL, 'h' },       { 0 },
   };
   static struct table table;
-  const char *from = HK_LINK_ADDRESS;
+  const char *from = NULL;
   bool undo = false, json = false;
   int option;
   table.link = (struct hankel_options)HANKEL_OPTIONS_DEFAULT;
@@ -393,31 +424,12 @@ int hk_command_cluster(int argc, char **argv)
       return HK_EXIT_USAGE;
     }
   }
-  const char *what = optind < argc ? argv[optind] : "";
-  const int left = argc - optind - 1;
-  uint64_t partition = 0;
-  if (undo && strcmp(what, "drain") != 0)
-    return hk_usage(argv, "--undo is of `drain`");
-  if (json && strcmp(what, "status") != 0)
-    return hk_usage(argv, "--json is of `status`");
-  if (strcmp(what, "drain") == 0 && left == 1)
-    return hk_finish_output(argv, cluster_move(&table, argv, argv[optind + 1], undo ? HANKEL_UNDRAIN : HANKEL_DRAIN, 0));
-  if (strcmp(what, "move") == 0 && left == 2) {
-    const int code = hk_option_whole(argv, "the partition", argv[optind + 1], 0, PARTITIONS - 1, &partition);
-    return code != 0 ? code
-                     : hk_finish_output(argv, cluster_move(&table, argv, argv[optind + 2], HANKEL_MOVE, (uint32_t)partition));
-  }
-  if (strcmp(what, "drain") == 0 || strcmp(what, "move") == 0)
-    return hk_usage(argv, "%s",
-                    what[0] == 'd' ? "drain wants one MACHINE, HOST:PORT"
-                                   : "move wants PARTITION and MACHINE, as in: move 17 scorer2:7410");
-  if (strcmp(what, "status") != 0 || left != 0)
-    return hk_usage(argv, "%s: there are `status`, `drain` and `move`",
-                    optind < argc ? argv[optind + (left > 0 && strcmp(what, "status") == 0)] : "nothing is asked");
-  char *addresses = strdup(from);
-  if (!addresses)
-    return hk_failed(argv, "no memory");
-  const int code = cluster_show(&table, argv, addresses, json);
-  free(addresses);
-  return hk_finish_output(argv, code);
+  int what;
+  if (hk_option_subcommand(argc, argv, subcommands, &what) != 0)
+    return HK_EXIT_USAGE;
+  if (undo && what != DRAIN)
+    return hk_usage(argv, "--undo goes with drain");
+  if (json && what != STATUS)
+    return hk_usage(argv, "--json goes with status");
+  return hk_finish_output(argv, cluster_run(&table, argc, argv, what, from, undo, json));
 }

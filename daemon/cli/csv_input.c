@@ -57,6 +57,20 @@ int hk_input_option(struct hk_input *input, char **argv, int option, const char 
   }
 }
 
+const char *hk_input_given(const struct hk_input *input)
+{
+  const struct hk_csv_config *c = &input->config;
+  return c->n_columns > 0 ? "--column"
+         : c->sensor      ? "--sensor"
+         : c->long_sensor ? "--long"
+         : c->format      ? "--time-format"
+         : c->unit > 0    ? "--unit"
+         : c->decimal     ? "--decimal"
+         : c->skip_bad    ? "--skip-bad"
+         : c->now         ? "--now"
+                          : NULL;
+}
+
 /* If no header names a time, reports which column counts as the time, and which as sensors. */
 static void tell_columns(char **argv, const char *path, const struct hk_csv *csv)
 {
@@ -94,6 +108,9 @@ int hk_input_open(struct hk_input *input, int argc, char **argv, struct hk_recor
     return hk_usage(argv, "--long and %s exclude each other", input->config.sensor ? "--sensor" : "--column");
   if (input->config.format && input->config.unit > 0)
     return hk_usage(argv, "--time-format and --unit exclude each other");
+  if (input->config.now && (input->config.format || input->config.unit > 0))
+    return hk_usage(argv, "--now and %s exclude each other: with --now the file's times are not used",
+                    input->config.format ? "--time-format" : "--unit");
   if (input->config.sensor && optind + 1 < argc)
     return hk_usage(argv, "--sensor is of one file");
   input->config.columns = input->columns;

@@ -37,6 +37,10 @@ struct hk_input {
 /* Processes one option. Returns 0, or HK_EXIT_USAGE with a message. */
 int hk_input_option(struct hk_input *input, char **argv, int option, const char *value);
 
+/* One of the given options (--now included) that only a file can have, and no figures of this machine: its name, static; NULL:
+ * none was given. */
+const char *hk_input_given(const struct hk_input *input);
+
 /* Opens the files argv[optind] and following. Returns 0, or an exit code with a message. Guesses about their format are reported
  * on standard error. */
 int hk_input_open(struct hk_input *input, int argc, char **argv, struct hk_recordings **out);

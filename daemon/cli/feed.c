@@ -382,8 +382,9 @@ static int parse_rate(struct feed *feed, const char *text)
 static int feed_open_host(struct feed *feed, const struct hk_input *input, int argc)
 {
   char name[256] = "host";
-  if (optind < argc || feed->name || feed->rate > 0)
-    return hk_usage(feed->argv, "--host takes no %s", optind < argc ? "file" : feed->name ? "--feed" : "--rate");
+  const char *given = optind < argc ? "file" : feed->name ? "--feed" : feed->rate > 0 ? "--rate" : hk_input_given(input);
+  if (given)
+    return hk_usage(feed->argv, "--host takes no %s", given);
   if (input->prefix)
     snprintf(name, sizeof name, "%s", input->prefix);
   else if (gethostname(name, sizeof name - 1) != 0)
@@ -425,6 +426,7 @@ int hk_command_feed(int argc, char **argv)
       break;
     case 'N':
       feed.name = optarg;
+      code = *optarg ? 0 : hk_usage(argv, "--feed is empty");
       break;
     case HK_OPTION_HELP:
       fputs(feed_help, stdout);

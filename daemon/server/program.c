@@ -351,7 +351,7 @@ static int program_wrong_option(const char *word, int option)
                  : "no such option, or not a clear one");
   if (!lacks && !has)
     hk_suggest_of(word, "--config, --check, --help, --version", text, sizeof text);
-  fprintf(stderr, "%s; see hankeld --help\n", text);
+  fprintf(stderr, "%s (see hankeld --help)\n", text);
   return USAGE;
 }
 
@@ -384,7 +384,7 @@ int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
     }
   }
   if (optind < argc) {
-    fprintf(stderr, "hankeld: unexpected argument `%s`; see hankeld --help\n", argv[optind]);
+    fprintf(stderr, "hankeld: %s: unexpected argument (see hankeld --help)\n", argv[optind]);
     return USAGE;
   }
   if (!path) {

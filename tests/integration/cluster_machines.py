@@ -177,8 +177,8 @@ class Cluster(harness.Case):
         for code, words, *what in ((1, 'is a gateway, and scores no partitions', 'drain', at), (1, 'is a gateway', 'move', '0', at),
                                    (1, f'there is no partition {PARTITIONS}: they are counted from 0 on', 'move', str(PARTITIONS), machine),
                                    (1, 'is scored here already', 'move', str(self.of(scorer)['held'][0]['partition']), machine),
-                                   (2, 'the partition', 'move', 'pump', machine), (2, 'drain wants one MACHINE', 'drain'), (2, '--json is of `status`', 'drain', '--json', machine),
-                                   (2, '--from names no machine', 'status', '--from', ','), (1, 'is hankeld running', 'drain', f'127.0.0.1:{harness.free_port()}')):
+                                   (2, 'partition pump: want a whole number', 'move', 'pump', machine), (2, 'drain wants one MACHINE', 'drain'), (2, '--json goes with status', 'drain', '--json', machine),
+                                   (2, '--from names no machine', 'status', '--from', ','), (2, '--from goes with status', 'drain', '--from', machine, machine), (1, 'is hankeld running', 'drain', f'127.0.0.1:{harness.free_port()}')):
             out = subprocess.run([harness.HANKEL, 'cluster', *what], check=False, capture_output=True, text=True, timeout=rabbit.START)
             self.assertEqual(out.returncode, code, out)
             self.assertIn(words, out.stdout + out.stderr)

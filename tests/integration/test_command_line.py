@@ -54,7 +54,9 @@ class Usage(unittest.TestCase):
         for arguments, meant in ((('hlep',), 'did you mean help?'), (('staus',), 'did you mean status?'), (('feed', '--skipbad', 'x'), 'did you mean --skip-bad?'),
                                  (('replay', '--detectr', 'x', 'x'), 'did you mean --detector?'), (('status', '--to', 'x'), 'did you mean --from?'), (('feed', '--from', 'x', 'x'), 'did you mean --to?'),
                                  (('maintenance', 'begn', 'x', '1h'), 'begn: want one of begin, end; did you mean begin?'), (('state', 'verfy', 'x'), 'did you mean verify?'),
-                                 (('model', 'simulat', 'x'), 'did you mean simulate?'), (('replay', '--backend', 'gpu', 'x'), 'did you mean cuda?'), (('tail', '--format', 'jsno'), 'want one of text, jsonl, csv; did you mean jsonl?'), (('ack', 'Pump', '3'), 'with quotes, if its name has spaces'), (('maintenance', 'begin', 'Pump', '3', '1h'), 'with quotes, if the GLOB has spaces')):
+                                 (('model', 'sim', 'x'), 'did you mean simulate?'), (('cluster', 'mov'), 'mov: want one of status, drain, move; did you mean move?'),
+                                 (('cluster', 'status', 'x:1'), '--from HOST:PORT'), (('feed', '--now', '--unit', 's', 'x'), '--now and --unit exclude each other'),
+                                 (('feed', '--host', '--skip-bad'), '--host takes no --skip-bad'), (('feed', '--feed', '', 'x'), '--feed is empty'), (('replay', '--backend', 'gpu', 'x'), 'did you mean cuda?'), (('tail', '--format', 'jsno'), 'want one of text, jsonl, csv; did you mean jsonl?'), (('ack', 'Pump', '3'), 'with quotes, if its name has spaces'), (('maintenance', 'begin', 'Pump', '3', '1h'), 'with quotes, if the GLOB has spaces')):
             self.assertIn(meant, hankel(*arguments).stderr)
         for keys, meant in (('windwo=3', 'windwo: no such key of a detector; did you mean window?'), ('ika.windwo=3', 'ika: windwo: no such key of a detector; did you mean window?'),
                             ('fill=linaer', 'fill = linaer: not one of hold, linear; did you mean linear?'), ('algorithm=novelyt', 'did you mean novelty?'),
@@ -63,8 +65,8 @@ class Usage(unittest.TestCase):
             self.assertEqual((run.returncode, meant in run.stderr), (2, True), run.stderr)
         run = hankel('replay', '--field', 'refti=3', '-', data='1\n2\n')
         self.assertIn('refti: there is no such key of a field; did you mean refit?', run.stderr)
-        self.assertNotIn('did you mean', hankel('frobnicate').stderr)
-        self.assertNotIn('did you mean', hankel('feed', '--frobnicate').stderr)
+        for unlike in (('frobnicate',), ('evaluate', '--field', 'foo=1', 'x'), ('feed', '--frobnicate')):
+            self.assertNotIn('did you mean', hankel(*unlike).stderr)
 
     @unittest.skipUnless(shutil.which('bash'), 'needs bash')
     def test_the_shell_completes_commands_and_options(self):

@@ -29,9 +29,9 @@ class Usage(unittest.TestCase):
     def test_the_daemon_names_the_option_at_fault(self):
         unknown = 'no such option, or not a clear one'
         for arguments, said in (('--chek', f'--chek: {unknown}; did you mean --check?'), ('-x', f'-x: {unknown}'), ('-xy', f'-xy: {unknown}'), ('-cfile -xy', f'-xy: {unknown}'),
-                                ('--c', f'--c: {unknown}'), ('--check=x', '--check=x: takes no value'), ('-c', '-c: a FILE is missing')):
+                                ('--c', f'--c: {unknown}; did you mean --config?'), ('--check=x', '--check=x: takes no value'), ('-c', '-c: a FILE is missing')):
             run = subprocess.run([harness.HANKELD, *arguments.split()], capture_output=True, text=True, timeout=harness.WAIT, check=False)
-            self.assertEqual((run.returncode, run.stderr), (2, f'hankeld: {said}; see hankeld --help\n'))
+            self.assertEqual((run.returncode, run.stderr), (2, f'hankeld: {said} (see hankeld --help)\n'))
 
     def test_every_option_is_in_the_help(self):
         def of(*command):
