@@ -89,7 +89,7 @@ void hk_novelty_sentence(FILE *out, const struct hankel_event *event)
   hk_timestamp_say(n->nearest, nearest);
   if (n->kind == HANKEL_NOVELTY_VALUE) {
     put_numbers(out, "value %v ", now);
-    fputs(now > n->high ? "is highest in " : now < n->low ? "is lowest in " : "was not seen in ", out);
+    fputs(now > n->high ? "is the highest in " : now < n->low ? "is the lowest in " : "was not seen in ", out);
   } else {
     fputs(n->kind == HANKEL_NOVELTY_CONTEXT ? "no such state in " : "shape not seen in ", out);
   }

@@ -94,13 +94,11 @@ static bool feed_is_its(const struct hk_connection *c, const struct hk_tokens *t
   return token && hk_tokens_may_feed(tokens, token, name.data, name.length);
 }
 
-void hk_admission_forbidden(struct hk_connection *c, const char *what, const char *need)
+void hk_admission_forbidden(struct hk_connection *c, const char *what, uint32_t need, char answer[HK_AUDIT_LACK_TEXT])
 {
-  char scopes[HK_SCOPES_TEXT];
-  hk_scopes_format(c->identity.scopes, scopes);
+  const struct hk_audit_lack lack = { what, c->identity.shown.name, need, c->identity.scopes };
   hk_count(&c->loop->counters.forbidden, 1);
-  hk_audit_refused(&c->net->audit, &c->identity.audit, c->peer, c->identity.gate->name, "%s needs %s; %s has %s", what, need,
-                   c->identity.shown.name[0] ? c->identity.shown.name : "a peer without a name", scopes);
+  hk_audit_forbidden(&c->net->audit, &c->identity.audit, c->peer, c->identity.gate->name, &lack, answer);
 }
 
 bool hk_admission_feed(struct hk_connection *c, struct hk_string name)

@@ -11,6 +11,7 @@
 #ifndef HK_ADMISSION_H
 #define HK_ADMISSION_H
 
+#include "daemon/net/audit.h"
 #include "daemon/net/connection.h"
 
 #define HK_ADMISSION_BYTES (32u << 10)  /* most bytes that a newcomer may send, including those of TLS */
@@ -45,8 +46,9 @@ void hk_admission_farewell(struct hk_connection *c);
 bool hk_admission_spent(struct hk_connection *c);
 bool hk_admission_late(struct hk_connection *c, int64_t now);
 
-/* A peer requests something for which it lacks a scope (need: hk_scopes_format_need): counts that, and logs it in the audit. */
-void hk_admission_forbidden(struct hk_connection *c, const char *what, const char *need);
+/* A peer requests something for which it lacks a scope (need: one of these): counts that, logs it in the audit, and writes the
+ * answer. */
+void hk_admission_forbidden(struct hk_connection *c, const char *what, uint32_t need, char answer[HK_AUDIT_LACK_TEXT]);
 
 /* Prefix of the names of feeds that belong to the daemon's own parts, over inner connections. */
 #define HK_OUR_FEEDS "[cluster] "

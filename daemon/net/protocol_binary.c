@@ -292,12 +292,9 @@ static uint32_t scopes_of(uint8_t type)
 
 static enum hk_turn forbidden(struct hk_connection *c, const struct hk_frame *f)
 {
-  char need[HK_SCOPES_NEED_TEXT], scopes[HK_SCOPES_TEXT], message[128];
-  hk_scopes_format_need(scopes_of(f->type), need);
-  hk_scopes_format(c->identity.scopes, scopes);
-  hk_admission_forbidden(c, hk_frame_name(f->type), need);
-  snprintf(message, sizeof message, "this needs %s; the token or certificate has %s", need, scopes);
-  return hk_binary_fault(c, f, HANKEL_FORBIDDEN, message);
+  char answer[HK_AUDIT_LACK_TEXT];
+  hk_admission_forbidden(c, hk_frame_name(f->type), scopes_of(f->type), answer);
+  return hk_binary_fault(c, f, HANKEL_FORBIDDEN, answer);
 }
 
 static enum hk_turn binary_take(struct hk_connection *c, const struct hk_frame *f)

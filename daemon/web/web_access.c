@@ -145,12 +145,9 @@ int hk_web_unauthorized(struct lws *wsi, struct hk_web_peer *p, const char *why)
 
 int hk_web_forbidden(struct lws *wsi, struct hk_web_peer *p, const char *what, uint32_t scopes)
 {
-  char need[HK_SCOPES_NEED_TEXT], has[HK_SCOPES_TEXT], message[128];
-  hk_scopes_format_need(scopes, need);
-  hk_scopes_format(p->request.scopes, has);
+  const struct hk_audit_lack lack = { what, p->request.shown.name, scopes, p->request.scopes };
+  char answer[HK_AUDIT_LACK_TEXT];
   hk_count(&p->web->counters.forbidden, 1);
-  hk_audit_refused(&p->web->net->audit, &p->audit, p->peer, p->gate->name, "%s needs %s; %s has %s", what, need,
-                   p->request.shown.name[0] ? p->request.shown.name : "a peer without a name", has);
-  snprintf(message, sizeof message, "this needs %s; the token or certificate has %s", need, has);
-  return hk_web_fault(wsi, p, 403, message, NULL);
+  hk_audit_forbidden(&p->web->net->audit, &p->audit, p->peer, p->gate->name, &lack, answer);
+  return hk_web_fault(wsi, p, 403, answer, NULL);
 }

@@ -21,7 +21,7 @@ DATE = r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d'
 NUMBER = r'-?[\d.e+-]+'
 EXTENT = r'\d?,?\d{3} points \(\d+ (minutes|seconds)\)'
 SENTENCE = {
-    'value': rf'value {NUMBER} (is highest in|is lowest in|was not seen in) {EXTENT}: nearest {NUMBER} at {DATE}, usual gap under {NUMBER}, range {NUMBER} to {NUMBER}',
+    'value': rf'value {NUMBER} (is the highest in|is the lowest in|was not seen in) {EXTENT}: nearest {NUMBER} at {DATE}, usual gap under {NUMBER}, range {NUMBER} to {NUMBER}',
     'context': rf'no such state in {EXTENT}: mean of the last (16|64|256) is {NUMBER}, expected {NUMBER} \+- {NUMBER} \(nearest state at {DATE}\)',
     'shape': rf'shape not seen in {EXTENT}: differs from the nearest \({DATE}\) by {NUMBER} rms, usually under {NUMBER}',
 }
@@ -96,7 +96,7 @@ class Told(Notes):
             note = (new[2], float(new[3]), harness.single(float(new[4])), int(new[5]), int(new[6]), float(new[7]), float(new[8]), int(new[9]), int(new[10]))
             self.assertEqual(note, event[-1])
             self.assertRegex(new[11], f'^{SENTENCE[new[2]]}$')
-        self.assertTrue(any('is highest in 1,491 points (25 minutes)' in new[11] for new in rows[1::2]))
+        self.assertTrue(any('is the highest in 1,491 points (25 minutes)' in new[11] for new in rows[1::2]))
 
     def test_sentences_have_no_nanoseconds(self):
         """Clients stamp points to the nanosecond: a sentence says milliseconds, the fields all of it."""
