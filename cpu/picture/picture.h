@@ -21,7 +21,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HK_PICTURE_SIDE_MAX 8192u /* pixels */
 #define HK_PICTURE_TILE_MAX 1024u
 #define HK_PICTURE_TILE_LEAST 4u
 
@@ -38,7 +37,7 @@ struct hk_picture_rule {
 /* Work space for pictures of one size. */
 struct hk_picture;
 
-/* height and width: 1..HK_PICTURE_SIDE_MAX. Returns 0 and *out, or -ENOMEM. */
+/* height and width: 1..8192. Returns 0 and *out, or -ENOMEM. */
 int hk_picture_new(struct hk_picture **out, const struct hk_picture_rule *rule, uint32_t height, uint32_t width);
 void hk_picture_free(struct hk_picture *picture); /* NULL is allowed */
 /* Where the caller writes the `width` pixels of row r; after hk_picture_tiles of the last picture they are to be written anew. */

@@ -28,7 +28,7 @@ struct entry {
 
 struct hk_provisional {
   struct entry *entries; /* by slot */
-  uint32_t n, count;
+  uint32_t n;
   struct hk_detector base; /* of small windows, but for the keys that are the sensor's */
   struct hk_scorer *scorer;
   struct hk_event *made; /* by the batch that is being completed */
@@ -69,11 +69,6 @@ size_t hk_provisional_bytes(void)
   return sizeof(struct young);
 }
 
-uint32_t hk_provisional_count(const struct hk_provisional *p)
-{
-  return p->count;
-}
-
 /* The entry of a slot; NULL: no memory. */
 static struct entry *entry_of(struct hk_provisional *p, uint32_t slot)
 {
@@ -103,20 +98,18 @@ static struct hk_detector small_of(const struct hk_provisional *p, const struct 
   return small;
 }
 
-static struct young *young_new(struct hk_provisional *p)
+static struct young *young_new(void)
 {
   struct young *young = calloc(1, sizeof *young);
   if (!young)
     return NULL;
   young->window.seed = SEED;
   hk_feedback_reset(young->feedback, SEED, WINDOW);
-  p->count++;
   return young;
 }
 
-static void young_free(struct hk_provisional *p, struct entry *entry)
+static void young_free(struct entry *entry)
 {
-  p->count -= entry->young != NULL;
   free(entry->young);
   entry->young = NULL;
 }
@@ -152,7 +145,7 @@ static int end(struct hk_provisional *p, struct entry *entry, const struct hk_ba
     event.time = batch->time[point];
     status = add_event(p, batch, point, event);
   }
-  young_free(p, entry);
+  young_free(entry);
   return status;
 }
 
@@ -194,7 +187,7 @@ static int warm(struct hk_provisional *p, const struct hk_provisional_sensors *s
   if (!d || !d->provisional)
     return 0;
   struct entry *entry = entry_of(p, slot);
-  if (!entry || (!entry->young && !(entry->young = young_new(p))))
+  if (!entry || (!entry->young && !(entry->young = young_new())))
     return -ENOMEM;
   return take(p, entry, d, sensors->number ? sensors->number(sensors->arg, slot) : 0, batch, point);
 }
@@ -247,7 +240,7 @@ void hk_provisional_forget(struct hk_provisional *p, uint32_t slot)
 {
   if (slot >= p->n)
     return;
-  young_free(p, &p->entries[slot]);
+  young_free(&p->entries[slot]);
   p->entries[slot] = (struct entry){ 0 };
 }
 
@@ -279,16 +272,16 @@ int hk_provisional_restore(struct hk_provisional *p, uint32_t slot, const struct
     return -EINVAL;
   const uint8_t *at = hk_state_take(saved, &read.alerts, 4);
   at = hk_state_take(at, &read.number, 4);
-  if (size > HEAD && !(read.young = young_new(p)))
+  if (size > HEAD && !(read.young = young_new()))
     return -ENOMEM;
   struct young *young = read.young;
   const int status =
       young ? hk_state_read(at, size - HEAD, &small, &young->window, &young->alert, young->ring, young->feedback) : 0;
   if (status != 0) {
-    young_free(p, &read);
+    young_free(&read);
     return status;
   }
-  young_free(p, entry);
+  young_free(entry);
   *entry = read;
   return 0;
 }

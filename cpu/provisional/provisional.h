@@ -58,7 +58,5 @@ void hk_provisional_forget(struct hk_provisional *p, uint32_t slot);
 
 /* Bytes that a small window takes. */
 size_t hk_provisional_bytes(void);
-/* Number of small windows. */
-uint32_t hk_provisional_count(const struct hk_provisional *p);
 
 #endif

@@ -13,7 +13,6 @@
 #define RANK 0x1p-17              /* an eigenpair counts only above this part of the largest */
 
 struct hk_reference {
-  uint32_t window_max;
   double *basis;  /* STEPS_MAX + 1 vectors of w */
   double *u, *v;  /* w */
   double *matrix; /* w x w, then its eigenvectors */
@@ -37,7 +36,6 @@ int hk_reference_new(struct hk_reference **out, uint32_t window_max)
   struct hk_reference *r = calloc(1, sizeof *r);
   if (!r)
     return -ENOMEM;
-  r->window_max = window_max;
   r->work_size = (lapack_int)(1 + 6 * w + 2 * w * w);
   r->iwork_size = (lapack_int)(3 + 5 * w);
   r->basis = calloc((STEPS_MAX + 1) * w, sizeof *r->basis);

@@ -50,7 +50,8 @@ static void mqtt_link_closed(struct hk_mqtt_link *l, const char *why)
   hk_bridge_note(b, HK_BRIDGE_FAILING, l->why);
 }
 
-void hk_mqtt_link_give_up(struct hk_mqtt_link *l, const char *why)
+/* Closes an unusable connection, and connects again later. */
+static void link_give_up(struct hk_mqtt_link *l, const char *why)
 {
   const int fd = mosquitto_socket(l->mosq);
   if (fd >= 0)
@@ -234,7 +235,7 @@ static bool good(struct hk_mqtt_link *l, int rc)
   const char *why = l->why[0] ? l->why : words(rc);
   char copy[HK_BRIDGE_WHY];
   snprintf(copy, sizeof copy, "%s", why);
-  hk_mqtt_link_give_up(l, copy);
+  link_give_up(l, copy);
   return false;
 }
 
@@ -267,7 +268,7 @@ static bool mqtt_link_settle(struct hk_mqtt_link *l, bool *held)
   *held = false;
   if (l->greeted && !l->kind->settle(l, held)) {
     if (l->connected)
-      hk_mqtt_link_give_up(l, "the daemon could not take a message, and asks for it again");
+      link_give_up(l, "the daemon could not take a message, and asks for it again");
     return false;
   }
   if (*held)
@@ -279,7 +280,7 @@ static bool mqtt_link_settle(struct hk_mqtt_link *l, bool *held)
 static bool mqtt_link_tick(struct hk_mqtt_link *l, int64_t now)
 {
   if (!l->greeted && now >= l->deadline) {
-    hk_mqtt_link_give_up(l, "it accepts connections but does not answer");
+    link_give_up(l, "it accepts connections but does not answer");
     return false;
   }
   if (now - l->misc < SECOND)

@@ -65,7 +65,5 @@ void hk_mqtt_link_subscribe(struct hk_mqtt_link *link, const char *filter, int q
 /* Publishes a message. Returns 0, or a negative errno. *id: as in `taken`. */
 int hk_mqtt_link_publish(struct hk_mqtt_link *link, const char *topic, const void *data, size_t size, int qos, bool retain,
                          int *id);
-/* Closes an unusable connection, and connects again later. */
-void hk_mqtt_link_give_up(struct hk_mqtt_link *link, const char *why);
 
 #endif

@@ -144,7 +144,8 @@ static const cJSON *mqtt_payload_find(const cJSON *json, const char *path)
   return json;
 }
 
-bool hk_mqtt_time_of(double number, int64_t *time)
+/* Converts a number since 1970 to ns. False: not a time. */
+static bool time_of(double number, int64_t *time)
 {
   const double scale = number < 1e11 ? 1e9 : number < 1e14 ? 1e6 : number < 1e17 ? 1e3 : 1;
   if (!(number >= 0) || number * scale >= 9.2e18) /* the range of int64_t: to the year 2261 */
@@ -168,7 +169,7 @@ static const char *read_json(const struct hk_mqtt_wanted *wanted, const cJSON *j
   struct walk w = { .wanted = wanted->values };
   if (wanted->time[0] && (cJSON_IsObject(json) || cJSON_IsArray(json))) {
     const cJSON *at = mqtt_payload_find(json, wanted->time);
-    *timed = cJSON_IsNumber(at) ? hk_mqtt_time_of(at->valuedouble, time) : cJSON_IsString(at) && read_time(at->valuestring, time);
+    *timed = cJSON_IsNumber(at) ? time_of(at->valuedouble, time) : cJSON_IsString(at) && read_time(at->valuestring, time);
     if (!*timed)
       return at ? "the value of the key `time` is not a time" : "it does not have the key that `time` names";
   }

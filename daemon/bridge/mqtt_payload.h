@@ -31,7 +31,5 @@ typedef void hk_mqtt_take(void *arg, const char *path, double value);
  * a static string; then nothing was taken. */
 const char *hk_mqtt_payload_read(const struct hk_mqtt_wanted *wanted, const char *data, size_t size, bool *timed, int64_t *time,
                                  hk_mqtt_take *take, void *arg);
-/* Converts a number since 1970 to ns. False: not a time. */
-bool hk_mqtt_time_of(double number, int64_t *time);
 
 #endif

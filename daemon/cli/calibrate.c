@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-const double hk_calibration_from[HK_CALIBRATION_BINS] = { 0, 1.5, 2, 2.5, 3, 3.5, 4, 5 };
+/* Lower limits of severity, one for each bin. */
+static const double bin_from[HK_CALIBRATION_BINS] = { 0, 1.5, 2, 2.5, 3, 3.5, 4, 5 };
 
 double hk_calibration_promise(double severity)
 {
@@ -53,7 +54,7 @@ int hk_calibrate_add(struct hk_calibration *sum, const struct hk_outcome *o, uin
   for (uint32_t bin = 0; bin < HK_CALIBRATION_BINS && status == 0; bin++) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < o->n_found; i++)
-      if ((double)o->found[i].severity >= hk_calibration_from[bin])
+      if ((double)o->found[i].severity >= bin_from[bin])
         some[n++] = o->found[i];
     const struct hk_verdict v = hk_judge(points, scored, window, some, n, o->marked, n_marked, delay);
     hk_verdict_add(&sum->worth[bin], &v);
@@ -63,7 +64,7 @@ int hk_calibrate_add(struct hk_calibration *sum, const struct hk_outcome *o, uin
       continue;
     sum->blocks++;
     for (uint32_t bin = 0; bin < HK_CALIBRATION_BINS; bin++)
-      sum->grave[bin] += (double)of[i] >= hk_calibration_from[bin];
+      sum->grave[bin] += (double)of[i] >= bin_from[bin];
   }
   free(of);
   free(some);
@@ -73,7 +74,7 @@ int hk_calibrate_add(struct hk_calibration *sum, const struct hk_outcome *o, uin
 
 const char *hk_calibration_word(const struct hk_calibration *c, uint32_t bin)
 {
-  const double promise = hk_calibration_promise(hk_calibration_from[bin]), most = promise * (double)c->blocks;
+  const double promise = hk_calibration_promise(bin_from[bin]), most = promise * (double)c->blocks;
   if (promise >= 1 || (most < 1 && c->grave[bin] == 0))
     return "-";
   return (double)c->grave[bin] <= most ? "holds" : "breaks";
@@ -87,7 +88,7 @@ void hk_calibration_print(const struct hk_calibration *c, bool csv, const char *
            "promised", "observed", "");
   for (uint32_t bin = 0; bin < HK_CALIBRATION_BINS; bin++) {
     const struct hk_verdict *v = &c->worth[bin];
-    const double from = hk_calibration_from[bin], promise = hk_calibration_promise(from);
+    const double from = bin_from[bin], promise = hk_calibration_promise(from);
     const double observed = c->blocks > 0 ? (double)c->grave[bin] / (double)c->blocks : 0;
     char promised[32] = "", share[32] = "";
     if (promise < 1)

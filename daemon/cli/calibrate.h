@@ -17,9 +17,6 @@
 #define HK_CALIBRATION_LATE 250 /* points: the assumed maximum delay of an alert and of its instant */
 #define HK_CALIBRATION_BINS 8
 
-/* Lower limits of severity, one for each bin. */
-extern const double hk_calibration_from[HK_CALIBRATION_BINS];
-
 /* Sums over recordings. Zero-initialise. */
 struct hk_calibration {
   uint64_t blocks;

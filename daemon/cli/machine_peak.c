@@ -56,6 +56,13 @@ struct runner {
   float sink;              /* out: makes the sums necessary */
 };
 
+static int64_t processor_time(clockid_t clock)
+{
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static void *machine_peak_run(void *arg)
 {
   struct runner *runner = arg;
@@ -70,27 +77,15 @@ static void *machine_peak_run(void *arg)
     lanes = 8;
   }
 #endif
-  const int64_t started = hk_monotonic(), used = hk_peak_thread_time();
+  const int64_t started = hk_monotonic(), used = processor_time(CLOCK_THREAD_CPUTIME_ID);
   do { /* at least once, even if the thread begins late */
     runner->sink += work(0.999f);
     rounds += ROUNDS;
     runner->wall = hk_monotonic() - started;
   } while (started + runner->wall < runner->until);
-  runner->processor = hk_peak_thread_time() - used;
+  runner->processor = processor_time(CLOCK_THREAD_CPUTIME_ID) - used;
   runner->made = rounds * SUMS * lanes;
   return NULL;
-}
-
-static int64_t processor_time(clockid_t clock)
-{
-  struct timespec now;
-  clock_gettime(clock, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-int64_t hk_peak_thread_time(void)
-{
-  return processor_time(CLOCK_THREAD_CPUTIME_ID);
 }
 
 int64_t hk_peak_process_time(void)

@@ -13,8 +13,7 @@ struct hk_peak {
  * All 0 when no thread could be started. */
 struct hk_peak hk_peak_measure(uint32_t threads, double seconds);
 
-/* Processor time, ns, of this thread or of the whole process. */
-int64_t hk_peak_thread_time(void);
+/* Processor time, ns, of the whole process. */
 int64_t hk_peak_process_time(void);
 
 #endif

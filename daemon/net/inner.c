@@ -12,7 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int hk_inner_adopt(struct hk_net *net, const struct hk_inner *inner, int fd)
+/* Makes fd a connection of one of the loops, which then owns it. */
+static int inner_adopt(struct hk_net *net, const struct hk_inner *inner, int fd)
 {
   const struct hk_connection_kind *kind = hk_connection_kind_of(inner->protocol);
   if (!kind)
@@ -46,7 +47,7 @@ int hk_inner_open(struct hk_net *net, const struct hk_inner *inner)
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
     return -errno;
-  const int status = hk_inner_adopt(net, inner, ends[1]);
+  const int status = inner_adopt(net, inner, ends[1]);
   if (status == 0)
     return ends[0];
   close(ends[0]);

@@ -35,13 +35,9 @@ struct hk_inner {
   bool scored;                               /* its points are scored here, even if those of peers are not (net.h, entry) */
 };
 
-/* Makes fd, a non-blocking stream socket, a connection of one of the loops, which then owns it. Returns 0; -EACCES: the scopes
- * do not allow the protocol; -EINVAL: not a stream protocol; -ENOMEM. On error the caller still owns fd. Thread: any, while
- * the loops run. */
-int hk_inner_adopt(struct hk_net *net, const struct hk_inner *inner, int fd);
-
-/* Creates a socket pair, adopts one end as hk_inner_adopt, and returns the other end, >= 0, non-blocking and closed on exec;
- * or a negative errno. */
+/* Creates a socket pair, makes one end a connection of one of the loops, and returns the other end, >= 0, non-blocking and closed
+ * on exec; or a negative errno: -EACCES: the scopes do not allow the protocol; -EINVAL: not a stream protocol; -ENOMEM; that of
+ * socketpair. Thread: any, while the loops run. */
 int hk_inner_open(struct hk_net *net, const struct hk_inner *inner);
 
 #endif

@@ -128,7 +128,8 @@ static void text_protocol_subscribe(struct hk_connection *c, const struct hk_wan
     say_error(c, "no memory for this subscription");
 }
 
-void hk_text_greet(struct hk_connection *c)
+/* Subscribes a new connection to everything. */
+static void text_greet(struct hk_connection *c)
 {
   const struct hk_wanted all = { .format = HK_PROTOCOL_TEXT,
                                  .what = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES,
@@ -194,5 +195,5 @@ const struct hk_connection_kind hk_text_kind = {
   .step = text_protocol_step,
   .end = text_protocol_end,
   .tell = text_protocol_tell,
-  .greet = hk_text_greet,
+  .greet = text_greet,
 };

@@ -7,7 +7,4 @@
 /* Reads a line that selects results (PROTOCOL.md). NULL and *out (its glob points into the line), or the error. */
 const char *hk_text_parse(const char *line, size_t length, struct hk_wanted *out);
 
-/* Subscribes a new connection to everything. */
-void hk_text_greet(struct hk_connection *c);
-
 #endif

@@ -229,7 +229,8 @@ static bool add_alert(cJSON *a, const struct hk_notify_rule *r, const struct hk_
          add_text(a, "how_sure", put_how_sure, n) && add_text(a, "text", put_sentence, n);
 }
 
-cJSON *hk_view_notice(const struct hk_notify_rule *r, const struct hk_told_of *w, const struct hk_notice *n)
+/* One alert, or one change of an incident. */
+static cJSON *view_notice(const struct hk_notify_rule *r, const struct hk_told_of *w, const struct hk_notice *n)
 {
   cJSON *a = cJSON_CreateObject();
   if (a && add_common(a, w, n) && (hk_notice_incident(n) ? add_incident : add_alert)(a, r, n))
@@ -327,7 +328,7 @@ static bool add_list(cJSON *o, const struct hk_notify_rule *r, const struct hk_t
       qsort(sorted, w->n, sizeof *sorted, message_view_graver);
   }
   for (uint32_t i = 0; i < n && good; i++) {
-    cJSON *one = hk_view_notice(r, w, sorted[i]);
+    cJSON *one = view_notice(r, w, sorted[i]);
     good = one && cJSON_AddItemToArray(list, one);
   }
   free(sorted);

@@ -12,8 +12,6 @@
 
 /* The whole message with this key; `alerts` are in the order of the log, or for people the most severe. */
 cJSON *hk_view_message(const struct hk_notify_rule *rule, const struct hk_told_of *what, const char *key);
-/* One alert, or one change of an incident. */
-cJSON *hk_view_notice(const struct hk_notify_rule *rule, const struct hk_told_of *what, const struct hk_notice *notice);
 /* The most severe of the standing alerts, or of all if none stands. */
 const struct hk_notice *hk_view_gravest(const struct hk_told_of *what);
 /* The key of one event. */

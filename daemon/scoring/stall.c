@@ -55,7 +55,8 @@ static void stall_add(char why[HK_STALL_WHY], const char *format, ...)
   va_end(arguments);
 }
 
-bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
+/* Writes what the shard waits for. Returns whether there is work. */
+static bool stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
 {
   uint32_t chunks;
   const uint64_t points = stall_waiting(s, &chunks);
@@ -106,7 +107,7 @@ void hk_stall_look(struct hk_shard *s, int64_t since)
   struct hk_stall *stall = &s->stall;
   char why[HK_STALL_WHY];
   const struct hk_progress now = progress(s);
-  if (memcmp(&now, &stall->progress, sizeof now) != 0 || !hk_stall_why(s, why)) {
+  if (memcmp(&now, &stall->progress, sizeof now) != 0 || !stall_why(s, why)) {
     stall->progress = now;
     if (stall->told)
       hk_log(s->all->log, HK_LOG_NOTICE, "shard %u continues after %.1f s without progress", s->number,

@@ -12,8 +12,6 @@
 
 /* Checks whether anything was done in the last `since` ns. A stall as long as `stall` of hk_shards is logged, once. */
 void hk_stall_look(struct hk_shard *shard, int64_t since);
-/* Writes what the shard waits for. Returns whether there is work. */
-bool hk_stall_why(const struct hk_shard *shard, char why[HK_STALL_WHY]);
 
 /* For any thread: for how many ns the shard has made no progress, and the reason, if it has stalled; otherwise 0 and "". */
 int64_t hk_stall_lasts(struct hk_shard *shard, char why[HK_STALL_WHY]);

@@ -130,13 +130,6 @@ struct hk_handles hk_registry_lookup(const struct hk_registry *r)
   return (struct hk_handles){ r->slot.lookup, r->max_sensors };
 }
 
-int hk_registry_resolve(const struct hk_registry *r, uint32_t handle, uint32_t *slot)
-{
-  const struct hk_handles handles = hk_registry_lookup(r);
-  *slot = hk_handle_slot(handle, r->max_sensors);
-  return hk_handle_good(&handles, handle) ? 0 : HK_UNKNOWN;
-}
-
 uint32_t hk_registry_handle(const struct hk_registry *r, uint32_t slot)
 {
   const uint32_t handle = atomic_load_explicit(&r->slot.lookup[slot], memory_order_relaxed);

@@ -87,9 +87,6 @@ uint32_t hk_registry_lacking(const struct hk_registry *registry);
 
 /* For decoding, on any thread; valid as long as the registry. */
 struct hk_handles hk_registry_lookup(const struct hk_registry *registry);
-/* Finds the slot of a handle. Returns 0 or HK_UNKNOWN. */
-enum { HK_UNKNOWN = 1 };
-int hk_registry_resolve(const struct hk_registry *registry, uint32_t handle, uint32_t *slot);
 
 bool hk_registry_holds(const struct hk_registry *registry, uint32_t slot); /* whether the slot has a sensor */
 
@@ -118,6 +115,7 @@ void hk_registry_adopt(struct hk_registry *registry, const struct hk_config *con
  * hk_registry_read_end the names of slots stay valid and these two may be called; hold it briefly, not nested. */
 const uint32_t *hk_registry_handles(const struct hk_registry *registry);
 uint64_t hk_registry_added(const struct hk_registry *registry);
+enum { HK_UNKNOWN = 1 };
 int hk_registry_find(struct hk_registry *registry, const char *name, size_t length, uint32_t *slot);
 bool hk_registry_is(const struct hk_registry *registry, uint32_t slot, const char *name, size_t length);
 void hk_registry_read(struct hk_registry *registry);

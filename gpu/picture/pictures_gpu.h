@@ -13,14 +13,12 @@
 extern "C" {
 #endif
 
-#define HK_PICTURES_PLACES_MAX 8u
-
 struct hk_pictures_gpu;
 
 struct hk_pictures_size {
   struct hk_picture_rule rule;
   uint32_t height, width;
-  uint32_t places;  /* 1..HK_PICTURES_PLACES_MAX */
+  uint32_t places;  /* at least 1 */
   uint32_t at_once; /* pictures of a place, at least 1 */
   uint32_t pixel;   /* bytes of the largest pixel: 1, 2 or 4 */
 };

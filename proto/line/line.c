@@ -286,11 +286,6 @@ const char *hk_line_join(const char *key, uint32_t key_length, const char *field
   return buffer;
 }
 
-const char *hk_line_name(const struct hk_line *l, uint32_t i, char buffer[HK_NAME_MAX], uint32_t *length)
-{
-  return hk_line_join(l->key, l->key_length, l->points[i].field, l->points[i].field_length, buffer, length);
-}
-
 int64_t hk_precision_parse(const char *text)
 {
   static const struct {

@@ -50,11 +50,8 @@ void hk_line_parse(struct hk_line *l, const char *text, size_t length);
 /* Whether text[0..length-1] is a boolean; sets its value, 1 or 0. */
 bool hk_line_boolean(const char *text, size_t length, double *value);
 
-/* Name of the sensor of point i, valid by name.h; sets *length, 1..HK_NAME_MAX. The result points into the line if the name is
- * contiguous there, else into `buffer`. */
-const char *hk_line_name(const struct hk_line *l, uint32_t i, char buffer[HK_NAME_MAX], uint32_t *length);
-
-/* As hk_line_name, from a line's key and a field's key, both of the same line. */
+/* Name of the sensor of a point, valid by name.h, from a line's key and a field's key, both of the same line; sets *length,
+ * 1..HK_NAME_MAX. The result points into the line if the name is contiguous there, else into `buffer`. */
 const char *hk_line_join(const char *key, uint32_t key_length, const char *field, uint32_t field_length, char buffer[HK_NAME_MAX],
                          uint32_t *length);
 

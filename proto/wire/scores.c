@@ -8,16 +8,6 @@
 
 enum { HEAD = 8, WITH_VALUES = 1, WITH_STATES = 2, WITH_SEQUENCES = 4 };
 
-static size_t result_bytes(const struct hk_scores *s)
-{
-  return hk_time_bytes(s->time_kind) + (s->values ? 8 : 0) + (s->sequences ? 8 : 0) + 4 + 4 + (s->states ? 1 : 0);
-}
-
-size_t hk_scores_size(const struct hk_scores *s)
-{
-  return HK_FRAME_HEADER + HEAD + hk_time_head(s->time_kind) + s->n * result_bytes(s);
-}
-
 size_t hk_scores_most(uint32_t n, unsigned wide)
 {
   return HK_FRAME_HEADER + HEAD + (size_t)n * (17 + 8 * wide) + 16;

@@ -24,8 +24,7 @@ struct hk_scores { /* unaligned columns: memcpy from them */
 int hk_scores_read(const struct hk_frame *f, struct hk_scores *s);
 /* Expands the times into a column of s->n. */
 void hk_scores_times(const struct hk_scores *s, int64_t *time);
-/* Size of a whole frame, bytes: of a read one; and at most, of n results. */
-size_t hk_scores_size(const struct hk_scores *s);
+/* Size of a whole frame of n results, bytes, at most. wide: how many of values and sequences are sent. */
 size_t hk_scores_most(uint32_t n, unsigned wide);
 
 #endif

@@ -3,6 +3,7 @@
 #include "proto/line/line.h"
 #include "proto/line/line_quick.h"
 #include "proto/line/split.h"
+#include "tests/unit/support/line_name.h"
 #include "tests/unit/support/line_same.h"
 
 #include <math.h>
@@ -32,7 +33,7 @@ static void parse(const char *line, size_t length)
     for (uint32_t i = 0; i < l.n; i++) {
       char buffer[HK_NAME_MAX];
       uint32_t n;
-      const char *name = hk_line_name(&l, i, buffer, &n);
+      const char *name = line_name(&l, i, buffer, &n);
       require(hk_name_valid(name, n));
       require(isfinite(l.points[i].value));
     }
@@ -90,7 +91,7 @@ static void mix_line(uint64_t *hash, const struct hk_line *l)
   for (uint32_t i = 0; i < l->n; i++) {
     char buffer[HK_NAME_MAX];
     uint32_t n;
-    const char *name = hk_line_name(l, i, buffer, &n);
+    const char *name = line_name(l, i, buffer, &n);
     mix(hash, name, n);
     mix(hash, &l->points[i].value, sizeof l->points[i].value);
   }

@@ -14,6 +14,7 @@
 #include "proto/line/line_quick.h"
 #include "proto/line/split.h"
 #include "tests/bench/programs/bench.h"
+#include "tests/unit/support/line_name.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,7 +199,7 @@ static void step_names(struct run *run, char *data, size_t n)
   size_t used = 0;
   while (hk_splitter_parse(&run->splitter, &run->line, data, n, &used) == HK_LINE_WHOLE) {
     for (uint32_t i = 0; i < run->line.n; i++) {
-      const char *name = hk_line_name(&run->line, i, buffer, &length);
+      const char *name = line_name(&run->line, i, buffer, &length);
       require(hk_intake_find(&run->road.intake, 0, name, length, &slot) == 0, "a name is refused");
       hk_intake_slots(&run->road.intake, run->road.source, 1,
                       &(struct hk_columns){ &slot, &run->line.time, &run->line.points[i].value });

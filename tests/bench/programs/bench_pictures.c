@@ -7,6 +7,7 @@
  * as one tall picture, which is fastest for it, and computes the greatest value, mean and deviation of that picture only
  * instead of those of each tile. */
 #include "gpu/picture/pictures_gpu.h"
+#include "proto/wire/picture.h"
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -484,7 +485,7 @@ int main(int n_args, char **args)
   side = n_args > 1 ? (uint32_t)strtoul(args[1], NULL, 10) : side;
   const bool only_host = n_args > 2 && strcmp(args[2], "host") == 0,
              only_resident = n_args > 2 && strcmp(args[2], "resident") == 0;
-  if (side < TILE || side % TILE != 0 || side > HK_PICTURE_SIDE_MAX || n_args > 3 ||
+  if (side < TILE || side % TILE != 0 || side > HK_PICTURE_PIXELS_MAX || n_args > 3 ||
       (n_args == 3 && !only_host && !only_resident)) {
     fprintf(stderr, "usage: bench_pictures [SIDE [host|resident]], a multiple of %u\n", TILE);
     return 2;

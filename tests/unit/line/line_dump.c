@@ -2,6 +2,7 @@
  * otherwise the time (or "-"), the number of strings, and for each point its name in hexadecimal and its value. */
 #include "proto/line/line.h"
 #include "proto/line/split.h"
+#include "tests/unit/support/line_name.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ static void dump(struct hk_line *l, const char *line, size_t length)
   for (uint32_t i = 0; i < l->n; i++) {
     char buffer[HK_NAME_MAX];
     uint32_t n;
-    const char *name = hk_line_name(l, i, buffer, &n);
+    const char *name = line_name(l, i, buffer, &n);
     printf("\t");
     for (uint32_t k = 0; k < n; k++)
       printf("%02x", (unsigned)(uint8_t)name[k]);

@@ -2,6 +2,7 @@
 #include "proto/line/line.h"
 #include "proto/line/line_quick.h"
 #include "proto/line/split.h"
+#include "tests/unit/support/line_name.h"
 #include "tests/unit/support/line_same.h"
 
 #include <inttypes.h>
@@ -26,7 +27,7 @@ static const char *said(const struct hk_line *l)
   for (uint32_t i = 0; i < l->n; i++) {
     char buffer[HK_NAME_MAX];
     uint32_t size;
-    const char *name = hk_line_name(l, i, buffer, &size);
+    const char *name = line_name(l, i, buffer, &size);
     n += (size_t)snprintf(out + n, sizeof out - n, "%s<%.*s>=%.17g", i ? " " : "", (int)size, name, l->points[i].value);
   }
   if (!l->error && l->timed)

@@ -54,6 +54,15 @@ static void bench_open(struct bench *b, open_backend *open, const char *keys)
   assert_int_equal(hk_provisional_new(&b->provisional), 0);
 }
 
+static uint32_t small_windows(const struct bench *b)
+{
+  uint8_t saved[HK_PROVISIONAL_SAVED];
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < SENSORS; i++)
+    n += hk_provisional_save(b->provisional, i, saved) > 8; /* the numbers of alerts alone take 8 bytes */
+  return n;
+}
+
 static void bench_close(struct bench *b)
 {
   hk_provisional_free(b->provisional);
@@ -116,7 +125,7 @@ static void whole(struct results *out, open_backend *open, uint32_t some)
   memset(out, 0, sizeof *out);
   bench_open(&b, open, KEYS);
   run(&b, out, 0, POINTS, some);
-  assert_int_equal(hk_provisional_count(b.provisional), 0); /* all are freed */
+  assert_int_equal(small_windows(&b), 0); /* all are freed */
   bench_close(&b);
 }
 
@@ -226,13 +235,13 @@ static void damaged_states_are_refused(void **state)
   run(&b, &r, 0, 60, 64);
   const size_t size = hk_provisional_save(b.provisional, 3, saved);
   hk_provisional_forget(b.provisional, 3);
-  assert_int_equal(hk_provisional_count(b.provisional), SENSORS - 1);
+  assert_int_equal(small_windows(&b), SENSORS - 1);
   for (size_t i = 1; i < size; i++)
     if (i != 8)
       assert_int_equal(hk_provisional_restore(b.provisional, 3, &b.detector, saved, i), -EINVAL);
   saved[40] ^= 1;
   assert_int_equal(hk_provisional_restore(b.provisional, 3, &b.detector, saved, size), -EINVAL);
-  assert_int_equal(hk_provisional_count(b.provisional), SENSORS - 1);
+  assert_int_equal(small_windows(&b), SENSORS - 1);
   assert_int_equal(hk_provisional_save(b.provisional, 3, saved), 0);
   bench_close(&b);
 }

@@ -48,6 +48,13 @@ static inline int setup(void **state)
   return 0;
 }
 
+/* Whether peers may feed the sensor of a handle. */
+static inline bool feedable(const struct hk_registry *r, uint32_t handle)
+{
+  const struct hk_handles handles = hk_registry_lookup(r);
+  return hk_handle_good(&handles, handle);
+}
+
 static inline void evict(struct hk_registry *r, uint32_t slot)
 {
   hk_registry_retire(r, slot);
