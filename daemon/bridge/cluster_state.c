@@ -273,6 +273,8 @@ static int take_part(struct work *w, const struct hk_snapshot_part *part)
     return order(w, HK_PARTITION_COUNTERS, part);
   case HK_PART_PROVISIONAL:
     return order(w, HK_PARTITION_PROVISIONAL, part);
+  case HK_PART_END:
+    return order(w, HK_PARTITION_LATEST, part);
   default:
     return 0;
   }

@@ -41,6 +41,7 @@ struct hk_snapshot_about {
   uint64_t order; /* of the last change of a sensor when it was begun; see journal_records.h */
   int64_t made;   /* ns since the epoch */
   bool together;  /* counts only if every shard of its epoch has a good one */
+  int64_t latest; /* how far its data were when it was begun, as of scoring/reach.h; a reader has it with END alone */
 };
 
 struct hk_snapshot_sensor {
@@ -63,6 +64,8 @@ enum hk_snapshot_part_type {
   HK_PART_COUNTERS = 7,
   HK_PART_PROVISIONAL = 8,
 };
+
+/* END: `arrival` of the section is `latest`; 0 in files of before. */
 
 /* OWNERS: an owner of a sensor of the section before, if that counts for one. */
 struct hk_snapshot_owner {

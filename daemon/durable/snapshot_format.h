@@ -31,7 +31,7 @@ struct hk_part_head {
   uint32_t type, count;
   uint64_t size;     /* of the payload; zeros follow up to a multiple of 8 */
   uint64_t position; /* SENSORS: when these were copied; END: position of the last SENSORS */
-  int64_t arrival;   /* SENSORS: that moment on the arrival clock, which `seen` of states uses, ns */
+  int64_t arrival;   /* SENSORS: that moment on the arrival clock, which `seen` of states uses, ns; END: how far the data were */
   uint64_t checksum; /* XXH3-64 of the payload; its seed is the XXH3-64 of the head before it, with the salt as seed */
 };
 _Static_assert(sizeof(struct hk_part_head) == 40, "no padding");

@@ -56,8 +56,14 @@ static int snapshot_read_read_head(struct hk_snapshot_reader *r)
     snprintf(r->why, r->why_size, "its head is damaged");
     return -EBADMSG;
   }
-  r->about = (struct hk_snapshot_about){ head.shard, head.shards, head.number, head.epoch,
-                                         head.begin, head.order,  head.made,   head.together != 0 };
+  r->about = (struct hk_snapshot_about){ .shard = head.shard,
+                                         .shards = head.shards,
+                                         .number = head.number,
+                                         .epoch = head.epoch,
+                                         .begin = head.begin,
+                                         .order = head.order,
+                                         .made = head.made,
+                                         .together = head.together != 0 };
   r->salt = head.salt;
   r->at = sizeof head;
   return 0;

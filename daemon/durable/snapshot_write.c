@@ -17,6 +17,7 @@ struct hk_snapshot_writer {
   const struct hk_disk *disk;
   int folder, file;
   uint64_t number, salt;
+  int64_t latest;
   char unfinished[HK_DISK_NAME_MAX];
   bool renamed;
   uint64_t bytes, unsynced, parts, sensors, chain, last;
@@ -60,6 +61,7 @@ int hk_snapshot_create(struct hk_snapshot_writer **out, const struct hk_disk *di
   w->folder = folder;
   w->number = about->number;
   w->last = about->begin;
+  w->latest = about->latest;
   w->file = -1;
   hk_disk_name(w->unfinished, HK_SNAPSHOT_STEM, w->number, HK_SNAPSHOT_UNFINISHED);
   int status = getrandom(&head.salt, sizeof head.salt, 0) == (ssize_t)sizeof head.salt ? 0 : -EIO;
@@ -343,7 +345,7 @@ int hk_snapshot_finish(struct hk_snapshot_writer *w)
 {
   const struct hk_file_end last = { .parts = w->parts, .sensors = w->sensors, .bytes = w->bytes, .chain = w->chain };
   char name[HK_DISK_NAME_MAX];
-  snapshot_begin(w, HK_PART_END, w->last, 0);
+  snapshot_begin(w, HK_PART_END, w->last, w->latest);
   int status = put_padded(w, &last, sizeof last);
   if (status == 0)
     status = snapshot_end(w);

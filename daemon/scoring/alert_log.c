@@ -135,13 +135,14 @@ static void say(struct hk_shard *s, const struct hk_event *e, struct hk_string b
               by.length > 0 ? ", by " : "", (int)by.length, by.data);
 }
 
-/* How far the data of other sensors are already, of an event that begins or joins an incident, if that decides on its end; else
+/* How far the data of other sensors were already, of an event that begins or joins an incident, if that decides on its end; else
  * 0, since hankelds of before cannot read an event that says it. */
-static int64_t reached_by_others(const struct hk_shard *s, const struct hk_event *e)
+static int64_t reached_by_others(const struct hk_shard *s, struct hk_delivery *p, const struct hk_event *e)
 {
   const struct hk_incidents_sections *sections = &s->all->config->incidents;
-  const int64_t reached = atomic_load_explicit(&s->taking.reached, memory_order_relaxed);
-  if ((e->kind != HK_EVENT_RAISED && e->kind != HK_EVENT_CORRECTED) || reached <= e->time)
+  const bool begins = e->kind == HK_EVENT_RAISED || e->kind == HK_EVENT_CORRECTED;
+  const int64_t reached = begins ? hk_reach_before(&s->taking.reach, &p->reach, p->batch, e->index) : 0;
+  if (!begins || reached <= e->time)
     return 0;
   const uint64_t by = (uint64_t)reached - (uint64_t)e->time;
   for (uint32_t i = 0; i < sections->n; i++)
@@ -162,7 +163,7 @@ bool hk_shard_log_event(struct hk_shard *s, struct hk_delivery *p, const struct 
     return false;
   hk_registry_read(registry);
   const uint64_t position = hk_eventlog_append(log, hk_registry_handles(registry)[slot], hk_registry_name(registry, slot),
-                                               hk_alerts_sequence(s->alerts, e->slot), e, by, reached_by_others(s, e));
+                                               hk_alerts_sequence(s->alerts, e->slot), e, by, reached_by_others(s, p, e));
   hk_registry_read_end(registry);
   if (position > 0)
     p->events = position;

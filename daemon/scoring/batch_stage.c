@@ -36,8 +36,9 @@ struct hk_stage {
   uint32_t *tail;              /* by slot: 1 + the last cell of its chain; 0 = no chain */
   uint32_t *chains;            /* ring of slots that have a chain */
   uint32_t mask, first_chain, n_chains;
-  int64_t earliest;       /* ns: no point of a chain is before it */
-  const uint32_t *barred; /* slots of the registry: ours are these divided by `shards` */
+  uint32_t unchained, held_at; /* as hk_stage_unchained, hk_stage_held_at */
+  int64_t earliest;            /* ns: no point of a chain is before it */
+  const uint32_t *barred;      /* slots of the registry: ours are these divided by `shards` */
   uint32_t n_barred, shards;
   uint64_t *is_barred; /* a bit for each slot */
   hk_counter *dropped;
@@ -132,7 +133,8 @@ static void batch_stage_hold(struct hk_stage *s, const struct cell *point)
   }
   s->tail[slot] = index + 1;
   s->earliest = cell->time < s->earliest ? cell->time : s->earliest;
-  s->held++;
+  if (s->held++ == 0)
+    s->held_at = s->delivery->batch->n;
 }
 
 /* The next n points of the batch have this source. */
@@ -197,6 +199,7 @@ void hk_stage_begin(struct hk_stage *s, struct hk_delivery *delivery, uint32_t m
   delivery->stamps.decoded = INT64_MAX;
   next_round(s, slots);
   s->earliest = INT64_MAX;
+  s->held_at = NONE;
   for (uint32_t turns = s->n_chains; turns > 0; turns--) {
     const uint32_t slot = pop_chain(s);
     unchain(s, slot, others ? s->limit / 2 : s->limit);
@@ -206,6 +209,7 @@ void hk_stage_begin(struct hk_stage *s, struct hk_delivery *delivery, uint32_t m
     const int64_t head = s->cells[s->cells[s->tail[slot] - 1].next].time;
     s->earliest = head < s->earliest ? head : s->earliest;
   }
+  s->unchained = b->n;
 }
 
 /* Number of the next points that may go straight into the batch; counts them. */
@@ -298,6 +302,16 @@ bool hk_stage_take(struct hk_stage *s, struct hk_cursor *c)
   hk_chunk_clear(chunk);
   *c = (struct hk_cursor){ 0 };
   return true;
+}
+
+uint32_t hk_stage_unchained(const struct hk_stage *s)
+{
+  return s->unchained;
+}
+
+uint32_t hk_stage_held_at(const struct hk_stage *s)
+{
+  return s->held_at;
 }
 
 uint32_t hk_stage_chained(const struct hk_stage *s)

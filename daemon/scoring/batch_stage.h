@@ -38,6 +38,11 @@ bool hk_stage_take(struct hk_stage *stage, struct hk_cursor *cursor);
 /* Whether the current batch has room. */
 bool hk_stage_room(const struct hk_stage *stage);
 
+/* Of the current batch: number of points that come from chains, its first; and of points that it had when the first of those
+ * that are in chains now was put into one, UINT32_MAX: that was in another batch. */
+uint32_t hk_stage_unchained(const struct hk_stage *stage);
+uint32_t hk_stage_held_at(const struct hk_stage *stage);
+
 /* Points in chains. */
 uint32_t hk_stage_chained(const struct hk_stage *stage);
 /* The time (ns) of the earliest point in a chain, or an earlier time; INT64_MAX: no point. */

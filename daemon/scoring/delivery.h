@@ -10,6 +10,7 @@
 #include "daemon/base/counters.h"
 #include "daemon/base/latency.h"
 #include "daemon/intake/chunk.h"
+#include "daemon/scoring/reach.h"
 
 struct hk_shard;
 struct hk_device;
@@ -39,7 +40,7 @@ struct hk_delivery {
   uint64_t events;         /* RESULTS: position in the event log of the last event that it caused; 0: none */
   struct hk_stamps stamps; /* of its oldest point */
   uint64_t position;       /* of the shard: all its points were taken before */
-  int64_t reached;         /* ns, time of data: no point of its shard with an earlier time is scored after it; 0: unknown */
+  struct hk_batch_reach reach;
   uint64_t late, rejected, scored, unscored; /* points: their results */
   struct hk_derived_results derived;         /* of the late and rejected ones, those of the daemon's own series */
   uint64_t failed, device_lost;

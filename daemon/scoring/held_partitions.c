@@ -183,6 +183,8 @@ bool hk_shard_take_partitions(struct hk_shard *s)
     o->status = -EAGAIN;
   else if (o && o->what == HK_PARTITION_HOLD)
     held_partitions_hold(p, &o->held);
+  else if (o && o->what == HK_PARTITION_LATEST)
+    hk_reach_learn(&s->taking.reach, o->part->arrival);
   else if (o && o->what == HK_PARTITION_LEAVE)
     held_partitions_leave(s, o);
   else if (o)

@@ -19,8 +19,9 @@ enum hk_partition_what {
   HK_PARTITION_MACHINES, /* likewise */
   HK_PARTITION_COUNTERS,
   HK_PARTITION_PROVISIONAL,
-  HK_PARTITION_HOLD, /* the state is complete: the partition is in snapshots from now on */
-  HK_PARTITION_LEAVE /* its sensors are forgotten */
+  HK_PARTITION_LATEST, /* of the section END: how far its data were */
+  HK_PARTITION_HOLD,   /* the state is complete: the partition is in snapshots from now on */
+  HK_PARTITION_LEAVE   /* its sensors are forgotten */
 };
 
 /* An order to a shard; owner: the caller. */

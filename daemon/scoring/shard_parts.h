@@ -10,6 +10,7 @@
 #include "daemon/scoring/batch_stage.h"
 #include "daemon/scoring/derivation.h"
 #include "daemon/scoring/device.h"
+#include "daemon/scoring/reach.h"
 
 #include <pthread.h>
 #include <uv.h>
@@ -44,11 +45,7 @@ struct hk_taking {
   uint32_t turn;                   /* the lane whose turn it is */
   struct hk_cursor cursor;         /* the chunk that is being taken, or a piece of points derived from it */
   struct hk_derivation derivation; /* derives them */
-  int64_t latest;                  /* ns, time of data: the latest point that went into a batch; at most the clock */
-  int64_t offset;                  /* ns, for hk_wall_forward */
-  _Atomic int64_t reached; /* ns, time of data, for incidents: all points before it are scored, and their events are logged */
-  _Atomic int64_t rests;   /* ns, monotonic: `rested`; 0: a point waits here, or its events are not logged yet */
-  int64_t rested;          /* ns, monotonic: when points were scored last that were not all late or rejected; or the start */
+  struct hk_reach reach;           /* how far they have come */
 };
 
 /* Number of points of the chunk under the cursor that are not taken yet. */

@@ -75,6 +75,7 @@ static void begin(struct hk_saver *v)
                                                   .begin = hk_commit_gate_position(&s->gate),
                                                   .order = hk_durable_order(v->place.durable, s->all->registry),
                                                   .made = hk_wall(),
+                                                  .latest = s->taking.reach.latest,
                                                   .together = hk_durable_together(v->place.durable) };
   v->progress.logged = s->all->events ? hk_eventlog_last(s->all->events) : 0;
   v->progress.asked = atomic_load(&v->asks);

@@ -46,7 +46,7 @@ static void count(struct hk_shard *s, struct hk_delivery *p)
   p->rejected = rejected;
   p->scored = scored;
   p->unscored = b->n - late - rejected - scored;
-  s->taking.rested = p->scored + p->unscored > 0 ? p->stamps.reaped : s->taking.rested;
+  s->taking.reach.rested = p->scored + p->unscored > 0 ? p->stamps.reaped : s->taking.reach.rested;
   hk_late_note(s, p);
   for (uint32_t i = 0; i < b->n_events; i++) {
     hk_count(&s->counters.raised, b->event[i].kind == HK_EVENT_RAISED);
@@ -108,10 +108,9 @@ static void publish(struct hk_shard *s, struct hk_delivery *p)
     b->event[told++] = e;
   }
   b->n_events = told;
-  /* after its events */
-  if (b->kind == HK_BATCH_POINTS && p->reached > atomic_load_explicit(&s->taking.reached, memory_order_relaxed))
-    atomic_store_explicit(&s->taking.reached, p->reached, memory_order_release);
-  name_slots(s, b); /* a sweep has no points */
+  if (b->kind == HK_BATCH_POINTS)
+    hk_reach_pass(&s->taking.reach, &p->reach); /* after its events */
+  name_slots(s, b);                             /* a sweep has no points */
   p->kind = HK_DELIVERY_RESULTS;
   show(s, p);
 }
@@ -303,21 +302,15 @@ static bool next_chunk(struct hk_shard *s)
   return s->taking.cursor.chunk != NULL;
 }
 
-/* Position of the data with a batch that was just filled: points of chains, the rest of the current chunk, and points derived
- * from it before that come later. */
-static int64_t reach(struct hk_shard *s, const struct hk_batch *b)
+/* No point that waits is before this: those of chains, the rest of the current chunk, and points derived from it before that come
+ * later. */
+static int64_t turn_to_come(const struct hk_shard *s)
 {
   const struct hk_cursor *c = &s->taking.cursor;
-  const int64_t most =
-      hk_wall_forward(&s->taking.offset); /* a point ahead of it counts as of now: its clock is wrong, but its data go on */
-  for (uint32_t i = 0; i < b->n; i++)
-    if (b->time[i] > s->taking.latest)
-      s->taking.latest = b->time[i] <= most ? b->time[i] : most > s->taking.latest ? most : s->taking.latest;
   const int64_t chained = hk_stage_earliest(s->stage), next = c->chunk ? c->chunk->time[c->at] : INT64_MAX,
                 made = s->taking.derivation.from ? s->taking.derivation.from->time[0] : INT64_MAX;
-  const int64_t to_come = chained < next ? chained : next;
-  const int64_t least = to_come < made ? to_come : made;
-  return least < s->taking.latest ? least : s->taking.latest;
+  const int64_t least = chained < next ? chained : next;
+  return least < made ? least : made;
 }
 
 /* Fills a batch with waiting points. NULL: no batch is free, or no point waits. */
@@ -348,7 +341,10 @@ static struct hk_delivery *fill(struct hk_shard *s)
   hk_rates_apply(s, p->batch);
   hk_queue_use(&s->queue);
   p->position = hk_commit_gate_position(&s->gate);
-  p->reached = s->all->config->incidents.n > 0 || hk_eventlog_shared(s->all->events) ? reach(s, p->batch) : 0;
+  p->reach = (struct hk_batch_reach){ 0 };
+  if (s->all->config->incidents.n > 0 || hk_eventlog_shared(s->all->events))
+    hk_reach_take(&s->taking.reach, &p->reach, p->batch, hk_stage_unchained(s->stage), hk_stage_held_at(s->stage),
+                  turn_to_come(s));
   return p;
 }
 
@@ -461,7 +457,7 @@ static bool turn_has_points(const struct hk_shard *s)
 /* Notes since when it has none: incidents do not wait for the data of a shard that gets none, or none that count. */
 static void turn_rests(struct hk_shard *s)
 {
-  struct hk_taking *t = &s->taking;
+  struct hk_reach *t = &s->taking.reach;
   const bool rests = !turn_has_points(s);
   t->rested = t->rested == 0 ? hk_now() : t->rested;
   if (rests != (atomic_load_explicit(&t->rests, memory_order_relaxed) != 0))

@@ -201,6 +201,16 @@ static int take_provisional(struct work *w, const struct hk_snapshot_part *part)
   return status;
 }
 
+/* Slots of files are distributed over shards anew if their number has changed: then each has data of all files. */
+static int take_latest(struct work *w, const struct hk_snapshot_part *part, const struct hk_snapshot_about *of)
+{
+  const uint32_t shards = w->out->durable->shards;
+  for (uint32_t i = 0; i < shards; i++)
+    if (of->shards != shards || of->shard == i)
+      hk_reach_restore(&w->out->shard[i].taking.reach, part->arrival);
+  return 0;
+}
+
 static void forget_detectors(struct work *w)
 {
   for (uint32_t i = 0; i < w->n_detectors; i++)
@@ -222,6 +232,7 @@ static int take_parts(struct work *w, struct hk_snapshot_reader *reader, uint32_
              : part.type == HK_PART_OWNERS      ? take_owners(w, &part)
              : part.type == HK_PART_COUNTERS    ? take_counters(w, &part)
              : part.type == HK_PART_PROVISIONAL ? take_provisional(w, &part)
+             : part.type == HK_PART_END         ? take_latest(w, &part, hk_snapshot_of(reader))
                                                 : 0;
     if (part.position > w->out->position[shard])
       w->out->position[shard] = part.position;

@@ -4,13 +4,13 @@
 
 static int64_t progress_reached(const struct hk_shard *shard)
 {
-  return atomic_load_explicit(&shard->taking.reached, memory_order_acquire);
+  return atomic_load_explicit(&shard->taking.reach.reached, memory_order_acquire);
 }
 
 /* For how long it has had no points, ns; -1: it has some. */
 static int64_t progress_rests(const struct hk_shard *shard)
 {
-  const int64_t since = atomic_load_explicit(&shard->taking.rests, memory_order_acquire);
+  const int64_t since = atomic_load_explicit(&shard->taking.reach.rests, memory_order_acquire);
   return since == 0 ? -1 : hk_now() - since;
 }
 

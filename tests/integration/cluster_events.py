@@ -218,6 +218,36 @@ class TestEvents(Events):
         gateways.append(self.machine('gateway', incidents))
         until(lambda: all((lambda now: now['alerts'] > 0 and now['open'] == 0)(d.status()['incidents']) for d in gateways), 'its end everywhere', rabbit.START)
 
+    def test_incidents_of_late_data_that_move(self):
+        """The state of partitions says how far their data were: at another scorer, whose first data are late, these are known to be late, and their incident goes on."""
+        incidents = '[incidents]\nbudget = 100/day\ninterval = 1s\n'
+        gateway = self.machine('gateway', incidents)
+        self.leads(gateway)
+        scorer = self.machine('scorer', incidents)
+
+        def value(t, begin):
+            return (10 if t >= begin else 0) + t * 7 % 5 * 0.125
+
+        def stands(alerts):
+            now = self.ask(gateway, 'incidents')
+            return [[s['sensor'] for s in i['about']['sensors']] for i in now['incidents']] if gateway.status()['incidents']['alerts'] >= alerts else None
+        with gateway.client() as c:
+            handles = c.register('live', 'other', 'plant')
+
+            def feed(times, of):
+                for t in times:
+                    c.send(harness.points(handles[of], [START + x * harness.SECOND for x in (600 + t, 600 + t, t)][of],
+                                          [value(t, 1000), value(t, 60), value(t, 71)][of]))
+            feed(range(71), slice(3))
+            until(lambda: stands(1) == [['other']], 'an incident', rabbit.START)
+            self.assertEqual(scorer.stop(), 0)
+            self.machine('scorer', incidents)
+            feed(range(71, 100), slice(2, 3))
+            until(lambda: len(stands(2) or []) == 2, 'another', rabbit.START)
+            feed(range(71, 126), slice(1))
+            until(lambda: len(stands(2)) < 2, 'the end of one', rabbit.START)
+            self.assertEqual(stands(2), [['plant']])
+
     def test_incidents_end_by_all(self):
         """Data of a scorer are 1,000 points behind another's. After the broker was away, the leader leads again before it hears of that scorer, and does not take it
         for one that is away at once: its incident goes on."""

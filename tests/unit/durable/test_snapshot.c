@@ -158,6 +158,8 @@ static void what_was_written_is_read(void **state)
       same_owners(&part);
     } else if (part.type == HK_PART_SENSORS) {
       seen = same_sensors(&part, seen);
+    } else if (part.type == HK_PART_END) {
+      assert_int_equal(part.arrival, about.latest);
     }
   }
   assert_int_equal(status, 0);

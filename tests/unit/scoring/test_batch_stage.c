@@ -107,6 +107,8 @@ static void test_flood_delays_nobody(void **state)
   assert_true(fill(f, CAPACITY));
   assert_int_equal(f->batch.n, HK_BATCH_PER_SENSOR + 1); /* sensor 8 is in the first batch, after 1,000 points of sensor 7 */
   assert_int_equal(f->batch.slot[f->batch.n - 1], 8);
+  assert_int_equal(hk_stage_unchained(f->stage), 0);
+  assert_int_equal(hk_stage_held_at(f->stage), HK_BATCH_PER_SENSOR);
   settle(f);
   int64_t next = HK_BATCH_PER_SENSOR;
   while (hk_stage_chained(f->stage) > 0) {
@@ -121,6 +123,8 @@ static void test_flood_delays_nobody(void **state)
         others++;
     }
     assert_int_equal(others, 1);
+    assert_int_equal(hk_stage_unchained(f->stage), f->batch.n - 1);
+    assert_int_equal(hk_stage_held_at(f->stage), UINT32_MAX);
     assert_true(f->batch.n <= HK_BATCH_PER_SENSOR + 1);
     settle(f);
   }

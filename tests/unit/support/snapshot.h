@@ -53,7 +53,7 @@ static inline void end(struct world *w)
 }
 
 static const struct hk_snapshot_about about = {
-  .shard = 1, .shards = 3, .number = 7, .epoch = 2, .begin = 1000, .order = 5, .made = 99, .together = true
+  .shard = 1, .shards = 3, .number = 7, .epoch = 2, .begin = 1000, .order = 5, .made = 99, .together = true, .latest = 77
 };
 
 #define SENSORS 23u
