@@ -188,6 +188,16 @@ bool hk_log_spent(struct hk_log *log, struct hk_log_quota *quota, enum hk_level 
   return left_out;
 }
 
+bool hk_log_some_spent(struct hk_log *log, struct hk_log_quota *quota, uint32_t lines, enum hk_level level)
+{
+  if (level > log->level)
+    return true;
+  pthread_mutex_lock(&log->lock);
+  const bool left_out = spent(quota, lines, hk_now());
+  pthread_mutex_unlock(&log->lock);
+  return left_out;
+}
+
 void hk_log_peer_gone(struct hk_log *log, struct hk_log_quota *quota, const char *peer)
 {
   pthread_mutex_lock(&log->lock);

@@ -52,6 +52,8 @@ void hk_log_some(struct hk_log *log, struct hk_log_quota *quota, uint32_t lines,
 
 /* Whether a line would be omitted; if so, counts it. To ask before formatting an expensive message. */
 bool hk_log_spent(struct hk_log *log, struct hk_log_quota *quota, enum hk_level level);
+/* The same of a line for hk_log_some. */
+bool hk_log_some_spent(struct hk_log *log, struct hk_log_quota *quota, uint32_t lines, enum hk_level level);
 
 /* At the end of a peer: logs how many of its lines were omitted. */
 void hk_log_peer_gone(struct hk_log *log, struct hk_log_quota *quota, const char *peer);

@@ -164,7 +164,7 @@ int hk_report_event(struct hk_report *r, const char *sensor, const struct hk_eve
                                     .severity = (double)e->severity,
                                     .channel = e->channel,
                                     .name = hk_string(sensor),
-                                    .what = { what, hk_event_said(e, what) } };
+                                    .what = { what, hk_event_said(e, "", what) } };
   return status != 0 ? status : hk_ticks_event(r->ticks, &of);
 }
 

@@ -1,4 +1,5 @@
 #include "daemon/notify/message_view.h"
+#include "daemon/base/novelty_sentence.h"
 
 #include "daemon/sensors/event_sentence.h"
 #include "daemon/sensors/limit_shown.h"
@@ -52,10 +53,14 @@ void hk_view_key(char *out, size_t size, const struct hk_told_of *w, const struc
 static void put_what(FILE *out, const struct hk_notice *n)
 {
   const struct hk_event *e = &n->logged.event;
-  char near[HK_NAME_MAX + 1] = "";
+  char near[HK_NAME_MAX + 1] = "", since[HK_TIMESTAMP_SIZE];
   if (e->kind == HK_EVENT_RAISED && n->logged.by.length <= HK_NAME_MAX)
     (void)shown(n->logged.by, near);
   hk_event_sentence(out, e, near);
+  if (hk_event_says_no_instant(e)) {
+    hk_timestamp_say(e->instant, since);
+    fprintf(out, "; since %s UTC", since);
+  }
 }
 
 static void put_how_sure(FILE *out, const struct hk_notice *n)

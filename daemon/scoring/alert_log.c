@@ -8,9 +8,10 @@
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/survey.h"
 
+#include "daemon/base/novelty_sentence.h"
 #include "daemon/durable/durable.h"
 #include "daemon/sensors/companions.h"
-#include "daemon/sensors/limit_shown.h"
+#include "daemon/sensors/event_sentence.h"
 #include "daemon/sensors/maintenance.h"
 
 #include <errno.h>
@@ -83,52 +84,43 @@ bool hk_shard_pass_event(struct hk_shard *s, struct hk_event *e)
   return true;
 }
 
-/* Writes a line to the daemon's log. Replayed events were logged before. */
+/* Writes a line to the daemon's log. Replayed events were logged before. by: of a raised alert that travels the nearest sensor,
+ * of another raised one the sensor to blame, of an acknowledged one the person. */
 static void say(struct hk_shard *s, const struct hk_event *e, struct hk_string by)
 {
   static const char *const kinds[] = {
     [HK_EVENT_RAISED] = "raised", [HK_EVENT_CLEARED] = "cleared", [HK_EVENT_ACKNOWLEDGED] = "acknowledged"
   };
   struct hk_registry *registry = s->all->registry;
-  char name[HK_NAME_MAX + 1], instant[HK_TIME_TEXT_MAX];
-  if (s->replaying || e->kind >= sizeof kinds / sizeof *kinds || !kinds[e->kind])
+  char name[HK_NAME_MAX + 1], near[HK_NAME_MAX + 1] = "", said[HK_EVENT_SAID], since[HK_TIMESTAMP_SIZE + 16] = "",
+                                                 margin[48] = "", severity[48] = "";
+  if (s->replaying || e->kind >= sizeof kinds / sizeof *kinds || !kinds[e->kind] ||
+      hk_log_some_spent(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE))
     return;
   hk_registry_read(registry);
   const struct hk_string sensor = hk_registry_name(registry, hk_slot_outside(s, e->slot));
   snprintf(name, sizeof name, "%.*s", (int)sensor.length, sensor.data);
   hk_registry_read_end(registry);
-  hk_time_text(e->instant / 1000000000, instant);
-  const bool raised = e->kind == HK_EVENT_RAISED;
-  const struct hankel_limit limit = hk_limit_shown(e);
-  if (limit.blocks > 0) {
-    char reached[HK_TIME_TEXT_MAX], said[160];
-    hk_time_text(limit.reached / 1000000000, reached);
-    if (e->kind == HK_EVENT_CLEARED)
-      snprintf(said, sizeof said, "the limit %.6g is no longer near", limit.limit);
-    else
-      snprintf(said, sizeof said, "now %.6g, reaches the limit %.6g at about %s", e->after, limit.limit, reached);
-    hk_log_some(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE, "alerts",
-                "alert %.300s:%" PRIu32 " %s (limit): %s%s%s%.*s", name, e->number, kinds[e->kind], said,
-                e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "", by.length > 0 ? ", by " : "", (int)by.length, by.data);
-    return;
+  const bool raised = e->kind == HK_EVENT_RAISED, travels = e->marks & HANKEL_TRAVELS;
+  if (raised && travels) {
+    snprintf(near, sizeof near, "%.*s", (int)by.length, by.data);
+    by.length = 0;
   }
-  if (e->marks & HANKEL_TRAVELS) { /* `by`: of a raised one the nearest sensor, of an acknowledged one the person */
-    hk_log_some(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE, "alerts",
-                "alert %.300s:%" PRIu32 " %s (focus): a change began at %s at position %.6g%s%.*s, and travels at %.6g; "
-                "%s%.2f times its threshold%s%s%.*s",
-                name, e->number, kinds[e->kind], instant, e->after, raised ? ", near " : "", raised ? (int)by.length : 0, by.data,
-                (double)e->spread_after, raised ? "" : "at most ", (double)e->margin,
-                e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "", !raised && by.length > 0 ? ", by " : "",
-                raised ? 0 : (int)by.length, by.data);
-    return;
+  if (hk_event_said(e, near, said) == 0)
+    strcpy(said, "no memory to say more");
+  if (hk_event_says_no_instant(e)) {
+    char instant[HK_TIMESTAMP_SIZE];
+    hk_timestamp_say(e->instant, instant);
+    snprintf(since, sizeof since, "; since %s UTC", instant);
   }
-  char severity[48] = "";
+  if (e->channel != HK_CHANNEL_LIMIT)
+    snprintf(margin, sizeof margin, ", %s%.2f times its threshold", raised ? "" : "at most ", (double)e->margin);
   if (e->severity > 0)
     snprintf(severity, sizeof severity, ", severity %.1f (%s)", (double)e->severity, hankel_severity_name(e->severity));
   hk_log_some(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE, "alerts",
-              "alert %.300s:%" PRIu32 " %s (%s): change at %s, %.6g -> %.6g, %s%.2f times its threshold%s%s%s%s%.*s", name,
-              e->number, kinds[e->kind], hankel_channel_name(e->channel), instant, e->before, e->after, raised ? "" : "at most ",
-              (double)e->margin, severity, e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "",
+              "alert %.300s:%" PRIu32 " %s (%s): %s%s%s%s%s%s%s%.*s", name, e->number, kinds[e->kind],
+              travels ? "focus" : hankel_channel_name(e->channel), said, since, margin, severity,
+              e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "",
               e->marks & HANKEL_PROVISIONAL ? ", provisional"
               : e->marks & HANKEL_SECONDARY ? ", secondary"
                                             : "",

@@ -26,6 +26,6 @@ bool hk_fleet_event(struct hk_registry *registry, const struct hk_logged *l, str
                                        .channel = e->channel,
                                        .ends = ends,
                                        .name = name,
-                                       .what = { out->what, ends ? 0 : hk_event_said(e, out->what) } };
+                                       .what = { out->what, ends ? 0 : hk_event_said(e, "", out->what) } };
   return true;
 }

@@ -278,7 +278,7 @@ class Talking(harness.Case):
         said = [line for line in d.log if ' notice: alert a' in line]
         self.assertEqual(tuple(sum(f' {kind} (' in line for line in said) for kind in ('raised', 'cleared')), tuple(status['events'][kind] for kind in ('raised', 'cleared')), said)
         self.assertGreater(status['events']['raised'], 1)
-        self.assertRegex(said[0], r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ hankeld: notice: alert a(#graph)?:1 raised \(\w+\): change at \S+Z, \S+ -> \S+, [\d.]+ times its threshold(, severity [\d.]+ \(\w+\))?$')
+        self.assertRegex(said[0], r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ hankeld: notice: alert a(#graph)?:1 raised \(\w+\): (looks unlike before|behaves differently): level \S+ before, \S+ after; since \S+ \S+ UTC, [\d.]+ times its threshold(, severity [\d.]+ \(\w+\))?$')
 
     def test_check_lists_what_will_listen(self):
         def check(text):

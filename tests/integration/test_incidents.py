@@ -112,7 +112,7 @@ class Incidents(unittest.TestCase):
         self.assertEqual(run.returncode, 0)
         storm = [line for line in run.stdout.splitlines() if ' of the 100 sensors; first ' in line]
         self.assertRegex(storm[0], r'^2023-11-19 10:33:20  told     #\d+  R \d+\.\d\d over \d\.\d\d  \d+ of the 100 sensors; first hall\S+ at 2023-11-19 '
-                         r'10:33:20 \(or hall.*; strongest hall\S+ \(novelty, \d\.\d\): value \S+ is \w+ in [\d,]+ points .*; together by chance 1e-\d+; \d told today, \d+ withheld')
+                         r'10:33:20 \(or hall.*; strongest hall\S+ \(novelty, \d\.\d\): value \S+ is the \w+ in [\d,]+ points .*; together by chance 1e-\d+; \d told today, \d+ withheld')
         self.assertRegex(run.stderr, r'\d+ events; incidents: \d+ told, \d+ withheld \(gravest R \d')
 
     def test_wrong_usage(self):

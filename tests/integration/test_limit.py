@@ -86,7 +86,7 @@ class Told(Limits):
         for event, line in zip(self.events, shown):
             says = OVER if event[1] == 'cleared' else SENTENCE
             self.assertRegex(line, rf' press:{event[0]}  {says}, limit {NUMBER} times its threshold, severity \d\.\d \(warning\)$')
-        self.assertRegex('\n'.join(daemon.log), r'alert press:1 raised \(limit\): now [\d.]+, reaches the limit 100 at about \d{4}-')
+        self.assertRegex('\n'.join(daemon.log), r'alert press:1 raised \(limit\): reaches 100 in [\d to]+ \w+, about \d{4}-\S+ \S+: now [\d.]+, grows by [\d.]+ an hour')
         self.assertIn('alert press:1 cleared (limit): the limit 100 is no longer near', '\n'.join(daemon.log))
 
 

@@ -123,7 +123,7 @@ class Webhooks(Notify):
         self.assertEqual((headers['Content-Type'], headers['Idempotency-Key']), ('application/json', body['key']))
         self.assertEqual((body['receiver'], body['page']), ('hook', 'http://page.example/x'))
         a = body['alerts'][0]
-        self.assertRegex(a['text'], r'^s\d: level went from \S+ to \S+ at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(score, \S+ times its threshold')
+        self.assertRegex(a['text'], r'^s\d: looks unlike before: level \S+ before, \S+ after; since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(score, \S+ times its threshold')
         self.assertEqual(len({a['key'] for a in r.alerts()}), len(logged))
         until(lambda: self.look(d)['waiting'] == 0, 'nothing to wait')
         look = self.look(d)
@@ -343,7 +343,7 @@ class Tries(Notify):
                          ('message', 'application/vnd.microsoft.card.adaptive', 'AdaptiveCard'))
         texts = [b['text'] for b in card['content']['body']]
         self.assertEqual(texts[0], '2 alerts of 2 sensors')
-        self.assertTrue(any(t.startswith('a\\*b\\_c \\[x\\]\\(http://evil.example\\): level went from') for t in texts), texts)
+        self.assertTrue(any(t.startswith('a\\*b\\_c \\[x\\]\\(http://evil.example\\): looks unlike before: level ') for t in texts), texts)
         self.assertEqual(card['content']['actions'], [{'type': 'Action.OpenUrl', 'title': 'Open', 'url': 'http://page.example/'}])
         self.assertNotIn('Authorization', headers)
         self.assertFalse(any('very-secret' in line for line in d.log))
@@ -425,7 +425,7 @@ class RealReceivers(Notify):
         self.assertEqual((sender, to), ('hankeld@plant.example', ['a@plant.example', 'b@plant.example']))
         self.assertRegex(head, r'Subject: \[hankeld\] \d+ alerts of \d+ sensors(, \d+ over)?\r\n')
         self.assertRegex(head, r'Message-ID: <[0-9a-f]{16}-\d+-\d+@hankeld>')
-        self.assertRegex(body, r'(?s)^\d+ alerts of \d+ sensors(, \d+ over)?\r\n(line/m\d+: level went from .*\r\n){10}and \d+ more\r\nhttp://page.example/\r\n$')
+        self.assertRegex(body, r'(?s)^\d+ alerts of \d+ sensors(, \d+ over)?\r\n(line/m\d+: looks unlike before: level .*\r\n){10}and \d+ more\r\nhttp://page.example/\r\n$')
         self.assertGreaterEqual(self.look(d, 'mail')['tries_failed'], 1)  # it was refused once, for a while
 
 
@@ -453,7 +453,7 @@ class RealReceivers(Notify):
         self.assertEqual([(m[4].strip().partition(': ')[0], {'alert': 'raised', 'over': 'cleared'}[m[2]]) for m in lines()],
                          [(e[0], e[2]) for e in logged])
         self.assertEqual({(m[0], m[2]) for m in lines()}, {('28', 'alert'), ('29', 'over')})
-        self.assertRegex(lines()[0][4], r': level went from \S+ to \S+ at ')
+        self.assertRegex(lines()[0][4], r': looks unlike before: level \S+ before, \S+ after; since ')
 
 
 if __name__ == '__main__':

@@ -86,7 +86,7 @@ class Templates(Case):
         self.settled(d)
         mine, people = [b for _, b in r.got if 'alerts' in b], [b['text'] for _, b in r.got if 'text' in b]
         self.assertEqual([(a['name'], a['is']) for b in mine for a in b['alerts'] if a], [('a"b', 'firing'), ('<x>', 'firing')])
-        self.assertRegex(''.join(people), r'(?m)^\*&lt;x&gt;\* is \w+: level went from \S+ to \S+ at .* UTC \(score, .* times its threshold.*\), <http://p.example/#sensor/%3Cx%3E\|look>$')
+        self.assertRegex(''.join(people), r'(?m)^\*&lt;x&gt;\* is \w+: looks unlike before: level \S+ before, \S+ after; since .* UTC \(score, .* times its threshold.*\), <http://p.example/#sensor/%3Cx%3E\|look>$')
         with open(path, 'w', encoding='utf-8') as f:
             f.write('{"changed": "{{headline}}"}')
         self.reload(d, self.webhook(r, f'template_file = {path}\n'))  # a file that has changed is taken up
@@ -100,7 +100,7 @@ class Templates(Case):
         d = self.start(self.webhook(r, f'{line}\npage = http://p.example/\n'))
         self.feed(d, 44)
         until(lambda: r.got, 'a message')
-        self.assertRegex(r.got[0][1]['content'], r'^\d alerts? .*http://p.example/.*\ns\d: level went from ')
+        self.assertRegex(r.got[0][1]['content'], r'^\d alerts? .*http://p.example/.*\ns\d: looks unlike before: level ')
 
     def test_faults_are_found_before(self):
         r, path = self.receiver(), self.file('template', 'first\nä {{#alerts}}{{sensr}}{{/alerts}}\n')
@@ -215,7 +215,7 @@ class PagerDuty(Case):
         self.assertEqual({b['routing_key'] for b in bodies}, {'R0UT1NGKEY'})
         self.assertEqual(len({b['dedup_key'] for b in bodies}), 1)
         payload = bodies[2]['payload']
-        self.assertRegex(payload['summary'], r'^\d alerts of \d sensors$|^s\d: level went')
+        self.assertRegex(payload['summary'], r'^\d alerts of \d sensors$|^s\d: looks unlike before')
         self.assertEqual((payload['class'], bodies[2]['links'][0]['href'][:17]), ('score', 'http://p.example/'))
         self.assertIn(payload['severity'], ('critical', 'warning', 'info'))
         self.assertFalse(any('R0UT1NGKEY' in line for line in d.log))

@@ -203,7 +203,7 @@ class Views(Page):
             with open(os.path.join(folder, 'pump.png'), 'rb') as f:
                 self.assertEqual(f.read(8), b'\x89PNG\r\n\x1a\n')
 
-    def test_a_new_value_says_since_when_and_what_it_is_most_like(self):
+    def test_a_new_value_says_since_when_and_what_is_nearest(self):
         d = self.web('[detector all]\nmatch = *\nalgorithm = novelty\nresident = 2000\ninterval = 1s\nalert = 0.4\n')
         rng = random.Random(5)
         wave = [math.sin(k / 4) + rng.gauss(0, 0.1) for k in range(1600)] + [9.0] * 3
@@ -211,7 +211,7 @@ class Views(Page):
         self.feed(d, ['pump'], len(wave), of=lambda k: wave[k], start=start)
         p = self.page()
         p.until("document.querySelector('article p').innerText.includes('value 9 is the highest in 1,')")
-        p.until(f"document.querySelector('article p').innerText.includes('; most like ' + new Date({start} / 1e6).toLocaleDateString(undefined, {{day: 'numeric', month: 'long'}}))")
+        p.until(f"document.querySelector('article p').innerText.match(/; nearest [\\d.]+ at (.*)$/)?.[1].startsWith(new Date({start} / 1e6).toLocaleDateString(undefined, {{day: 'numeric', month: 'long'}}))")
         p.go(self.address + '#sensor/pump')
         p.until("/to 1[.]\\d+ was the range.*9 is the new value/s.test(document.querySelector('.compare')?.innerText)")
 

@@ -61,7 +61,7 @@ function keys(series: Series[]): HTMLElement {
   const text = [`[detector ${section}]`, ...(several ? ['algorithm = ' + series.map(s => s.algorithm).join(', ')] : []),
     ...series.flatMap(s => Object.entries(s.keys).filter(([k]) => !(several && k === 'algorithm')).map(([k, v]) => `${several ? s.algorithm + '.' : ''}${k} = ${v}`))];
   return make('details', {}, make('summary', {}, 'What its detector is, and how to change it'),
-    make('p', { class: 'quiet' }, 'These lines stand for what counts now. Put the one that is to be another into this section of the configuration, with its new value, and run ', make('code', {}, 'hankel reload'), '.'),
+    make('p', { class: 'quiet' }, 'These are the values in force. To change one, put its line with the new value into this section of the configuration, and run ', make('code', {}, 'hankel reload'), '.'),
     make('pre', {}, text.join('\n')));
 }
 

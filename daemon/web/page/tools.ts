@@ -98,17 +98,18 @@ const day = (ns: number): string => sameDay(instant(ns), new Date()) ? clock(ns)
 /** What is new, of an alert of the channel novelty. */
 function novelty(a: Alert | Event): Child[] {
   const n = a.novelty;
-  if (!n) return ['does what it has not done before: ', number(a.after), ' where ', number(a.before), ' was expected'];
+  if (!n) return ['does what it has not done before: ', number(a.after), ', where ', number(a.before), ' was expected'];
   const all = `${count(n.compared)} points`, after = a.after ?? NaN;
-  if (n.kind === 'shape') return [`makes a shape that was not seen in ${all}`];
-  if (n.kind === 'context') return [`has a mean of ${number(a.after)} over its last ${n.reach} points, where ${number(a.before)} was expected`];
+  if (n.kind === 'shape') return [`shape not seen in ${all}`];
+  if (n.kind === 'context') return [`no such state in ${all}: mean of the last ${n.reach} is ${number(a.after)}, expected ${number(a.before)}`];
   return [`value ${number(a.after)} ${after > n.high ? 'is the highest' : after < n.low ? 'is the lowest' : 'was not seen'} in ${all}`];
 }
 
 /** When it was like that before, or nearest to it. */
 function before(a: Alert | Event): Child[] {
   const at = a.similar_from ?? a.novelty?.nearest;
-  return at ? [a.similar_from ? '; like ' : '; most like ', time(at, day(at))] : [];
+  if (!at) return [];
+  return [a.similar_from ? '; like ' : a.novelty?.kind === 'value' ? `; nearest ${number(a.before)} at ` : '; nearest at ', time(at, day(at))];
 }
 
 /** When a limit is reached, from now on: what its alert says. */
@@ -141,7 +142,7 @@ export function sentence(a: Alert | Event): Child[] {
   else if (a.travels) return [...about, ...travels(a)];
   else if (a.channel === 'group') about.push('its sensors, taken together, behave differently');
   else if (a.channel === 'score' || a.channel === 'change')
-    return [...about, a.channel === 'score' ? 'looks unlike what it was' : 'behaves differently', ', since ', ...when(a.instant), '; level ', number(a.before), ' before, ', number(a.after), ' after', ...before(a), ...blame];
+    about.push(a.channel === 'score' ? 'looks unlike before' : 'behaves differently', ': level ', number(a.before), ' before, ', number(a.after), ' after');
   else about.push('level went from ', number(a.before), ' to ', number(a.after));
-  return [...about, ' at ', ...when(a.instant), ...before(a), ...blame];
+  return [...about, '; since ', ...when(a.instant), ...before(a), ...blame];
 }

@@ -278,12 +278,52 @@ static void test_change_that_travels(void **state)
   }
 }
 
+/* What each channel reports, in the same words when an alert begins and when it is over: the values of a new shape, say, are no
+ * levels. */
+static void test_sentences_of_channels(void **state)
+{
+  (void)state;
+  static const char since[] = "; since 2025-12-31 23:59:00 UTC";
+  static const struct {
+    uint8_t channel, novelty;
+    const char *said;
+  } channels[] = {
+    { HANKEL_SCORE, 0, "x: looks unlike before: level 71 before, 93 after" },
+    { HANKEL_CHANGE, 0, "x: behaves differently: level 71 before, 93 after" },
+    { HANKEL_SHIFT, 0, "x: level went from 71 to 93" },
+    { HANKEL_GROUP, 0, "x: its sensors, taken together, behave differently: the one that differs most went from 71 to 93" },
+    { HANKEL_NOVELTY, 0, "x: does what it has not done before: 93, where 71 was expected" },
+    { HANKEL_NOVELTY, HANKEL_NOVELTY_VALUE, "x: value 93 is the highest in 400 points" },
+    { HANKEL_NOVELTY, HANKEL_NOVELTY_SHAPE, "x: shape not seen in 400 points" },
+  };
+  const struct hk_notify_rule r = rule(HK_NOTIFY_SLACK, NULL);
+  for (size_t i = 0; i < 2 * sizeof channels / sizeof *channels; i++) {
+    const bool over = i % 2;
+    struct hk_notice one = alert("x", 1, 3, over);
+    const struct hk_notice *list[] = { &one };
+    struct hk_notify_message m;
+    one.logged.event.channel = channels[i / 2].channel;
+    one.logged.event.novelty = (struct hk_novelty_note){
+      .channel = channels[i / 2].novelty, .compared = 400, .oldest = NOW, .nearest = NOW, .low = 50, .high = 71
+    };
+    const struct hk_told_of what = told(list, 1);
+    const char *text = body(&m, &r, &what), *said = channels[i / 2].said + sizeof "x:";
+    assert_non_null(strstr(text, said));
+    assert_int_equal(over, strstr(text, "over: ") != NULL);
+    assert_non_null(strstr(strstr(text, said), since));
+    hk_message_free(&m);
+  }
+}
+
 int main(void)
 {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_names_of_templates), cmocka_unit_test(test_exact_times), cmocka_unit_test(test_templates),
-    cmocka_unit_test(test_too_long),           cmocka_unit_test(test_mqtt),        cmocka_unit_test(test_pagerduty),
-    cmocka_unit_test(test_change_that_travels)
-  };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_names_of_templates),
+                                      cmocka_unit_test(test_exact_times),
+                                      cmocka_unit_test(test_templates),
+                                      cmocka_unit_test(test_too_long),
+                                      cmocka_unit_test(test_mqtt),
+                                      cmocka_unit_test(test_pagerduty),
+                                      cmocka_unit_test(test_change_that_travels),
+                                      cmocka_unit_test(test_sentences_of_channels) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
