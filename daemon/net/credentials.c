@@ -116,8 +116,8 @@ static void gate_tell(struct hk_gate *g, struct hk_log *log)
   if (hk_gate_crl_expired(g, line, sizeof line))
     hk_log(log, HK_LOG_WARNING, "%s", line);
   if (c->tokens)
-    hk_log(log, hk_tokens_count(c->tokens) ? HK_LOG_INFO : HK_LOG_WARNING, "[listen %s]: %u tokens and certificates in %s",
-           g->name, hk_tokens_count(c->tokens), g->rules.tokens);
+    hk_log(log, hk_tokens_count(c->tokens) ? HK_LOG_INFO : HK_LOG_WARNING, "[listen %s]: tokens and certificates in %s: %u",
+           g->name, g->rules.tokens, hk_tokens_count(c->tokens));
 }
 
 static int read_files(const struct hk_gate *g, struct hk_credentials **out, char *error, size_t size)

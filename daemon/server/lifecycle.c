@@ -406,8 +406,11 @@ int hk_server_run(struct hk_server *s)
   uv_run(&s->net.loops[0].uv, UV_RUN_DEFAULT);
   hk_server_sum(s, &sum);
   const uint64_t pending = hk_counters_pending(&sum);
+  char fed[48] = "";
+  if (sum.derived > 0) /* `in` counts a point once for each series of its sensor */
+    snprintf(fed, sizeof fed, " (%" PRIu64 " as fed)", sum.in - sum.derived);
   hk_log(&s->log, pending == 0 ? HK_LOG_INFO : HK_LOG_WARNING,
-         "ended: %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " given up", sum.in, sum.scored, pending);
+         "ended: %" PRIu64 " points in%s, %" PRIu64 " scored, %" PRIu64 " given up", sum.in, fed, sum.scored, pending);
   return s->failed ? -EIO : 0;
 }
 

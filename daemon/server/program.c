@@ -260,6 +260,25 @@ static void print_memory(const struct hk_config *config, uint32_t i, uint64_t on
   putchar('\n');
 }
 
+/* Prints a state folder that is given for nothing. */
+static void print_unused(const struct hk_config *config)
+{
+  if (config->durability == HK_DURABILITY_NONE && config->state[0] && !getenv("STATE_DIRECTORY")) /* a unit may always set it */
+    printf("state = %s is not used: durability = none keeps nothing\n", config->state);
+}
+
+/* Prints which certificates, and lists of revoked ones, have expired or soon will. */
+static void print_gates(struct hk_gates *gates)
+{
+  char line[512];
+  for (uint32_t i = 0; i < gates->n; i++) {
+    if (hk_gate_expires(&gates->gate[i], line, sizeof line))
+      puts(line);
+    if (hk_gate_crl_expired(&gates->gate[i], line, sizeof line))
+      puts(line);
+  }
+}
+
 /* Prints the memory of each detector's sensors. Asks the backend, so that the figure is exact. */
 static int program_check(const struct hk_config *config, const struct hk_backend_kind *kinds, const char *path)
 {
@@ -278,15 +297,20 @@ static int program_check(const struct hk_config *config, const struct hk_backend
   struct hk_backend *backend = device->backend;
   struct hk_gates gates = { 0 };
   const bool readable = hk_gates_open(&gates, config, NULL, error, sizeof error) == 0;
+  if (readable) {
+    printf("%s: ok\n", path);
+    print_listeners(config);
+    print_gates(&gates);
+    print_unused(config);
+  } else {
+    fprintf(stderr, "%s: %s\n", path, error);
+  }
   hk_gates_close(&gates);
   if (!readable) {
-    fprintf(stderr, "%s: %s\n", path, error);
     hk_device_close(device);
     return FAILED;
   }
   uint64_t with = 0; /* bytes of a sensor and its companions so far */
-  printf("%s: ok\n", path);
-  print_listeners(config);
   print_cluster(&config->cluster);
   if (config->cluster.role == HK_CLUSTER_GATEWAY) {
     hk_device_close(device);

@@ -281,11 +281,12 @@ class Talking(harness.Case):
         self.assertRegex(said[0], r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ hankeld: notice: alert a(#graph)?:1 raised \(\w+\): (looks unlike before|behaves differently): level \S+ before, \S+ after; since \S+ \S+ UTC, [\d.]+ times its threshold(, severity [\d.]+ \(\w+\))?$')
 
     def test_check_lists_what_will_listen(self):
-        def check(text):
+        def check(text, keys=''):
             with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
-                f.write('[daemon]\nbackend = cpu\n[detector all]\nmatch = *\n' + text)
+                f.write(f'[daemon]\nbackend = cpu\n{keys}[detector all]\nmatch = *\n' + text)
                 f.flush()
                 return subprocess.run([harness.HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=harness.WAIT).stdout
+        self.assertIn('\nstate = /x/y is not used: durability = none keeps nothing\n', check('', keys='state = /x/y\n'))
         said = check('')
         self.assertEqual(sum(line.startswith('listener ') for line in said.splitlines()), 5)
         self.assertNotIn('no default', said)

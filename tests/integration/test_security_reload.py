@@ -140,6 +140,8 @@ class TestReload(Secured):
             self.assertTrue(taken and f'[listen text]: {says}' in lines, lines)
             self.assertEqual({x['state'] for x in c.status()['security']['certificates']}, {'expired'})
             self.assertTrue([x for x in d.log if f'warning: [listen text]: {says}' in x], d.log)
+        check = subprocess.run([harness.HANKELD, '-c', os.path.join(d.directory.name, 'hankeld.conf'), '--check'], capture_output=True, text=True, timeout=harness.WAIT, check=True)
+        self.assertIn(f'\n[listen text]: {says}\n', check.stdout)
         with self.assertRaises(ssl.SSLCertVerificationError):
             self.connect(d)
         until(lambda: [x for x in d.log if 'refused at [listen binary]: TLS: the peer sent the alert: certificate expired' in x], 'why a client gave up')
