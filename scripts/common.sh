@@ -6,7 +6,7 @@ export LC_ALL=C.UTF-8
 if ! command -v nvcc >/dev/null && [ -x /usr/local/cuda/bin/nvcc ]; then PATH=$PATH:/usr/local/cuda/bin; fi
 
 build_packages=(build-essential pkg-config meson ninja-build libuv1-dev libopenblas-dev liblapacke-dev libinih-dev libck-dev
-  libxxhash-dev libdeflate-dev libsystemd-dev libcjson-dev libssl-dev libwebsockets-dev libcurl4-openssl-dev
+  libxxhash-dev libdeflate-dev libcjson-dev libssl-dev libwebsockets-dev libcurl4-openssl-dev
   libarchive-dev libmosquitto-dev librabbitmq-dev librdkafka-dev libglib2.0-dev libsnappy-dev libsuitesparse-dev libprotobuf-c-dev protobuf-c-compiler esbuild scdoc)
 # cmocka for unit tests; clang, with its linker and what names places in its reports, for the second compiler, the sanitizers and the fuzzers; clang-format in this version
 # alone, since each

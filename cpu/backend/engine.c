@@ -2,10 +2,10 @@
  * (no memory); an accepted batch always returns with status 0. */
 #include "cpu/backend/engine.h"
 #include "cpu/backend/state_size.h"
+#include "cpu/lapack.h"
 #include "cpu/rules/state.h"
 
 #include <assert.h>
-#include <cblas.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,10 +80,19 @@ static void workers_free(const struct hk_engine *e, void **workers)
   free(workers);
 }
 
+/* Loads what the detectors of a table are computed with. 0, or -ELIBACC with a message. */
+static int engine_load(const struct hk_engine_kind *kind, const struct hk_detector *detectors, uint32_t n, char *error,
+                       size_t size)
+{
+  bool lapack = kind->lapack;
+  for (uint32_t i = 0; i < n && !lapack; i++)
+    lapack = detectors[i].algorithm == HK_ALGORITHM_SVD;
+  return lapack ? hk_lapack_load(error, size) : 0;
+}
+
 int hk_engine_open(struct hk_backend **out, const struct hk_backend_ops *ops, const struct hk_engine_kind *kind,
                    const struct hk_backend_config *config, uint32_t threads, char *error, size_t size)
 {
-  openblas_set_num_threads(1); /* the threads are the engine's */
   struct hk_engine *e = calloc(1, sizeof *e);
   if (!e) {
     snprintf(error, size, "no memory for a backend");
@@ -93,6 +102,8 @@ int hk_engine_open(struct hk_backend **out, const struct hk_backend_ops *ops, co
   e->kind = kind;
   e->threads = threads;
   int status = hk_sensors_open(&e->sensors, config, kind->sample_size, error, size);
+  if (status == 0)
+    status = engine_load(kind, e->sensors.detectors, e->sensors.n_detectors, error, size);
   e->worker = calloc(threads, sizeof *e->worker);
   if (status == 0 && !e->worker) {
     snprintf(error, size, "no memory for %u threads", threads);
@@ -168,13 +179,17 @@ int hk_engine_define(struct hk_backend *b, const struct hk_definition *definitio
   }
   struct hk_detector *table = calloc(n_after, sizeof *table);
   void **workers = NULL;
+  int loaded = 0;
   if (table) {
     memcpy(table, e->sensors.detectors, e->sensors.n_detectors * sizeof *table);
     for (uint32_t i = 0; i < n; i++)
       table[definitions[i].number] = definitions[i].detector ? *definitions[i].detector : (struct hk_detector){ 0 };
-    workers = workers_new(e, table, n_after);
+    loaded = engine_load(e->kind, table, n_after, error, size);
+    workers = loaded == 0 ? workers_new(e, table, n_after) : NULL;
   }
   free(table);
+  if (loaded != 0)
+    return loaded;
   if (!workers) {
     snprintf(error, size, "no memory for the work space of %u threads", e->threads);
     return -ENOMEM;

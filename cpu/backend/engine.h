@@ -12,6 +12,8 @@
 #include "cpu/backend/queue.h"
 #include "cpu/backend/sensor_store.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -19,6 +21,7 @@ extern "C" {
 /* The functions in which such backends differ. */
 struct hk_engine_kind {
   size_t sample_size; /* bytes of a sample: sizeof(hk_real) of the backend */
+  bool lapack;        /* computes with it, whatever the detector */
   /* Makes the work space of one thread. Returns 0 and *out, or -ENOMEM. */
   int (*worker_new)(void **out, const struct hk_detector *detectors, uint32_t n_detectors);
   void (*worker_free)(void *worker); /* NULL is allowed */

@@ -183,6 +183,7 @@ int hk_reference_open(struct hk_backend **out, const struct hk_backend_config *c
   };
   static const struct hk_engine_kind kind = {
     .sample_size = sizeof(hk_real),
+    .lapack = true,
     .worker_new = reference_backend_worker_new,
     .worker_free = reference_backend_worker_free,
     .reset = reference_backend_reset,

@@ -1,9 +1,9 @@
 /* Band matrices on the host: see band.h. */
 #include "cpu/band/band.h"
+#include "cpu/lapack.h"
 #include "cpu/workers.h"
 
 #include <errno.h>
-#include <lapacke.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -52,6 +52,9 @@ static const double *band_row_of(const struct hk_band_shape *s, const struct sys
 
 int hk_band_open(struct hk_band_work *w, const struct hk_band_shape *s)
 {
+  *w = (struct hk_band_work){ 0 };
+  if (hk_lapack_load(NULL, 0) != 0)
+    return -ELIBACC;
   *w = (struct hk_band_work){ .factor = malloc((size_t)s->n * stride_of(s) * sizeof *w->factor),
                               .x = malloc(s->n * sizeof *w->x),
                               .residual = malloc(s->n * sizeof *w->residual),
@@ -116,8 +119,8 @@ static uint32_t find_singular(const struct hk_band_work *w, const struct hk_band
 static bool substitute(const struct hk_band_work *w, const struct hk_band_shape *s, double *right)
 {
   const lapack_int n = (lapack_int)s->n, below = (lapack_int)s->below, above = (lapack_int)s->above;
-  return LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', n, below, above, 1, w->factor, (lapack_int)stride_of(s), w->pivot, right,
-                             n) == 0;
+  return hk_lapack.dgbtrs_work(LAPACK_COL_MAJOR, 'N', n, below, above, 1, w->factor, (lapack_int)stride_of(s), w->pivot, right,
+                               n) == 0;
 }
 
 /* The remainder of b[row] - A x, and the sum of the row's magnitudes. SUMMED products at a time are summed plainly; the rounding
@@ -169,7 +172,7 @@ struct hk_band_outcome hk_band_factorise(struct hk_band_work *w, const struct hk
   struct hk_band_outcome out = { 0 };
   band_lay_out(w, s, &is);
   const lapack_int status =
-      LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, n, n, below, above, w->factor, (lapack_int)stride_of(s), w->pivot);
+      hk_lapack.dgbtrf_work(LAPACK_COL_MAJOR, n, n, below, above, w->factor, (lapack_int)stride_of(s), w->pivot);
   out.singular = status < 0 ? 0 : find_singular(w, s);
   if (out.singular < s->n)
     out.status = -EDOM;

@@ -3,7 +3,7 @@
  *
  * Which function for which size, where `half` is the larger of the diagonals below and above:
  *   half to HK_BAND_THIN, many systems     hk_band_solve, threads over systems; gpu/band/band_gpu.h: thousands on a GPU
- *   any half, one system                   hk_band_solve_one; on OpenBLAS's threads (cpu/backend/engine.c has it use one)
+ *   any half, one system                   hk_band_solve_one; on OpenBLAS's threads (cpu/lapack.h has it use one)
  *   one matrix, many right sides in time   hk_band_factorise once, hk_band_solve_with for each: 4 n half^2 operations once, and
  *                                          8 n half with the backward error of each
  *   one wide band that is full, on a GPU   gpu/band/wide_gpu.h
@@ -117,7 +117,8 @@ struct hk_band_work {
   int *pivot;
 };
 
-/* hk_band_open returns 0 or -ENOMEM. hk_band_close: all zero is allowed. hk_band_need: bytes of the work memory. */
+/* hk_band_open returns 0, -ENOMEM, or -ELIBACC (cpu/lapack.h). hk_band_close: all zero is allowed. hk_band_need: bytes of the
+ * work memory. */
 int hk_band_open(struct hk_band_work *work, const struct hk_band_shape *shape);
 void hk_band_close(struct hk_band_work *work);
 uint64_t hk_band_need(const struct hk_band_shape *shape);

@@ -1,6 +1,8 @@
 /* Processes given as matrices: see matrix.h. */
 #include "cpu/model/matrix.h"
 
+#include "cpu/lapack.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,8 +34,10 @@ struct host_band {
 
 static int matrix_open_host(void **out, const struct hk_band_shape *shape, uint32_t number, char *error, size_t size)
 {
-  struct host_band *h = calloc(1, sizeof *h);
   (void)number;
+  if (hk_lapack_load(error, size) != 0)
+    return -ELIBACC;
+  struct host_band *h = calloc(1, sizeof *h);
   if (!h || hk_band_open(&h->work, shape) != 0) {
     free(h);
     snprintf(error, size, "out of memory");

@@ -211,10 +211,11 @@ static int model_settle(struct hk_model *m, uint32_t i, double *state)
   const struct hk_band_shape shape = hk_heat_shape(pipe.points);
   struct hk_band_work work;
   struct hk_heat_line warm = { m->plan->heat + of->cell, pipe.points, m->plan->ground, state, NULL, &work };
-  if (hk_band_open(&work, &shape) != 0)
-    return -ENOMEM;
+  int status = hk_band_open(&work, &shape);
+  if (status != 0)
+    return status;
   warm.memory = malloc(HK_HEAT_MEMORY * (size_t)pipe.points * sizeof *warm.memory);
-  const int status = warm.memory ? hk_heat_steady(&warm, end[0].is, end[1].is, m->line[i].friction) : -ENOMEM;
+  status = warm.memory ? hk_heat_steady(&warm, end[0].is, end[1].is, m->line[i].friction) : -ENOMEM;
   free(warm.memory);
   hk_band_close(&work);
   return status;

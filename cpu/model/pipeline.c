@@ -42,10 +42,10 @@ int hk_pipeline_open(struct hk_pipeline *l, const struct hk_pipeline_cell *cell,
   *l = (struct hk_pipeline){ .cell = cell, .points = cells + 1, .impedance = impedance };
   l->state = calloc(shape.n, sizeof *l->state);
   l->memory = malloc((size_t)shape.n * STEP * sizeof *l->memory);
-  if (l->state && l->memory && hk_band_open(&l->work, &shape) == 0)
-    return 0;
-  hk_pipeline_close(l);
-  return -ENOMEM;
+  const int status = l->state && l->memory ? hk_band_open(&l->work, &shape) : -ENOMEM;
+  if (status != 0)
+    hk_pipeline_close(l);
+  return status;
 }
 
 void hk_pipeline_close(struct hk_pipeline *l)

@@ -50,8 +50,8 @@ struct hk_pipeline {
   uint32_t singular; /* after -EDOM: the equations of the points up to this one are singular */
 };
 
-/* Makes a line at rest with a pressure of zero. cells: 1..2^24. Returns 0 or -ENOMEM. hk_pipeline_close frees the memory of a
- * line, which may be zeroed. */
+/* Makes a line at rest with a pressure of zero. cells: 1..2^24. Returns 0, -ENOMEM or -ELIBACC. hk_pipeline_close frees the
+ * memory of a line, which may be zeroed. */
 int hk_pipeline_open(struct hk_pipeline *line, const struct hk_pipeline_cell *cell, uint32_t cells, double impedance);
 void hk_pipeline_close(struct hk_pipeline *line);
 /* Bytes of a line, without its cells. */

@@ -1,6 +1,7 @@
 /* The lines of a plan on the host: see pipelines.h. A thread has the memory that a step of the longest line needs. */
 #include "cpu/model/pipelines.h"
 
+#include "cpu/lapack.h"
 #include "cpu/model/pipelines_matrix.h"
 #include "cpu/model/pipelines_network.h"
 #include "cpu/monotonic.h"
@@ -50,8 +51,11 @@ static void close_host(struct hk_pipelines *p)
 
 static int open_host(struct hk_pipelines **out, const struct hk_model_plan *plan, uint32_t threads, char *error, size_t size)
 {
+  int status = hk_lapack_load(error, size);
+  if (status != 0)
+    return status;
   struct hk_pipelines *p = calloc(1, sizeof *p);
-  int status = p ? 0 : -ENOMEM;
+  status = p ? 0 : -ENOMEM;
   if (status == 0) {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     threads = threads > 0 ? threads : cores > 0 ? (uint32_t)cores : 1;

@@ -34,7 +34,8 @@ struct hk_sparse_facts {
   uint64_t bytes;     /* of all its memory */
 };
 
-/* Makes a solver for n equations. edge: copied. kind: NULL: the faster one. Returns 0; -ENOMEM; or -E2BIG: the limits above. */
+/* Makes a solver for n equations. edge: copied. kind: NULL: the faster one. Returns 0; -ENOMEM; -ELIBACC; or -E2BIG: the limits
+ * above. */
 int hk_sparse_open(struct hk_sparse **out, const struct hk_sparse_kind *kind, uint32_t n, const uint32_t (*edge)[2],
                    uint32_t edges);
 void hk_sparse_close(struct hk_sparse *solver); /* NULL is allowed */

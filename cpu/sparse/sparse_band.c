@@ -1,9 +1,9 @@
 /* Sparse systems as bands in reverse Cuthill-McKee order, by LAPACK's Cholesky: see sparse.h. */
+#include "cpu/lapack.h"
 #include "cpu/sparse/cuthill.h"
 #include "cpu/sparse/sparse_internal.h"
 
 #include <errno.h>
-#include <lapacke.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,9 +29,10 @@ static void close_band(void *factors)
 
 static int open_band(void **out, const struct hk_sparse_pattern *p, struct hk_sparse_facts *facts)
 {
-  struct factors *f = calloc(1, sizeof *f);
+  const int status = hk_lapack_load(NULL, 0);
+  struct factors *f = status == 0 ? calloc(1, sizeof *f) : NULL;
   if (!f)
-    return -ENOMEM;
+    return status != 0 ? status : -ENOMEM;
   *out = f;
   f->n = (lapack_int)p->n;
   f->place = malloc(p->n * sizeof *f->place);
@@ -61,7 +62,7 @@ static int factorise_band(void *factors, const struct hk_sparse_pattern *p, cons
     const uint32_t i = f->place[p->edge[e][0]], j = f->place[p->edge[e][1]];
     f->band[(i < j ? i : j) * height + (i < j ? j - i : i - j)] += beside[e];
   }
-  return LAPACKE_dpbtrf_work(LAPACK_COL_MAJOR, 'L', f->n, f->half, f->band, f->half + 1) == 0 ? 0 : -EDOM;
+  return hk_lapack.dpbtrf_work(LAPACK_COL_MAJOR, 'L', f->n, f->half, f->band, f->half + 1) == 0 ? 0 : -EDOM;
 }
 
 static void solve_band(void *factors, const double *b, double *x)
@@ -69,8 +70,8 @@ static void solve_band(void *factors, const double *b, double *x)
   struct factors *f = factors;
   for (lapack_int i = 0; i < f->n; i++)
     f->x[f->place[i]] = b[i];
-  (void)LAPACKE_dpbtrs_work(LAPACK_COL_MAJOR, 'L', f->n, f->half, 1, f->band, f->half + 1, f->x,
-                            f->n); /* fails by its arguments alone */
+  (void)hk_lapack.dpbtrs_work(LAPACK_COL_MAJOR, 'L', f->n, f->half, 1, f->band, f->half + 1, f->x,
+                              f->n); /* fails by its arguments alone */
   for (lapack_int i = 0; i < f->n; i++)
     x[i] = f->x[f->place[i]];
 }

@@ -2,10 +2,10 @@
 #define HK_REAL double
 #define HK_REAL_BITS uint64_t
 #include "cpu/sst/reference.h"
+#include "cpu/lapack.h"
 #include "cpu/rules/window.h"
 
 #include <errno.h>
-#include <lapacke.h>
 #include <stdlib.h>
 
 #define STEPS_MAX HK_PRODUCTS_MAX /* most Lanczos steps; on the past at most HK_KRYLOV_MAX, fewer */
@@ -33,9 +33,10 @@ struct tridiagonal {
 int hk_reference_new(struct hk_reference **out, uint32_t window_max)
 {
   const size_t w = window_max;
-  struct hk_reference *r = calloc(1, sizeof *r);
+  const int status = hk_lapack_load(NULL, 0);
+  struct hk_reference *r = status == 0 ? calloc(1, sizeof *r) : NULL;
   if (!r)
-    return -ENOMEM;
+    return status != 0 ? status : -ENOMEM;
   r->work_size = (lapack_int)(1 + 6 * w + 2 * w * w);
   r->iwork_size = (lapack_int)(3 + 5 * w);
   r->basis = calloc((STEPS_MAX + 1) * w, sizeof *r->basis);
@@ -148,7 +149,7 @@ static int lanczos(struct hk_reference *r, const struct hk_detector *d, const do
   double below[STEPS_MAX], work[2 * STEPS_MAX];
   memcpy(t->theta, t->alpha, t->steps * sizeof *t->theta);
   memcpy(below, t->beta, t->steps * sizeof *below);
-  if (LAPACKE_dstev_work(LAPACK_COL_MAJOR, 'V', (lapack_int)t->steps, t->theta, below, t->y, (lapack_int)t->steps, work) != 0)
+  if (hk_lapack.dstev_work(LAPACK_COL_MAJOR, 'V', (lapack_int)t->steps, t->theta, below, t->y, (lapack_int)t->steps, work) != 0)
     return -EIO;
   order_by_magnitude(t->theta, t->steps, t->order);
   return 0;
@@ -160,8 +161,8 @@ static int eigen(struct hk_reference *r, const double *x, uint32_t w, bool vecto
   for (uint32_t j = 0; j < w; j++)
     memcpy(r->matrix + (size_t)j * w, x + j, w * sizeof *x);
   const lapack_int n = (lapack_int)w;
-  return LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', 'L', n, r->matrix, n, r->values, r->work, r->work_size,
-                             r->iwork, r->iwork_size) == 0
+  return hk_lapack.dsyevd_work(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', 'L', n, r->matrix, n, r->values, r->work, r->work_size,
+                               r->iwork, r->iwork_size) == 0
              ? 0
              : -EIO;
 }

@@ -25,7 +25,7 @@ struct hk_reference_score {
   double past_gap;    /* between the r-th and the next */
 };
 
-/* Returns 0 and *out, or -ENOMEM. */
+/* Returns 0 and *out, -ENOMEM, or -ELIBACC (cpu/lapack.h). */
 int hk_reference_new(struct hk_reference **out, uint32_t window_max);
 void hk_reference_free(struct hk_reference *r); /* NULL is allowed */
 

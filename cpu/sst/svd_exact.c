@@ -2,9 +2,8 @@
  * spectrum, and the vectors of those of largest magnitude computed (dsytrd, dstebz, dstein, dormtr). */
 #include "cpu/sst/svd_exact.h"
 #include "cpu/detector.h"
+#include "cpu/lapack.h"
 
-#include <cblas.h>
-#include <lapacke.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -27,7 +26,8 @@ struct hk_exact {
 
 struct hk_exact *hk_exact_new(uint32_t w)
 {
-  openblas_set_num_threads(1);
+  if (hk_lapack_load(NULL, 0) != 0)
+    return NULL;
   const size_t doubles = (size_t)w * w + w * (6 + HK_RANK_MAX + BLOCK) + BLOCK * (BLOCK + 2);
   struct hk_exact *e = calloc(1, sizeof *e);
   double *d = malloc(doubles * sizeof *d);
@@ -67,8 +67,8 @@ static bool bisect(struct hk_exact *e, uint32_t w, uint32_t from, uint32_t to, l
 {
   lapack_int more = 0, blocks = 0;
   const lapack_int info =
-      LAPACKE_dstebz_work('I', 'B', (lapack_int)w, 0, 0, (lapack_int)from, (lapack_int)to, 0, e->diagonal, e->beside, &more,
-                          &blocks, e->values + *count, e->block + *count, e->split, e->work, e->ints);
+      hk_lapack.dstebz_work('I', 'B', (lapack_int)w, 0, 0, (lapack_int)from, (lapack_int)to, 0, e->diagonal, e->beside, &more,
+                            &blocks, e->values + *count, e->block + *count, e->split, e->work, e->ints);
   *count += more;
   return info == 0;
 }
@@ -80,7 +80,7 @@ static bool leading(struct hk_exact *e, const float *x, size_t stride, uint32_t 
   for (uint32_t j = 0; j < w; j++)
     for (uint32_t i = 0; i <= j; i++)
       e->h[(size_t)j * w + i] = (double)x[(i + j) * stride];
-  if (LAPACKE_dsytrd_work(LAPACK_COL_MAJOR, 'U', n, e->h, n, e->diagonal, e->beside, e->tau, e->work, n * BLOCK) != 0)
+  if (hk_lapack.dsytrd_work(LAPACK_COL_MAJOR, 'U', n, e->h, n, e->diagonal, e->beside, e->tau, e->work, n * BLOCK) != 0)
     return false;
   lapack_int count = 0;
   const bool all = 2 * r >= w;
@@ -106,15 +106,15 @@ static bool leading(struct hk_exact *e, const float *x, size_t stride, uint32_t 
     e->values[top] = e->values[count];
     e->block[top] = e->block[count];
   }
-  return LAPACKE_dstein_work(LAPACK_COL_MAJOR, n, e->diagonal, e->beside, (lapack_int)r, e->value, e->home, e->split, e->vectors,
-                             n, e->work, e->ints, e->fail) == 0;
+  return hk_lapack.dstein_work(LAPACK_COL_MAJOR, n, e->diagonal, e->beside, (lapack_int)r, e->value, e->home, e->split,
+                               e->vectors, n, e->work, e->ints, e->fail) == 0;
 }
 
 double hk_exact_present(struct hk_exact *e, const float *x, float *mu, size_t stride, uint32_t w)
 {
   const lapack_int n = (lapack_int)w;
-  if (!leading(e, x, stride, w, 1) || LAPACKE_dormtr_work(LAPACK_COL_MAJOR, 'L', 'U', 'N', n, 1, e->h, n, e->tau, e->vectors, n,
-                                                          e->work, BLOCK * (BLOCK + 2)) != 0)
+  if (!leading(e, x, stride, w, 1) || hk_lapack.dormtr_work(LAPACK_COL_MAJOR, 'L', 'U', 'N', n, 1, e->h, n, e->tau, e->vectors, n,
+                                                            e->work, BLOCK * (BLOCK + 2)) != 0)
     return -1;
   for (uint32_t i = 0; i < w; i++)
     mu[i * stride] = (float)e->vectors[i];
@@ -127,13 +127,13 @@ double hk_exact_score(struct hk_exact *e, const float *x, const float *mu, size_
   for (uint32_t i = 0; i < w; i++)
     e->mu[i] = (double)mu[i * stride];
   if (!leading(e, x, stride, w, r) ||
-      LAPACKE_dormtr_work(LAPACK_COL_MAJOR, 'L', 'U', 'T', n, 1, e->h, n, e->tau, e->mu, n, e->work, BLOCK * (BLOCK + 2)) != 0)
+      hk_lapack.dormtr_work(LAPACK_COL_MAJOR, 'L', 'U', 'T', n, 1, e->h, n, e->tau, e->mu, n, e->work, BLOCK * (BLOCK + 2)) != 0)
     return -1;
   double top = 0, held = 0;
   for (uint32_t i = 0; i < r; i++)
     top = fmax(top, fabs(e->value[i]));
   for (uint32_t i = 0; i < r; i++) {
-    const double part = cblas_ddot(n, e->vectors + (size_t)i * w, 1, e->mu, 1);
+    const double part = hk_blas.ddot(n, e->vectors + (size_t)i * w, 1, e->mu, 1);
     if (fabs(e->value[i]) > 0x1p-17 * top)
       held += part * part;
   }

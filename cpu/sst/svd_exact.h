@@ -8,7 +8,7 @@
 /* Work space of one thread for windows up to a limit. Owner: the scorer. */
 struct hk_exact;
 
-/* Returns NULL if out of memory. Sets BLAS to one thread, because the callers are worker threads. */
+/* Returns NULL if out of memory, or without LAPACK (cpu/lapack.h). */
 struct hk_exact *hk_exact_new(uint32_t window_max);
 void hk_exact_free(struct hk_exact *exact); /* NULL is allowed */
 

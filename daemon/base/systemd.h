@@ -1,4 +1,4 @@
-/* Notifications to systemd. Built without libsystemd, or not started by systemd, they do nothing. */
+/* Notifications to systemd, and what it passes on. Not started by systemd, they do nothing. Thread: main. */
 #ifndef HK_SYSTEMD_H
 #define HK_SYSTEMD_H
 
@@ -10,7 +10,7 @@ void hk_notify(const char *state);
 uint64_t hk_notify_watchdog(void);
 
 /* Passed sockets (sd_listen_fds(3)). Returns their number or a negative errno; their descriptors begin at *first. The caller
- * frees *names and each name. Call once. */
+ * frees *names and each name; NULL: it has none. Call once. */
 int hk_notify_sockets(int *first, char ***names);
 
 #endif

@@ -1,39 +1,36 @@
 #include "daemon/base/zone.h"
 
-#include <glib.h>
-#include <pthread.h>
+#include "daemon/base/zone_named.h"
+
 #include <string.h>
+#include <time.h>
 
 #define DAY 86400
 
-/* GLib keeps the zones that are in use, and has a lock of its own for that, which a thread sanitizer cannot see. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static GTimeZone *open_zone(const char *zone)
+static bool is_local(const char *zone)
 {
-  return strcmp(zone, "local") == 0 ? g_time_zone_new_local() : g_time_zone_new_identifier(zone);
+  return strcmp(zone, "local") == 0;
+}
+
+static bool is_utc(const char *zone)
+{
+  return strcmp(zone, "UTC") == 0;
 }
 
 bool hk_zone_known(const char *zone)
 {
-  pthread_mutex_lock(&lock);
-  GTimeZone *z = open_zone(zone);
-  if (z)
-    g_time_zone_unref(z);
-  pthread_mutex_unlock(&lock);
-  return z != NULL;
+  int64_t offset;
+  return is_local(zone) || is_utc(zone) || hk_zone_named(zone, 0, &offset);
 }
 
 int32_t hk_zone_second(const char *zone, int64_t seconds)
 {
+  const time_t when = (time_t)seconds;
+  struct tm there;
   int64_t offset = 0;
-  pthread_mutex_lock(&lock);
-  GTimeZone *z = open_zone(zone);
-  if (z) {
-    const gint interval = g_time_zone_find_interval(z, G_TIME_TYPE_UNIVERSAL, seconds);
-    offset = interval >= 0 ? g_time_zone_get_offset(z, interval) : 0;
-    g_time_zone_unref(z);
-  }
-  pthread_mutex_unlock(&lock);
+  if (is_local(zone))
+    offset = localtime_r(&when, &there) ? there.tm_gmtoff : 0;
+  else if (!is_utc(zone) && !hk_zone_named(zone, seconds, &offset))
+    offset = 0;
   return (int32_t)(((seconds + offset) % DAY + DAY) % DAY);
 }

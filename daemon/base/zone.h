@@ -1,5 +1,5 @@
-/* Time zones: the local time of day in a zone. Uses GLib, since the C library has one zone per process; without GLib only UTC and
- * the local zone are available. Thread: any. */
+/* Time zones: the local time of day in a zone. Those with a name need GLib, since the C library has one zone per process; without
+ * it only UTC and the local zone are known. Thread: any. */
 #ifndef HK_ZONE_H
 #define HK_ZONE_H
 

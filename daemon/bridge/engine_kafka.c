@@ -110,10 +110,10 @@ static void wake_up(const struct kafka *k)
 static int look_at_errors(struct kafka *k, struct hk_kafka_client *client)
 {
   rd_kafka_event_t *e;
-  while (client->rk && client->status == 0 && (e = rd_kafka_queue_poll(client->queue, 0)) != NULL) {
-    if (rd_kafka_event_type(e) == RD_KAFKA_EVENT_ERROR)
-      (void)hk_kafka_client_error(client, rd_kafka_event_error(e), rd_kafka_event_error_string(e));
-    rd_kafka_event_destroy(e);
+  while (client->rk && client->status == 0 && (e = hk_kafka.queue_poll(client->queue, 0)) != NULL) {
+    if (hk_kafka.event_type(e) == RD_KAFKA_EVENT_ERROR)
+      (void)hk_kafka_client_error(client, hk_kafka.event_error(e), hk_kafka.event_error_string(e));
+    hk_kafka.event_destroy(e);
   }
   return client->status == 0 ? 0 : kafka_lost(k, "", client->said);
 }
@@ -125,9 +125,9 @@ static int greet(struct kafka *k)
   int wait = FIRST_TRY, status = 0;
   while (status == 0) {
     const struct rd_kafka_metadata *m;
-    const rd_kafka_resp_err_t error = rd_kafka_metadata(k->writer.rk, 0, NULL, &m, wait);
+    const rd_kafka_resp_err_t error = hk_kafka.metadata(k->writer.rk, 0, NULL, &m, wait);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      rd_kafka_metadata_destroy(m);
+      hk_kafka.metadata_destroy(m);
       return 0;
     }
     status = look_at_errors(k, &k->writer);
@@ -151,12 +151,12 @@ static void stop_following(struct kafka *k)
   for (uint32_t i = 0; i < PLACES; i++) {
     const uint32_t t = i < HK_PARTITIONS_MAX ? POINTS : i - HK_PARTITIONS_MAX + 1;
     if (k->follows[i])
-      (void)rd_kafka_consume_stop(main->from[t], t == POINTS ? (int32_t)i : 0);
+      (void)hk_kafka.consume_stop(main->from[t], t == POINTS ? (int32_t)i : 0);
   }
   if (k->message)
-    rd_kafka_message_destroy(k->message);
+    hk_kafka.message_destroy(k->message);
   if (k->came)
-    rd_kafka_queue_destroy(k->came);
+    hk_kafka.queue_destroy(k->came);
 }
 
 static void kafka_close(struct hk_broker_engine *e)
@@ -169,14 +169,14 @@ static void kafka_close(struct hk_broker_engine *e)
   }
   hk_kafka_group_close(k->group);
   if (k->confirms)
-    rd_kafka_event_destroy(k->confirms);
+    hk_kafka.event_destroy(k->confirms);
   if (k->writer.rk)
-    (void)rd_kafka_purge(k->writer.rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+    (void)hk_kafka.purge(k->writer.rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
   for (int i = 0; i < TOPICS; i++) {
     if (k->to[i])
-      rd_kafka_topic_destroy(k->to[i]);
+      hk_kafka.topic_destroy(k->to[i]);
     if (k->from[i])
-      rd_kafka_topic_destroy(k->from[i]);
+      hk_kafka.topic_destroy(k->from[i]);
   }
   hk_kafka_client_close(&k->writer);
   hk_kafka_client_close(&k->reader);
@@ -222,20 +222,20 @@ static int kafka_fd(const struct hk_broker_engine *e)
 static int wait_for_topic(struct kafka *k, const char *name, rd_kafka_queue_t *queue)
 {
   size_t n = 0;
-  rd_kafka_event_t *e = rd_kafka_queue_poll(queue, HK_ENGINE_WAIT * 1000);
+  rd_kafka_event_t *e = hk_kafka.queue_poll(queue, HK_ENGINE_WAIT * 1000);
   if (!e)
     return kafka_lost(k, name, "it is not made in time");
-  rd_kafka_resp_err_t error = rd_kafka_event_error(e);
+  rd_kafka_resp_err_t error = hk_kafka.event_error(e);
   char text[200];
-  snprintf(text, sizeof text, "%s", rd_kafka_event_error_string(e));
-  const rd_kafka_CreateTopics_result_t *made = error ? NULL : rd_kafka_event_CreateTopics_result(e);
-  const rd_kafka_topic_result_t **each = made ? rd_kafka_CreateTopics_result_topics(made, &n) : NULL;
+  snprintf(text, sizeof text, "%s", hk_kafka.event_error_string(e));
+  const rd_kafka_CreateTopics_result_t *made = error ? NULL : hk_kafka.event_CreateTopics_result(e);
+  const rd_kafka_topic_result_t **each = made ? hk_kafka.CreateTopics_result_topics(made, &n) : NULL;
   if (n > 0) {
-    const char *said = rd_kafka_topic_result_error_string(each[0]);
-    error = rd_kafka_topic_result_error(each[0]);
-    snprintf(text, sizeof text, "%s", said ? said : rd_kafka_err2str(error));
+    const char *said = hk_kafka.topic_result_error_string(each[0]);
+    error = hk_kafka.topic_result_error(each[0]);
+    snprintf(text, sizeof text, "%s", said ? said : hk_kafka.err2str(error));
   }
-  rd_kafka_event_destroy(e);
+  hk_kafka.event_destroy(e);
   return error && error != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS ? kafka_lost(k, name, text) : 0;
 }
 
@@ -245,19 +245,19 @@ static int make_topic(struct kafka *k, enum topic t, const char *name, int parti
   char wrong[200], kept[24], most[16];
   snprintf(kept, sizeof kept, "%" PRId64, k->rule->retention / 1000000);
   snprintf(most, sizeof most, "%u", HK_ENGINE_MESSAGE_MAX + 65536);
-  rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new(name, partitions, -1, wrong, sizeof wrong);
+  rd_kafka_NewTopic_t *topic = hk_kafka.NewTopic_new(name, partitions, -1, wrong, sizeof wrong);
   if (!topic)
     return kafka_lost(k, name, wrong);
-  (void)rd_kafka_NewTopic_set_config(topic, "retention.ms", t == SCORES ? SCORES_MS : kept);
+  (void)hk_kafka.NewTopic_set_config(topic, "retention.ms", t == SCORES ? SCORES_MS : kept);
   if (t == SCORES)
-    (void)rd_kafka_NewTopic_set_config(topic, "retention.bytes", SCORES_BYTES);
-  (void)rd_kafka_NewTopic_set_config(topic, "max.message.bytes", most);
-  (void)rd_kafka_NewTopic_set_config(topic, "cleanup.policy", "delete");
-  rd_kafka_queue_t *queue = rd_kafka_queue_new(k->writer.rk);
-  rd_kafka_CreateTopics(k->writer.rk, &topic, 1, NULL, queue);
+    (void)hk_kafka.NewTopic_set_config(topic, "retention.bytes", SCORES_BYTES);
+  (void)hk_kafka.NewTopic_set_config(topic, "max.message.bytes", most);
+  (void)hk_kafka.NewTopic_set_config(topic, "cleanup.policy", "delete");
+  rd_kafka_queue_t *queue = hk_kafka.queue_new(k->writer.rk);
+  hk_kafka.CreateTopics(k->writer.rk, &topic, 1, NULL, queue);
   const int status = wait_for_topic(k, name, queue);
-  rd_kafka_queue_destroy(queue);
-  rd_kafka_NewTopic_destroy(topic);
+  hk_kafka.queue_destroy(queue);
+  hk_kafka.NewTopic_destroy(topic);
   return status;
 }
 
@@ -265,17 +265,17 @@ static int make_topic(struct kafka *k, enum topic t, const char *name, int parti
 static int look_at_topic(struct kafka *k, enum topic t, const char *name)
 {
   const struct rd_kafka_metadata *m;
-  const rd_kafka_resp_err_t error = rd_kafka_metadata(k->writer.rk, 0, k->to[t], &m, HK_ENGINE_WAIT * 1000);
+  const rd_kafka_resp_err_t error = hk_kafka.metadata(k->writer.rk, 0, k->to[t], &m, HK_ENGINE_WAIT * 1000);
   if (error)
-    return kafka_lost(k, name, rd_kafka_err2str(error));
+    return kafka_lost(k, name, hk_kafka.err2str(error));
   const rd_kafka_resp_err_t of_it = m->topic_cnt == 1 ? m->topics[0].err : RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
   const int partitions = m->topic_cnt == 1 ? m->topics[0].partition_cnt : 0;
-  rd_kafka_metadata_destroy(m);
+  hk_kafka.metadata_destroy(m);
   if (of_it == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
     return -ENOENT;
   if (of_it == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE)
     return 0;
-  return of_it ? kafka_lost(k, name, rd_kafka_err2str(of_it)) : partitions;
+  return of_it ? kafka_lost(k, name, hk_kafka.err2str(of_it)) : partitions;
 }
 
 static int kafka_log(struct hk_broker_engine *e, uint32_t partition)
@@ -289,8 +289,8 @@ static int kafka_log(struct hk_broker_engine *e, uint32_t partition)
   if (k->there[t])
     return 0;
   topic_name(k, t, name);
-  if (!k->to[t] && !(k->to[t] = rd_kafka_topic_new(k->writer.rk, name, NULL)))
-    return kafka_lost(k, name, rd_kafka_err2str(rd_kafka_last_error()));
+  if (!k->to[t] && !(k->to[t] = hk_kafka.topic_new(k->writer.rk, name, NULL)))
+    return kafka_lost(k, name, hk_kafka.err2str(hk_kafka.last_error()));
   for (bool made = false; (partitions = look_at_topic(k, t, name)) <= 0;) {
     if (partitions == -ENOENT && !made && make_topic(k, t, name, wanted) != 0)
       return -EPIPE;
@@ -312,9 +312,9 @@ static int kafka_publish(struct hk_broker_engine *e, uint32_t partition, const v
   struct kafka *k = kafka_of(e);
   void *number = (void *)(uintptr_t)++k->sent, *bytes = (void *)(uintptr_t)data; /* which are copied */
   const enum topic t = topic_of(partition);
-  if (rd_kafka_produce(k->to[t], topic_number(partition), RD_KAFKA_MSG_F_COPY, bytes, size, NULL, 0, number) == 0)
+  if (hk_kafka.produce(k->to[t], topic_number(partition), RD_KAFKA_MSG_F_COPY, bytes, size, NULL, 0, number) == 0)
     return 0;
-  return kafka_lost(k, "a message is not taken", rd_kafka_err2str(rd_kafka_last_error()));
+  return kafka_lost(k, "a message is not taken", hk_kafka.err2str(hk_kafka.last_error()));
 }
 
 static int kafka_follow(struct hk_broker_engine *e, uint32_t partition, uint64_t offset, int64_t since)
@@ -327,17 +327,17 @@ static int kafka_follow(struct hk_broker_engine *e, uint32_t partition, uint64_t
   topic_name(k, t, name);
   if (open_client(main, &main->reader, HK_KAFKA_READER) != 0)
     return kafka_lost(k, "", main->engine.why);
-  if (!main->from[t] && !(main->from[t] = rd_kafka_topic_new(main->reader.rk, name, NULL)))
-    return kafka_lost(k, name, rd_kafka_err2str(rd_kafka_last_error()));
+  if (!main->from[t] && !(main->from[t] = hk_kafka.topic_new(main->reader.rk, name, NULL)))
+    return kafka_lost(k, name, hk_kafka.err2str(hk_kafka.last_error()));
   if (!k->came) {
-    k->came = rd_kafka_queue_new(main->reader.rk);
-    rd_kafka_queue_io_event_enable(k->came, k->wake, &one, sizeof one);
+    k->came = hk_kafka.queue_new(main->reader.rk);
+    hk_kafka.queue_io_event_enable(k->came, k->wake, &one, sizeof one);
   }
   const int64_t from = offset == HK_ENGINE_FIRST  ? RD_KAFKA_OFFSET_BEGINNING
                        : offset == HK_ENGINE_NEXT ? RD_KAFKA_OFFSET_END
                                                   : (int64_t)offset;
-  if (rd_kafka_consume_start_queue(main->from[t], topic_number(partition), from, k->came) != 0)
-    return kafka_lost(k, name, rd_kafka_err2str(rd_kafka_last_error()));
+  if (hk_kafka.consume_start_queue(main->from[t], topic_number(partition), from, k->came) != 0)
+    return kafka_lost(k, name, hk_kafka.err2str(hk_kafka.last_error()));
   k->follows[follow_place(partition)] = 1;
   return 0;
 }
@@ -382,14 +382,14 @@ static int kafka_lease_event(struct kafka *k, struct hk_broker_engine_event *out
 /* The next message that is confirmed, of those that came at once. */
 static int next_confirmed(struct kafka *k, struct hk_broker_engine_event *out)
 {
-  const rd_kafka_message_t *m = k->confirms ? rd_kafka_event_message_next(k->confirms) : NULL;
+  const rd_kafka_message_t *m = k->confirms ? hk_kafka.event_message_next(k->confirms) : NULL;
   if (m) {
     out->what = HK_ENGINE_CONFIRMED;
     out->number = (uint64_t)(uintptr_t)m->_private;
-    return m->err ? kafka_lost(k, "a message is not taken", rd_kafka_err2str(m->err)) : 0;
+    return m->err ? kafka_lost(k, "a message is not taken", hk_kafka.err2str(m->err)) : 0;
   }
   if (k->confirms)
-    rd_kafka_event_destroy(k->confirms);
+    hk_kafka.event_destroy(k->confirms);
   k->confirms = NULL;
   return 0;
 }
@@ -398,18 +398,18 @@ static int look_at_writer(struct kafka *k, struct hk_broker_engine_event *out)
 {
   int status = next_confirmed(k, out);
   while (status == 0 && out->what == HK_ENGINE_NOTHING) {
-    rd_kafka_event_t *e = rd_kafka_queue_poll(k->writer.queue, 0);
+    rd_kafka_event_t *e = hk_kafka.queue_poll(k->writer.queue, 0);
     if (!e)
       return 0;
-    if (rd_kafka_event_type(e) == RD_KAFKA_EVENT_DR) {
+    if (hk_kafka.event_type(e) == RD_KAFKA_EVENT_DR) {
       k->confirms = e;
       status = next_confirmed(k, out);
       continue;
     }
-    if (rd_kafka_event_type(e) == RD_KAFKA_EVENT_ERROR &&
-        hk_kafka_client_error(&k->writer, rd_kafka_event_error(e), rd_kafka_event_error_string(e)) != 0)
+    if (hk_kafka.event_type(e) == RD_KAFKA_EVENT_ERROR &&
+        hk_kafka_client_error(&k->writer, hk_kafka.event_error(e), hk_kafka.event_error_string(e)) != 0)
       status = kafka_lost(k, "", k->writer.said);
-    rd_kafka_event_destroy(e);
+    hk_kafka.event_destroy(e);
   }
   return status;
 }
@@ -420,15 +420,15 @@ static int look_at_messages(struct kafka *k, struct hk_broker_engine_event *out)
   rd_kafka_topic_t *const *from = (k->beside ? k->beside : k)->from;
   if (!k->came || k->ahead >= AHEAD)
     return 0;
-  rd_kafka_message_t *m = rd_kafka_consume_queue(k->came, 0);
+  rd_kafka_message_t *m = hk_kafka.consume_queue(k->came, 0);
   if (!m)
     return 0;
   if (k->message)
-    rd_kafka_message_destroy(k->message);
+    hk_kafka.message_destroy(k->message);
   k->message = m;
   if (m->err)
-    return kafka_lost(k, "", rd_kafka_message_errstr(m));
-  const int64_t sent = rd_kafka_message_timestamp(m, NULL);
+    return kafka_lost(k, "", hk_kafka.message_errstr(m));
+  const int64_t sent = hk_kafka.message_timestamp(m, NULL);
   if (m->offset < 0 || (uint64_t)m->offset > HK_ENGINE_OFFSET_MOST || m->len > HK_ENGINE_MESSAGE_MAX)
     return kafka_lost(k, "", "a message is longer than any of ours, or has no offset");
   k->ahead++;

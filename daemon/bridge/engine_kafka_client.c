@@ -1,5 +1,6 @@
 #include "daemon/bridge/engine_kafka_client.h"
 
+#include "daemon/base/libraries.h"
 #include "proto/wire/secret_file.h"
 
 #include <errno.h>
@@ -10,6 +11,9 @@
 #define PASSWORD_MOST 4096
 #define AHEAD "4096"      /* KiB of a partition that the library reads ahead */
 #define AT_ONCE "1048576" /* bytes of a partition in one answer, or one message */
+
+struct hk_kafka hk_kafka;
+static struct hk_library kafka_library = HK_LIBRARY(HK_LIBKAFKA, hk_kafka, HK_KAFKA_CALLS);
 
 struct setting {
   const char *name, *value;
@@ -71,7 +75,7 @@ static int set_each(rd_kafka_conf_t *conf, const struct setting *settings, size_
   char wrong[200];
   for (size_t i = 0; i < n; i++)
     if (settings[i].value && settings[i].value[0] &&
-        rd_kafka_conf_set(conf, settings[i].name, settings[i].value, wrong, sizeof wrong) != RD_KAFKA_CONF_OK) {
+        hk_kafka.conf_set(conf, settings[i].name, settings[i].value, wrong, sizeof wrong) != RD_KAFKA_CONF_OK) {
       (void)hk_kafka_why(why, "", wrong);
       return -EINVAL;
     }
@@ -165,14 +169,14 @@ static int set_all(rd_kafka_conf_t *conf, const struct hk_kafka_setup *s, char w
     status = set_member(conf, s->rule, s->group, why);
   switch (s->what) {
   case HK_KAFKA_WRITER:
-    rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
+    hk_kafka.conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
     break;
   case HK_KAFKA_READER:
-    rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_ERROR);
+    hk_kafka.conf_set_events(conf, RD_KAFKA_EVENT_ERROR);
     break;
   case HK_KAFKA_MEMBER: /* callbacks: the library counts its polls, and gives up on a member that stops polling */
-    rd_kafka_conf_set_rebalance_cb(conf, s->rebalance);
-    rd_kafka_conf_set_error_cb(conf, member_error);
+    hk_kafka.conf_set_rebalance_cb(conf, s->rebalance);
+    hk_kafka.conf_set_error_cb(conf, member_error);
     break;
   }
   return status;
@@ -183,22 +187,24 @@ int hk_kafka_client_open(struct hk_kafka_client *out, const struct hk_kafka_setu
   static const uint64_t one = 1;
   char wrong[200];
   *out = (struct hk_kafka_client){ .status = 0 };
-  rd_kafka_conf_t *conf = rd_kafka_conf_new();
-  rd_kafka_conf_set_log_cb(conf, log_nothing);
-  rd_kafka_conf_set_opaque(conf, out);
+  if (hk_library_load(&kafka_library, out->said, sizeof out->said) != 0)
+    return -ELIBACC;
+  rd_kafka_conf_t *conf = hk_kafka.conf_new();
+  hk_kafka.conf_set_log_cb(conf, log_nothing);
+  hk_kafka.conf_set_opaque(conf, out);
   int status = set_all(conf, s, out->said);
   if (status == 0) {
-    out->rk = rd_kafka_new(s->what == HK_KAFKA_WRITER ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER, conf, wrong, sizeof wrong);
+    out->rk = hk_kafka.new(s->what == HK_KAFKA_WRITER ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER, conf, wrong, sizeof wrong);
     status = out->rk ? 0 : hk_kafka_why(out->said, "", wrong);
   }
   if (status != 0) {
-    rd_kafka_conf_destroy(conf); /* rd_kafka_new would own it */
+    hk_kafka.conf_destroy(conf); /* rd_kafka_new would own it */
     return status;
   }
   if (s->what == HK_KAFKA_MEMBER)
-    (void)rd_kafka_poll_set_consumer(out->rk);
-  out->queue = s->what == HK_KAFKA_MEMBER ? rd_kafka_queue_get_consumer(out->rk) : rd_kafka_queue_get_main(out->rk);
-  rd_kafka_queue_io_event_enable(out->queue, s->wake, &one, sizeof one);
+    (void)hk_kafka.poll_set_consumer(out->rk);
+  out->queue = s->what == HK_KAFKA_MEMBER ? hk_kafka.queue_get_consumer(out->rk) : hk_kafka.queue_get_main(out->rk);
+  hk_kafka.queue_io_event_enable(out->queue, s->wake, &one, sizeof one);
   return 0;
 }
 
@@ -206,8 +212,8 @@ void hk_kafka_client_close(struct hk_kafka_client *c)
 {
   if (!c->rk)
     return;
-  rd_kafka_queue_io_event_enable(c->queue, -1, NULL, 0);
-  rd_kafka_queue_destroy(c->queue);
-  rd_kafka_destroy_flags(c->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+  hk_kafka.queue_io_event_enable(c->queue, -1, NULL, 0);
+  hk_kafka.queue_destroy(c->queue);
+  hk_kafka.destroy_flags(c->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
   c->rk = NULL;
 }

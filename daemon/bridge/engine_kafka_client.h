@@ -4,8 +4,7 @@
 #define HK_ENGINE_KAFKA_CLIENT_H
 
 #include "daemon/bridge/engine.h"
-
-#include <librdkafka/rdkafka.h>
+#include "daemon/bridge/engine_kafka_calls.h"
 
 enum hk_kafka_what {
   HK_KAFKA_WRITER, /* publishes; confirmations come over its queue */

@@ -40,9 +40,9 @@ static struct place *place_for(struct hk_kafka_group *g, const rd_kafka_topic_pa
 static void check(struct hk_kafka_group *g, rd_kafka_error_t *error)
 {
   if (error)
-    (void)hk_kafka_client_error(&g->client, RD_KAFKA_RESP_ERR__FATAL, rd_kafka_error_string(error));
+    (void)hk_kafka_client_error(&g->client, RD_KAFKA_RESP_ERR__FATAL, hk_kafka.error_string(error));
   if (error)
-    rd_kafka_error_destroy(error);
+    hk_kafka.error_destroy(error);
 }
 
 static void partitions_given(struct hk_kafka_group *g, rd_kafka_topic_partition_list_t *list)
@@ -56,8 +56,8 @@ static void partitions_given(struct hk_kafka_group *g, rd_kafka_topic_partition_
     if (p->lease)
       lease_becomes(p->lease, HK_KAFKA_OFFERED);
   }
-  check(g, rd_kafka_incremental_assign(g->client.rk, list));
-  (void)rd_kafka_pause_partitions(g->client.rk, list); /* what came before is dropped */
+  check(g, hk_kafka.incremental_assign(g->client.rk, list));
+  (void)hk_kafka.pause_partitions(g->client.rk, list); /* what came before is dropped */
 }
 
 /* Gives back what was recalled, once none of it is held. */
@@ -70,17 +70,17 @@ static void give_recalled_back(struct hk_kafka_group *g)
   }
   if (!g->recalled)
     return;
-  check(g, rd_kafka_incremental_unassign(g->client.rk, g->recalled));
-  rd_kafka_topic_partition_list_destroy(g->recalled);
+  check(g, hk_kafka.incremental_unassign(g->client.rk, g->recalled));
+  hk_kafka.topic_partition_list_destroy(g->recalled);
   g->recalled = NULL;
 }
 
 static void partitions_taken(struct hk_kafka_group *g, const rd_kafka_topic_partition_list_t *list)
 {
-  const bool lost = rd_kafka_assignment_lost(g->client.rk);
+  const bool lost = hk_kafka.assignment_lost(g->client.rk);
   if (g->recalled)
-    rd_kafka_topic_partition_list_destroy(g->recalled);
-  g->recalled = rd_kafka_topic_partition_list_copy(list);
+    hk_kafka.topic_partition_list_destroy(g->recalled);
+  g->recalled = hk_kafka.topic_partition_list_copy(list);
   for (int i = 0; i < list->cnt; i++) {
     struct place *p = place_for(g, &list->elems[i]);
     if (!p)
@@ -105,7 +105,7 @@ static void rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t what, rd_kafka_topic_p
   else if (what == RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS)
     partitions_taken(g, list);
   else
-    (void)hk_kafka_client_error(&g->client, RD_KAFKA_RESP_ERR__FATAL, rd_kafka_err2str(what));
+    (void)hk_kafka_client_error(&g->client, RD_KAFKA_RESP_ERR__FATAL, hk_kafka.err2str(what));
   (void)rk;
 }
 
@@ -122,11 +122,11 @@ int hk_kafka_group_open(struct hk_kafka_group **out, const struct hk_cluster_rul
   g->partitions = partitions;
   int status = hk_kafka_client_open(&g->client, &setup);
   if (status == 0) {
-    rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(topics, topic, RD_KAFKA_PARTITION_UA);
-    const rd_kafka_resp_err_t error = rd_kafka_subscribe(g->client.rk, topics);
-    rd_kafka_topic_partition_list_destroy(topics);
-    status = error ? hk_kafka_why(g->client.said, topic, rd_kafka_err2str(error)) : 0;
+    rd_kafka_topic_partition_list_t *topics = hk_kafka.topic_partition_list_new(1);
+    hk_kafka.topic_partition_list_add(topics, topic, RD_KAFKA_PARTITION_UA);
+    const rd_kafka_resp_err_t error = hk_kafka.subscribe(g->client.rk, topics);
+    hk_kafka.topic_partition_list_destroy(topics);
+    status = error ? hk_kafka_why(g->client.said, topic, hk_kafka.err2str(error)) : 0;
   }
   if (status != 0) {
     snprintf(why, HK_ENGINE_WHY, "%s", g->client.said);
@@ -146,17 +146,17 @@ void hk_kafka_group_close(struct hk_kafka_group *g)
   for (uint32_t i = 0; i < g->partitions; i++)
     g->place[i].lease = NULL;
   give_recalled_back(g);
-  rd_kafka_error_t *error = rd_kafka_consumer_close_queue(g->client.rk, g->client.queue);
-  while (!error && !rd_kafka_consumer_closed(g->client.rk) && hk_now() < until) {
-    rd_kafka_message_t *m = rd_kafka_consumer_poll(g->client.rk, STEP);
+  rd_kafka_error_t *error = hk_kafka.consumer_close_queue(g->client.rk, g->client.queue);
+  while (!error && !hk_kafka.consumer_closed(g->client.rk) && hk_now() < until) {
+    rd_kafka_message_t *m = hk_kafka.consumer_poll(g->client.rk, STEP);
     if (m)
-      rd_kafka_message_destroy(m);
+      hk_kafka.message_destroy(m);
   }
   if (error)
-    rd_kafka_error_destroy(error);
+    hk_kafka.error_destroy(error);
   hk_kafka_client_close(&g->client);
   if (g->recalled)
-    rd_kafka_topic_partition_list_destroy(g->recalled);
+    hk_kafka.topic_partition_list_destroy(g->recalled);
   free(g);
 }
 
@@ -180,10 +180,10 @@ uint32_t hk_kafka_group_leave(struct hk_kafka_group *g, uint32_t partition)
 int hk_kafka_group_serve(struct hk_kafka_group *g, char why[HK_ENGINE_WHY])
 {
   rd_kafka_message_t *m;
-  while (g->client.status == 0 && (m = rd_kafka_consumer_poll(g->client.rk, 0)) != NULL) {
+  while (g->client.status == 0 && (m = hk_kafka.consumer_poll(g->client.rk, 0)) != NULL) {
     if (m->err)
-      (void)hk_kafka_client_error(&g->client, m->err, rd_kafka_message_errstr(m));
-    rd_kafka_message_destroy(m);
+      (void)hk_kafka_client_error(&g->client, m->err, hk_kafka.message_errstr(m));
+    hk_kafka.message_destroy(m);
   }
   if (g->client.status != 0)
     snprintf(why, HK_ENGINE_WHY, "%s", g->client.said);

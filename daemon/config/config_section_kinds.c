@@ -4,8 +4,10 @@
 #include "daemon/config/config_section_kinds.h"
 
 #include "cpu/detector_keys.h"
+#include "cpu/library.h"
 #include "cpu/suggest.h"
 #include "daemon/base/address.h"
+#include "daemon/base/libraries.h"
 #include "daemon/config/daemon_keys.h"
 #include "daemon/config/field_section.h"
 #include "daemon/config/group_section.h"
@@ -325,6 +327,10 @@ static bool notify_begin(struct hk_config_reading *r, const char *name)
 #ifndef HK_HAVE_NOTIFY
   hk_config_complain(r, r->line, "[notify %s] needs a hankeld that is built with libcurl; this one is not (meson option notify)",
                      name);
+#else
+  char why[HK_LIBRARY_WHY];
+  if (hk_library_find(HK_LIBCURL, why, sizeof why) != 0)
+    hk_config_complain(r, r->line, "[notify %s]: %s", name, why);
 #endif
   hk_notify_rule_begin(&made);
   c->notify[c->n_notify++] = made;
@@ -459,6 +465,10 @@ static void cluster_end(struct hk_config_reading *r)
 {
   char error[512];
   const char *lacks = cluster_lacks(&r->config->cluster);
+#ifdef HK_HAVE_KAFKA
+  if (r->config->cluster.engine == HK_CLUSTER_KAFKA && hk_library_find(HK_LIBKAFKA, error, sizeof error) != 0)
+    lacks = error;
+#endif
   if (lacks)
     hk_config_complain(r, r->section_line, "[cluster] %s", lacks);
   if (r->faults > r->faults_before) /* a key that was not accepted would be reported as missing */

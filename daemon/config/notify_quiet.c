@@ -1,5 +1,6 @@
 #include "daemon/config/notify_quiet.h"
 
+#include "daemon/base/libraries.h"
 #include "daemon/base/zone.h"
 #include "daemon/config/maintenance_rule.h"
 
@@ -17,8 +18,8 @@ const char *hk_notify_quiet_zone(void *quiet, const char *value)
 {
   struct hk_notify_quiet *q = quiet;
   if (strlen(value) >= sizeof q->zone || !hk_zone_known(value))
-    return "not local, UTC, or a time zone such as Europe/Berlin that this machine knows (package tzdata; named zones need a "
-           "hankeld that is built with GLib)";
+    return "not local, UTC, or a time zone such as Europe/Berlin that this machine knows (package tzdata; those with a name "
+           "need " HK_LIBGLIB ", and a hankeld that is built with GLib)";
   memset(q->zone, 0, sizeof q->zone);
   memcpy(q->zone, value, strlen(value));
   return NULL;

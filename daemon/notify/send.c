@@ -1,10 +1,11 @@
 #include "daemon/notify/send.h"
 
+#include "daemon/base/libraries.h"
+#include "daemon/notify/curl.h"
 #include "daemon/notify/send_mqtt.h"
 #include "daemon/notify/send_stream.h"
 #include "proto/wire/secret_file.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -24,18 +25,24 @@ struct hk_sender {
   size_t heard_size;
 };
 
+struct hk_curl hk_curl;
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void begin_library(void)
 {
-  (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+  (void)hk_curl.global_init(CURL_GLOBAL_DEFAULT);
 }
 
 int hk_sender_new(struct hk_sender **out, const atomic_bool *quit)
 {
+  static struct hk_library curl_library = HK_LIBRARY(HK_LIBCURL, hk_curl, HK_CURL_CALLS);
+  const int status = hk_library_load(&curl_library, NULL, 0);
+  if (status != 0)
+    return status;
   struct hk_sender *s = calloc(1, sizeof *s);
   (void)pthread_once(&once, begin_library);
-  if (s && !(s->curl = curl_easy_init())) {
+  if (s && !(s->curl = hk_curl.easy_init())) {
     free(s);
     s = NULL;
   }
@@ -50,7 +57,7 @@ void hk_sender_free(struct hk_sender *s)
 {
   if (!s)
     return;
-  curl_easy_cleanup(s->curl);
+  hk_curl.easy_cleanup(s->curl);
   free(s);
 }
 
@@ -105,7 +112,7 @@ static bool read_secret(const struct hk_notify_rule *r, char **data, size_t *siz
 
 static struct curl_slist *send_add(struct curl_slist *list, const char *line, bool *good)
 {
-  struct curl_slist *longer = *good ? curl_slist_append(list, line) : NULL;
+  struct curl_slist *longer = *good ? hk_curl.slist_append(list, line) : NULL;
   *good &= longer != NULL;
   return longer ? longer : list;
 }
@@ -137,11 +144,11 @@ static struct curl_slist *http_options(CURL *c, const struct hk_notify_rule *r, 
     snprintf(line, sizeof line, "Authorization: Bearer %s", secret);
     headers = send_add(headers, line, good);
   }
-  curl_easy_setopt(c, CURLOPT_URL, url_is_secret ? secret : r->url);
-  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(c, CURLOPT_POSTFIELDS, body->data);
-  curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->size);
-  curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+  hk_curl.easy_setopt(c, CURLOPT_URL, url_is_secret ? secret : r->url);
+  hk_curl.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+  hk_curl.easy_setopt(c, CURLOPT_POSTFIELDS, body->data);
+  hk_curl.easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->size);
+  hk_curl.easy_setopt(c, CURLOPT_HTTPHEADER, headers);
   return headers;
 }
 
@@ -153,17 +160,17 @@ static struct curl_slist *mail_options(CURL *c, const struct hk_notify_rule *r, 
   snprintf(all, sizeof all, "%s", r->to);
   for (char *one = strtok_r(all, ", ", &rest); one; one = strtok_r(NULL, ", ", &rest))
     to = send_add(to, one, good);
-  curl_easy_setopt(c, CURLOPT_URL, r->server);
-  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
-  curl_easy_setopt(c, CURLOPT_MAIL_FROM, r->from);
-  curl_easy_setopt(c, CURLOPT_MAIL_RCPT, to);
-  curl_easy_setopt(c, CURLOPT_UPLOAD, 1L);
-  curl_easy_setopt(c, CURLOPT_READFUNCTION, on_more);
-  curl_easy_setopt(c, CURLOPT_READDATA, s);
-  curl_easy_setopt(c, CURLOPT_USE_SSL, (long)(r->user[0] ? CURLUSESSL_ALL : CURLUSESSL_TRY)); /* no password unencrypted */
+  hk_curl.easy_setopt(c, CURLOPT_URL, r->server);
+  hk_curl.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
+  hk_curl.easy_setopt(c, CURLOPT_MAIL_FROM, r->from);
+  hk_curl.easy_setopt(c, CURLOPT_MAIL_RCPT, to);
+  hk_curl.easy_setopt(c, CURLOPT_UPLOAD, 1L);
+  hk_curl.easy_setopt(c, CURLOPT_READFUNCTION, on_more);
+  hk_curl.easy_setopt(c, CURLOPT_READDATA, s);
+  hk_curl.easy_setopt(c, CURLOPT_USE_SSL, (long)(r->user[0] ? CURLUSESSL_ALL : CURLUSESSL_TRY)); /* no password unencrypted */
   if (r->user[0]) {
-    curl_easy_setopt(c, CURLOPT_USERNAME, r->user);
-    curl_easy_setopt(c, CURLOPT_PASSWORD, secret);
+    hk_curl.easy_setopt(c, CURLOPT_USERNAME, r->user);
+    hk_curl.easy_setopt(c, CURLOPT_PASSWORD, secret);
   }
   return to;
 }
@@ -173,10 +180,10 @@ static enum hk_sent send_judge(struct hk_sender *s, bool mail, CURLcode code, co
 {
   long number = 0;
   curl_off_t wait = 0;
-  curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &number);
+  hk_curl.easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &number);
   s->heard[s->heard_size] = 0;
   if (code != CURLE_OK) {
-    snprintf(a->text, sizeof a->text, "%.200s", error[0] ? error : curl_easy_strerror(code));
+    snprintf(a->text, sizeof a->text, "%.200s", error[0] ? error : hk_curl.easy_strerror(code));
     send_make_line(a->text);
     return mail && number >= 550 && number < 560 ? HK_SENT_NEVER : HK_SENT_LATER;
   }
@@ -184,7 +191,7 @@ static enum hk_sent send_judge(struct hk_sender *s, bool mail, CURLcode code, co
   send_make_line(a->text);
   if (mail || (number >= 200 && number < 300))
     return HK_SENT;
-  if (curl_easy_getinfo(s->curl, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
+  if (hk_curl.easy_getinfo(s->curl, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
     a->retry_after = (wait < RETRY_AFTER_MOST ? wait : RETRY_AFTER_MOST) * 1000000000ll;
   if (number == 408 || number == 425 || number == 429 || number >= 500 || number < 300)
     return HK_SENT_LATER;
@@ -201,22 +208,22 @@ static enum hk_sent send_post(struct hk_sender *s, const struct hk_notify_rule *
   CURL *c = s->curl;
   s->body = &m->body;
   s->sent = s->heard_size = 0;
-  curl_easy_reset(c);
+  hk_curl.easy_reset(c);
   struct curl_slist *list = mail ? mail_options(c, r, s, secret, &good) : http_options(c, r, m, s, secret, &good);
   hk_send_trust(c, &r->tls);
-  curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
-  curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(r->timeout / 1000000));
-  curl_easy_setopt(c, CURLOPT_USERAGENT, "hankeld/" HANKELD_VERSION);
-  curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_answer);
-  curl_easy_setopt(c, CURLOPT_WRITEDATA, s);
-  curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, send_on_progress);
-  curl_easy_setopt(c, CURLOPT_XFERINFODATA, s);
-  const CURLcode code = good ? curl_easy_perform(c) : CURLE_OUT_OF_MEMORY;
+  hk_curl.easy_setopt(c, CURLOPT_ERRORBUFFER, error);
+  hk_curl.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+  hk_curl.easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(r->timeout / 1000000));
+  hk_curl.easy_setopt(c, CURLOPT_USERAGENT, "hankeld/" HANKELD_VERSION);
+  hk_curl.easy_setopt(c, CURLOPT_WRITEFUNCTION, on_answer);
+  hk_curl.easy_setopt(c, CURLOPT_WRITEDATA, s);
+  hk_curl.easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+  hk_curl.easy_setopt(c, CURLOPT_XFERINFOFUNCTION, send_on_progress);
+  hk_curl.easy_setopt(c, CURLOPT_XFERINFODATA, s);
+  const CURLcode code = good ? hk_curl.easy_perform(c) : CURLE_OUT_OF_MEMORY;
   const enum hk_sent sent = send_judge(s, mail, code, error, answer);
-  curl_easy_reset(c); /* so that the handle no longer refers to the secret and the lists */
-  curl_slist_free_all(list);
+  hk_curl.easy_reset(c); /* so that the handle no longer refers to the secret and the lists */
+  hk_curl.slist_free_all(list);
   if (s->keyed.data)
     explicit_bzero(s->keyed.data, s->keyed.size);
   hk_buffer_free(&s->keyed);

@@ -9,7 +9,8 @@
 
 struct hk_sender;
 
-/* quit: aborts an attempt once it is true; NULL: never. 0 or -ENOMEM. */
+/* quit: aborts an attempt once it is true; NULL: never. 0, -ENOMEM, or -ELIBACC: without
+ * libcurl, which a configuration with receivers is not read without. */
 int hk_sender_new(struct hk_sender **out, const atomic_bool *quit);
 void hk_sender_free(struct hk_sender *sender); /* NULL is allowed */
 /* Reads the rule's secret, sends, and waits up to its timeout. */

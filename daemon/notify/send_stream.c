@@ -2,8 +2,8 @@
 #include "daemon/notify/send_stream.h"
 
 #include "daemon/base/log.h"
+#include "daemon/notify/curl.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -25,10 +25,10 @@ void hk_send_trust(void *curl, const struct hk_notify_tls *tls)
 {
   CURL *c = curl;
   if (tls->ca[0])
-    curl_easy_setopt(c, CURLOPT_CAINFO, tls->ca);
+    hk_curl.easy_setopt(c, CURLOPT_CAINFO, tls->ca);
   if (tls->certificate[0]) {
-    curl_easy_setopt(c, CURLOPT_SSLCERT, tls->certificate);
-    curl_easy_setopt(c, CURLOPT_SSLKEY, tls->key);
+    hk_curl.easy_setopt(c, CURLOPT_SSLCERT, tls->certificate);
+    hk_curl.easy_setopt(c, CURLOPT_SSLKEY, tls->key);
   }
 }
 
@@ -39,18 +39,18 @@ static void set_options(CURL *c, const struct hk_notify_rule *r, const atomic_bo
   const bool secure = strncmp(r->server, tls, sizeof tls - 1) == 0;
   const char *host = strstr(r->server, "://");
   snprintf(url, sizeof url, "http%s://%s", secure ? "s" : "", host ? host + 3 : "");
-  curl_easy_setopt(c, CURLOPT_URL, url);
-  curl_easy_setopt(c, CURLOPT_CONNECT_ONLY, 1L);
-  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
-  curl_easy_setopt(c, CURLOPT_SSL_ENABLE_ALPN, 0L);
+  hk_curl.easy_setopt(c, CURLOPT_URL, url);
+  hk_curl.easy_setopt(c, CURLOPT_CONNECT_ONLY, 1L);
+  hk_curl.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+  hk_curl.easy_setopt(c, CURLOPT_NOPROXY, "*");
+  hk_curl.easy_setopt(c, CURLOPT_SSL_ENABLE_ALPN, 0L);
   hk_send_trust(c, &r->tls);
-  curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
-  curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(r->timeout / 1000000));
-  curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, send_stream_on_progress);
-  curl_easy_setopt(c, CURLOPT_XFERINFODATA, (void *)quit);
+  hk_curl.easy_setopt(c, CURLOPT_ERRORBUFFER, error);
+  hk_curl.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+  hk_curl.easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(r->timeout / 1000000));
+  hk_curl.easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+  hk_curl.easy_setopt(c, CURLOPT_XFERINFOFUNCTION, send_stream_on_progress);
+  hk_curl.easy_setopt(c, CURLOPT_XFERINFODATA, (void *)quit);
 }
 
 /* Waits up to TURN_MS for the socket. Returns CURLE_OK, or why not to go on. */
@@ -67,7 +67,7 @@ static CURLcode send_all(CURL *c, int fd, const struct hk_buffer *body, int64_t 
 {
   CURLcode code = CURLE_OK;
   for (size_t sent = 0, n; code == CURLE_OK && sent < body->size;) {
-    code = curl_easy_send(c, body->data + sent, body->size - sent, &n);
+    code = hk_curl.easy_send(c, body->data + sent, body->size - sent, &n);
     if (code == CURLE_OK)
       sent += n;
     else if (code == CURLE_AGAIN)
@@ -96,11 +96,11 @@ static CURLcode await_end(int fd, int64_t until, const atomic_bool *quit)
 static CURLcode send_and_close(CURL *c, const struct hk_buffer *body, int64_t until, const atomic_bool *quit, const char **why)
 {
   curl_socket_t fd = CURL_SOCKET_BAD;
-  CURLcode code = curl_easy_getinfo(c, CURLINFO_ACTIVESOCKET, &fd);
+  CURLcode code = hk_curl.easy_getinfo(c, CURLINFO_ACTIVESOCKET, &fd);
   const int open = code == CURLE_OK ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
   if (code == CURLE_OK)
     code = open >= 0 ? send_all(c, fd, body, until, quit) : CURLE_FAILED_INIT;
-  curl_easy_cleanup(c);
+  hk_curl.easy_cleanup(c);
   if (code == CURLE_OK) {
     code = await_end(open, until, quit);
     *why = code == CURLE_OPERATION_TIMEDOUT ? "the server did not say that it had read the message: it left the connection open"
@@ -117,20 +117,20 @@ enum hk_sent hk_send_stream(const struct hk_notify_rule *r, const struct hk_noti
 {
   char error[CURL_ERROR_SIZE] = "";
   const char *why = NULL;
-  CURL *c = curl_easy_init(); /* a handle of its own, so that freeing it closes the connection */
+  CURL *c = hk_curl.easy_init(); /* a handle of its own, so that freeing it closes the connection */
   CURLcode code = CURLE_OUT_OF_MEMORY;
   if (c) {
     set_options(c, r, quit, error);
-    code = curl_easy_perform(c);
+    code = hk_curl.easy_perform(c);
     if (code == CURLE_OK)
       code = send_and_close(c, &m->body, hk_now() + r->timeout, quit, &why);
     else
-      curl_easy_cleanup(c);
+      hk_curl.easy_cleanup(c);
   }
   snprintf(answer->text, sizeof answer->text, "%.200s",
            code == CURLE_OK ? "sent, and read by the server; syslog does not answer"
            : why            ? why
            : error[0]       ? error
-                            : curl_easy_strerror(code));
+                            : hk_curl.easy_strerror(code));
   return code == CURLE_OK ? HK_SENT : HK_SENT_LATER;
 }

@@ -1,6 +1,8 @@
 /* See web_body.h. */
 #include "daemon/web/web_body.h"
 
+#include "cpu/library.h"
+#include "daemon/base/libraries.h"
 #include "daemon/web/web_reply.h"
 
 #include <libdeflate.h>
@@ -171,13 +173,25 @@ static unsigned unpack_gzip(struct hk_web_peer *p, const char **why)
 
 #ifdef HK_HAVE_REMOTE_WRITE
 #define CODINGS "gzip or snappy"
+#define SNAPPY_CALLS(_)                                                                                                          \
+  _(snappy_, uncompressed_length)                                                                                                \
+  _(snappy_, uncompress)
+
+static struct {
+  SNAPPY_CALLS(HK_LIBRARY_CALL)
+} snappy;
+static struct hk_library snappy_library = HK_LIBRARY(HK_LIBSNAPPY, snappy, SNAPPY_CALLS);
 
 static unsigned unpack_snappy(struct hk_web_peer *p, const char **why)
 {
   struct hk_buffer out = { 0 };
   size_t size = 0;
+  if (hk_library_load(&snappy_library, NULL, 0) != 0) {
+    *why = "this machine has no " HK_LIBSNAPPY;
+    return 415;
+  }
   *why = "the body is incomplete or not in snappy's block format";
-  if (snappy_uncompressed_length(p->request.body.data, p->request.body.size, &size) != SNAPPY_OK)
+  if (snappy.uncompressed_length(p->request.body.data, p->request.body.size, &size) != SNAPPY_OK)
     return 400;
   if (size > HK_WEB_UNPACKED) {
     *why = large_unpacked;
@@ -189,7 +203,7 @@ static unsigned unpack_snappy(struct hk_web_peer *p, const char **why)
     *why = "no memory";
     return 503;
   }
-  if (snappy_uncompress(p->request.body.data, p->request.body.size, out.data, &size) != SNAPPY_OK) {
+  if (snappy.uncompress(p->request.body.data, p->request.body.size, out.data, &size) != SNAPPY_OK) {
     hk_buffer_free(&out);
     return 400;
   }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """hankel with a daemon: feed, tail and status, and the demo; wrong options of hankeld."""
+import gzip
 import json
 import math
 import os
@@ -48,6 +49,35 @@ class Usage(unittest.TestCase):
         run = subprocess.run([harness.HANKEL, 'state', 'verify', MACHINE], capture_output=True, text=True, timeout=harness.WAIT, check=False)
         self.assertEqual((run.returncode, run.stdout), (1, ''))
         self.assertIn('no file of a state folder: these are .hks, .hkj, .hke and maintenance', run.stderr)
+
+    def test_a_library_that_is_needed_and_is_not_there_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            packed = os.path.join(folder, 'a.csv.gz')
+            with gzip.open(packed, 'wt') as f:
+                f.write('time,value\n1,2\n')
+            config = os.path.join(folder, 'h.conf')
+            with open(config, 'w', encoding='utf-8') as f:
+                f.write('[daemon]\nbackend = cpu\n')
+            webhook = 'durability = snapshot\nstate = /nowhere\n[notify a]\ntype = webhook\nurl = http://127.0.0.1:1/\n'
+            for file, said, command, text in (
+                    ('libcurl.so.4', 'h.conf:5: [notify a]: ', 'hankeld', webhook), ('libglib-2.0.so.0', 'those with a name need ', 'hankeld', f'{webhook}quiet_zone = Europe/Berlin\n'),
+                    ('librdkafka.so.1', '[cluster] ', 'hankeld', '[cluster]\nengine = kafka\nrole = gateway\nbrokers = 127.0.0.1:1\n'),
+                    ('libopenblas.so.0', '', 'hankeld', '[detector a]\nmatch = *\nalgorithm = svd\n'), ('liblapacke.so.3', '', 'replay --detector window=8 --backend reference', ''),
+                    ('libarchive.so.13', 'cannot be unpacked: ', 'replay --detector window=8', '')):
+                missing = os.path.join(folder, file)  # a file that is none is taken for the library, as one that is damaged would be
+                open(missing, 'w', encoding='utf-8').close()
+                arguments = [harness.HANKEL, *command.split(), packed]
+                if command == 'hankeld':
+                    with open(config, 'a', encoding='utf-8') as f:
+                        f.write(text)
+                    arguments = [harness.HANKELD, '-c', config, '--check']
+                run = subprocess.run(arguments, capture_output=True, text=True, timeout=harness.WAIT, check=False, env={**os.environ, 'LD_LIBRARY_PATH': folder})
+                with self.subTest(file):
+                    self.assertGreater(run.returncode, 0)
+                    self.assertIn(f'{said}{file}', run.stderr)
+                os.remove(missing)
+                with open(config, 'w', encoding='utf-8') as f:
+                    f.write('[daemon]\nbackend = cpu\n')
 
 
 class Talking(harness.Case):
