@@ -149,7 +149,7 @@ def recording(seen):
             kind = ALERTING.index(event['sensor'][len(SENSOR):])
             alerts[event['id']] = dict(event, kind=kind, raised=event['time'], cleared=None)
         elif event['id'] in alerts:
-            alerts[event['id']].update({key: event[key] for key in ('instant', 'severity', 'before', 'after')})
+            alerts[event['id']].update({key: event[key] for key in ('instant', 'severity', 'before', 'after', 'novelty') if key in event})
             if event['event'] == 'cleared':
                 alerts[event['id']]['cleared'] = event['time']
     return plot.Recording(SENSOR, 'temperature every 5 minutes', [r['time'] for r in seen['results']],
@@ -174,7 +174,8 @@ def table(r, paint, most):
         if number:
             begin, end = r.windows[number - 1]
             label = paint('red', f'{number}: {plot.date(begin)} to {plot.date(end, "%m-%d %H:%M")}')
-        levels = f'{alert["before"]:.1f} to {alert["after"]:.1f}'
+        shape = alert.get('novelty', {}).get('kind') == 'shape'  # its before and after are no levels
+        levels = 'a new shape' if shape else f'{alert["before"]:.1f} to {alert["after"]:.1f}'
         name = f'{plot.KINDS[alert["kind"]]} {alert["id"].rpartition(":")[2]}'
         lines.append(f'{name:>12}  {plot.date(alert["raised"])}  {plot.date(alert["instant"])} '
                      f'{alert["severity"]:8.1f}  {levels:>15}  {label}')
