@@ -41,11 +41,15 @@ static const char *at_fault(char **argv, int at)
   return argv[at];
 }
 
-/* Whether one is --to and the other --from: commands that send points take the daemon's address as --to, others as --from.
- */
-static bool options_of_address(const char *a, const char *b)
+/* Whether other commands call an option so: those that send points take the daemon's address as --to, others as --from; those
+ * that report have --json, those that print events --format. */
+static bool is_other_name(const char *wrong, const char *option)
 {
-  return (strcmp(a, "to") == 0 && strcmp(b, "from") == 0) || (strcmp(a, "from") == 0 && strcmp(b, "to") == 0);
+  static const char *const names[][2] = { { "to", "from" }, { "from", "to" }, { "json", "format" } };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(wrong, names[i][0]) == 0 && strcmp(option, names[i][1]) == 0)
+      return true;
+  return false;
 }
 
 /* Reports the wrong option, and the one that may have been meant. */
@@ -57,7 +61,7 @@ static void no_such_option(char **argv, const char *wrong, const struct option *
   snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
   for (; options->name && strlen(name) >= 2; options++) {
     const unsigned far = strlen(name) > 2 ? hk_suggest_distance(name, options->name) : HK_SUGGEST_FAR + 1;
-    const unsigned distance = options_of_address(name, options->name) ? 0 : far;
+    const unsigned distance = is_other_name(name, options->name) ? 0 : far;
     if (distance < nearest) {
       nearest = distance;
       meant = options->name;

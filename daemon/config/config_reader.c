@@ -26,7 +26,7 @@ static int take_key(void *arg, const char *section, const char *name, const char
   struct hk_config_reading *r = arg;
   (void)section; /* the reader knows it, complete and with its line */
   r->expected = false;
-  if (hk_config_seen(r, name)) {
+  if (r->section && hk_config_seen(r, name)) {
     hk_config_complain(r, r->line, "`%.64s` is already in this section", name);
     return 1;
   }

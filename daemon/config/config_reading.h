@@ -9,7 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define HK_CONFIG_KEYS_MAX 128 /* different keys of one section */
+#define HK_CONFIG_KEYS_MAX 128     /* different keys of one section */
+#define HK_CONFIG_FAULTS_TOLD 100u /* maximum number of faults that are reported one by one */
 
 /* A configuration that is being read. */
 struct hk_config_reading {
@@ -37,7 +38,7 @@ struct hk_config_kind {
   void (*end)(struct hk_config_reading *r); /* errors of the whole configuration; may be NULL */
 };
 
-/* Reports a fault; line 0: of the file as a whole. */
+/* Reports a fault; line 0: of the file as a whole. After HK_CONFIG_FAULTS_TOLD of them says once that there are more. */
 void hk_config_complain(struct hk_config_reading *r, uint32_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Whether this section has a key with this name. */

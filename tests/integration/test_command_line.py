@@ -52,7 +52,7 @@ class Usage(unittest.TestCase):
 
     def test_what_may_have_been_meant_is_told(self):
         for arguments, meant in ((('hlep',), 'did you mean help?'), (('staus',), 'did you mean status?'), (('feed', '--skipbad', 'x'), 'did you mean --skip-bad?'),
-                                 (('replay', '--detectr', 'x', 'x'), 'did you mean --detector?'), (('status', '--to', 'x'), 'did you mean --from?'), (('feed', '--from', 'x', 'x'), 'did you mean --to?'),
+                                 (('replay', '--detectr', 'x', 'x'), 'did you mean --detector?'), (('status', '--to', 'x'), 'did you mean --from?'), (('feed', '--from', 'x', 'x'), 'did you mean --to?'), (('tail', '--json'), 'did you mean --format?'),
                                  (('maintenance', 'begn', 'x', '1h'), 'begn: want one of begin, end; did you mean begin?'), (('state', 'verfy', 'x'), 'did you mean verify?'),
                                  (('model', 'sim', 'x'), 'did you mean simulate?'), (('cluster', 'mov'), 'mov: want one of status, drain, move; did you mean move?'),
                                  (('cluster', 'status', 'x:1'), '--from HOST:PORT'), (('feed', '--now', '--unit', 's', 'x'), '--now and --unit exclude each other'),

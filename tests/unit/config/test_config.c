@@ -221,6 +221,7 @@ static void test_faults(void **state)
   expect_fault("[daemon]\nthreads = 1\nthreads = 2\n" DETECTOR, "x.conf:3: `threads` is already in this section");
   expect_fault("[daemon]\n[daemon]\n" DETECTOR, "x.conf:2: there is a [daemon] section already");
   expect_fault("threads = 1\n" DETECTOR, "x.conf:1: `threads` is before the first section");
+  expect_fault("threads = 1\nthreads = 1\n" DETECTOR, "x.conf:2: `threads` is before the first section");
   expect_fault("[demon]\n" DETECTOR, "x.conf:1: no such section");
   expect_fault("[daemon\nthreads = 1\n" DETECTOR, "x.conf:1: a section ends with ]");
   expect_fault("[daemon]\nthreads\n" DETECTOR, "x.conf:2: not understood");
@@ -273,6 +274,19 @@ static void test_all_faults_are_told(void **state)
   struct faults faults;
   assert_int_not_equal(read_text(&c, "[daemon]\na = 1\nb = 2\nnonsense\n[x]\nc = 3\n[detector y]\nwindow = 0\n", &faults), 0);
   assert_int_equal(faults.n, 6); /* a, b, nonsense, [x], window, no match */
+}
+
+/* Another file than a configuration, such as a recording, does not fill the terminal. */
+static void test_not_all_of_very_many_faults(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults;
+  char text[4000] = "";
+  for (size_t i = 0; i < 300; i++)
+    strcat(text, "2026: 1\n");
+  assert_int_not_equal(read_text(&c, text, &faults), 0);
+  assert_int_equal(faults.n, 101);
 }
 
 static void test_long_lines(void **state)
@@ -463,6 +477,7 @@ int main(void)
                                       cmocka_unit_test(test_faults),
                                       cmocka_unit_test(test_a_refused_key_is_not_missing),
                                       cmocka_unit_test(test_all_faults_are_told),
+                                      cmocka_unit_test(test_not_all_of_very_many_faults),
                                       cmocka_unit_test(test_long_lines),
                                       cmocka_unit_test(test_nul_bytes),
                                       cmocka_unit_test(test_example),
