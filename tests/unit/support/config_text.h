@@ -22,9 +22,9 @@ struct faults {
 static inline void note(void *arg, const char *message)
 {
   struct faults *f = arg;
+  const size_t used = strlen(f->text);
   f->n++;
-  strncat(f->text, message, sizeof f->text - strlen(f->text) - 2);
-  strcat(f->text, "\n");
+  snprintf(f->text + used, sizeof f->text - used, "%s\n", message); /* as much as there is room for */
 }
 
 static inline int read_text(struct hk_config *config, const char *text, struct faults *faults)
