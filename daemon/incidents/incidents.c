@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,7 @@ void hk_incidents_free(struct hk_incidents *all)
     next = i->newer;
     free(i);
   }
+  free(all->ends.of);
   free(all->judged);
   free(all->log_factorials);
   hk_fleet_names_free(&all->names);
@@ -62,6 +64,7 @@ void hk_incident_link(struct hk_incidents *all, struct hk_incident *i)
   i->older = all->newest;
   *(all->newest ? &all->newest->newer : &all->oldest) = i;
   all->newest = i;
+  hk_ends_put(&all->ends, &i->over, i->heard);
   all->counts.open++;
 }
 
@@ -69,6 +72,7 @@ void hk_incident_unlink(struct hk_incidents *all, struct hk_incident *i)
 {
   *(i->older ? &i->older->newer : &all->oldest) = i->newer;
   *(i->newer ? &i->newer->older : &all->newest) = i->older;
+  hk_ends_take(&all->ends, &i->over);
   all->counts.open--;
 }
 
@@ -83,7 +87,7 @@ void hk_incident_add(struct hk_incident *i, struct hk_fleet_sensor *m)
 
 static struct hk_incident *open_one(struct hk_incidents *all, int64_t time)
 {
-  struct hk_incident *i = calloc(1, sizeof *i);
+  struct hk_incident *i = hk_ends_reserve(&all->ends) ? calloc(1, sizeof *i) : NULL;
   if (!i)
     return NULL;
   i->id = ++all->last_id;
@@ -215,26 +219,23 @@ static int64_t incidents_within(int64_t time)
   return time > HK_INCIDENT_TIME_MOST ? HK_INCIDENT_TIME_MOST : time < -HK_INCIDENT_TIME_MOST ? -HK_INCIDENT_TIME_MOST : time;
 }
 
-/* The next open incident that is over by a time, from one of them on; NULL: none. The list is in the order of `last`. */
-static struct hk_incident *incidents_over(const struct hk_incidents *all, struct hk_incident *from, int64_t time)
+/* The open incident that is over first, if it is by a time; NULL: none is. */
+static struct hk_incident *incidents_over(const struct hk_incidents *all, int64_t time)
 {
-  const int64_t most = incidents_within(time) - HK_INCIDENT_HOLD * all->rules.interval;
-  while (from && from->last < most && from->heard >= most)
-    from = from->newer;
-  return from && from->last < most ? from : NULL;
+  struct hk_incident_end *first = hk_ends_first(&all->ends);
+  const bool over = first && first->time < incidents_within(time) - HK_INCIDENT_HOLD * all->rules.interval;
+  return over ? (struct hk_incident *)(void *)((char *)first - offsetof(struct hk_incident, over)) : NULL;
 }
 
 bool hk_incidents_expired(const struct hk_incidents *all, int64_t time)
 {
-  return incidents_over(all, all->oldest, time) != NULL;
+  return incidents_over(all, time) != NULL;
 }
 
 void hk_incidents_expire(struct hk_incidents *all, int64_t time)
 {
-  for (struct hk_incident *i = all->oldest, *next; (i = incidents_over(all, i, time)) != NULL; i = next) {
-    next = i->newer;
+  for (struct hk_incident *i; (i = incidents_over(all, time)) != NULL;)
     close_one(all, i, INT64_MAX);
-  }
 }
 
 void hk_incidents_close(struct hk_incidents *all, uint64_t id)

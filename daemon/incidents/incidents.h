@@ -14,6 +14,7 @@
 
 #include "daemon/base/buffer.h"
 #include "daemon/incidents/fleet_names.h"
+#include "daemon/incidents/incident_ends.h"
 
 #define HK_SEVERITY_MOST 40.0
 #define HK_INCIDENT_CHANNELS 32u
@@ -29,7 +30,8 @@ struct hk_incidents_rules {
 
 struct hk_incident {
   uint64_t id;                            /* 1.. */
-  struct hk_incident *older, *newer;      /* open ones, by the time of their last event */
+  struct hk_incident *older, *newer;      /* open ones, by the time of their last event; */
+  struct hk_incident_end over;            /* and by that from which the data must go on: of `heard` */
   int64_t open, last;                     /* ns: first and last event */
   int64_t heard;                          /* ns: how far the data were when one of its events was logged; at least `last` */
   int64_t own;                            /* ns: last event by the data of its own sensors; `last`, unless these are late */

@@ -301,17 +301,18 @@ static void get_member(struct in *in, struct hk_incidents *all, struct hk_incide
 
 static int get_incident(struct in *in, struct hk_incidents *all)
 {
-  struct hk_incident *i = calloc(1, sizeof *i);
+  struct hk_incident *i = hk_ends_reserve(&all->ends) ? calloc(1, sizeof *i) : NULL;
   if (!i)
     return -ENOMEM;
   i->end = &i->members;
-  hk_incident_link(all, i);
   i->id = get_u64(in);
   in->bad |= i->id == 0 || i->id > all->last_id;
   i->open = get_time(in);
   i->last = get_time(in);
   i->heard = in->deaf ? i->last : get_time(in);
   i->own = in->deaf ? i->last : get_time(in);
+  in->bad |= i->heard < i->last;
+  hk_incident_link(all, i);
   i->told_at = get_time(in);
   i->R = get_real(in, 0, HK_SEVERITY_MOST + HK_INCIDENT_BONUS);
   i->S = get_real(in, 0, HK_SEVERITY_MOST);

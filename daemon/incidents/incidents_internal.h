@@ -29,7 +29,8 @@ struct hk_incidents {
   struct hk_fleet_sensor *graver;      /* the last event was the gravest of this sensor so far; NULL: it was not */
   int64_t time;                        /* ns: of the present tick */
   bool begun;                          /* there was one */
-  struct hk_incident *oldest, *newest; /* open ones */
+  struct hk_incident *oldest, *newest; /* open ones, */
+  struct hk_incident_ends ends;        /* and by their ends */
   struct hk_incident **judged;         /* room for the incidents of a tick, by falling rank */
   uint32_t judged_room;
   double *log_factorials; /* ln 0!, ln 1! and so on, as far as needed */
@@ -37,7 +38,7 @@ struct hk_incidents {
   struct hk_incidents_counts counts;
 };
 
-/* Appends to the list of open ones. hk_incident_unlink: removes. */
+/* Appends to the open ones, for which there is room in `ends`. hk_incident_unlink: removes. */
 void hk_incident_link(struct hk_incidents *all, struct hk_incident *incident);
 void hk_incident_unlink(struct hk_incidents *all, struct hk_incident *incident);
 void hk_incident_add(struct hk_incident *incident, struct hk_fleet_sensor *member);

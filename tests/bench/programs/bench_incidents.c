@@ -117,9 +117,39 @@ static void weeks(enum fleet kind, double a_day)
   hk_incidents_free(all);
 }
 
+/* So many incidents are open, of sensors whose data are far behind: what a turn without an end, and an event of another time,
+ * cost. */
+static void late(uint32_t open)
+{
+  enum { TURNS = 1000 };
+  const int64_t ahead = (int64_t)SENSORS * 100 * SECOND;
+  struct hk_incidents *all;
+  const struct hk_incidents_rules rules = { .a_day = 10, .interval = SECOND, .most_members = 2 * SENSORS };
+  if (hk_incidents_new(&all, &rules, ignore, NULL) != 0)
+    exit(1);
+  for (uint32_t s = 0; s < open; s++) {
+    (void)snprintf(names[s], sizeof names[s], "%u", s);
+    hk_incidents_hear(all, ahead);
+    event(all, (s / 2) * 13 * SECOND, s, 1.5); /* two in a window are no company */
+  }
+  uint32_t over = 0;
+  int64_t begin = spent_so_far();
+  for (int64_t turn = 0; turn < TURNS; turn++)
+    over += hk_incidents_expired(all, open * 13 * SECOND + turn);
+  const double turns = (double)(spent_so_far() - begin);
+  begin = spent_so_far();
+  for (int64_t turn = 0; turn < TURNS; turn++)
+    event(all, (open / 2 + turn) * 13 * SECOND, 0, 1.5);
+  printf("late  %u open incidents: %.2f us a turn, %.2f us an event of another time; %u over\n", hk_incidents_count(all).open,
+         turns / TURNS * 1e-3, (double)(spent_so_far() - begin) / TURNS * 1e-3, over);
+  hk_incidents_free(all);
+}
+
 int main(void)
 {
   seed = 1;
+  late(1000);
+  late(SENSORS);
   run(true);
   run(false);
   for (int kind = CALM; kind <= RESTLESS; kind++)
