@@ -333,8 +333,10 @@ static void operate_say(const struct hk_operation *o, struct hk_buffer *text)
     hk_time_text(o->to / 1000000000, until);
   if (o->status == -ENXIO)
     hk_buffer_print(text, "there is no sensor %s (hankel sensors lists them)\n", subject);
+  else if (o->what == HANKEL_ACKNOWLEDGE && o->status == -ENOENT && o->number > 0)
+    hk_buffer_print(text, "the alert %s:%u does not stand (hankel top lists those that do)\n", subject, o->number);
   else if (o->what == HANKEL_ACKNOWLEDGE && o->status == -ENOENT)
-    hk_buffer_print(text, "no such alert of %s stands\n", subject);
+    hk_buffer_print(text, "no alert of %s stands (hankel top lists those that do)\n", subject);
   else if (o->status == -EALREADY)
     hk_buffer_print(text, "the alert of %s was acknowledged before, by %s at %s\n", subject, o->before, o->when);
   else if (o->status == -ENOENT)

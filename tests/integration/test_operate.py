@@ -116,7 +116,7 @@ class Operate(harness.Case):
         self.assertEqual(raised.channel, 'score')
         self.assertTrue(0 < raised.severity and 1 <= raised.margin and raised.spread_before > 0, raised)
         self.assertEqual(self.standing('press')[0].get('by'), None)
-        for sensor, number, said in (('nobody', 0, 'no sensor'), ('press', 9, 'no such alert')):
+        for sensor, number, said in (('nobody', 0, 'no sensor'), ('press', 9, 'the alert press:9 does not stand')):
             done, line = self.client.acknowledge(sensor, number)
             self.assertFalse(done)
             self.assertIn(said, line)
