@@ -5,6 +5,7 @@
 #ifndef HK_NOVELTY_DISTANCES_H
 #define HK_NOVELTY_DISTANCES_H
 
+#include "cpu/fused.h"
 #include "cpu/novelty/novelty.h"
 
 /* Computes the distances of n successive points of one sensor, of which only the first may have age 0: fills in `nearest` and
@@ -51,24 +52,31 @@ HK_INLINE uint32_t hk_novelty_row_place(const struct hk_detector *d, const struc
   return (p->row + room - 1 - ago) % room;
 }
 
+/* a b + c with one rounding; the reference backend's numbers have bits enough for two. */
+HK_INLINE hk_real hk_novelty_fused(hk_real a, hk_real b, hk_real c)
+{
+  return sizeof(hk_real) == sizeof(float) ? (hk_real)hk_fused((float)a, (float)b, (float)c) : a * b + c;
+}
+
 /* Squared distance of a point's slow means from a row. */
 HK_INLINE hk_real hk_novelty_row_distance(const struct hk_novelty_view *v, const struct hk_novelty_point *p, uint32_t place)
 {
   hk_real sum = 0;
   for (int k = 0; k < HK_NOVELTY_MEANS; k++) {
     const hk_real off = (v->row[k][place] - p->mean[k]) * p->weight[k];
-    sum += off * off;
+    sum = hk_novelty_fused(off, off, sum);
   }
   return sum;
 }
 
-/* Updates V and M of a lag with a point, and returns V: at least HK_NOVELTY_FORGET times what it was, also as it is rounded. */
+/* Updates V and M of a lag with a point, and returns V. It is at least HK_NOVELTY_FORGET times what it was, rounded: the square
+ * that is added to that is not negative, and a single rounding keeps the order of numbers. */
 HK_INLINE hk_real hk_novelty_lag_step(hk_real *variance, hk_real *mean, hk_real off)
 {
   const hk_real keep = HK_NOVELTY_FORGET, weight = (hk_real)(1 - (double)HK_NOVELTY_FORGET);
-  const hk_real away = off - *mean, part = weight * away;
-  *mean += part;
-  return *variance = keep * (*variance + part * away);
+  const hk_real away = off - *mean;
+  *mean = hk_novelty_fused(weight, away, *mean);
+  return *variance = hk_novelty_fused(away, away, keep * *variance);
 }
 
 /* The same for the lag at a place. */
@@ -81,6 +89,15 @@ HK_INLINE void hk_novelty_lags_reset(const struct hk_novelty_view *v)
 {
   memset(v->variance, 0, hk_novelty_lags(v->detector) * sizeof *v->variance);
   memset(v->mean, 0, hk_novelty_lags(v->detector) * sizeof *v->mean);
+}
+
+/* Brings n lags along by a sample, compared with n others. */
+typedef void hk_novelty_bring(hk_real *variance, hk_real *mean, const hk_real *others, uint32_t n, hk_real sample);
+
+HK_INLINE void hk_novelty_bring_plain(hk_real *variance, hk_real *mean, const hk_real *others, uint32_t n, hk_real sample)
+{
+  for (uint32_t i = 0; i < n; i++)
+    (void)hk_novelty_lag_step(&variance[i], &mean[i], sample - others[i]);
 }
 
 /* The smaller of two distances; NaN is ignored. */
@@ -128,7 +145,7 @@ HK_INLINE double hk_novelty_distance(const struct hk_novelty_point *p, uint32_t 
   const double nearest = (double)p->nearest[channel];
   const double distance = channel == HK_NOVELTY_VALUE     ? nearest * p->unit
                           : channel == HK_NOVELTY_CONTEXT ? sqrt(nearest)
-                                                          : sqrt(nearest) * p->unit;
+                                                          : sqrt(nearest * HK_NOVELTY_LAG_SHARE) * p->unit;
   return distance < 1e4 ? distance : 1e4;
 }
 

@@ -32,12 +32,16 @@ enum hk_novelty_channel { HK_NOVELTY_VALUE, HK_NOVELTY_CONTEXT, HK_NOVELTY_SHAPE
 #define HK_NOVELTY_PENDING (HK_NOVELTY_ROW_AGE / HK_NOVELTY_ROW_EVERY) /* rows not yet admitted */
 #define HK_NOVELTY_LAG_MIN 100
 #define HK_NOVELTY_LAG_MAX 5000
-#define HK_NOVELTY_OVERLAP 100    /* minimum points of a lag before it counts */
-#define HK_NOVELTY_FORGET 0.98f   /* weight of the past in the distance at each lag */
-#define HK_NOVELTY_SPREAD 10000.0 /* time constant of mean and spread of a feature, points */
-#define HK_NOVELTY_FAR 1e18       /* limit of the distance of a value from the reference: its square must fit into float32 */
-#define HK_NOVELTY_HOLE 256       /* more missing samples are a hole: see hk_novelty_begins */
-#define HK_NOVELTY_PROBATION 150  /* points without a score at first, and without an alert after a hole */
+#define HK_NOVELTY_OVERLAP 100  /* minimum points of a lag before it counts */
+#define HK_NOVELTY_FORGET 0.98f /* weight of the past in the distance at each lag */
+#define HK_NOVELTY_LAG_SHARE                                                                                                     \
+  ((double)HK_NOVELTY_FORGET * (1 - (double)HK_NOVELTY_FORGET)) /* of a square in the variance of a lag */
+#define HK_NOVELTY_SPREAD 10000.0                               /* time constant of mean and spread of a feature, points */
+#define HK_NOVELTY_FAR                                                                                                           \
+  1e18 /* limit of the distance of a value from the reference: V of a lag, up to (2 of it)^2 / HK_NOVELTY_LAG_SHARE, fits into   \
+          float32 */
+#define HK_NOVELTY_HOLE 256      /* more missing samples are a hole: see hk_novelty_begins */
+#define HK_NOVELTY_PROBATION 150 /* points without a score at first, and without an alert after a hole */
 
 #if HK_NOVELTY_SPARE < HK_NOVELTY_RECENT + HK_BATCH_PER_SENSOR
 #error "a run overwrites what its first point is compared with"
@@ -93,8 +97,8 @@ struct hk_novelty_view {
   const struct hk_detector *detector;
   hk_real *row[HK_NOVELTY_MEANS];     /* columns of rows, hk_novelty_rows_room each, aligned to four numbers */
   hk_real *pending[HK_NOVELTY_MEANS]; /* HK_NOVELTY_PENDING each */
-  hk_real *variance, *mean; /* V and M of each lag, hk_novelty_lags each; that of lag l stands at place hk_novelty_lag_max - l, so
-                               that places and samples run the same way */
+  hk_real *variance, *mean; /* V, which is the variance / HK_NOVELTY_LAG_SHARE, and M of each lag, hk_novelty_lags each; that of
+                               lag l stands at place hk_novelty_lag_max - l, so that places and samples run the same way */
 };
 
 /* A point of a run. In: its numbers; out: its distances. */
@@ -113,7 +117,7 @@ struct hk_novelty_point {
   uint32_t rows, row;                   /* number of rows to compare with, and the place after the newest of them */
   uint32_t phase;                       /* points since the newest of these rows was admitted */
   uint32_t age;                         /* points between the last hole and this point */
-  hk_real nearest[HK_NOVELTY_CHANNELS]; /* least |v - v_j|; least square of the context's distance; least variance. Where `has` */
+  hk_real nearest[HK_NOVELTY_CHANNELS]; /* least |v - v_j|; least square of the context's distance; least V. Where `has` */
   bool has[HK_NOVELTY_CHANNELS];
   uint32_t lag; /* the lag of the least variance; of several, the shortest */
 };

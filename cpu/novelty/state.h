@@ -9,7 +9,8 @@
  *   rows u32; rows, the oldest first: each mean after the other, f32; then the pending rows, HK_NOVELTY_PENDING
  *   lags u32: the number of lags with points, from the shortest on; V of each f32, then M of each
  *   last value - reference f64, quantum f64: missing in states from before there was a severity; then the quantum begins anew
- *   form u32, 1: missing in older states; then the mean square of each lag stands in place of V */
+ *   form u32, 2. In older states 1: then each lag's variance, HK_NOVELTY_LAG_SHARE V, stands in place of V; or missing: then its
+ * mean square does */
 #ifndef HK_NOVELTY_STATE_H
 #define HK_NOVELTY_STATE_H
 
@@ -20,7 +21,8 @@
 
 #define HK_NOVELTY_STATE_STEPS 16 /* bytes of last value and quantum, */
 #define HK_NOVELTY_STATE_FORM 4   /* and of the form */
-#define HK_NOVELTY_STATE_FAR (4 * HK_NOVELTY_FAR)
+enum hk_novelty_form { HK_NOVELTY_FORM_SQUARES, HK_NOVELTY_FORM_VARIANCES, HK_NOVELTY_FORM_NOW };
+#define HK_NOVELTY_STATE_FAR (2.05 * HK_NOVELTY_FAR)
 #define HK_NOVELTY_STATE_FIXED (24 * HK_NOVELTY_FEATURES + 12 + 4 * HK_NOVELTY_CHANNELS + 8)
 
 /* Number of lags with points. */
@@ -106,15 +108,15 @@ HK_INLINE int64_t hk_novelty_export(const struct hk_window *window, const struct
     at = hk_novelty_put(at, v->variance[all - 1 - i]);
   for (uint32_t i = 0; i < lags; i++)
     at = hk_novelty_put(at, v->mean[all - 1 - i]);
-  const uint32_t form = 1;
+  const uint32_t form = HK_NOVELTY_FORM_NOW;
   at = hk_state_put(hk_state_put(hk_state_put(at, &s->last, 8), &s->quantum, 8), &form, 4);
   hk_state_seal(state, at);
   return (int64_t)bytes;
 }
 
 /* Whether points can leave such a number, or (square) a variance or mean square: values are within HK_NOVELTY_FAR of the
- * reference, so no difference and no mean is further than HK_NOVELTY_STATE_FAR. From further away variances may become infinite,
- * and of those none is the least. False: also of NaN. */
+ * reference, so no difference and no mean is further than twice that. From further away V may become infinite, and of those none
+ * is the least. False: also of NaN. */
 HK_INLINE bool hk_novelty_near(double x, bool square)
 {
   return fabs(x) <= (square ? HK_NOVELTY_STATE_FAR * HK_NOVELTY_STATE_FAR : HK_NOVELTY_STATE_FAR);
@@ -165,13 +167,12 @@ HK_INLINE const uint8_t *hk_novelty_get_numbers(const uint8_t *at, const uint8_t
   return hk_state_take(at, &s->rows, 4);
 }
 
-/* Reads the numbers after the lags; if there are none, as in older states, the steps are learned from the next point on. form: 0
- * in states that have none. */
+/* Reads the numbers after the lags; if there are none, as in older states, the steps are learned from the next point on. */
 HK_INLINE bool hk_novelty_get_steps(const uint8_t *at, const uint8_t *end, struct hk_novelty *s, uint32_t *form)
 {
   s->last = s->feature[0];
   s->quantum = 0;
-  *form = 0;
+  *form = HK_NOVELTY_FORM_SQUARES;
   if (at == end)
     return true;
   if (end - at != HK_NOVELTY_STATE_STEPS && end - at != HK_NOVELTY_STATE_STEPS + HK_NOVELTY_STATE_FORM)
@@ -179,15 +180,16 @@ HK_INLINE bool hk_novelty_get_steps(const uint8_t *at, const uint8_t *end, struc
   at = hk_state_take(hk_state_take(at, &s->last, 8), &s->quantum, 8);
   if (at < end)
     (void)hk_state_take(at, form, 4);
-  return hk_novelty_near(s->last, false) && s->quantum >= 0 && hk_novelty_near(s->quantum, false) && (at == end || *form == 1);
+  return hk_novelty_near(s->last, false) && s->quantum >= 0 && hk_novelty_near(s->quantum, false) &&
+         (at == end || *form == HK_NOVELTY_FORM_VARIANCES || *form == HK_NOVELTY_FORM_NOW);
 }
 
-/* Makes V of lags of which the mean square was stored. */
-HK_INLINE void hk_novelty_lags_convert(const struct hk_novelty_view *v)
+/* Makes V of lags of which the variance or the mean square was stored. */
+HK_INLINE void hk_novelty_lags_convert(const struct hk_novelty_view *v, uint32_t form)
 {
-  for (uint32_t i = 0; i < hk_novelty_lags(v->detector); i++) {
-    const hk_real variance = v->variance[i] - v->mean[i] * v->mean[i];
-    v->variance[i] = variance > 0 ? variance : 0;
+  for (uint32_t i = 0; i < hk_novelty_lags(v->detector) && form != HK_NOVELTY_FORM_NOW; i++) {
+    const hk_real variance = v->variance[i] - (form == HK_NOVELTY_FORM_SQUARES ? v->mean[i] * v->mean[i] : 0);
+    v->variance[i] = variance > 0 ? (hk_real)((double)variance / HK_NOVELTY_LAG_SHARE) : 0;
   }
 }
 
@@ -197,9 +199,10 @@ HK_INLINE bool hk_novelty_columns_sound(const uint8_t *row, const uint8_t *numbe
   const uint8_t *const mean = number + 4 * (size_t)lags, *const end = mean + 4 * (size_t)lags;
   for (const uint8_t *at = row; at < end; at += 4) {
     const bool square = at >= number && at < mean;
+    const double share = square && form == HK_NOVELTY_FORM_NOW ? HK_NOVELTY_LAG_SHARE : 1;
     float x;
     (void)hk_state_take(at, &x, sizeof x);
-    if (at + 4 != number && (!hk_novelty_near((double)x, square) || (square && form == 1 && x < 0)))
+    if (at + 4 != number && (!hk_novelty_near(share * (double)x, square) || (square && form != HK_NOVELTY_FORM_SQUARES && x < 0)))
       return false;
   }
   return true;
@@ -252,8 +255,7 @@ HK_INLINE int hk_novelty_import(struct hk_window *window, struct hk_alert *alert
     at = hk_novelty_get(at, &v->variance[all - 1 - i]);
   for (uint32_t i = 0; i < lags; i++)
     at = hk_novelty_get(at, &v->mean[all - 1 - i]);
-  if (form == 0)
-    hk_novelty_lags_convert(v);
+  hk_novelty_lags_convert(v, form);
   *v->novelty = s;
   *window = w;
   *alert = a;

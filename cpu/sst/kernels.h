@@ -111,6 +111,7 @@ struct hk_kernels {
   hk_graph_add_node *add_node;
   struct hk_graph_split (*best_split)(const struct hk_graph_view *v, const struct hk_graph_counts *counts);
   hk_novelty_pass *novelty_pass;         /* see novelty/distances.h */
+  hk_novelty_bring *novelty_bring;       /* lags that share no memory with the samples: as hk_novelty_bring_plain */
   const struct hk_picture_rows *picture; /* see picture/rows.h */
   /* The members below are the parts, for tests and benchmarks. */
   /* Reads the rings into past and present: centred, scaled, zero as hk_span_prepare returns. */

@@ -1,5 +1,5 @@
-/* The passes of novelty in float32: see distances.h, whose results they give bit for bit. Compiled once for each instruction set,
- * without contraction of products and sums; here lanes are values, rows or lags of one sensor.
+/* The passes of novelty in float32: see distances.h, whose results they give bit for bit. Compiled once for each instruction set;
+ * a product and a sum are one operation only where distances.h says so. Here lanes are values, rows or lags of one sensor.
  *
  * All points of a run go over a block of what is resident while it is in registers: V and M of a lag are read and written once a
  * run, and the values and rows that all of the run's points are compared with are read once (kernels_novelty_values.c and
@@ -77,16 +77,18 @@ static void lags_bound(struct lags_run *r)
   }
 }
 
+/* Brings a vector of lags along by a point, as hk_novelty_lag_step. */
+ALWAYS_INLINE void lags_step(vec *variance, vec *mean, vec off)
+{
+  const vec away = off - *mean;
+  *mean = fused(every((float)(1 - (double)HK_NOVELTY_FORGET)), away, *mean);
+  *variance = fused(away, away, every(HK_NOVELTY_FORGET) * *variance);
+}
+
 /* Brings a block along by a point. */
 ALWAYS_INLINE void lags_take(const float *line, float value, vec *variance, vec *mean)
 {
-  const vec keep_ = every(HK_NOVELTY_FORGET), weight = every((float)(1 - (double)HK_NOVELTY_FORGET)), x = every(value);
-  UNROLL for (int u = 0; u < VECTORS; u++)
-  {
-    const vec away = x - load(line + u * HK_LANES) - mean[u], part = weight * away;
-    mean[u] += part;
-    variance[u] = keep_ * (variance[u] + part * away);
-  }
+  UNROLL for (int u = 0; u < VECTORS; u++) lags_step(&variance[u], &mean[u], every(value) - load(line + u * HK_LANES));
 }
 
 /* The least variance of each lane of a block, of the lags from place `first` on. */
@@ -244,4 +246,16 @@ void novelty_distances(const struct hk_novelty_view *v, const float *ring, struc
     lags_pass(v, ring, p, 1); /* the same for a single point, with its data in registers */
   else
     lags_pass(v, ring, p, n);
+}
+
+void novelty_lags_bring(float *variance, float *mean, const float *others, uint32_t n, float sample)
+{
+  uint32_t i = 0;
+  for (; i + HK_LANES <= n; i += HK_LANES) {
+    vec v = load(variance + i), m = load(mean + i);
+    lags_step(&v, &m, every(sample) - load(others + i));
+    *(loose *)(variance + i) = v;
+    *(loose *)(mean + i) = m;
+  }
+  hk_novelty_bring_plain(variance + i, mean + i, others + i, n - i, sample);
 }

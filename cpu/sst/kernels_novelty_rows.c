@@ -42,7 +42,7 @@ ALWAYS_INLINE vec rows_distance(const struct rows_vector *row, const struct hk_n
   const vec a = (row->mean[0] - every(p->mean[0])) * every(p->weight[0]);
   const vec b = (row->mean[1] - every(p->mean[1])) * every(p->weight[1]);
   const vec c = (row->mean[2] - every(p->mean[2])) * every(p->weight[2]);
-  return a * a + b * b + c * c;
+  return fused(c, c, fused(b, b, a * a));
 }
 
 /* The squared distances of n points from n contiguous rows. What is left after whole blocks is covered by vectors that overlap: a
@@ -115,7 +115,7 @@ ALWAYS_INLINE vec rows_off(const struct rows_vector *row, const struct rows_crow
 ALWAYS_INLINE bool rows_reach(const struct rows_crowd *c, const struct rows_vector *row)
 {
   const vec x = rows_off(row, c, 0), y = rows_off(row, c, 1), z = rows_off(row, c, 2);
-  return any(x * x + y * y + z * z < every(c->far));
+  return any(fused(z, z, fused(y, y, x * x)) < every(c->far));
 }
 
 /* As rows_piece, of a crowd at a time. */

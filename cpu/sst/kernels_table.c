@@ -43,6 +43,7 @@ const struct hk_kernels FOR_ISA(hk_kernels) = {
   .add_node = graph_add,
   .best_split = graph_profile,
   .novelty_pass = novelty_distances,
+  .novelty_bring = novelty_lags_bring,
   .picture = &picture_rows,
   .load = spans_load_only,
   .split = hankel_split,

@@ -3,6 +3,7 @@
 #ifndef HK_LANES_H
 #define HK_LANES_H
 
+#include "cpu/fused.h"
 #include "cpu/sst/kernels.h"
 
 #include <math.h>
@@ -21,23 +22,33 @@
 #define LANES_MAX(a, b) _mm512_max_ps((__m512)(a), (__m512)(b))
 #define LANES_ROOT(x) _mm512_sqrt_ps((__m512)(x))
 #define LANES_BITS(m) _mm512_test_epi32_mask((__m512i)(m), (__m512i)(m))
+#define LANES_FUSED(a, b, c) _mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
 #elif HK_LANES == 8 && defined(__AVX__) && !defined(__clang__) /* gcc has a name for each instruction */
 #define LANES_MIN(a, b) __builtin_ia32_minps256(a, b)
 #define LANES_MAX(a, b) __builtin_ia32_maxps256(a, b)
 #define LANES_ROOT(x) __builtin_ia32_sqrtps256(x)
 #define LANES_BITS(m) __builtin_ia32_movmskps256((vec)(m))
+#ifdef __FMA__
+#define LANES_FUSED(a, b, c) __builtin_ia32_vfmaddps256(a, b, c)
+#endif
 #elif HK_LANES == 8 && defined(__AVX__)
 #include <immintrin.h>
 #define LANES_MIN(a, b) _mm256_min_ps((__m256)(a), (__m256)(b))
 #define LANES_MAX(a, b) _mm256_max_ps((__m256)(a), (__m256)(b))
 #define LANES_ROOT(x) _mm256_sqrt_ps((__m256)(x))
 #define LANES_BITS(m) _mm256_movemask_ps((__m256)(m))
+#ifdef __FMA__
+#define LANES_FUSED(a, b, c) _mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
+#endif
 #elif HK_LANES == 4 && defined(__SSE2__)
 #include <emmintrin.h>
 #define LANES_MIN(a, b) _mm_min_ps((__m128)(a), (__m128)(b))
 #define LANES_MAX(a, b) _mm_max_ps((__m128)(a), (__m128)(b))
 #define LANES_ROOT(x) _mm_sqrt_ps((__m128)(x))
 #define LANES_BITS(m) _mm_movemask_ps((__m128)(m))
+#elif HK_LANES == 4 && defined(__aarch64__)
+#include <arm_neon.h>
+#define LANES_FUSED(a, b, c) vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b))
 #endif
 
 #define HK_PASTE2(a, b) a##_##b
@@ -135,6 +146,45 @@ ALWAYS_INLINE bool any(mask m)
   return lanes_of(m) != 0;
 }
 
+#ifdef LANES_FUSED
+/* As hk_fused. */
+ALWAYS_INLINE vec fused(vec a, vec b, vec c)
+{
+  return (vec)LANES_FUSED(a, b, c);
+}
+#elif defined(HK_HAVE_FUSED)
+ALWAYS_INLINE vec fused(vec a, vec b, vec c)
+{
+  for (int l = 0; l < HK_LANES; l++)
+    a[l] = hk_fused(a[l], b[l], c[l]);
+  return a;
+}
+#else
+typedef double twice __attribute__((vector_size(8 * HK_LANES)));
+typedef int64_t twice_mask __attribute__((vector_size(8 * HK_LANES)));
+
+#define WIDE(x) __builtin_convertvector(x, twice) /* no function returns one: a processor without AVX has no register for it */
+
+/* As hk_fused_exactly. */
+static __attribute__((noinline)) vec fused_exactly(vec a, vec b, vec c)
+{
+  const twice product = WIDE(a) * WIDE(b), addend = WIDE(c), sum = product + addend, part = sum - product;
+  const twice side = sum * ((product - (sum - part)) + (addend - part));
+  const twice_mask below = side<0, above = side> 0, odd = ((twice_mask)sum + below) | ((below | above) & 1);
+  return __builtin_convertvector((twice)odd, vec);
+}
+
+/* As hk_fused. The sum in float64 rounds to the same number unless it is half way between two, or the result so small that it has
+ * fewer digits: those are computed anew. A result of 0 is exact, or far from half way. */
+ALWAYS_INLINE vec fused(vec a, vec b, vec c)
+{
+  const twice sum = WIDE(a) * WIDE(b) + WIDE(c);
+  const vec x = __builtin_convertvector(sum, vec);
+  const mask half = (__builtin_convertvector((twice_mask)sum, mask) & 0x1fffffff) == 0x10000000;
+  return any(half | ((magnitude(x) <= FLT_MIN) & (x != 0))) ? fused_exactly(a, b, c) : x;
+}
+#endif
+
 /* 1 / x, and 0 where x is 0. */
 ALWAYS_INLINE vec inverse(vec x)
 {
@@ -204,6 +254,7 @@ struct krylov {
 #define svd_score FOR_ISA(hk_svd_score)
 #define graph_add FOR_ISA(hk_graph_add)
 #define novelty_distances FOR_ISA(hk_novelty_distances)
+#define novelty_lags_bring FOR_ISA(hk_novelty_lags_bring)
 #define novelty_values FOR_ISA(hk_novelty_values)
 #define novelty_rows FOR_ISA(hk_novelty_rows)
 #define graph_profile FOR_ISA(hk_graph_profile)
@@ -262,5 +313,6 @@ struct hk_graph_split graph_profile(const struct hk_graph_view *v, const struct 
 
 /* kernels_novelty.c */
 hk_novelty_pass novelty_distances;
+hk_novelty_bring novelty_lags_bring;
 
 #endif

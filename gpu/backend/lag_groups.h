@@ -1,8 +1,8 @@
 /* Lags that are brought along late: the CUDA backend's memory of novelty beside that of every backend.
  *
- * The variance of a lag falls by a factor of HK_NOVELTY_FORGET a point at most (hk_novelty_lag_take), and only the least of all
- * counts. So lags of which none can be the least are left as they are, in groups of neighbours, and take the points later, in
- * sequence: that gives the same numbers. The samples that they need are in the ring.
+ * V of a lag falls by a factor of HK_NOVELTY_FORGET a point at most (hk_novelty_lag_step), and only the least of all counts.
+ * So lags of which none can be the least are left as they are, in groups of neighbours, and take the points later, in sequence:
+ * that gives the same numbers. The samples that they need are in the ring.
  *
  * Thread: as novelty.h. */
 #ifndef HK_LAG_GROUPS_H
@@ -30,16 +30,9 @@ HK_INLINE uint32_t hk_lag_group_late(const struct hk_lag_group *group, uint32_t 
   return at >= group->place ? at - group->place : at + span - group->place;
 }
 
-/* Updates n lags with a sample, compared with n others. They share no memory, so that the compiler takes several at once. */
-HK_INLINE void hk_lags_bring(hk_real *__restrict variance, hk_real *__restrict mean, const hk_real *__restrict others, uint32_t n,
-                             hk_real sample)
-{
-  for (uint32_t i = 0; i < n; i++)
-    (void)hk_novelty_lag_step(&variance[i], &mean[i], sample - others[i]);
-}
-
-/* Brings all groups along to the point before place `at`. The lags all count. */
-HK_INLINE void hk_lag_groups_bring(const struct hk_novelty_view *v, struct hk_lag_group *group, const hk_real *ring, uint32_t at)
+/* Brings all groups along to the point before place `at`, by `bring`. The lags all count. */
+HK_INLINE void hk_lag_groups_bring(const struct hk_novelty_view *v, struct hk_lag_group *group, const hk_real *ring, uint32_t at,
+                                   hk_novelty_bring *bring)
 {
   const struct hk_detector *d = v->detector;
   const uint32_t span = hk_detector_span(d), lags = hk_novelty_lags(d), longest = hk_novelty_lag_max(d);
@@ -50,7 +43,7 @@ HK_INLINE void hk_lag_groups_bring(const struct hk_novelty_view *v, struct hk_la
       uint32_t from = (at + 2 * span - late - longest + begin) % span;
       for (uint32_t place = begin, piece; place < end; place += piece, from = 0) { /* up to the ring's end, and from its begin */
         piece = end - place < span - from ? end - place : span - from;
-        hk_lags_bring(v->variance + place, v->mean + place, ring + from, piece, sample);
+        bring(v->variance + place, v->mean + place, ring + from, piece, sample);
       }
     }
     group[g].place = at;

@@ -4,6 +4,7 @@
 #include "cpu/limit/state.h"
 #include "cpu/novelty/state.h"
 #include "cpu/shift/state.h"
+#include "cpu/sst/kernels.h"
 #include "cpu/sst/score.h"
 
 #include <string.h>
@@ -59,7 +60,7 @@ size_t hk_cuda_record_export(struct hk_cuda_record *record, const struct hk_dete
   if (d->algorithm == HK_ALGORITHM_NOVELTY) {
     const struct hk_novelty_view v = novelty_of(record, d);
     if (record->window.started)
-      hk_lag_groups_bring(&v, hk_cuda_lag_groups(record, d), ring, record->window.head);
+      hk_lag_groups_bring(&v, hk_cuda_lag_groups(record, d), ring, record->window.head, hk_kernels()->novelty_bring);
     return (size_t)hk_novelty_export(&record->window, &record->alert, &v, ring, state, size);
   }
   if (d->algorithm == HK_ALGORITHM_LIMIT) {

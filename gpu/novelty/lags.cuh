@@ -63,15 +63,6 @@ static __device__ __noinline__ void lags_note(DESK *desk, int32_t *shape, uint32
   __syncwarp();
 }
 
-/* Brings a lag along by a point, as hk_novelty_lag_take. */
-static __device__ __forceinline__ void lags_take_one(float *variance, float *mean, float off)
-{
-  const float keep = HK_NOVELTY_FORGET, weight = (float)(1 - (double)HK_NOVELTY_FORGET);
-  const float away = off - *mean, part = weight * away;
-  *mean += part;
-  *variance = keep * (*variance + part * away);
-}
-
 /* Four lags of a lane. */
 struct lags {
   float variance[4], mean[4];
@@ -85,7 +76,7 @@ struct lags {
     const float off[4] = { value - a, value - b, value - c, value - d };
 #pragma unroll
     for (uint32_t j = 0; j < 4; j++)
-      lags_take_one(&variance[j], &mean[j], off[j]);
+      (void)hk_novelty_lag_step(&variance[j], &mean[j], off[j]);
     return least_variance(variance[0], variance[1], variance[2], variance[3]);
   }
 

@@ -53,7 +53,7 @@ static __device__ __forceinline__ float lone_rows(const struct turn *turn)
   const float m0 = p->mean[0], m1 = p->mean[1], m2 = p->mean[2], w0 = p->weight[0], w1 = p->weight[1], w2 = p->weight[2];
   const auto square = [&](float a, float b, float c) {
     const float x = (a - m0) * w0, y = (b - m1) * w1, z = (c - m2) * w2;
-    return x * x + y * y + z * z;
+    return hk_fused(z, z, hk_fused(y, y, x * x));
   };
   const uint32_t groups = room / 4;
   const float4 *const first = hk_global((const float4 *)v->row[0]), *const second = hk_global((const float4 *)v->row[1]),

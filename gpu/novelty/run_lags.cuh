@@ -23,7 +23,7 @@ static __device__ __forceinline__ void run_lags_begin(const struct turn *turn, D
   __syncwarp();
 #pragma unroll 1
   for (uint32_t k = 0; k < turn->n; k++) {
-    lags_take_one(&variance, &mean, desk->value[k] - ring[at]);
+    (void)hk_novelty_lag_step(&variance, &mean, desk->value[k] - ring[at]);
     at = at + 1 == room ? 0 : at + 1;
     if (threadIdx.x % HK_WARP == 0) {
       desk->variance[k] = __float_as_int(variance);

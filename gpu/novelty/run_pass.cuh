@@ -84,7 +84,7 @@ struct rows {
   static __device__ __forceinline__ float square(float a, float b, float c, float4 mean, float4 weight)
   {
     const float x = (a - mean.x) * weight.x, y = (b - mean.y) * weight.y, z = (c - mean.z) * weight.z;
-    return x * x + y * y + z * z;
+    return hk_fused(z, z, hk_fused(y, y, x * x));
   }
 };
 

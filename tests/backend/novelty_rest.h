@@ -77,7 +77,7 @@ struct rest {
   {
     const struct hk_novelty_view v = hk_cuda_novelty(s.record, &s.detector);
     float *const ring = hk_cuda_ring(s.record, &s.detector);
-    hk_lag_groups_bring(&v, hk_cuda_lag_groups(s.record, &s.detector), ring, s.record->window.head);
+    hk_lag_groups_bring(&v, hk_cuda_lag_groups(s.record, &s.detector), ring, s.record->window.head, hk_novelty_bring_plain);
     for (uint32_t i = 0; i < n; i++) {
       hk_novelty_point p;
       const hk_step step = hk_novelty_take(&v, &s.record->window, ring, b.time[i], b.value[i], 0, &p);

@@ -71,7 +71,8 @@ void same(const sensor &a, const sensor &b, const char *what, uint32_t point)
   hk_cuda_record *const late = (hk_cuda_record *)copy.data();
   memcpy(late, b.record, hk_cuda_record_bytes(&b.detector));
   const struct hk_novelty_view va = hk_cuda_novelty(a.record, &a.detector), vb = hk_cuda_novelty(late, &b.detector);
-  hk_lag_groups_bring(&vb, hk_cuda_lag_groups(late, &b.detector), hk_cuda_ring(late, &b.detector), late->window.head);
+  hk_lag_groups_bring(&vb, hk_cuda_lag_groups(late, &b.detector), hk_cuda_ring(late, &b.detector), late->window.head,
+                      hk_novelty_bring_plain);
   const size_t bytes = hk_novelty_lags(&a.detector) * sizeof(float);
   if (memcmp(va.variance, vb.variance, bytes) != 0 || memcmp(va.mean, vb.mean, bytes) != 0)
     fail_msg("%s, point %u: V or M of a lag differ", what, point);

@@ -1,5 +1,5 @@
-/* States of algorithm = novelty: those from before the variances of lags were kept, whose mean squares are read as variances; and
- * crafted ones, with numbers that no points can leave. */
+/* States of algorithm = novelty: older ones, whose variances of lags, or mean squares, become V; and crafted ones, with numbers
+ * that no points can leave. */
 #include "cpu/novelty/distances.h"
 #include "cpu/novelty/state.h"
 
@@ -50,7 +50,15 @@ static int series_read(struct series *s, const uint8_t *bytes, size_t n)
   return hk_novelty_import(&s->window, &s->alert, &s->view, s->ring, bytes, n);
 }
 
-static void mean_squares_become_variances(void **state)
+/* Whether V of a lag is what it was before it was stored as its share. */
+static void check_variance(const struct series *back, const struct series *one, uint32_t i)
+{
+  assert_true(one->view.variance[i] > 0);
+  assert_float_equal(back->view.variance[i], one->view.variance[i], 1e-5 * (1 + one->view.variance[i]));
+  assert_memory_equal(&back->view.mean[i], &one->view.mean[i], sizeof(float));
+}
+
+static void older_variances_are_taken(void **state)
 {
   (void)state;
   struct hk_detector d;
@@ -61,26 +69,37 @@ static void mean_squares_become_variances(void **state)
   static uint8_t bytes[1 << 14];
   const size_t n = (size_t)hk_novelty_export(&one.window, &one.alert, &one.view, one.ring, bytes, sizeof bytes);
   assert_true(n <= sizeof bytes);
-  const uint32_t lags = hk_novelty_lags(&d), form = 1;
+  const uint32_t lags = hk_novelty_lags(&d), form = HK_NOVELTY_FORM_VARIANCES, later = HK_NOVELTY_FORM_NOW + 1;
   const float negative = -1; /* which no variance is */
   uint8_t *const end = bytes + n - HK_STATE_CHECKSUM - HK_NOVELTY_STATE_FORM, *const variances =
                                                                                   end - HK_NOVELTY_STATE_STEPS - 8 * (size_t)lags;
   for (uint32_t i = 0; i < lags; i++) {
-    const float mean = one.view.mean[lags - 1 - i], square = one.view.variance[lags - 1 - i] + mean * mean;
+    const float variance = (float)((double)one.view.variance[lags - 1 - i] * HK_NOVELTY_LAG_SHARE);
+    (void)hk_state_put(variances + 4 * (size_t)i, &variance, sizeof variance);
+  }
+  (void)hk_state_put(end, &form, sizeof form);
+  hk_state_seal(bytes, end + HK_NOVELTY_STATE_FORM);
+  assert_int_equal(series_read(&back, bytes, n), 0);
+  for (uint32_t i = 0; i < lags; i++)
+    check_variance(&back, &one, i);
+  for (uint32_t i = 0; i < lags; i++) {
+    const float mean = one.view.mean[lags - 1 - i];
+    const float square = (float)((double)one.view.variance[lags - 1 - i] * HK_NOVELTY_LAG_SHARE + (double)mean * (double)mean);
     (void)hk_state_put(variances + 4 * (size_t)i, &square, sizeof square);
   }
   hk_state_seal(bytes, end);
   assert_int_equal(series_read(&back, bytes, n - HK_NOVELTY_STATE_FORM), 0);
-  for (uint32_t i = 0; i < lags; i++) {
-    assert_true(one.view.variance[i] > 0);
-    assert_float_equal(back.view.variance[i], one.view.variance[i], 1e-5);
-    assert_memory_equal(&back.view.mean[i], &one.view.mean[i], sizeof(float));
-  }
+  for (uint32_t i = 0; i < lags; i++)
+    check_variance(&back, &one, i);
   (void)hk_state_put(variances, &negative, sizeof negative);
   hk_state_seal(bytes, end);
   assert_int_equal(series_read(&back, bytes, n - HK_NOVELTY_STATE_FORM), 0);
   assert_true(back.view.variance[lags - 1] == 0);
   (void)hk_state_put(end, &form, sizeof form);
+  hk_state_seal(bytes, end + HK_NOVELTY_STATE_FORM);
+  assert_int_equal(series_read(&back, bytes, n), -EINVAL);
+  (void)hk_state_put(variances, &one.view.variance[lags - 1], sizeof(float));
+  (void)hk_state_put(end, &later, sizeof later);
   hk_state_seal(bytes, end + HK_NOVELTY_STATE_FORM);
   assert_int_equal(series_read(&back, bytes, n), -EINVAL);
   series_free(&one);
@@ -121,7 +140,7 @@ static void numbers_no_points_leave(void **state)
   assert_true(large > lags / 2);
   const size_t means = n - HK_STATE_CHECKSUM - HK_NOVELTY_STATE_FORM - HK_NOVELTY_STATE_STEPS - 4 * (size_t)lags,
                variances = means - 4 * (size_t)lags, row = variances - 8, sample = hk_state_head_size(one.window.count) - 4;
-  const float larger = 1e19f, square = 1e38f, infinite = INFINITY;
+  const float larger = 1e19f, square = 3e38f, infinite = INFINITY;
   const struct {
     size_t at;
     float number;
@@ -144,7 +163,7 @@ static void numbers_no_points_leave(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(mean_squares_become_variances),
+    cmocka_unit_test(older_variances_are_taken),
     cmocka_unit_test(numbers_no_points_leave),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
