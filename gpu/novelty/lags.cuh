@@ -24,9 +24,9 @@ template <uint32_t GROUPS> struct __align__(16) lags_desk
     };
     struct {
       float4 variances[GROUPS][HK_WARP], means[GROUPS][HK_WARP];
-      float line[GROUPS][HK_LINE];         /* samples that a group of lags compares points with */
-      float late[HK_LAG_LATE + HK_RUN];    /* points: those before the run, then the run's, */
-      int32_t shape[HK_LAG_LATE + HK_RUN]; /* and the warp's bits of their least variances, -1 before the run */
+      float line[GROUPS][HK_LINE];      /* samples that a group of lags compares points with */
+      float late[HK_LAG_LATE + HK_RUN]; /* points: those before the run, then the run's, */
+      int32_t shape[HK_RUN];            /* and the warp's bits of their least variances */
     };
   };
   uint32_t place[HK_RUN]; /* of the least variance */
@@ -129,7 +129,9 @@ struct lags_work {
   }
 };
 
-#define HK_LAG_NONE UINT32_MAX
+#define HK_LAG_FIRST                                                                                                             \
+  2u /* groups by which the others are measured: with two, fewer others are wanted, and one is on its way meanwhile */
+static_assert((HK_NOVELTY_RESIDENT_MIN / 2 - HK_NOVELTY_LAG_MIN) / HK_LAG_GROUP + 1 >= HK_LAG_FIRST, "a sensor has so many");
 
 /* Begins to copy n samples of the ring from a place on. */
 static __device__ __forceinline__ void lags_copy(float *to, const float *ring, uint32_t begin, uint32_t room, uint32_t n)
@@ -160,29 +162,46 @@ static __device__ __forceinline__ void lags_begin(DESK *desk, const struct lags_
   lags_copy(line + HK_LINE_LEAST, w->ring, rest < w->room ? rest : rest - w->room, w->room, n - HK_LINE_LEAST);
 }
 
-/* Lags of a lane, from `place` on, take the points from number `from` of found.late on, up to the run's first n. line: their
+/* Lags of a lane, from `place` on, take the points from number `from` of desk->late on, up to the run's first n. line: their
  * samples, from those of the last multiple of four before on. Called by all lanes. */
 template <class DESK>
 static __device__ __forceinline__ void lags_take(DESK *desk, struct lags *lags, uint32_t place, uint32_t from, uint32_t n,
                                                  const float4 *line)
 {
-  const uint32_t end = HK_LAG_LATE + n;
   float4 now = *line;
+  const float4 *late = (const float4 *)&desk->late[from / 4 * 4]; /* of the points before the run no variance is looked for */
+  if (from % 4 != 0) {
+    const float4 next = *++line, value = *late++;
+    if (from % 4 == 1)
+      (void)lags->take(value.y, now.y, now.z, now.w, next.x);
+    if (from % 4 <= 2)
+      (void)lags->take(value.z, now.z, now.w, next.x, next.y);
+    (void)lags->take(value.w, now.w, next.x, next.y, next.z);
+    now = next;
+  }
 #pragma unroll 1
-  for (uint32_t four = from / 4; 4 * four < end; four++) {
-    const float4 next = *++line, value = ((const float4 *)desk->late)[four];
-    const int4 bound = ((const int4 *)desk->shape)[four];
+  for (; late < (const float4 *)&desk->late[HK_LAG_LATE]; late++) {
+    const float4 next = *++line, value = *late;
+    (void)lags->take(value.x, now.x, now.y, now.z, now.w);
+    (void)lags->take(value.y, now.y, now.z, now.w, next.x);
+    (void)lags->take(value.z, now.z, now.w, next.x, next.y);
+    (void)lags->take(value.w, now.w, next.x, next.y, next.z);
+    now = next;
+  }
+#pragma unroll 1
+  for (uint32_t k = 0; k < n; k += 4) {
+    const float4 next = *++line, value = *(const float4 *)&desk->late[HK_LAG_LATE + k];
+    const int4 bound = *(const int4 *)&desk->shape[k];
     struct lags_reach r = {};
-    if (from <= 4 * four)
-      r.reaches[0] = lags->reach(value.x, now.x, now.y, now.z, now.w, bound.x, &r.variance[0]);
-    if (from <= 4 * four + 1 && 4 * four + 1 < end)
+    r.reaches[0] = lags->reach(value.x, now.x, now.y, now.z, now.w, bound.x, &r.variance[0]);
+    if (k + 1 < n)
       r.reaches[1] = lags->reach(value.y, now.y, now.z, now.w, next.x, bound.y, &r.variance[1]);
-    if (from <= 4 * four + 2 && 4 * four + 2 < end)
+    if (k + 2 < n)
       r.reaches[2] = lags->reach(value.z, now.z, now.w, next.x, next.y, bound.z, &r.variance[2]);
-    if (4 * four + 3 < end)
+    if (k + 3 < n)
       r.reaches[3] = lags->reach(value.w, now.w, next.x, next.y, next.z, bound.w, &r.variance[3]);
-    if (r.any()) /* a point of the run: the others have no bound */
-      r.note(desk, desk->shape + HK_LAG_LATE, 4 * four - HK_LAG_LATE, place);
+    if (r.any())
+      r.note(desk, desk->shape, k, place);
     now = next;
   }
 }
@@ -217,7 +236,7 @@ static __device__ __forceinline__ bool lags_matter(const DESK *desk, uint32_t n,
   float bound = lags_least(least, late + 1);
 #pragma unroll 1
   for (uint32_t k = 0; k < n && !matters; k++, bound *= 0.9799f) {
-    const float found = __int_as_float(desk->shape[HK_LAG_LATE + k]);
+    const float found = __int_as_float(desk->shape[k]);
     matters = bound < found || (bound == found && HK_LAG_GROUP * (g + 1) - 1 > desk->place[k]);
   }
   return matters;
@@ -247,6 +266,24 @@ static __device__ __forceinline__ void lags_ahead(DESK *desk, const struct lags_
   } while (*begun - brought < DESK::groups);
 }
 
+/* The groups that promise most, so that the others are measured by them; of equal ones the last, for the shortest lag. low: of
+ * each lane's two groups. Called by all lanes. */
+static __device__ __forceinline__ uint64_t lags_first(float (&low)[2])
+{
+  const uint32_t lane = threadIdx.x % HK_WARP;
+  uint64_t first = 0;
+#pragma unroll 1
+  for (uint32_t i = 0; i < HK_LAG_FIRST; i++) {
+    const uint32_t lowest = __reduce_min_sync(HK_ALL, min(__float_as_uint(low[0]), __float_as_uint(low[1])));
+    const uint32_t mine = __float_as_uint(low[1]) == lowest ? HK_WARP + lane : __float_as_uint(low[0]) == lowest ? lane : 0;
+    const uint32_t g = __reduce_max_sync(HK_ALL, mine);
+    first |= (uint64_t)1 << g;
+    low[0] = g == lane ? INFINITY : low[0];
+    low[1] = g == HK_WARP + lane ? INFINITY : low[1];
+  }
+  return first;
+}
+
 /* Brings groups along: to the end of the run those that can have the least variance of one of its points (n: its points); or all
  * groups to its beginning (n = 0). All lags count. */
 template <class DESK> static __device__ __forceinline__ void lags_groups(const struct turn *turn, DESK *desk, uint32_t n)
@@ -265,21 +302,18 @@ template <class DESK> static __device__ __forceinline__ void lags_groups(const s
       low[half] = fminf(lags_least(least[half], late[half] + w.n), FLT_MAX); /* less than of a lane without a group */
     }
   }
-  /* First the group that promises most, so that the others are measured by it; of equal ones the last, for the shortest lag. */
-  const uint32_t lowest = __reduce_min_sync(HK_ALL, min(__float_as_uint(low[0]), __float_as_uint(low[1])));
-  const uint32_t mine = __float_as_uint(low[1]) == lowest ? HK_WARP + lane : __float_as_uint(low[0]) == lowest ? lane : 0;
-  const uint32_t first = n > 0 ? __reduce_max_sync(HK_ALL, mine) : HK_LAG_NONE - 1;
-  uint64_t wanted =
-      n > 0 ? (uint64_t)1 << first : __ballot_sync(HK_ALL, late[0] > 0) | (uint64_t)__ballot_sync(HK_ALL, late[1] > 0) << HK_WARP;
+  const uint64_t first = n > 0 ? lags_first(low) : 0;
+  uint64_t wanted = n > 0 ? first : __ballot_sync(HK_ALL, late[0] > 0) | (uint64_t)__ballot_sync(HK_ALL, late[1] > 0) << HK_WARP;
   if (wanted == 0)
     return; /* before anything is on its way to where others write next */
-  for (uint32_t i = lane; i < HK_LAG_LATE + HK_RUN; i += HK_WARP)
-    desk->shape[i] = i < HK_LAG_LATE ? -1 : __float_as_int(INFINITY);
-  if (lane < HK_RUN)
+  if (lane < HK_RUN) {
+    desk->shape[lane] = __float_as_int(INFINITY);
     desk->place[lane] = 0;
+  }
   lags_copy(desk->late, w.ring, w.at + (w.at < HK_LAG_LATE ? w.room : 0) - HK_LAG_LATE, w.room, HK_LAG_LATE + w.n);
   uint64_t begins = wanted;
   uint32_t begun = 0, brought = 0;
+  bool others = n == 0; /* whether they are wanted already */
 #pragma unroll 1
   while (wanted != 0) {
     lags_ahead(desk, &w, late, &begins, &begun, brought);
@@ -290,12 +324,13 @@ template <class DESK> static __device__ __forceinline__ void lags_groups(const s
     wanted &= wanted - 1;
     brought++;
     __syncwarp(); /* its place is free */
-    if (g == first && n > 0) {
+    if (wanted == 0 && !others) {
       bool wants[2];
+      others = true;
 #pragma unroll
       for (uint32_t half = 0; half < 2; half++) {
         const uint32_t other = half * HK_WARP + lane;
-        wants[half] = other < groups && other != first &&
+        wants[half] = other < groups && (first >> other & 1) == 0 &&
                       (late[half] + w.n > HK_LAG_LATE || lags_matter(desk, n, other, least[half], late[half]));
       }
       wanted = begins = __ballot_sync(HK_ALL, wants[0]) | (uint64_t)__ballot_sync(HK_ALL, wants[1]) << HK_WARP;
@@ -321,7 +356,7 @@ static __device__ __forceinline__ void lags_end(const struct turn *turn, const D
 template <class DESK> static __device__ __forceinline__ void lags_pass(const struct turn *turn, DESK *desk)
 {
   lags_groups(turn, desk, turn->n);
-  lags_end(turn, desk, desk->shape + HK_LAG_LATE);
+  lags_end(turn, desk, desk->shape);
 }
 
 /* Notes that all lags were brought along by the run. */

@@ -74,19 +74,17 @@ static __device__ __forceinline__ bool take_fits(struct take_desk *desk, const s
   return w->started && !w->anew && turn_grown(d, &p) && !take_begins(w, d, hk_share_point(l, task, 0).time);
 }
 
-/* Puts the samples of the lanes' runs into the rings, those of a run by all lanes. ring: NULL where there is none; at: the place
- * of the run's first point. */
-static __device__ __forceinline__ void take_put(const struct run *run, float *ring, uint32_t n, uint32_t at, uint32_t room)
+/* Puts the samples of the lanes' runs into the rings, those of a run by all lanes. ring: NULL where there is none. */
+static __device__ __forceinline__ void take_put(const struct run *run, float *ring, uint32_t n)
 {
   const uint32_t lane = threadIdx.x % HK_WARP;
 #pragma unroll 4
   for (uint32_t from = 0; from < HK_WARP; from++) {
     const struct run *const r = (const struct run *)__shfl_sync(HK_ALL, (unsigned long long)run, from);
     float *const to = (float *)__shfl_sync(HK_ALL, (unsigned long long)ring, from);
-    const uint32_t points = __shfl_sync(HK_ALL, n, from), span = __shfl_sync(HK_ALL, room, from);
-    const uint32_t place = __shfl_sync(HK_ALL, at, from) + lane;
+    const uint32_t points = __shfl_sync(HK_ALL, n, from);
     if (to && lane < points)
-      to[place < span ? place : place - span] = r->point[lane].value;
+      to[r->point[lane].at] = r->point[lane].value;
   }
 }
 
@@ -101,13 +99,11 @@ static __device__ __forceinline__ uint32_t take_runs(struct take_desk *desk, con
   struct taken *const p = (struct taken *)(desk->word[lane] + HK_WINDOW + HK_HEAD);
   struct hk_novelty_view v = {};
   float *ring = NULL;
-  uint32_t n = 0, at = 0, place = 0, room = 0;
+  uint32_t n = 0, at = 0;
   if (mine) {
     v = hk_cuda_novelty(task.record, d);
     v.novelty = take_novelty(desk); /* no point begins anew, so nothing after the head is touched */
     ring = hk_cuda_ring(task.record, d);
-    place = window->head;
-    room = hk_detector_span(d);
   }
   struct hk_point next = {};
   if (mine)
@@ -148,7 +144,7 @@ static __device__ __forceinline__ uint32_t take_runs(struct take_desk *desk, con
     run->detector = d;
     run->n = n;
   }
-  take_put(run, ring, n, place, room);
+  take_put(run, ring, n);
   take_copy(desk, mine, task.record, d, true);
   return at;
 }
