@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *hk_link_error(const hankel *h, const char *address)
 {
@@ -62,6 +63,18 @@ static int wait_for_greeting(hankel *h, const char *address)
   return 0;
 }
 
+/* Refuses a file that cannot be read, before the daemon is looked for. Returns 0 or an exit code. */
+static int check_files(char **argv, const struct hankel_security *s)
+{
+  const struct {
+    const char *option, *path;
+  } files[] = { { "--ca", s->ca }, { "--cert", s->certificate }, { "--key", s->key }, { "--token-file", s->token_file } };
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    if (files[i].path && access(files[i].path, R_OK) != 0)
+      return hk_failed(argv, "%s %s: %s", files[i].option, files[i].path, strerror(errno));
+  return 0;
+}
+
 int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_options *options)
 {
   char client[64];
@@ -71,6 +84,9 @@ int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_o
   *out = NULL;
   if (options->security.key && !options->security.certificate)
     return hk_usage(argv, "--key goes with --cert: it is the key of that certificate");
+  const int unreadable = check_files(argv, &options->security);
+  if (unreadable != 0)
+    return unreadable;
   hankel *h = hankel_open(options);
   if (!h)
     return hk_failed(argv, "out of memory");

@@ -312,6 +312,8 @@ class Replay(unittest.TestCase):
             run = hankel('replay', path)
             self.assertEqual((run.returncode, run.stdout), (1, ''))
             self.assertIn(why, run.stderr)
+        for option in '--ca', '--cert', '--token-file':  # without a daemon
+            self.assertEqual(hankel('status', '--from', '127.0.0.1:1', option, '/none').stderr, f'hankel status: {option} /none: No such file or directory\n')
 
     def test_a_reader_that_leaves_early_is_no_fault(self):
         run = subprocess.Popen([harness.HANKEL, 'replay', '--detector', 'window=8', MACHINE], stdout=subprocess.PIPE,
