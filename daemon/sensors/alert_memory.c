@@ -35,7 +35,7 @@ struct hk_alerts {
   int64_t *changed;      /* likewise: hk_alerts_changed; other threads read it */
   struct flaps *flaps;   /* list */
   struct past *past;     /* list */
-  pthread_mutex_t lock;  /* protects the following; the shard's thread changes them under it */
+  pthread_mutex_t lock;  /* protects the following, and a slot's place; the shard's thread changes them under it */
   struct hk_standing *standing;
   uint32_t n_standing, capacity;
 };
@@ -382,12 +382,20 @@ uint32_t hk_alerts_long_silent(const struct hk_alerts *a, int64_t since, uint32_
   return n;
 }
 
+/* Sets what is known of a slot whose alert does not stand. Under the lock: others read its place. */
+static void alerts_put(struct hk_alerts *a, uint32_t slot, struct of_slot known)
+{
+  pthread_mutex_lock(&a->lock);
+  a->slots[slot] = known;
+  pthread_mutex_unlock(&a->lock);
+}
+
 void hk_alerts_forget(struct hk_alerts *a, uint32_t slot)
 {
   alerts_fall(a, slot);
   flaps_free(a->slots[slot].flaps);
   past_free(a->slots[slot].past);
-  a->slots[slot] = (struct of_slot){ 0 };
+  alerts_put(a, slot, (struct of_slot){ 0 });
   alerts_change(a, slot, 0);
 }
 
@@ -443,8 +451,8 @@ int hk_alerts_set(struct hk_alerts *a, uint32_t slot, const struct hk_alerts_mem
   past_free(a->slots[slot].past);
   struct flaps *flaps = m->raised > 0 ? flaps_new(a) : NULL;
   struct past *past = m->segments.n > 0 ? past_new(a) : NULL;
-  a->slots[slot] =
-      (struct of_slot){ .points = m->points, .events = m->events, .number = m->number, .flaps = flaps, .past = past };
+  alerts_put(a, slot,
+             (struct of_slot){ .points = m->points, .events = m->events, .number = m->number, .flaps = flaps, .past = past });
   if (past)
     past->segments = m->segments;
   if (flaps) {

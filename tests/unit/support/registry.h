@@ -86,4 +86,27 @@ static inline int take(struct fixture *f, const char *name, uint32_t *slot)
   return hk_registry_take(f->registry, name, strlen(name), slot);
 }
 
+/* A registry of `shards` shards whose first section has two further algorithms. */
+static inline struct hk_registry *accompanied(struct fixture *f, uint32_t shards, uint32_t max_sensors,
+                                              struct hk_device *devices[])
+{
+  static struct hk_config_detector detectors[4] = { { .name = "pumps", .match = "pump*" },
+                                                    { .name = "pumps#graph", .match = "pump*", .number = 1, .derived = true },
+                                                    { .name = "pumps#shift", .match = "pump*", .number = 2, .derived = true },
+                                                    { .name = "rest", .match = "?*x", .number = 3 } };
+  struct hk_detector parsed[HK_ALGORITHMS];
+  struct hk_registry *r;
+  char error[256];
+  assert_int_equal(hk_detectors_parse("algorithm=ika,graph,shift,window=8", parsed, error, sizeof error), 3);
+  for (uint32_t i = 0; i < 4; i++)
+    detectors[i].detector = parsed[i % 3];
+  f->config = (struct hk_config){ .detectors = detectors, .n_detectors = 4, .max_sensors = max_sensors, .threads = 1 };
+  assert_int_equal(hk_registry_new(&r, &f->config, shards), 0);
+  for (uint32_t i = 0; i < shards; i++) {
+    assert_int_equal(device_open(f, &devices[i], 0), 0);
+    hk_registry_move(r, i, &devices[i]->binding, NULL, NULL);
+  }
+  return r;
+}
+
 #endif
