@@ -33,6 +33,7 @@ struct hk_mail_question {
 struct mail_job {
   struct mail_job *next;
   uint64_t id;
+  int64_t deadline; /* ns, hk_now: who asked has given up by then */
   char machine[HK_MACHINE_MAX + 1];
   struct hk_buffer answer;
   void *job; /* of struct hk_mail_answers */
@@ -229,7 +230,7 @@ static int mail_answer(struct hk_cluster *c, const char *machine, uint64_t id, u
   return c->kind->post(c->engine, machine, m->out.data, m->out.size);
 }
 
-/* Answers the questions whose answers are ready. */
+/* Answers the questions whose answers are ready, and forgets those for which it is too late. */
 static int mail_go_on(struct hk_cluster *c)
 {
   struct mail *m = c->state;
@@ -237,9 +238,9 @@ static int mail_go_on(struct hk_cluster *c)
   for (struct mail_job *j = m->jobs, *next; j && status == 0; j = next) {
     next = j->next;
     const unsigned code = c->net->mail->result(j->job, &j->answer);
-    if (code == 0)
+    if (code == 0 && hk_now() < j->deadline)
       continue;
-    status = mail_answer(c, j->machine, j->id, code, &j->answer);
+    status = code != 0 ? mail_answer(c, j->machine, j->id, code, &j->answer) : 0;
     mail_drop_job(c, j);
   }
   return status;
@@ -253,6 +254,7 @@ static int mail_take_up(struct hk_cluster *c, const struct hk_letter *l)
   if (!j)
     return mail_answer(c, l->machine, l->id, 503, &nothing);
   j->id = l->id;
+  j->deadline = hk_now() + HK_MAIL_WAIT * INT64_C(1000000000);
   snprintf(j->machine, sizeof j->machine, "%s", l->machine);
   j->next = m->jobs;
   m->jobs = j;

@@ -9,6 +9,7 @@ import time
 import unittest
 import urllib.request
 
+import broker_proxy
 import cluster_machines
 import harness
 import rabbit
@@ -217,6 +218,41 @@ class TestEvents(Events):
             until(lambda: feed(5) == 0, 'its end', rabbit.START)
         gateways.append(self.machine('gateway', incidents))
         until(lambda: all((lambda now: now['alerts'] > 0 and now['open'] == 0)(d.status()['incidents']) for d in gateways), 'its end everywhere', rabbit.START)
+
+    def test_what_is_not_confirmed(self):
+        """A scorer says how far its data are once the broker has confirmed its alerts of before: until then no incident ends. It forgets questions that it cannot answer
+        in time, and has answers to others."""
+        proxy = broker_proxy.Proxy(self.broker.port)
+        self.addCleanup(proxy.listener.close)
+        gateway = self.machine('gateway', '[incidents]\nbudget = 100/day\ninterval = 1s\n')
+        self.leads(gateway)
+        scorer, sent = self.start('scorer', f'state = shared:{self.folder}\n', url=proxy.url), 0
+        with gateway.client() as c:
+            handles = c.register('plant')
+
+            def feed(n):
+                nonlocal sent
+                for _ in range(n):
+                    c.send(harness.points(handles, [START + sent * harness.SECOND], [(10 if sent >= 60 else 0) + sent * 7 % 5 * 0.125]))
+                    sent += 1
+                return gateway.status()['incidents']['open']
+            feed(50)
+            until(lambda: scorer.status()['points']['in'] == sent and scorer.status()['points']['pending'] == 0, 'the results', rabbit.START)
+            until(lambda: any(key == f'{self.name}.events' for _, key, _ in proxy.published), 'the log', rabbit.START)
+            proxy.hold(f'{self.name}.events')
+            feed(20)
+            until(lambda: feed(0) == 1, 'an incident', rabbit.START)
+            since = time.monotonic()
+            while time.monotonic() - since < 8:
+                self.assertEqual(feed(10), 1)
+                time.sleep(0.2)
+            machine = self.of(scorer)['machine']
+            for i in range(64):
+                self.broker.tool('amqp-publish', '-r', f'{self.name}.mail.{machine}', data=f'question 1 {i} nobody:1\n{{"ask":"progress","silence":10000}}'.encode())
+            until(lambda: self.asked(gateway, 'sensors/plant')[0] == 200, 'an answer', rabbit.START)
+            self.assertEqual([b for _, key, b in proxy.published if '.mail.' in key and b'"reached":' in b], [])
+            proxy.release()
+            until(lambda: feed(5) == 0, 'its end', rabbit.START)
 
     def test_incidents_of_late_data_that_move(self):
         """The state of partitions says how far their data were: at another scorer, whose first data are late, these are known to be late, and their incident goes on."""

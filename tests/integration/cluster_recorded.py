@@ -12,12 +12,11 @@ import os
 import random
 import re
 import shutil
-import socket
 import struct
 import sys
-import threading
 import urllib.request
 
+import broker_proxy
 import cluster_machines
 import harness
 import rabbit
@@ -121,66 +120,6 @@ def follow(daemon):
     return c
 
 
-class Proxy:
-    """Passes connections on to a broker. `published`: the messages of the clients, as (exchange, routing key, body), in the order of their ends."""
-
-    def __init__(self, port):
-        self.port, self.published = port, []
-        self.listener = socket.create_server(('127.0.0.1', 0))
-        self.url = f'amqp://127.0.0.1:{self.listener.getsockname()[1]}'
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            try:
-                client = self.listener.accept()[0]
-            except OSError:
-                return
-            broker = socket.create_connection(('127.0.0.1', self.port))
-            for source, to, look in ((client, broker, Frames(self.published).take), (broker, client, lambda data: None)):
-                threading.Thread(target=self.copy, args=(source, to, look), daemon=True).start()
-
-    @staticmethod
-    def copy(source, to, look):
-        try:
-            while data := source.recv(1 << 16):
-                look(data)
-                to.sendall(data)
-            to.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
-
-class Frames:
-    """Finds the messages in what a client sends by AMQP 0-9-1: basic.publish, then a header with the size, then the body."""
-
-    def __init__(self, published):
-        self.data, self.begun, self.open, self.published = b'', False, {}, published
-
-    def take(self, data):
-        self.data += data
-        if not self.begun and len(self.data) >= 8:
-            self.data, self.begun = self.data[8:], True  # the protocol's name
-        while self.begun and len(self.data) >= 7:
-            kind, channel, size = struct.unpack_from('>BHI', self.data)
-            if len(self.data) < 8 + size:
-                return
-            self.frame(kind, channel, self.data[7:7 + size])
-            self.data = self.data[8 + size:]
-
-    def frame(self, kind, channel, payload):
-        if kind == 1 and struct.unpack_from('>HH', payload) == (60, 40):
-            exchange = payload[7:7 + payload[6]]
-            key = payload[8 + len(exchange):][:payload[7 + len(exchange)]]
-            self.open[channel] = [exchange.decode(), key.decode(), b'', 0]
-        elif kind == 2:
-            self.open[channel][3] = struct.unpack_from('>Q', payload, 4)[0]
-        elif kind == 3:
-            self.open[channel][2] += payload
-        if kind in (2, 3) and len(self.open[channel][2]) == self.open[channel][3]:
-            self.published.append(tuple(self.open.pop(channel)[:3]))
-
-
 class Recorded(cluster_machines.Cluster):
     """Machines with the detectors of the recording."""
     partitions = 1
@@ -198,7 +137,7 @@ class Record(Recorded):
         """A gateway, and two scorers after each other: the first one's state is kept."""
         os.makedirs(FOLDER)
         self.name = 'recorded'
-        proxy, all_values = Proxy(self.broker.port), values()
+        proxy, all_values = broker_proxy.Proxy(self.broker.port), values()
         self.addCleanup(proxy.listener.close)
         gateway, first = self.machine('gateway', url=proxy.url), self.machine('scorer', url=proxy.url)
         self.holds(first)
