@@ -13,8 +13,8 @@ build_packages=(build-essential pkg-config meson ninja-build libuv1-dev libopenb
 # formats otherwise; the rest are clients and tools that the tests drive.
 test_packages=(libcmocka-dev clang lld llvm libclang-rt-14-dev clang-format-14 netcat-openbsd socat collectd-core systemd mandoc iproute2 nftables spin curl prometheus 'chromium-headless-shell|chromium' python3-influxdb zstd
   prometheus-alertmanager python3-aiosmtpd python3-pystache rsyslog rsyslog-gnutls python3-numpy python3-pandas mypy nodejs node-typescript mosquitto mosquitto-clients rabbitmq-server amqp-tools)
-# What packages are built with (scripts/package).
-package_packages=(debhelper dh-python lintian rpm pybuild-plugin-pyproject python3-all python3-build python3-setuptools python3-wheel)
+# What packages are built with (scripts/package, which checks them with lintian, too).
+package_packages=(debhelper dh-python rpm pybuild-plugin-pyproject python3-all python3-build python3-setuptools python3-wheel)
 
 apt_options=() # of install_packages, beside its own
 

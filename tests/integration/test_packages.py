@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """scripts/package: the contents of the packages, and the effects of installing, upgrading, removing and purging them. They contain the programs that
-have been built, so nothing is compiled here; exit code 0 of the script means that lintian found nothing."""
+have been built, so nothing is compiled here; exit code 0 of the script means that lintian, where it is, found nothing."""
 import glob
 import json
 import os
@@ -15,7 +15,8 @@ import zipfile
 
 import harness
 
-NEEDED = ('dh', 'lintian', 'dpkg-deb', 'git')
+NEEDED = ('dh', 'dpkg-deb', 'git')
+UNCHECKED = [] if shutil.which('lintian') else ['--no-lintian']  # scripts/test installs it for the whole
 ENVIRONMENT = {**os.environ, 'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'DEBIAN_FRONTEND': 'noninteractive'}
 WAIT = 5 * harness.WAIT
 with open(os.path.join(harness.ROOT, 'meson.build'), encoding='utf-8') as f:
@@ -29,7 +30,7 @@ class TestPackages(unittest.TestCase):
         cls.folder = tempfile.mkdtemp(prefix='hankeld-packages-')
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         cls.out = os.path.join(cls.folder, 'out')
-        run = subprocess.run([os.path.join(harness.ROOT, 'scripts', 'package'), '--built', os.path.dirname(harness.HANKELD), '--out', cls.out], cwd=harness.ROOT,
+        run = subprocess.run([os.path.join(harness.ROOT, 'scripts', 'package'), '--built', os.path.dirname(harness.HANKELD), '--out', cls.out, *UNCHECKED], cwd=harness.ROOT,
                              capture_output=True, text=True, timeout=WAIT)
         assert run.returncode == 0, run.stdout + run.stderr
         assert not re.search('^[EW]: ', run.stdout, re.M), run.stdout
