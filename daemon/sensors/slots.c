@@ -440,8 +440,12 @@ int hk_registry_restore(struct hk_registry *r, uint32_t slot, uint8_t generation
   uint32_t number;
   if (!hk_name_valid(name.data, name.length))
     return HANKEL_BAD_NAME;
-  if (slot >= r->max_sensors)
-    return slots_refuse(r, true);
+  if (slot >= r->max_sensors) {
+    pthread_rwlock_wrlock(&r->lock); /* shards read the reason */
+    const int full = slots_refuse(r, true);
+    pthread_rwlock_unlock(&r->lock);
+    return full;
+  }
   if (!find_detector(r, name, detector, &number))
     return HANKEL_NO_DETECTOR;
   key.entry.detector = (uint16_t)number;

@@ -103,7 +103,7 @@ static void main_restores(void *arg, uint32_t round)
   struct shared *s = arg;
   char name[16];
   const size_t length = print_name(name, round / 3);
-  const uint32_t slot = round / 3 % ROOM;
+  const uint32_t slot = round / 3 % (ROOM + 1); /* one is beyond the room */
   if (round % 3 == 0)
     (void)hk_registry_restore(s->r, slot, 1, (struct hk_string){ name, (uint32_t)length }, hk_string("pumps"));
   else if (round % 3 == 1)
