@@ -4,6 +4,7 @@
 
 #define SILENCE INT64_C(10000000000) /* ns without data, at least, */
 #define SILENT 10                    /* and intervals, after which ends do not wait for them */
+#define EVERY INT64_C(1000000000)    /* ns between two marks of a shared log: all machines read them, and the broker keeps them */
 
 int hk_clock_begin(struct hk_incident_clock *c, const struct hk_watch_source *source, const struct hk_incidents_sections *rules,
                    struct hk_eventlog *events, void (*ready)(void *arg), void *arg)
@@ -44,8 +45,11 @@ void hk_clock_look(struct hk_incident_clock *c, uint64_t shards, struct hk_clust
 
 void hk_clock_mark(struct hk_incident_clock *c)
 {
-  if (!c->marked)
-    c->marked = hk_eventlog_mark(c->events, &c->mark);
+  const bool shared = hk_eventlog_shared(c->events) != NULL;
+  if (c->marked || (shared && hk_now() - c->marked_at < EVERY))
+    return;
+  c->marked = hk_eventlog_mark(c->events, &c->mark);
+  c->marked_at = hk_now();
 }
 
 bool hk_clock_passed(struct hk_incident_clock *c)

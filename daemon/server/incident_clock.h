@@ -32,6 +32,7 @@ struct hk_incident_clock {
   int64_t ticks, ends; /* ns, time of data: ticks before it are complete, and incidents over by it end; 0: unknown */
   bool marked;         /* they stay so until the log has passed: */
   uint64_t mark;
+  int64_t marked_at; /* ns, monotonic: the last one */
 };
 
 /* source and events outlive the clock. ready(arg): there may be something new. 0 or -ENOMEM. */
@@ -42,7 +43,7 @@ void hk_clock_finish(struct hk_incident_clock *clock);
 /* Looks how far the data are, unless a mark is waited for. shards: a bit for each that has sensors. mail: to ask other machines
  * by; NULL: none. open: there are incidents that could end. */
 void hk_clock_look(struct hk_incident_clock *clock, uint64_t shards, struct hk_cluster *mail, bool open);
-/* Marks the log, if it is not marked. */
+/* Marks the log, if it is not marked; a shared one at most once a second. */
 void hk_clock_mark(struct hk_incident_clock *clock);
 /* Whether the log has passed the mark, which is forgotten then: `ticks` and `ends` hold once it is read. */
 bool hk_clock_passed(struct hk_incident_clock *clock);

@@ -17,6 +17,7 @@ import test_notify
 import web
 from harness import ALERTS, DONE, POSITIONS, START, SUBSCRIBE, text, until
 
+MARK = 101  # HK_SHARED_MARK
 PARTITIONS, POINTS = cluster_machines.PARTITIONS, cluster_machines.POINTS
 
 
@@ -253,6 +254,31 @@ class TestEvents(Events):
             self.assertEqual([b for _, key, b in proxy.published if '.mail.' in key and b'"reached":' in b], [])
             proxy.release()
             until(lambda: feed(5) == 0, 'its end', rabbit.START)
+
+    def test_marks_of_the_leader(self):
+        """While alerts come all the time, the leader marks the log at most once a second."""
+        proxy = broker_proxy.Proxy(self.broker.port)
+        self.addCleanup(proxy.listener.close)
+        leader = self.start('scorer', f'state = shared:{self.folder}\n[incidents]\nbudget = 100/day\ninterval = 1s\n', url=proxy.url)
+        self.leads(leader)
+        gateway = self.start('gateway')
+
+        def marks():
+            return sum(key == f'{self.name}.events' and len(b) == 40 and b[12] == MARK for _, key, b in proxy.published)
+        with gateway.client() as c:
+            handles = c.register(*(f's{i}' for i in range(60)))
+
+            def feed(t):
+                c.send(harness.points(handles, [START + t * harness.SECOND] * 60, [(10 if t >= 70 + 2 * i else 0) + (t + i) * 7 % 5 * 0.125 for i in range(60)]))
+                time.sleep(0.05)
+                return leader.status()['incidents']['alerts']
+            for t in range(200):
+                if t == 75:
+                    until(lambda: leader.status()['incidents']['alerts'] > 0, 'an alert', rabbit.START)
+                    before, since = marks(), time.monotonic()
+                feed(t)
+            self.assertGreater(marks(), before)
+            self.assertLess(marks() - before, time.monotonic() - since + 2)
 
     def test_incidents_of_late_data_that_move(self):
         """The state of partitions says how far their data were: at another scorer, whose first data are late, these are known to be late, and their incident goes on."""
