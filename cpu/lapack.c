@@ -1,10 +1,12 @@
 #include "cpu/lapack.h"
 
+#include "cpu/sonames.h"
+
 struct hk_lapack hk_lapack;
 struct hk_blas hk_blas;
 
-static struct hk_library blas_library = HK_LIBRARY("libopenblas.so.0", hk_blas, HK_BLAS_CALLS);
-static struct hk_library lapack_library = HK_LIBRARY("liblapacke.so.3", hk_lapack, HK_LAPACK_CALLS);
+static struct hk_library blas_library = HK_LIBRARY(HK_SONAME_OPENBLAS, hk_blas, HK_BLAS_CALLS);
+static struct hk_library lapack_library = HK_LIBRARY(HK_SONAME_LAPACKE, hk_lapack, HK_LAPACK_CALLS);
 static pthread_mutex_t lapack_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 int hk_lapack_load(char *why, size_t size)

@@ -10,6 +10,9 @@ static void *library_open(const char *file, int scope, char *why, size_t size)
 {
   void *handle = dlopen(file, RTLD_NOW | RTLD_NODELETE | scope);
   const char *said = handle ? NULL : dlerror();
+  const size_t length = strlen(file);
+  if (said && strncmp(said, file, length) == 0 && strncmp(said + length, ": ", 2) == 0)
+    said += length + 2; /* else it names another library, which this one needs */
   if (!handle)
     snprintf(why, size, "%s cannot be loaded: %s", file, said ? said : "unknown");
   return handle;

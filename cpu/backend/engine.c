@@ -87,7 +87,11 @@ static int engine_load(const struct hk_engine_kind *kind, const struct hk_detect
   bool lapack = kind->lapack;
   for (uint32_t i = 0; i < n && !lapack; i++)
     lapack = detectors[i].algorithm == HK_ALGORITHM_SVD;
-  return lapack ? hk_lapack_load(error, size) : 0;
+  char why[HK_LIBRARY_WHY];
+  const int status = lapack ? hk_lapack_load(why, sizeof why) : 0;
+  if (status != 0)
+    snprintf(error, size, "%s: %s", kind->lapack ? "backend = reference" : "algorithm = svd", why);
+  return status;
 }
 
 int hk_engine_open(struct hk_backend **out, const struct hk_backend_ops *ops, const struct hk_engine_kind *kind,

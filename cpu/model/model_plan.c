@@ -1,4 +1,5 @@
 /* Model files: see model_plan.h. */
+#include "cpu/lapack.h"
 #include "cpu/model/plan_matrix.h"
 #include "cpu/model/plan_network.h"
 #include "cpu/state_mark.h"
@@ -412,6 +413,7 @@ int hk_model_plan_parse(const struct hk_model_plan **out, const char *text, size
 int hk_model_plan_read(const struct hk_model_plan **out, const char *path, char *error, size_t size)
 {
   char why[512], *text, *folder = strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
+  const struct hk_model_plan *plan = NULL;
   size_t length;
   int status = hk_whole_file_read(path, HK_MODEL_BYTES, &text, &length);
   if (slash)
@@ -419,11 +421,17 @@ int hk_model_plan_read(const struct hk_model_plan **out, const char *path, char 
   if (status != 0)
     snprintf(why, sizeof why, "%s", strerror(-status));
   else
-    status = hk_model_plan_parse_in(out, text, length, !slash ? "." : folder, why, sizeof why);
+    status = hk_model_plan_parse_in(&plan, text, length, !slash ? "." : folder, why, sizeof why);
+  if (status == 0 && (!plan->network || !hk_sparse_ldl))
+    status = hk_lapack_load(why, sizeof why); /* here, where a file is named that needs it, and not in its first row */
   free(folder);
   free(text);
-  if (status != 0)
-    snprintf(error, size, "%s: %s", path, why);
+  if (status == 0) {
+    *out = plan;
+    return 0;
+  }
+  hk_model_plan_release(plan);
+  snprintf(error, size, "%s: %s", path, why);
   return status;
 }
 

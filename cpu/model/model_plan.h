@@ -109,9 +109,9 @@ struct hk_model_plan {
   uint32_t mark;       /* hash of the plan: different plans share it with a probability of one in four billion; never 0 */
 };
 
-/* Reads a plan from a file; hk_model_plan_parse: from a text in memory, which names no files; hk_model_plan_parse_in: the files
- * that it names are in a folder. Returns 0 and *out with one reference, or a negative errno with a message that names line and
- * column. */
+/* Reads a plan from a file, and loads LAPACK if the CPU computes it with that (-ELIBACC); hk_model_plan_parse: from a text in
+ * memory, which names no files; hk_model_plan_parse_in: the files that it names are in a folder. Returns 0 and *out with one
+ * reference, or a negative errno with a message that names line and column. */
 int hk_model_plan_read(const struct hk_model_plan **out, const char *path, char *error, size_t size);
 int hk_model_plan_parse(const struct hk_model_plan **out, const char *text, size_t length, char *error, size_t size);
 int hk_model_plan_parse_in(const struct hk_model_plan **out, const char *text, size_t length, const char *folder, char *error,

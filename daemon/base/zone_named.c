@@ -1,7 +1,7 @@
 #include "daemon/base/zone_named.h"
 
 #include "cpu/library.h"
-#include "daemon/base/libraries.h"
+#include "cpu/sonames.h"
 
 #include <glib.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 static struct {
   GLIB_CALLS(HK_LIBRARY_CALL)
 } glib;
-static struct hk_library glib_library = HK_LIBRARY(HK_LIBGLIB, glib, GLIB_CALLS);
+static struct hk_library glib_library = HK_LIBRARY(HK_SONAME_GLIB_2_0, glib, GLIB_CALLS);
 
 /* GLib keeps the zones that are in use, and has a lock of its own for that, which a thread sanitizer cannot see. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,6 +1,6 @@
 #include "daemon/bridge/engine_kafka_client.h"
 
-#include "daemon/base/libraries.h"
+#include "cpu/sonames.h"
 #include "proto/wire/secret_file.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #define AT_ONCE "1048576" /* bytes of a partition in one answer, or one message */
 
 struct hk_kafka hk_kafka;
-static struct hk_library kafka_library = HK_LIBRARY(HK_LIBKAFKA, hk_kafka, HK_KAFKA_CALLS);
+static struct hk_library kafka_library = HK_LIBRARY(HK_SONAME_RDKAFKA, hk_kafka, HK_KAFKA_CALLS);
 
 struct setting {
   const char *name, *value;

@@ -2,7 +2,7 @@
 #include "daemon/cli/csv_unpack.h"
 
 #include "cpu/library.h"
-#include "daemon/base/libraries.h"
+#include "cpu/sonames.h"
 
 #include <archive.h>
 #include <errno.h>
@@ -27,7 +27,7 @@
 static struct {
   ARCHIVE_CALLS(HK_LIBRARY_CALL)
 } libarchive;
-static struct hk_library archive_library = HK_LIBRARY(HK_LIBARCHIVE, libarchive, ARCHIVE_CALLS);
+static struct hk_library archive_library = HK_LIBRARY(HK_SONAME_ARCHIVE, libarchive, ARCHIVE_CALLS);
 
 struct hk_unpack {
   struct archive *archive;

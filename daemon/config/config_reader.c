@@ -3,6 +3,7 @@
  * config_section_kinds.c has the sections and their keys. */
 #include "daemon/config/config_reader.h"
 
+#include "cpu/lapack.h"
 #include "cpu/suggest.h"
 #include "daemon/base/address.h"
 #include "daemon/base/read_line.h"
@@ -193,6 +194,23 @@ static int default_listeners(struct hk_config *c)
   return 0;
 }
 
+/* Scores of the singular values, and the reference, need LAPACK: on a GPU, too, which the CPU may have to replace. */
+static void check_lapack(struct hk_config_reading *r)
+{
+  const struct hk_config *c = r->config;
+  const struct hk_config_detector *d = c->detectors, *end = d + c->n_detectors;
+  char why[HK_LIBRARY_WHY];
+  while (d < end && d->detector.algorithm != HK_ALGORITHM_SVD)
+    d++;
+  const bool needed = c->cluster.role != HK_CLUSTER_GATEWAY && (d < end || c->backend == HK_BACKEND_REFERENCE);
+  if (!needed || hk_lapack_load(why, sizeof why) == 0)
+    return;
+  if (d < end)
+    hk_config_complain(r, 0, "[detector %s]: algorithm = svd: %s", d->name, why);
+  else
+    hk_config_complain(r, 0, "backend = reference: %s", why);
+}
+
 int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_config_fault *fault, void *arg)
 {
   struct hk_config_reading *r = calloc(1, sizeof *r);
@@ -225,6 +243,8 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
     hk_config_add_groups(r);
   if (r->faults == 0)
     hk_config_add_fields(r);
+  if (r->faults == 0)
+    check_lapack(r);
   if ((uint64_t)out->backlog < 2 * (out->max_frame / 8 + 1))
     hk_config_complain(r, 0,
                        "backlog = %u: too small for max_frame; it must be at least max_frame / 4, room for two frames of points",

@@ -5,9 +5,9 @@
 
 #include "cpu/detector_keys.h"
 #include "cpu/library.h"
+#include "cpu/sonames.h"
 #include "cpu/suggest.h"
 #include "daemon/base/address.h"
-#include "daemon/base/libraries.h"
 #include "daemon/config/daemon_keys.h"
 #include "daemon/config/field_section.h"
 #include "daemon/config/group_section.h"
@@ -329,7 +329,7 @@ static bool notify_begin(struct hk_config_reading *r, const char *name)
                      name);
 #else
   char why[HK_LIBRARY_WHY];
-  if (hk_library_find(HK_LIBCURL, why, sizeof why) != 0)
+  if (hk_library_find(HK_SONAME_CURL, why, sizeof why) != 0)
     hk_config_complain(r, r->line, "[notify %s]: %s", name, why);
 #endif
   hk_notify_rule_begin(&made);
@@ -466,7 +466,7 @@ static void cluster_end(struct hk_config_reading *r)
   char error[512];
   const char *lacks = cluster_lacks(&r->config->cluster);
 #ifdef HK_HAVE_KAFKA
-  if (r->config->cluster.engine == HK_CLUSTER_KAFKA && hk_library_find(HK_LIBKAFKA, error, sizeof error) != 0)
+  if (r->config->cluster.engine == HK_CLUSTER_KAFKA && hk_library_find(HK_SONAME_RDKAFKA, error, sizeof error) != 0)
     lacks = error;
 #endif
   if (lacks)

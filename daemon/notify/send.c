@@ -1,6 +1,6 @@
 #include "daemon/notify/send.h"
 
-#include "daemon/base/libraries.h"
+#include "cpu/sonames.h"
 #include "daemon/notify/curl.h"
 #include "daemon/notify/send_mqtt.h"
 #include "daemon/notify/send_stream.h"
@@ -36,7 +36,7 @@ static void begin_library(void)
 
 int hk_sender_new(struct hk_sender **out, const atomic_bool *quit)
 {
-  static struct hk_library curl_library = HK_LIBRARY(HK_LIBCURL, hk_curl, HK_CURL_CALLS);
+  static struct hk_library curl_library = HK_LIBRARY(HK_SONAME_CURL, hk_curl, HK_CURL_CALLS);
   const int status = hk_library_load(&curl_library, NULL, 0);
   if (status != 0)
     return status;

@@ -2,7 +2,7 @@
 #include "daemon/web/web_body.h"
 
 #include "cpu/library.h"
-#include "daemon/base/libraries.h"
+#include "cpu/sonames.h"
 #include "daemon/web/web_reply.h"
 
 #include <libdeflate.h>
@@ -180,15 +180,15 @@ static unsigned unpack_gzip(struct hk_web_peer *p, const char **why)
 static struct {
   SNAPPY_CALLS(HK_LIBRARY_CALL)
 } snappy;
-static struct hk_library snappy_library = HK_LIBRARY(HK_LIBSNAPPY, snappy, SNAPPY_CALLS);
+static struct hk_library snappy_library = HK_LIBRARY(HK_SONAME_SNAPPY, snappy, SNAPPY_CALLS);
 
 static unsigned unpack_snappy(struct hk_web_peer *p, const char **why)
 {
   struct hk_buffer out = { 0 };
   size_t size = 0;
   if (hk_library_load(&snappy_library, NULL, 0) != 0) {
-    *why = "this machine has no " HK_LIBSNAPPY;
-    return 415;
+    *why = "snappy needs " HK_SONAME_SNAPPY ", which cannot be loaded here";
+    return 503; /* Prometheus keeps its points until the library is there; after 415 it would drop them */
   }
   *why = "the body is incomplete or not in snappy's block format";
   if (snappy.uncompressed_length(p->request.body.data, p->request.body.size, &size) != SNAPPY_OK)

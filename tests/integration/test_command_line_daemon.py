@@ -58,15 +58,21 @@ class Usage(unittest.TestCase):
             config = os.path.join(folder, 'h.conf')
             with open(config, 'w', encoding='utf-8') as f:
                 f.write('[daemon]\nbackend = cpu\n')
+            model = os.path.join(folder, 'a.model')
+            with open(model, 'w', encoding='utf-8') as f:
+                f.write('fluid 850\nunits bar m3/h\nedge a b 6000 0.5 0.018 1000 6\nsensor a/p p a boundary\nsensor b/p p b boundary\nsensor a/q q a check\n')
+            field = f'[detector a]\nmatch = *\n[detector b]\nmatch = none\nalgorithm = shift\n[field f]\nmatch = *\noperator = model\nfile = {model}\ndetector = b\n'
             webhook = 'durability = snapshot\nstate = /nowhere\n[notify a]\ntype = webhook\nurl = http://127.0.0.1:1/\n'
             for file, said, command, text in (
-                    ('libcurl.so.4', 'h.conf:5: [notify a]: ', 'hankeld', webhook), ('libglib-2.0.so.0', 'those with a name need ', 'hankeld', f'{webhook}quiet_zone = Europe/Berlin\n'),
+                    ('libcurl.so.4', 'h.conf:5: [notify a]: ', 'hankeld', webhook), ('libglib-2.0.so.0', 'zones other than local and UTC need ', 'hankeld', f'{webhook}quiet_zone = Europe/Berlin\n'),
                     ('librdkafka.so.1', '[cluster] ', 'hankeld', '[cluster]\nengine = kafka\nrole = gateway\nbrokers = 127.0.0.1:1\n'),
-                    ('libopenblas.so.0', '', 'hankeld', '[detector a]\nmatch = *\nalgorithm = svd\n'), ('liblapacke.so.3', '', 'replay --detector window=8 --backend reference', ''),
+                    ('libopenblas.so.0', '[detector a]: algorithm = svd: ', 'hankeld', '[detector a]\nmatch = *\nalgorithm = svd\n'),
+                    ('libopenblas.so.0', 'algorithm = svd: ', 'replay --detector algorithm=svd', ''), ('liblapacke.so.3', f'[field f]: file: {model}: ', 'hankeld', field),
+                    ('liblapacke.so.3', f'{model}: ', f'model simulate {model}', ''), ('liblapacke.so.3', 'backend = reference: ', 'replay --detector window=8 --backend reference', ''),
                     ('libarchive.so.13', 'cannot be unpacked: ', 'replay --detector window=8', '')):
                 missing = os.path.join(folder, file)  # a file that is none is taken for the library, as one that is damaged would be
                 open(missing, 'w', encoding='utf-8').close()
-                arguments = [harness.HANKEL, *command.split(), packed]
+                arguments = [harness.HANKEL, *command.split()] + [packed] * command.startswith('replay')
                 if command == 'hankeld':
                     with open(config, 'a', encoding='utf-8') as f:
                         f.write(text)
@@ -75,6 +81,7 @@ class Usage(unittest.TestCase):
                 with self.subTest(file):
                     self.assertGreater(run.returncode, 0)
                     self.assertIn(f'{said}{file}', run.stderr)
+                    self.assertNotIn(f'{file} cannot be loaded: {file}', run.stderr)
                 os.remove(missing)
                 with open(config, 'w', encoding='utf-8') as f:
                     f.write('[daemon]\nbackend = cpu\n')
