@@ -237,6 +237,6 @@ bool hk_web_body_unpack(struct lws *wsi, struct hk_web_peer *p, int *status)
     why = "the body may be packed with " CODINGS " (Content-Encoding), and with nothing else";
   }
   if (code != 0)
-    *status = code == 429 ? hk_web_body_full(wsi, p) : hk_web_fault(wsi, p, code, why, NULL);
+    *status = code == 429 ? hk_web_body_full(wsi, p) : hk_web_fault(wsi, p, code, why, code == 503 ? &hk_web_retry : NULL);
   return code == 0;
 }

@@ -115,6 +115,18 @@ class RemoteWrite(test_web_write.Case):
             self.assertEqual(self.push_bytes(d, snappy(good), Content_Type=kind)[0], 415)
         self.assertEqual(d.status()['points']['in'], 1)
 
+    def test_the_library_is_missing_and_comes(self):
+        """The sender keeps its points meanwhile, as a code of 500 or more asks it to."""
+        with tempfile.TemporaryDirectory() as folder:
+            damaged = os.path.join(folder, 'libsnappy.so.1')
+            open(damaged, 'w', encoding='utf-8').close()
+            d = self.web(environment={'LD_LIBRARY_PATH': folder})
+            one = ([('__name__', 'up')], [(1, START // MS)])
+            status, said = self.push(d, one)
+            self.assertEqual((status, said['detail']), (503, 'snappy needs libsnappy.so.1, which cannot be loaded here'))
+            os.remove(damaged)
+            self.assertEqual(self.push(d, one), (204, None))
+
     def test_what_grows_when_it_is_unpacked_is_bounded(self):
         d = self.web()
         before = d.rss()
