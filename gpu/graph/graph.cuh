@@ -88,6 +88,7 @@ static __device__ __forceinline__ void hk_warp_link(const struct hk_graph_sensor
       best = none;
       if (desk->n_offers >= HK_WARP)
         hk_warp_offers(sensors, desk);
+      __syncwarp(); /* all know whose pass it was: with one chunk, the next turn prepares another in its place */
     }
     now = next;
   }
