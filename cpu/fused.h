@@ -10,8 +10,15 @@
 
 #include "cpu/detector.h"
 
+#include <float.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Of the x87, whose numbers have more digits, and of -ffast-math, which takes the error of a sum for 0, no exact sum can be had.
+ */
+#if FLT_EVAL_METHOD == 2 || defined(__FAST_MATH__)
+#error "all backends must round alike: compile with SSE2 (-msse2 -mfpmath=sse) and without -ffast-math"
+#endif
 
 /* Without an instruction. The error of the sum is exact (D. E. Knuth's TwoSum). Rounded to odd: towards zero, and the last bit
  * set if that is not exact. Infinite and undefined results stay as they are. */
