@@ -1,4 +1,5 @@
 """Stands between machines of a cluster and a broker of AMQP 0-9-1: keeps what is published, and can hold confirmations back."""
+import contextlib
 import socket
 import struct
 import threading
@@ -45,7 +46,8 @@ class Proxy:
         with self.lock:
             self.held = None
             for to, frame in self.waiting:
-                to.sendall(frame)
+                with contextlib.suppress(OSError):  # a machine that has waited too long has another connection
+                    to.sendall(frame)
             self.waiting = []
 
 
