@@ -32,16 +32,17 @@ enum hk_novelty_channel { HK_NOVELTY_VALUE, HK_NOVELTY_CONTEXT, HK_NOVELTY_SHAPE
 #define HK_NOVELTY_PENDING (HK_NOVELTY_ROW_AGE / HK_NOVELTY_ROW_EVERY) /* rows not yet admitted */
 #define HK_NOVELTY_LAG_MIN 100
 #define HK_NOVELTY_LAG_MAX 5000
-#define HK_NOVELTY_OVERLAP 100  /* minimum points of a lag before it counts */
-#define HK_NOVELTY_FORGET 0.98f /* weight of the past in the distance at each lag */
-#define HK_NOVELTY_LAG_SHARE                                                                                                     \
-  ((double)HK_NOVELTY_FORGET * (1 - (double)HK_NOVELTY_FORGET)) /* of a square in the variance of a lag */
-#define HK_NOVELTY_SPREAD 10000.0                               /* time constant of mean and spread of a feature, points */
-#define HK_NOVELTY_FAR                                                                                                           \
-  1e18 /* limit of the distance of a value from the reference: V of a lag, up to (2 of it)^2 / HK_NOVELTY_LAG_SHARE, fits into   \
-          float32 */
-#define HK_NOVELTY_HOLE 256      /* more missing samples are a hole: see hk_novelty_begins */
-#define HK_NOVELTY_PROBATION 150 /* points without a score at first, and without an alert after a hole */
+#define HK_NOVELTY_OVERLAP 100    /* minimum points of a lag before it counts */
+#define HK_NOVELTY_FORGET 0.98f   /* weight of the past in the distance at each lag */
+#define HK_NOVELTY_SPREAD 10000.0 /* time constant of mean and spread of a feature, points */
+#define HK_NOVELTY_HOLE 256       /* more missing samples are a hole: see hk_novelty_begins */
+#define HK_NOVELTY_PROBATION 150  /* points without a score at first, and without an alert after a hole */
+
+/* Of a square in the variance of a lag. */
+#define HK_NOVELTY_LAG_SHARE ((double)HK_NOVELTY_FORGET * (1 - (double)HK_NOVELTY_FORGET))
+/* Limit of the distance of a value from the reference: V of a lag, up to (2 of it)^2 / HK_NOVELTY_LAG_SHARE, fits into float32.
+ */
+#define HK_NOVELTY_FAR 1e18
 
 #if HK_NOVELTY_SPARE < HK_NOVELTY_RECENT + HK_BATCH_PER_SENSOR
 #error "a run overwrites what its first point is compared with"

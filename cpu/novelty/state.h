@@ -9,8 +9,8 @@
  *   rows u32; rows, the oldest first: each mean after the other, f32; then the pending rows, HK_NOVELTY_PENDING
  *   lags u32: the number of lags with points, from the shortest on; V of each f32, then M of each
  *   last value - reference f64, quantum f64: missing in states from before there was a severity; then the quantum begins anew
- *   form u32, 2. In older states 1: then each lag's variance, HK_NOVELTY_LAG_SHARE V, stands in place of V; or missing: then its
- * mean square does */
+ *   form u32, 2. In older states 1: then the variance of each lag, HK_NOVELTY_LAG_SHARE V, stands in place of V;
+ *     or missing: then its mean square does */
 #ifndef HK_NOVELTY_STATE_H
 #define HK_NOVELTY_STATE_H
 

@@ -15,10 +15,25 @@ import harness
 import rabbit
 import test_notify
 import web
-from harness import ALERTS, DONE, POSITIONS, START, SUBSCRIBE, text, until
+from harness import ALERTS, DONE, POSITIONS, START, SUBSCRIBE, level, text, until
 
 MARK = 101  # HK_SHARED_MARK
 PARTITIONS, POINTS = cluster_machines.PARTITIONS, cluster_machines.POINTS
+INCIDENTS = '[incidents]\nbudget = 100/day\ninterval = 1s\n'
+
+
+class Plant:
+    """The sensor plant, whose level rises after 60 points of it."""
+
+    def __init__(self, client, machine):
+        self.client, self.machine, self.handles, self.sent = client, machine, client.register('plant'), 0
+
+    def feed(self, n):
+        """Sends n more points; returns the number of incidents that are open at the machine."""
+        for _ in range(n):
+            self.client.send(harness.points(self.handles, [START + self.sent * harness.SECOND], [level(self.sent, 60)]))
+            self.sent += 1
+        return self.machine.status()['incidents']['open']
 
 
 class Events(cluster_machines.Cluster):
@@ -201,23 +216,15 @@ class TestEvents(Events):
     def test_incidents_end(self):
         """An incident ends once the data have gone on, although the leader scores no sensors, and no other alert comes; and everywhere, also at a machine that starts
         later."""
-        incidents = '[incidents]\nbudget = 100/day\ninterval = 1s\n'
-        gateways = [self.machine('gateway', incidents) for _ in range(2)]
+        gateways = [self.machine('gateway', INCIDENTS) for _ in range(2)]
         self.machine('scorer')
-        leader, sent = self.leads(*gateways), 0
+        leader = self.leads(*gateways)
         with gateways[0].client() as c:
-            handles = c.register('plant')
-
-            def feed(n):
-                nonlocal sent
-                for _ in range(n):
-                    c.send(harness.points(handles, [START + sent * harness.SECOND], [(10 if sent >= 60 else 0) + sent * 7 % 5 * 0.125]))
-                    sent += 1
-                return leader.status()['incidents']['open']
+            feed = Plant(c, leader).feed
             feed(70)
             until(lambda: feed(0) == 1, 'an incident', rabbit.START)
             until(lambda: feed(5) == 0, 'its end', rabbit.START)
-        gateways.append(self.machine('gateway', incidents))
+        gateways.append(self.machine('gateway', INCIDENTS))
         until(lambda: all((lambda now: now['alerts'] > 0 and now['open'] == 0)(d.status()['incidents']) for d in gateways), 'its end everywhere', rabbit.START)
 
     def test_what_is_not_confirmed(self):
@@ -225,20 +232,14 @@ class TestEvents(Events):
         in time, and has answers to others."""
         proxy = broker_proxy.Proxy(self.broker.port)
         self.addCleanup(proxy.listener.close)
-        gateway = self.machine('gateway', '[incidents]\nbudget = 100/day\ninterval = 1s\n')
+        gateway = self.machine('gateway', INCIDENTS)
         self.leads(gateway)
-        scorer, sent = self.start('scorer', f'state = shared:{self.folder}\n', url=proxy.url), 0
+        scorer = self.start('scorer', f'state = shared:{self.folder}\n', url=proxy.url)
         with gateway.client() as c:
-            handles = c.register('plant')
-
-            def feed(n):
-                nonlocal sent
-                for _ in range(n):
-                    c.send(harness.points(handles, [START + sent * harness.SECOND], [(10 if sent >= 60 else 0) + sent * 7 % 5 * 0.125]))
-                    sent += 1
-                return gateway.status()['incidents']['open']
+            plant = Plant(c, gateway)
+            feed = plant.feed
             feed(50)
-            until(lambda: scorer.status()['points']['in'] == sent and scorer.status()['points']['pending'] == 0, 'the results', rabbit.START)
+            until(lambda: scorer.status()['points']['in'] == plant.sent and scorer.status()['points']['pending'] == 0, 'the results', rabbit.START)
             until(lambda: any(key == f'{self.name}.events' for _, key, _ in proxy.published), 'the log', rabbit.START)
             proxy.hold(f'{self.name}.events')
             feed(20)
@@ -259,7 +260,7 @@ class TestEvents(Events):
         """While alerts come all the time, the leader marks the log at most once a second."""
         proxy = broker_proxy.Proxy(self.broker.port)
         self.addCleanup(proxy.listener.close)
-        leader = self.start('scorer', f'state = shared:{self.folder}\n[incidents]\nbudget = 100/day\ninterval = 1s\n', url=proxy.url)
+        leader = self.start('scorer', f'state = shared:{self.folder}\n' + INCIDENTS, url=proxy.url)
         self.leads(leader)
         gateway = self.start('gateway')
 
@@ -269,7 +270,7 @@ class TestEvents(Events):
             handles = c.register(*(f's{i}' for i in range(60)))
 
             def feed(t):
-                c.send(harness.points(handles, [START + t * harness.SECOND] * 60, [(10 if t >= 70 + 2 * i else 0) + (t + i) * 7 % 5 * 0.125 for i in range(60)]))
+                c.send(harness.points(handles, [START + t * harness.SECOND] * 60, [level(t + i, 70 + 3 * i) for i in range(60)]))
                 time.sleep(0.05)
                 return leader.status()['incidents']['alerts']
             for t in range(200):
@@ -282,13 +283,9 @@ class TestEvents(Events):
 
     def test_incidents_of_late_data_that_move(self):
         """The state of partitions says how far their data were: at another scorer, whose first data are late, these are known to be late, and their incident goes on."""
-        incidents = '[incidents]\nbudget = 100/day\ninterval = 1s\n'
-        gateway = self.machine('gateway', incidents)
+        gateway = self.machine('gateway', INCIDENTS)
         self.leads(gateway)
-        scorer = self.machine('scorer', incidents)
-
-        def value(t, begin):
-            return (10 if t >= begin else 0) + t * 7 % 5 * 0.125
+        scorer = self.machine('scorer', INCIDENTS)
 
         def stands(alerts):
             now = self.ask(gateway, 'incidents')
@@ -299,11 +296,11 @@ class TestEvents(Events):
             def feed(times, of):
                 for t in times:
                     c.send(harness.points(handles[of], [START + x * harness.SECOND for x in (600 + t, 600 + t, t)][of],
-                                          [value(t, 1000), value(t, 60), value(t, 71)][of]))
+                                          [level(t), level(t, 60), level(t, 71)][of]))
             feed(range(71), slice(3))
             until(lambda: stands(1) == [['other']], 'an incident', rabbit.START)
             self.assertEqual(scorer.stop(), 0)
-            self.machine('scorer', incidents)
+            self.machine('scorer', INCIDENTS)
             feed(range(71, 100), slice(2, 3))
             until(lambda: len(stands(2) or []) == 2, 'another', rabbit.START)
             feed(range(71, 126), slice(1))
@@ -313,7 +310,7 @@ class TestEvents(Events):
     def test_incidents_end_by_all(self):
         """Data of a scorer are 1,000 points behind another's. After the broker was away, the leader leads again before it hears of that scorer, and does not take it
         for one that is away at once: its incident goes on."""
-        gateway = self.machine('gateway', '[incidents]\nbudget = 100/day\ninterval = 1s\n')
+        gateway = self.machine('gateway', INCIDENTS)
         scorers = [self.machine('scorer'), self.machine('scorer', ends=-signal.SIGKILL)]
         self.leads(gateway)
         until(lambda: all(self.of(d)['partitions'] == PARTITIONS // 2 for d in scorers), 'even shares', rabbit.START)
@@ -325,7 +322,7 @@ class TestEvents(Events):
             def feed(n, of):
                 nonlocal sent
                 for _ in range(n):
-                    times, values = [START + (1000 + sent) * harness.SECOND, START + sent * harness.SECOND], [0.5, 10 * (sent >= 60) + sent * 7 % 5 * 0.125]
+                    times, values = [START + (1000 + sent) * harness.SECOND, START + sent * harness.SECOND], [0.5, level(sent, 60)]
                     c.send(harness.points(handles[:of], times[:of], values[:of]))
                     sent += 1
 

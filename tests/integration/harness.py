@@ -308,6 +308,11 @@ def replay(recording, detector='', backend=BACKEND, *options):
     return rows, events
 
 
+def level(t, steps_at=None):
+    """A value of time t, which is higher by 10 from a time on."""
+    return (10 if steps_at is not None and t >= steps_at else 0) + t * 7 % 5 * 0.125
+
+
 def waves(seed, sensors, points, change):
     """Values of each sensor, by name: a wave with noise that changes its frequency at a point between the two of `change`. All are float32 exactly."""
     rng, out = random.Random(seed), {}

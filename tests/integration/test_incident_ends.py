@@ -9,14 +9,10 @@ import time
 import unittest
 
 import harness
+from harness import level
 
 BEGIN = 1_600_000_000
 RULES = '[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\nhold = 1\n[incidents]\nbudget = 1000/day\ninterval = 1s\n'
-
-
-def level(t, steps_at=None):
-    """A value of time t, which is higher by 10 from a time on."""
-    return (10 if steps_at is not None and t >= steps_at else 0) + t * 7 % 5 * 0.125
 
 
 class Ends(harness.Case):
